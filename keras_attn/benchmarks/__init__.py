@@ -1,0 +1,1 @@
+"""Measured workloads behind `keras-attn benchmark`, one a file."""

@@ -1,0 +1,22 @@
+"""Files to batches: reading, tokenising once, length buckets, streams for training."""
+
+from keras_attn.data.batching import EpochPlan, padding_share, plan_epoch
+from keras_attn.data.cmudict import load_cmudict
+from keras_attn.data.examples import PairExamples
+from keras_attn.data.files import Pairs, read_pairs, read_texts
+from keras_attn.data.pipeline import batch_dataset
+from keras_attn.data.split import group_references, hold_out
+
+__all__ = [
+    "EpochPlan",
+    "PairExamples",
+    "Pairs",
+    "batch_dataset",
+    "group_references",
+    "hold_out",
+    "load_cmudict",
+    "padding_share",
+    "plan_epoch",
+    "read_pairs",
+    "read_texts",
+]

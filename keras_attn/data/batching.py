@@ -1,0 +1,182 @@
+"""Which rows go into which batch: length buckets under a budget of tokens."""
+
+import numbers
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from keras_attn.data.examples import PairExamples
+from keras_attn.data.shapes import choose_shapes
+from keras_attn.validation import UserError, require, require_positive
+
+# Lengths up to 25 are told apart exactly, 100 from 104, 1,000 from 1,040.
+_GROWTH = 0.04
+
+
+@dataclass(frozen=True, eq=False)
+class EpochPlan:
+    """The batches of one epoch, a sequence of arrays of row indices.
+
+    Attributes:
+        batches: The row indices of each batch, int64.
+        shapes: What each batch is padded to, (batches, 3) int64 as (rows, source length, target
+            length).
+        static: Whether the shapes are those of few buckets instead of the batches' own.
+    """
+
+    batches: list[np.ndarray]
+    shapes: np.ndarray
+    static: bool = False
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        return self.batches[index]
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter(self.batches)
+
+
+def plan_epoch(
+    examples: PairExamples,
+    batch_tokens: int,
+    seed: int | None,
+    epoch: int = 0,
+    static_shapes: bool = False,
+) -> EpochPlan:
+    """Divides all rows into batches of similar lengths.
+
+    Every row is in exactly one batch. A batch of `rows` rows padded to the lengths `S` and `T`
+    keeps `rows * S <= batch_tokens` and `rows * T <= batch_tokens`. Rows are sorted by length of
+    the target, then of the source in alternating direction, so that neighbours differ little on
+    both sides; rows of about equal lengths are shuffled, and so are the batches.
+
+    Args:
+        examples: The tokenised pairs.
+        batch_tokens: Most source and most target tokens of a batch, padding included.
+        seed: Decides the order together with `epoch`, the same on every machine and in every
+            process. None for no shuffling: rows and batches sorted, for evaluation.
+        epoch: The number of the epoch, from 0.
+        static_shapes: Whether batches are padded to few shapes that are the same in every epoch
+            (for XLA, which compiles each shape anew), instead of to their longest rows.
+
+    Returns:
+        The plan. With `static_shapes` the shapes have more rows than the batches where a bucket's
+        rows ran out.
+
+    Raises:
+        UserError: An argument is not a positive integer (`seed` and `epoch`: not negative), or a
+            single pair has more than `batch_tokens` tokens.
+    """
+    require_positive(batch_tokens=batch_tokens)
+    for name, value in (("seed", seed), ("epoch", epoch)):
+        natural = isinstance(value, numbers.Integral) and value >= 0
+        require(
+            natural or value is seed is None, f"`{name}` must be a whole number.", **{name: value}
+        )
+    sources, targets = examples.source_lengths, examples.target_lengths
+    _require_fitting(examples, batch_tokens)
+    shuffle = None if seed is None else np.random.default_rng([seed, epoch])
+    if static_shapes:
+        batches, shapes = _plan_static(sources, targets, batch_tokens, shuffle)
+    else:
+        batches, shapes = _plan_tight(sources, targets, batch_tokens, shuffle)
+    if shuffle is not None:
+        order = shuffle.permutation(len(batches))
+        batches, shapes = [batches[place] for place in order], shapes[order]
+    return EpochPlan(batches, shapes, static_shapes)
+
+
+def padding_share(examples: PairExamples, plan: EpochPlan) -> dict[str, float]:
+    """Measures how much of the planned batches is padding.
+
+    Args:
+        examples: The tokenised pairs.
+        plan: The batches of an epoch.
+
+    Returns:
+        The share of padding in 0 to 1 on each side and in all: `"source"`, `"target"`, `"total"`.
+    """
+    planned_source = int((plan.shapes[:, 0] * plan.shapes[:, 1]).sum())
+    planned_target = int((plan.shapes[:, 0] * plan.shapes[:, 2]).sum())
+    source = sum(int(examples.source_lengths[rows].sum()) for rows in plan)
+    target = sum(int(examples.target_lengths[rows].sum()) for rows in plan)
+    return {
+        "source": 1 - source / planned_source,
+        "target": 1 - target / planned_target,
+        "total": 1 - (source + target) / (planned_source + planned_target),
+    }
+
+
+def _require_fitting(examples: PairExamples, batch_tokens: int) -> None:
+    longest = np.maximum(examples.source_lengths, examples.target_lengths)
+    if len(longest) and longest.max() > batch_tokens:
+        row = int(longest.argmax())
+        raise UserError(
+            "`batch_tokens` must hold the longest pair: pair "
+            f"{examples.pair_indices[row] + 1:,} of {examples.name} has "
+            f"{examples.source_lengths[row]:,} source and {examples.target_lengths[row]:,} target "
+            "tokens, end included. "
+            f"Received: batch_tokens={batch_tokens}."
+        )
+
+
+def _plan_tight(
+    sources: np.ndarray, targets: np.ndarray, budget: int, shuffle: np.random.Generator | None
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Batches cut from one sorted order, each padded to its longest rows."""
+    order = _sorted_rows(sources, targets, shuffle)
+    sources, targets = sources[order], targets[order]
+    longest = np.maximum(sources, targets)
+    batches, shapes, begin = [], [], 0
+    while begin < len(order):
+        window = longest[begin : begin + budget // longest[begin]]
+        tokens = np.maximum.accumulate(window) * np.arange(1, len(window) + 1)
+        end = begin + int(np.searchsorted(tokens, budget, side="right"))
+        batches.append(_mixed(order[begin:end], shuffle))
+        shapes.append((end - begin, sources[begin:end].max(), targets[begin:end].max()))
+        begin = end
+    return batches, np.array(shapes, np.int64).reshape(-1, 3)
+
+
+def _plan_static(
+    sources: np.ndarray, targets: np.ndarray, budget: int, shuffle: np.random.Generator | None
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Batches of few shapes, the same for all epochs; each row in the bucket chosen for it."""
+    bucket_of_row, bucket_lengths = choose_shapes(sources, targets, budget)
+    batches, shapes = [], []
+    for bucket, (source, target) in enumerate(bucket_lengths):
+        rows = _mixed(np.flatnonzero(bucket_of_row == bucket), shuffle)
+        size = budget // max(source, target)
+        for begin in range(0, len(rows), size):
+            batches.append(rows[begin : begin + size])
+            shapes.append((size, source, target))
+    return batches, np.array(shapes, np.int64).reshape(-1, 3)
+
+
+def _sorted_rows(
+    sources: np.ndarray, targets: np.ndarray, shuffle: np.random.Generator | None
+) -> np.ndarray:
+    """Rows by target length, those of one target length by source length up, the next down."""
+    if shuffle is None:
+        ties = np.arange(len(sources))
+    else:
+        ties = shuffle.permutation(len(sources))
+        sources, targets = _coarse(sources), _coarse(targets)
+    direction = np.where(targets % 2 == 0, 1, -1)
+    return np.lexsort((ties, sources * direction, targets))
+
+
+def _coarse(lengths: np.ndarray) -> np.ndarray:
+    """Numbers of the growing intervals that lengths fall into."""
+    boundaries, last = [], 0
+    while last < lengths.max(initial=0):
+        last += max(1, int(last * _GROWTH))
+        boundaries.append(last)
+    return np.searchsorted(boundaries, lengths)
+
+
+def _mixed(rows: np.ndarray, shuffle: np.random.Generator | None) -> np.ndarray:
+    return rows if shuffle is None else shuffle.permutation(rows)

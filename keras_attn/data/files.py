@@ -1,0 +1,226 @@
+"""Text files as lists of strings: tab-separated pairs, line-aligned pairs, single columns."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from keras_attn.validation import UserError, require
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_GZIP_MAGIC = b"\x1f\x8b"
+_EXCERPT_LENGTH = 40
+_HINT = "`skip_bad_lines` leaves such lines out."
+
+
+@dataclass
+class Pairs:
+    """Aligned source and target texts.
+
+    Attributes:
+        sources: The source texts.
+        targets: The target texts, one a source text. Rows of an equal source are alternatives.
+        name: Where the texts come from, for messages.
+        skipped: How many malformed rows were left out.
+    """
+
+    sources: list[str]
+    targets: list[str]
+    name: str = "pairs"
+    skipped: int = 0
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.sources) == len(self.targets),
+            "`sources` and `targets` must have the same length.",
+            sources=len(self.sources),
+            targets=len(self.targets),
+        )
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+def read_pairs(
+    paths: Sequence[str | os.PathLike] | str | os.PathLike, skip_bad_lines: bool = False
+) -> Pairs:
+    r"""Reads pairs of texts from a tab-separated file or from two line-aligned files.
+
+    Files are UTF-8, with or without a byte order mark, plain or compressed with gzip (told by
+    content, not by name). Lines end with `\n` or `\r\n`; every other character, Unicode line
+    separators included, belongs to the text. A text of nothing but white space counts as empty.
+
+    Args:
+        paths: One path of a file of lines `source<TAB>target`, or the two paths of a source and
+            a target file whose lines correspond.
+        skip_bad_lines: Whether malformed lines are left out and counted in `Pairs.skipped`
+            instead of raising. Of two aligned files a pair is left out when either line is bad.
+
+    Returns:
+        The pairs, in the order of the files.
+
+    Raises:
+        UserError: A file is missing, unreadable, empty or damaged, two files differ in their
+            number of lines, a line is malformed, or every line was left out. The message names
+            file, line and column; columns count characters from 1 (bytes for invalid UTF-8).
+    """
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    paths = [Path(path) for path in paths]
+    require(
+        len(paths) in (1, 2),
+        "Pairs are read from one tab-separated file or from two line-aligned files.",
+        paths=[str(path) for path in paths],
+    )
+    if len(paths) == 1:
+        sources, targets, skipped = _read_tab_separated(paths[0], skip_bad_lines)
+    else:
+        sources, targets, skipped = _read_aligned(*paths, skip_bad_lines)
+    name = " + ".join(str(path) for path in paths)
+    if not sources:
+        raise UserError(f"{name}: no pair is left, all {skipped:,} lines are malformed.")
+    return Pairs(sources, targets, name, skipped)
+
+
+def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
+    r"""Reads a file of one text a line, under the rules of `read_pairs`.
+
+    Args:
+        path: A UTF-8 file, plain or compressed with gzip.
+        allow_empty: Whether empty lines are texts too (so that outputs stay line-aligned with
+            the file) or mistakes.
+
+    Returns:
+        The texts, in the order of the file.
+
+    Raises:
+        UserError: The file is missing, unreadable, empty or damaged, or a line is malformed.
+    """
+    path = Path(path)
+    lines = _read_lines(path, skip_bad_lines=False)
+    if not allow_empty:
+        for number, line in enumerate(lines, 1):
+            if _is_empty(line):
+                raise UserError(_place(path, number, 1) + "expected a text, found an empty line.")
+    return lines
+
+
+def _read_tab_separated(path: Path, skip_bad_lines: bool) -> tuple[list[str], list[str], int]:
+    sources, targets, skipped = [], [], 0
+    for number, line in enumerate(_read_lines(path, skip_bad_lines), 1):
+        source, tab, target = (line or "").partition("\t")
+        if tab and "\t" not in target and not _is_empty(source) and not _is_empty(target):
+            sources.append(source)
+            targets.append(target)
+        elif skip_bad_lines:
+            skipped += 1
+        else:
+            raise UserError(_tab_mistake(path, number, line))
+    return sources, targets, skipped
+
+
+def _tab_mistake(path: Path, number: int, line: str) -> str:
+    """What is wrong with a line that is not `source<TAB>target`."""
+    source, tab, target = line.partition("\t")
+    tabs = line.count("\t")
+    if not tab:
+        column, found = len(line) + 1, "no tab"
+    elif "\t" in target:
+        column, found = len(source) + target.index("\t") + 2, f"{tabs} tabs"
+    elif _is_empty(source):
+        column, found = 1, "an empty source"
+    else:
+        column, found = len(source) + 2, "an empty target"
+    return (
+        _place(path, number, column)
+        + f"expected source<TAB>target, found {found} in {_excerpt(line)}. {_HINT}"
+    )
+
+
+def _read_aligned(
+    source_path: Path, target_path: Path, skip_bad_lines: bool
+) -> tuple[list[str], list[str], int]:
+    source_lines = _read_lines(source_path, skip_bad_lines)
+    target_lines = _read_lines(target_path, skip_bad_lines)
+    if len(source_lines) != len(target_lines):
+        raise UserError(
+            "Aligned files must have the same number of lines: "
+            f"{source_path} has {len(source_lines):,}, {target_path} has {len(target_lines):,}."
+        )
+    sources, targets, skipped = [], [], 0
+    for number, (source, target) in enumerate(zip(source_lines, target_lines, strict=True), 1):
+        bad_path = source_path if _is_empty(source) else target_path if _is_empty(target) else None
+        if bad_path is None:
+            sources.append(source)
+            targets.append(target)
+        elif skip_bad_lines:
+            skipped += 1
+        else:
+            raise UserError(
+                _place(bad_path, number, 1) + f"expected a text, found an empty line. {_HINT}"
+            )
+    return sources, targets, skipped
+
+
+def _read_lines(path: Path, skip_bad_lines: bool) -> list[str | None]:
+    """The lines of a file without their ends; None for invalid UTF-8 that may be skipped."""
+    content = _read_bytes(path)
+    try:
+        lines = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        if not skip_bad_lines:
+            number = content.count(b"\n", 0, error.start) + 1
+            column = error.start - content.rfind(b"\n", 0, error.start)
+            raise UserError(
+                f"{path}, line {number}, byte {column}: expected UTF-8, found the byte "
+                f"0x{content[error.start]:02x} ({error.reason}). {_HINT}"
+            ) from None
+        lines = [_decode_or_none(line) for line in content.split(b"\n")]
+    if lines[-1] == "":
+        lines.pop()
+    if b"\r" in content:
+        lines = [line and line.removesuffix("\r") for line in lines]
+    return lines
+
+
+def _decode_or_none(line: bytes) -> str | None:
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _read_bytes(path: Path) -> bytes:
+    """A file's content, decompressed, without a byte order mark; never empty."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file.") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: expected a text file, found a directory.") from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}).") from None
+    if content.startswith(_GZIP_MAGIC):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            raise UserError(f"{path}: damaged or truncated gzip file ({error}).") from None
+    content = content.removeprefix(_BYTE_ORDER_MARK)
+    if not content:
+        raise UserError(f"{path}: the file is empty.")
+    return content
+
+
+def _is_empty(text: str | None) -> bool:
+    return not text or text.isspace()
+
+
+def _place(path: Path, line: int, column: int) -> str:
+    return f"{path}, line {line}, column {column}: "
+
+
+def _excerpt(line: str) -> str:
+    shown = line if len(line) <= _EXCERPT_LENGTH else line[:_EXCERPT_LENGTH] + "…"
+    return repr(shown)

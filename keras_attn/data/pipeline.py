@@ -1,0 +1,96 @@
+"""Planned batches as a stream that feeds a training loop."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.data.batching import EpochPlan
+from keras_attn.data.examples import PairExamples
+from keras_attn.validation import require, require_positive
+
+
+def batch_dataset(
+    examples: PairExamples,
+    plan: EpochPlan,
+    skip: int = 0,
+    replicas: int = 1,
+    first_replica: int = 0,
+    local_replicas: int | None = None,
+    prefetch: int = 8,
+) -> tf.data.Dataset:
+    """Streams the batches of an epoch, each divided over the replicas.
+
+    Every global batch gives one element a replica, in order of the replicas; one after the other
+    they are the global batch again. Its rows are divided as evenly as possible and all parts are
+    padded to the same lengths. A replica that gets no row gets one of nothing but padding. A plan
+    of static shapes gives every replica the same number of rows, filled up with padding.
+
+    Args:
+        examples: The tokenised pairs.
+        plan: The batches of the epoch.
+        skip: How many global batches to leave out at the beginning, at no cost.
+        replicas: How many replicas share a global batch, over all workers.
+        first_replica: The first replica that this process feeds.
+        local_replicas: How many replicas this process feeds; None for all from `first_replica`.
+        prefetch: How many elements are made ahead.
+
+    Returns:
+        A dataset of known size of `(inputs, labels)` as `PairExamples.assemble` makes them.
+        Element `k` is for replica `first_replica + k % local_replicas`, of the global batch
+        `skip + k // local_replicas`.
+
+    Raises:
+        UserError: `skip` or the replicas are out of range.
+    """
+    require_positive(replicas=replicas, prefetch=prefetch)
+    if local_replicas is None:
+        local_replicas = replicas - first_replica
+    require(
+        first_replica >= 0 and 0 < local_replicas <= replicas - first_replica,
+        "`first_replica` and `local_replicas` must lie within `replicas`.",
+        first_replica=first_replica,
+        local_replicas=local_replicas,
+        replicas=replicas,
+    )
+    require(
+        0 <= skip <= len(plan),
+        f"`skip` must lie within the {len(plan)} batches of the plan.",
+        skip=skip,
+    )
+
+    def generate() -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+        for place in range(skip, len(plan)):
+            yield from _parts(
+                examples,
+                plan,
+                place,
+                replicas,
+                range(first_replica, first_replica + local_replicas),
+            )
+
+    ids = tf.TensorSpec([None, None], tf.int32)
+    dataset = tf.data.Dataset.from_generator(
+        generate, output_signature=({"source_ids": ids, "target_ids": ids}, ids)
+    )
+    size = (len(plan) - skip) * local_replicas
+    dataset = dataset.apply(tf.data.experimental.assert_cardinality(size))
+    options = tf.data.Options()
+    # Batches are divided over the replicas already.
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return dataset.prefetch(prefetch).with_options(options)
+
+
+def _parts(
+    examples: PairExamples, plan: EpochPlan, place: int, replicas: int, wanted: range
+) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+    """The parts of one global batch that belong to the wanted replicas."""
+    indices = plan[place]
+    rows, source, target = plan.shapes[place]
+    smaller, larger = divmod(len(indices), replicas)
+    for replica in wanted:
+        begin = replica * smaller + min(replica, larger)
+        part = indices[begin : begin + smaller + (replica < larger)]
+        # -(-a // b) is a / b rounded up.
+        height = -(-rows // replicas) if plan.static else max(len(part), 1)
+        yield examples.assemble(part, (height, source, target))

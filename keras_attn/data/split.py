@@ -1,0 +1,64 @@
+"""Pairs by their source: held-out parts, alternative references."""
+
+import numbers
+
+import numpy as np
+
+from keras_attn.data.files import Pairs
+from keras_attn.validation import UserError, require, require_positive
+
+
+def hold_out(pairs: Pairs, count: int, seed: int) -> tuple[Pairs, Pairs]:
+    """Holds out all rows of some sources, so that no source is in both parts.
+
+    Args:
+        pairs: The pairs to divide.
+        count: How many different sources to hold out.
+        seed: Decides which, together with the order in which sources first appear.
+
+    Returns:
+        The remaining pairs and the held-out ones, each in the order of `pairs`.
+
+    Raises:
+        UserError: `count` is not positive or leaves no source, or `seed` is negative.
+    """
+    require_positive(count=count)
+    natural = isinstance(seed, numbers.Integral) and seed >= 0
+    require(natural, "`seed` must be a whole number.", seed=seed)
+    sources = list(dict.fromkeys(pairs.sources))
+    if count >= len(sources):
+        raise UserError(
+            f"At most {len(sources) - 1:,} of the {len(sources):,} different sources of "
+            f"{pairs.name} can be held out. Received: count={count}."
+        )
+    chosen = np.random.default_rng(seed).choice(len(sources), count, replace=False)
+    held = {sources[index] for index in chosen}
+    return (
+        _select(pairs, [source not in held for source in pairs.sources], "rest"),
+        _select(pairs, [source in held for source in pairs.sources], "held out"),
+    )
+
+
+def group_references(pairs: Pairs) -> tuple[list[str], list[list[str]]]:
+    """Gathers the targets of equal sources as alternative references.
+
+    Args:
+        pairs: The pairs to group.
+
+    Returns:
+        The different sources in the order of their first row, and for each the list of its
+        different targets.
+    """
+    references: dict[str, dict[str, None]] = {}
+    for source, target in zip(pairs.sources, pairs.targets, strict=True):
+        references.setdefault(source, {})[target] = None
+    return list(references), [list(targets) for targets in references.values()]
+
+
+def _select(pairs: Pairs, keep: list[bool], part: str) -> Pairs:
+    rows = [index for index, kept in enumerate(keep) if kept]
+    return Pairs(
+        [pairs.sources[row] for row in rows],
+        [pairs.targets[row] for row in rows],
+        f"{pairs.name} ({part})",
+    )

@@ -1,0 +1,86 @@
+"""Metrics by name, for whatever is told by its user what to measure."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from keras_attn.evaluation.error_rates import phoneme_error_rate, word_error_rate
+from keras_attn.evaluation.translation import bleu, chrf
+from keras_attn.validation import require, require_one_of
+
+TextFunction = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number from 0 to 100 (error rates can pass it) that compares texts.
+
+    Attributes:
+        name: Its name, as users write it.
+        function: From hypotheses, and the references of each, to the number.
+        higher_is_better: Whether a larger number is a better one.
+    """
+
+    name: str
+    function: TextFunction
+    higher_is_better: bool
+
+    @property
+    def direction(self) -> str:
+        """Says "max" where higher is better, otherwise "min"."""
+        return "max" if self.higher_is_better else "min"
+
+    def is_better(self, new: float, old: float | None) -> bool:
+        """Returns whether `new` beats `old`; None stands for no value yet, NaN never wins."""
+        if old is None or old != old:
+            return new == new
+        return new > old if self.higher_is_better else new < old
+
+
+_METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric("wer", word_error_rate, higher_is_better=False),
+        Metric("per", phoneme_error_rate, higher_is_better=False),
+        Metric("exact_match", lambda *texts: 100.0 - word_error_rate(*texts), True),
+        Metric("bleu", lambda *texts: bleu(*texts).score, True),
+        Metric("bleu_tokenized", lambda *texts: bleu(*texts, tokenized=True).score, True),
+        Metric("chrf", lambda *texts: chrf(*texts).score, True),
+    )
+}
+
+
+def metric_names() -> list[str]:
+    """Returns the names of all metrics."""
+    return list(_METRICS)
+
+
+def get_metric(name: str) -> Metric:
+    """Returns the metric of that name.
+
+    Raises:
+        UserError: There is none.
+    """
+    require_one_of("metric", name, _METRICS)
+    return _METRICS[name]
+
+
+def evaluate_texts(
+    names: Iterable[str], hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """Computes several metrics over the same texts.
+
+    Args:
+        names: Names of metrics: "wer", "per", "exact_match", "bleu", "bleu_tokenized", "chrf".
+        hypotheses: One string an item.
+        references: For each item, one or more strings that are right.
+
+    Returns:
+        A percentage or score for each name, in the order of `names`.
+
+    Raises:
+        UserError: An unknown name, no items, unequal numbers of items, or an item without
+            references.
+    """
+    require(not isinstance(names, str), "`names` must be a list of names.", names=names)
+    metrics = [get_metric(name) for name in names]
+    return {metric.name: metric.function(hypotheses, references) for metric in metrics}

@@ -1,0 +1,36 @@
+"""SavedModels for TensorFlow Serving: written, checked, and run in TensorFlow's C++ runtime.
+
+All but the writer need NumPy and protobuf only, so that a process can check and run a SavedModel
+without ever loading TensorFlow's Python, Keras or JAX. The
+writer is imported when it is first used.
+"""
+
+import importlib
+from collections.abc import Callable
+from pathlib import Path
+
+from keras_attn.export.layout import resolve_version
+from keras_attn.export.lint import lint_saved_model
+from keras_attn.export.runtime import CppSavedModel, SavedModelError, served_ops
+from keras_attn.export.verify import Report, verify
+
+__all__ = [
+    "CppSavedModel",
+    "Report",
+    "SavedModelError",
+    "export_saved_model",
+    "lint_saved_model",
+    "resolve_version",
+    "served_ops",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Callable[..., Path]:
+    if name == "export_saved_model":
+        return importlib.import_module(f"{__name__}.saved_model").export_saved_model
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

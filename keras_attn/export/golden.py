@@ -1,0 +1,105 @@
+"""Golden outputs: what the Python task answered to example inputs before it was exported.
+
+Written once, by the exporter; checking only reads them. JSON, with strings decoded from UTF-8 and
+their invalid bytes kept by Python's `surrogateescape`.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_attn.export.layout import GOLDEN, read_json, write_json
+from keras_attn.validation import UserError
+
+RTOL, ATOL = 1e-4, 1e-5
+
+Example = tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]
+
+
+def write_golden(version_folder: Path, examples: list[Example]) -> None:
+    """Writes examples: the name of a signature, its inputs, and its outputs."""
+    content = [
+        {"signature": name, "inputs": _to_json(inputs), "outputs": _to_json(outputs)}
+        for name, inputs, outputs in examples
+    ]
+    write_json(version_folder / GOLDEN, {"rtol": RTOL, "atol": ATOL, "examples": content})
+
+
+def read_golden(version_folder: Path) -> list[Example]:
+    """Returns the examples of an exported SavedModel.
+
+    Raises:
+        UserError: The file is missing or damaged, or holds no example.
+    """
+    path = version_folder / GOLDEN
+    content = read_json(path)
+    try:
+        examples = [
+            (entry["signature"], _from_json(entry["inputs"]), _from_json(entry["outputs"]))
+            for entry in content["examples"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is not a file of golden outputs: {error!r}.") from error
+    if not examples:
+        raise UserError(f"{path} holds no example.")
+    return examples
+
+
+def compare(expected: Mapping[str, np.ndarray], received: Mapping[str, np.ndarray]) -> list[str]:
+    """Returns how received outputs differ from the expected ones, one line for each output.
+
+    Floating-point numbers may differ by `RTOL` and `ATOL`; all else must be equal.
+    """
+    if sorted(expected) != sorted(received):
+        return [f"outputs {sorted(received)} instead of {sorted(expected)}"]
+    differences = (_difference(name, expected[name], received[name]) for name in sorted(expected))
+    return [difference for difference in differences if difference]
+
+
+def _difference(name: str, expected: np.ndarray, received: np.ndarray) -> str:
+    if expected.shape != received.shape or expected.dtype != received.dtype:
+        return (
+            f"output {name!r} is {received.dtype} {received.shape} "
+            f"instead of {expected.dtype} {expected.shape}"
+        )
+    if expected.dtype.kind == "f":
+        equal = np.isclose(received, expected, rtol=RTOL, atol=ATOL, equal_nan=True)
+    else:
+        equal = np.asarray(received == expected)
+    if equal.all():
+        return ""
+    where = tuple(int(index) for index in np.argwhere(~equal)[0])
+    return (
+        f"output {name!r} differs in {np.sum(~equal)} of {equal.size} values, first at {where}: "
+        f"{received[where]!r} instead of {expected[where]!r}"
+    )
+
+
+def _to_json(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    return {
+        name: {
+            "dtype": "string" if array.dtype == object else str(array.dtype),
+            "shape": list(array.shape),
+            "values": [_plain(value) for value in array.ravel().tolist()],
+        }
+        for name, array in sorted(arrays.items())
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+
+
+def _from_json(content: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    arrays = {}
+    for name, entry in content.items():
+        values = entry["values"]
+        if entry["dtype"] == "string":
+            array = np.empty(len(values), object)
+            array[:] = [value.encode("utf-8", "surrogateescape") for value in values]
+        else:
+            array = np.array(values, entry["dtype"])
+        arrays[name] = array.reshape(entry["shape"])
+    return arrays

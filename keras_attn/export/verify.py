@@ -1,0 +1,91 @@
+"""Verifies an exported SavedModel the way TensorFlow Serving will use it."""
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from keras_attn.export.c_api import SavedModelError, one_line
+from keras_attn.export.layout import read_manifest, resolve_version
+from keras_attn.validation import require
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The outcome of `verify`.
+
+    Attributes:
+        folder: The version folder that was checked.
+        checks: What was done, one line each.
+        findings: What is wrong, one line each; none is what one hopes for.
+        modules: The top-level Python modules of the process that checked.
+    """
+
+    folder: Path
+    checks: tuple[str, ...]
+    findings: tuple[str, ...]
+    modules: frozenset[str] = dataclasses.field(default=frozenset(), repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        outcome = "verified" if self.ok else f"FAILED, {len(self.findings)} findings"
+        lines = [f"{self.folder}: {outcome}"]
+        lines += [f"  checked  {check}" for check in self.checks]
+        lines += [f"  found    {finding}" for finding in self.findings]
+        return "\n".join(lines)
+
+
+def verify(folder: str | Path, timeout: float = 600) -> Report:
+    """Checks an exported SavedModel in TensorFlow's C++ runtime, without TensorFlow's Python.
+
+    A process of its own lints the SavedModel, loads it with XLA disabled as TensorFlow Serving
+    does (enabled where the export says `jit`), compares its outputs with the golden ones that the
+    Python task wrote before the export, and replays the warm-up records. Nothing is written.
+
+    Args:
+        folder: A version folder, or the folder above, of which the highest version is taken.
+        timeout: Seconds after which the process is stopped.
+
+    Returns:
+        What was checked and found; `print(report)` shows it.
+
+    Raises:
+        UserError: The SavedModel is missing, damaged, not exported by this package, or too slow.
+    """
+    folder = resolve_version(folder).resolve()
+    read_manifest(folder)
+    command = [sys.executable, "-m", "keras_attn.export.verify_process", str(folder)]
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
+    try:
+        process = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SavedModelError(
+            f"Verifying {folder} took longer than {timeout:g} seconds."
+        ) from error
+    if process.returncode:
+        raise SavedModelError(f"Verifying {folder} failed: {_last_words(process)}.")
+    outcome = json.loads(process.stdout.splitlines()[-1])
+    require(outcome["error"] is None, str(outcome["error"]))
+    return Report(
+        folder,
+        tuple(outcome["checks"]),
+        tuple(outcome["findings"]),
+        frozenset(outcome["modules"]),
+    )
+
+
+def _last_words(process: subprocess.CompletedProcess) -> str:
+    if process.returncode < 0:
+        name = signal.Signals(-process.returncode).name
+        return f"TensorFlow's C++ runtime was stopped by {name}"
+    lines = process.stderr.strip().splitlines()
+    return one_line(lines[-1]) if lines else f"exit status {process.returncode}"

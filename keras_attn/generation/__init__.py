@@ -1,0 +1,13 @@
+"""Decoding strategies over the step protocol, in the graph, on every Keras backend.
+
+A model gives an initial state and `step(token_ids, state, index) -> (logits, state)`; a strategy
+knows nothing else about it. `state` is `{"source": tree, "hypothesis": tree}`: leaves of
+`"source"` are held once per source and never reordered, leaves of `"hypothesis"` have one row per
+hypothesis and follow it.
+"""
+
+from keras_attn.generation.beam import beam_search
+from keras_attn.generation.greedy import greedy_search
+from keras_attn.generation.hypotheses import Hypotheses, length_normalizer
+
+__all__ = ["Hypotheses", "beam_search", "greedy_search", "length_normalizer"]

@@ -1,0 +1,93 @@
+"""A model's decoding state as the strategies handle it: rows, types, and a loop's variables."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.validation import UserError, require
+
+#: `step(token_ids, state, index) -> (logits, state)`.
+Step = Callable[[Any, dict, Any], tuple[Any, dict]]
+
+
+class DecoderState:
+    """What does not change about a state while decoding: its structure, rows and precision.
+
+    Args:
+        state: `{"source": tree, "hypothesis": tree}` of tensors or None, with one row per source.
+
+    Attributes:
+        batch: The count of sources, an int where it is known and a scalar tensor elsewhere.
+        dtype: In which scores are computed: float64 where a leaf is, float32 elsewhere.
+        initial: The state, every leaf a tensor.
+
+    Raises:
+        UserError: The state has another form.
+    """
+
+    def __init__(self, state: dict) -> None:
+        require(
+            isinstance(state, dict) and set(state) == {"source", "hypothesis"},
+            'The state must be a dict of "source" and "hypothesis".',
+            state=sorted(state) if isinstance(state, dict) else type(state).__name__,
+        )
+        self.initial = keras.tree.map_structure(
+            lambda leaf: None if leaf is None else ops.convert_to_tensor(leaf), state
+        )
+        leaves = _tensors(self.initial["hypothesis"]) + _tensors(self.initial["source"])
+        require(
+            bool(leaves) and all(len(leaf.shape) > 0 for leaf in leaves[:1]),
+            "The state must hold a tensor with one row per source.",
+            shapes=[tuple(leaf.shape) for leaf in leaves[:1]],
+        )
+        self.batch = ops.shape(leaves[0])[0]
+        wide = any(keras.backend.standardize_dtype(leaf.dtype) == "float64" for leaf in leaves)
+        self.dtype = "float64" if wide else "float32"
+
+    def flatten(self, state: dict) -> list:
+        """The tensors of a state, in a fixed order; None is no tensor and no loop's variable."""
+        try:
+            keras.tree.assert_same_structure(self.initial, state)
+        except (ValueError, TypeError) as error:
+            reason = " ".join(str(error).split())
+            raise UserError(
+                f"`step` must return a state of the structure it received. Received: {reason}"
+            ) from error
+        return _tensors(state)
+
+    def unflatten(self, tensors: list) -> dict:
+        """The state of which `flatten` made `tensors`."""
+        remaining = iter(tensors)
+        return keras.tree.map_structure(
+            lambda leaf: None if leaf is None else next(remaining), self.initial
+        )
+
+
+def take_rows(state: dict, rows: Any) -> dict:
+    """The state with row `rows[i]` of every hypothesis leaf in row `i`; the source untouched."""
+    hypothesis = keras.tree.map_structure(
+        lambda leaf: None if leaf is None else ops.take(leaf, rows, axis=0), state["hypothesis"]
+    )
+    return {**state, "hypothesis": hypothesis}
+
+
+def run_step(step: Step, token_ids: Any, state: dict, index: Any, rows: Any) -> tuple[Any, dict]:
+    """One step of the model, its logits reshaped to as many rows as are known.
+
+    Raises:
+        UserError: The logits are not a matrix.
+    """
+    logits, state = step(token_ids, state, index)
+    require(
+        len(logits.shape) == 2,
+        "`step` must return logits of shape (rows, vocabulary).",
+        shape=tuple(logits.shape),
+    )
+    # A model may lose the static count of rows, which a loop's variables must keep.
+    return ops.reshape(logits, (rows, logits.shape[-1] or -1)), state
+
+
+def _tensors(tree: Any) -> list:
+    return [leaf for leaf in keras.tree.flatten(tree) if leaf is not None]

@@ -1,0 +1,68 @@
+"""What every decoding strategy returns, and how it is scored."""
+
+import math
+import numbers
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from keras_attn.validation import require
+
+
+class Hypotheses(NamedTuple):
+    """The best hypotheses of each source, best first.
+
+    Where fewer than `n_best` hypotheses have a probability above 0, the rest have score and
+    log-probability `-inf`, length 0 and nothing but padding.
+
+    Attributes:
+        token_ids: int32 (batch, n_best, max_length), the generated tokens with their end token,
+            and 0 after it.
+        scores: float (batch, n_best), `log_probabilities` divided by the length penalty.
+        log_probabilities: float (batch, n_best), summed over the generated tokens, the end token
+            included.
+        lengths: int32 (batch, n_best), the count of generated tokens, the end token included.
+    """
+
+    token_ids: Any
+    scores: Any
+    log_probabilities: Any
+    lengths: Any
+
+
+def length_normalizer(lengths: Any, length_penalty: float, dtype: str = "float32") -> Any:
+    """The length penalty `((5 + length) / 6) ** length_penalty`, by which scores are divided.
+
+    Args:
+        lengths: int tensor or int, counts of tokens with the end token.
+        length_penalty: 0 for none; the larger, the longer the hypotheses that win.
+        dtype: Of the result.
+
+    Returns:
+        A float tensor of the shape of `lengths`, 1 where the length is 1.
+
+    Reference:
+        [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7, equation 14.
+    """
+    return ops.power((ops.cast(lengths, dtype) + 5.0) / 6.0, length_penalty)
+
+
+def check_length_penalty(length_penalty: float) -> None:
+    """Raises `UserError` unless the penalty is a finite number of 0 or more."""
+    number = isinstance(length_penalty, numbers.Real) and not isinstance(length_penalty, bool)
+    require(
+        number and 0 <= length_penalty < math.inf,
+        "`length_penalty` must be a finite number of 0 or more.",
+        length_penalty=length_penalty,
+    )
+
+
+def drop_impossible(found: Hypotheses) -> Hypotheses:
+    """Empties what has no probability, so that it cannot be mistaken for a hypothesis."""
+    exists = found.scores > -math.inf
+    return Hypotheses(
+        token_ids=ops.where(exists[..., None], found.token_ids, 0),
+        scores=ops.where(exists, found.scores, -math.inf),
+        log_probabilities=ops.where(exists, found.log_probabilities, -math.inf),
+        lengths=ops.where(exists, found.lengths, 0),
+    )

@@ -1,0 +1,117 @@
+"""Which tokens may come next, and how probable the best of them are."""
+
+import dataclasses
+import math
+import numbers
+from typing import Any
+
+from keras import ops
+
+from keras_attn.validation import require, require_positive
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenRules:
+    """The tokens offered at each position.
+
+    The end token is not offered before `min_length` and is the only one offered at `max_length`.
+    A token that is not offered keeps its share of probability, so that the log-probability of a
+    hypothesis is that of the text under the model, whatever the rules.
+
+    Args:
+        end_id: The token that ends a hypothesis.
+        max_length: Most tokens of a hypothesis, the end token included; an int, or a scalar int
+            tensor where the backend has dynamic shapes (TensorFlow without XLA).
+        min_length: Fewest tokens of a hypothesis, the end token included.
+        forbidden_ids: Tokens that are never offered.
+
+    Raises:
+        UserError: A value is out of its range.
+    """
+
+    end_id: int
+    max_length: Any
+    min_length: int = 0
+    forbidden_ids: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        ids = (self.end_id, *self.forbidden_ids)
+        require(
+            all(_is_whole(token) and token >= 0 for token in ids),
+            "`end_id` and `forbidden_ids` must be token ids of 0 or more.",
+            end_id=self.end_id,
+            forbidden_ids=self.forbidden_ids,
+        )
+        require(
+            self.end_id not in self.forbidden_ids,
+            "`forbidden_ids` must not hold `end_id`, without which nothing can end.",
+            end_id=self.end_id,
+            forbidden_ids=self.forbidden_ids,
+        )
+        require(
+            _is_whole(self.min_length) and self.min_length >= 0,
+            "`min_length` must be an integer of 0 or more.",
+            min_length=self.min_length,
+        )
+        if isinstance(self.max_length, (numbers.Number, str, type(None))):
+            require_positive(max_length=self.max_length)
+            require(
+                self.min_length <= self.max_length,
+                "`min_length` must not exceed `max_length`.",
+                min_length=self.min_length,
+                max_length=self.max_length,
+            )
+
+    def rank(self, logits: Any, index: Any, count: int, dtype: str) -> tuple[Any, Any]:
+        """The most probable tokens of each row that may come next.
+
+        Args:
+            logits: float (rows, vocabulary), of any float type; `-inf` for what the model rules
+                out. Tokens of a row with NaN have no probability.
+            index: int scalar, the count of tokens generated so far.
+            count: How many are wanted. There may be more columns than that, and as few as the
+                vocabulary has tokens.
+            dtype: In which to compute.
+
+        Returns:
+            log_probabilities: dtype (rows, columns), `-inf` for a token that is not offered.
+            token_ids: int32 (rows, columns).
+        """
+        vocabulary = logits.shape[-1]
+        require(
+            vocabulary is not None and max(self.end_id, *self.forbidden_ids, 0) < vocabulary,
+            "`end_id` and `forbidden_ids` must be below the vocabulary size of the logits.",
+            end_id=self.end_id,
+            forbidden_ids=self.forbidden_ids,
+            vocabulary=vocabulary,
+        )
+        logits = ops.cast(logits, dtype)
+        columns = min(count + len(self.forbidden_ids), vocabulary)
+        best, token_ids = ops.top_k(logits, columns)
+        # The largest logit is at hand, so the log-sum-exp needs no search for it; the largest
+        # term of the sum is exactly 1, and the sum is below 1 only where every logit is -inf.
+        peak = ops.where(best[:, :1] > -math.inf, best[:, :1], 0.0)
+        total = ops.sum(ops.exp(logits - peak), axis=-1, keepdims=True)
+        normalizer = peak + ops.log(ops.maximum(total, 1.0))
+
+        log_probabilities = best - normalizer
+        length = index + 1
+        offered = ops.logical_or(token_ids != self.end_id, length >= self.min_length)
+        for token in self.forbidden_ids:
+            offered = ops.logical_and(offered, token_ids != token)
+        end = logits[:, self.end_id : self.end_id + 1] - normalizer
+        # Only the first column may offer the end token, or it would be there `columns` times.
+        end = ops.where(ops.arange(columns) == 0, end, -math.inf)
+        is_last = length >= self.max_length
+        log_probabilities = ops.where(
+            is_last, end, ops.where(offered, log_probabilities, -math.inf)
+        )
+        # False for NaN as well.
+        log_probabilities = ops.where(
+            log_probabilities > -math.inf, log_probabilities, -math.inf
+        )
+        return log_probabilities, ops.where(is_last, self.end_id, ops.cast(token_ids, "int32"))

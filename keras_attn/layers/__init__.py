@@ -1,0 +1,19 @@
+"""Attention layers and Transformer blocks for Keras 3, on TensorFlow and JAX."""
+
+from keras_attn.layers.feed_forward import FeedForward
+from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
+from keras_attn.layers.multi_head_attention import MultiHeadAttention
+from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from keras_attn.layers.token_embedding import TokenEmbedding
+from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
+from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
+
+__all__ = [
+    "FeedForward",
+    "LearnedPositionEmbedding",
+    "MultiHeadAttention",
+    "SinusoidalPositionEncoding",
+    "TokenEmbedding",
+    "TransformerDecoderBlock",
+    "TransformerEncoderBlock",
+]

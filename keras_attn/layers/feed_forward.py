@@ -1,0 +1,111 @@
+"""The position-wise feed-forward network of a Transformer block."""
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import separate_initializer
+from keras_attn.validation import require_positive, require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class FeedForward(keras.layers.Layer):
+    """Two dense layers with an activation between them, applied to each position.
+
+    `activation(x W1 + b1) W2 + b2`, or gated `(activation(x W1) * x V) W2`.
+
+    Args:
+        intermediate_dim: Size between the two layers.
+        activation: Activation between them, a name or a function: "relu" as in the paper,
+            "gelu", "silu" …
+        gated: Whether a linear projection of the input multiplies the activation (GLU; with
+            "gelu" it is GEGLU, with "silu" SwiGLU).
+        dropout: Share of the intermediate activations dropped in training, in [0, 1).
+        use_bias: Whether the dense layers have biases.
+        kernel_initializer: Initialiser of the kernels.
+        bias_initializer: Initialiser of the biases.
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, length, features), of the compute dtype.
+        training: Whether dropout is applied.
+
+    Returns:
+        A tensor of the shape of the inputs.
+
+    Raises:
+        UserError: `intermediate_dim` is not positive or `dropout` outside [0, 1).
+
+    References:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.3.
+        Shazeer, 2020, https://arxiv.org/abs/2002.05202 (gated variants).
+    """
+
+    def __init__(
+        self,
+        intermediate_dim: int,
+        activation="relu",
+        gated: bool = False,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_positive(intermediate_dim=intermediate_dim)
+        require_rate(dropout=dropout)
+        self.supports_masking = True
+        self.intermediate_dim = intermediate_dim
+        self.activation = keras.activations.get(activation)
+        self.gated = gated
+        self.dropout = dropout
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.seed = seed
+
+    def build(self, input_shape):
+        self.intermediate = self._dense("intermediate", self.intermediate_dim, 0)
+        self.intermediate.build(input_shape)
+        self.gate = None
+        if self.gated:
+            self.gate = self._dense("gate", self.intermediate_dim, 1)
+            self.gate.build(input_shape)
+        self.dropout_layer = keras.layers.Dropout(
+            self.dropout, seed=self.seed, dtype=self.dtype_policy
+        )
+        self.output_projection = self._dense("output", input_shape[-1], 2)
+        self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
+
+    def call(self, inputs, training=None):
+        x = self.activation(self.intermediate(inputs))
+        if self.gate is not None:
+            x = ops.multiply(x, self.gate(inputs))
+        return self.output_projection(self.dropout_layer(x, training=training))
+
+    def _dense(self, name, units, offset):
+        return keras.layers.Dense(
+            units,
+            use_bias=self.use_bias,
+            kernel_initializer=separate_initializer(self.kernel_initializer, offset),
+            bias_initializer=self.bias_initializer,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {
+            "intermediate_dim": self.intermediate_dim,
+            "activation": keras.activations.serialize(self.activation),
+            "gated": self.gated,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "seed": self.seed,
+        }

@@ -1,0 +1,367 @@
+"""Multi-head attention, as in "Attention Is All You Need"."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.head_projection import ROLES, HeadProjection
+from keras_attn.ops import masks
+from keras_attn.ops.attention import dot_product_attention
+from keras_attn.validation import require, require_positive, require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class MultiHeadAttention(keras.layers.Layer):
+    """Multi-head scaled dot-product attention.
+
+    Takes the place of `keras.layers.MultiHeadAttention` in call and constructor (the weights are
+    laid out otherwise). What differs: a query that may attend to nothing has a zero context with
+    dropout and without; an explicit `query_mask` counts; the causal mask is aligned to the last
+    key; scores and softmax are computed in float32 or wider, so float16 stays finite; queries may
+    share key and value heads; long sequences are attended to in chunks, in memory linear in their
+    length; keys and values can be cached for decoding.
+
+    Args:
+        num_heads: Number of query heads.
+        key_dim: Size of each head's query and key.
+        value_dim: Size of each head's value; `key_dim` by default.
+        dropout: Share of the attention probabilities dropped in training, in [0, 1).
+        use_bias: Whether the projections have biases.
+        output_shape: Size of the output's features, a number or a tuple; those of the query by
+            default.
+        attention_axes: Accepted where it names the one length axis: `None`, 1 or `(1,)`.
+        sliding_window: If given, a query attends only to keys less than this many positions away.
+        flash_attention: `True` attends in chunks, `False` builds the whole score matrix, `None`
+            chooses by its size (see `keras_attn.ops.dot_product_attention`).
+        kernel_initializer: Initialiser of the kernels.
+        bias_initializer: Initialiser of the biases.
+        kernel_regularizer: Regulariser of the kernels.
+        bias_regularizer: Regulariser of the biases.
+        activity_regularizer: Regulariser of the output.
+        kernel_constraint: Constraint on the kernels.
+        bias_constraint: Constraint on the biases.
+        use_gate: Whether a sigmoid gate computed from the query multiplies the context.
+        seed: Seed of the dropout, a whole number.
+        num_key_value_heads: Number of key and value heads, a divisor of `num_heads`; as many as
+            query heads by default, 1 for multi-query attention.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        query: Tensor (batch, target, features), of the layer's compute dtype.
+        value: Tensor (batch, source, features).
+        key: Tensor (batch, source, features); `value` by default.
+        query_mask: Boolean (batch, target), `False` where the query is padding.
+        value_mask: Boolean (batch, source), `False` where the value is padding.
+        key_mask: Boolean (batch, source), `False` where the key is padding.
+        attention_mask: Boolean (batch, target, source) or (batch, heads or 1, target, source),
+            `True` where a query may attend to a key.
+        return_attention_scores: Whether to return the attention probabilities too.
+        training: Whether dropout is applied.
+        use_causal_mask: Whether a query attends only to keys up to its own position, the last
+            query standing at the last key.
+
+    Returns:
+        The output (batch, target, features), and with `return_attention_scores` the
+        probabilities (batch, num_heads, target, source).
+
+    Raises:
+        UserError: A size is not positive, `dropout` is outside [0, 1), `num_key_value_heads` does
+            not divide `num_heads`, or an input is not of rank 3.
+
+    References:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.
+        Ainslie et al., 2023, https://arxiv.org/abs/2305.13245 (grouped queries).
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: int | tuple[int, ...] | None = None,
+        attention_axes: int | tuple[int, ...] | None = None,
+        sliding_window: int | None = None,
+        flash_attention: bool | None = None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        use_gate: bool = False,
+        seed: int | None = None,
+        num_key_value_heads: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.supports_masking = True
+        value_dim = key_dim if value_dim is None else value_dim
+        num_key_value_heads = num_heads if num_key_value_heads is None else num_key_value_heads
+        require_positive(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim)
+        require_positive(num_key_value_heads=num_key_value_heads)
+        require_rate(dropout=dropout)
+        require(
+            num_heads % num_key_value_heads == 0,
+            "`num_key_value_heads` must divide `num_heads`.",
+            num_key_value_heads=num_key_value_heads,
+            num_heads=num_heads,
+        )
+        require(
+            attention_axes in (None, 1, (1,), [1]),
+            "`attention_axes` must name the one length axis: None, 1 or (1,).",
+            attention_axes=attention_axes,
+        )
+        if sliding_window is not None:
+            require_positive(sliding_window=sliding_window)
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.num_key_value_heads = num_key_value_heads
+        self.dropout = dropout
+        self.use_bias = use_bias
+        self.output_features = output_shape
+        self.attention_axes = attention_axes
+        self.sliding_window = sliding_window
+        self.flash_attention = flash_attention
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+        self.use_gate = use_gate
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        """Creates the weights.
+
+        Args:
+            query_shape: Shape of the query.
+            value_shape: Shape of the value. Left out, the layer is built for self-attention:
+                query, key and value come from one sequence through one fused kernel.
+            key_shape: Shape of the key, where it is not the value.
+        """
+        for name, shape in (("query", query_shape), ("value", value_shape), ("key", key_shape)):
+            require(
+                shape is None or len(shape) == 3,
+                f"`{name}` must have the shape (batch, length, features).",
+                **{f"{name}_shape": shape},
+            )
+        query = {"query": (self.num_heads, self.key_dim)}
+        gate = {"gate": (self.num_heads, self.value_dim)} if self.use_gate else {}
+        key = {"key": (self.num_key_value_heads, self.key_dim)}
+        value = {"value": (self.num_key_value_heads, self.value_dim)}
+        if value_shape is None:
+            groups = [(query_shape, query | key | value | gate)]
+        elif key_shape is None:
+            groups = [(query_shape, query | gate), (value_shape, key | value)]
+        else:
+            groups = [(query_shape, query | gate), (key_shape, key), (value_shape, value)]
+        self.projections = []
+        for shape, heads in groups:
+            projection = HeadProjection(
+                heads,
+                kernel_initializer=self.kernel_initializer,
+                name="_".join(heads),
+                **self._projection_arguments(),
+            )
+            projection.build(shape)
+            self.projections.append(projection)
+        self.output_projection = keras.layers.Dense(
+            math.prod(self._output_features(query_shape)),
+            kernel_initializer=separate_initializer(self.kernel_initializer, len(ROLES)),
+            name="output",
+            **self._projection_arguments(),
+        )
+        self.output_projection.build((None, None, self.num_heads * self.value_dim))
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
+        heads = self._project(query, value, key)
+        attention_mask = self._windowed(attention_mask, heads["query"], heads["key"])
+        mask = masks.separate_masks(query_mask, value_mask, key_mask, attention_mask)
+        return self._attend(heads, mask, training, return_attention_scores, use_causal_mask)
+
+    def initial_cache(self, batch_size, max_length: int) -> dict:
+        """Makes the empty cache of self-attention for decoding, to be filled by `attend_step`.
+
+        Args:
+            batch_size: Number of sequences, a number or a scalar int32 tensor.
+            max_length: Number of positions the cache can hold, likewise.
+
+        Returns:
+            `{"key": (batch, key heads, max_length, key_dim), "value": …}` of zeros.
+        """
+        shape = (batch_size, self.num_key_value_heads, max_length)
+        return {
+            "key": ops.zeros((*shape, self.key_dim), self.compute_dtype),
+            "value": ops.zeros((*shape, self.value_dim), self.compute_dtype),
+        }
+
+    def attend_step(self, query, cache: dict, index):
+        """Attends from one new position to itself and the cached ones before it.
+
+        Args:
+            query: Tensor (batch, 1, features), the input at position `index`.
+            cache: The cache with the positions before `index`.
+            index: Position of the query, int32: a scalar, or one for each sequence (batch,).
+
+        Returns:
+            The output (batch, 1, features) and the cache with this position added.
+        """
+        heads = self._project(query, query, None)
+        positions = ops.arange(ops.shape(cache["key"])[2], dtype="int32")  # (length,)
+        index = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
+        here = ops.equal(positions, index)[:, None, :, None]  # (1 or batch, 1, length, 1)
+        cache = {name: ops.where(here, heads[name], cache[name]) for name in ("key", "value")}
+        mask = ops.less_equal(positions, index)
+        if self.sliding_window is not None:
+            mask = ops.logical_and(mask, ops.greater(positions, index - self.sliding_window))
+        output = self._attend(heads | cache, mask[:, None, None, :])
+        return output, cache
+
+    def project_source(self, value, key=None) -> dict:
+        """Projects the source of cross-attention once, for every step of decoding.
+
+        Args:
+            value: Tensor (batch, source, features).
+            key: Tensor (batch, source, features); `value` by default.
+
+        Returns:
+            `{"key": (batch, key heads, source, key_dim), "value": …}`.
+        """
+        heads = self._project(None, value, key)
+        return {"key": heads["key"], "value": heads["value"]}
+
+    def attend_source(self, query, source: dict, value_mask=None):
+        """Attends to a source projected by `project_source`.
+
+        Args:
+            query: Tensor (batch, target, features). Where several hypotheses share a source,
+                they stand side by side along `target`.
+            source: What `project_source` returned.
+            value_mask: Boolean (batch, source), `False` where the source is padding.
+
+        Returns:
+            The output (batch, target, features).
+        """
+        heads = self._project(query, None, None) | source
+        return self._attend(heads, masks.separate_masks(value_mask=value_mask))
+
+    def _project(self, query, value, key) -> dict:
+        inputs = {"query": query, "gate": query, "value": value, "key": value}
+        if key is not None:
+            inputs["key"] = key
+        heads = {}
+        for projection in self.projections:
+            # Roles with the same input share a matrix product; those without are left out.
+            remaining = [role for role in projection.heads if inputs[role] is not None]
+            while remaining:
+                shared = inputs[remaining[0]]
+                roles = tuple(role for role in remaining if inputs[role] is shared)
+                heads |= dict(zip(roles, projection(shared, roles=roles), strict=True))
+                remaining = [role for role in remaining if role not in roles]
+        return heads
+
+    def _attend(self, heads, mask, training=False, return_scores=False, is_causal=False):
+        result = dot_product_attention(
+            heads["query"],
+            heads["key"],
+            heads["value"],
+            mask=mask,
+            is_causal=is_causal,
+            dropout=self.dropout if training else 0.0,
+            seed=self.seed_generator,
+            implementation={None: "auto", True: "chunked", False: "dense"}[self.flash_attention],
+            return_scores=return_scores,
+        )
+        context, scores = result if return_scores else (result, None)
+        if self.use_gate:
+            context = ops.multiply(context, ops.sigmoid(heads["gate"]))
+        length = ops.shape(context)[2]
+        context = ops.transpose(context, (0, 2, 1, 3))  # (batch, target, heads, value_dim)
+        context = ops.reshape(context, (-1, length, self.num_heads * self.value_dim))
+        output = self.output_projection(context)
+        if isinstance(self.output_features, tuple | list):
+            output = ops.reshape(output, (-1, length, *self.output_features))
+        return (output, scores) if return_scores else output
+
+    def _windowed(self, attention_mask, query, key):
+        if self.sliding_window is None:
+            return attention_mask
+        target, source = ops.shape(query)[2], ops.shape(key)[2]
+        distance = ops.arange(source)[None, :] - ops.arange(target)[:, None]
+        window = ops.less(ops.abs(distance), self.sliding_window)[None]  # (1, target, source)
+        if attention_mask is None:
+            return window
+        if len(attention_mask.shape) == 4:
+            window = window[None]
+        return ops.logical_and(ops.cast(attention_mask, "bool"), window)
+
+    def _projection_arguments(self) -> dict:
+        return {
+            "use_bias": self.use_bias,
+            "bias_initializer": self.bias_initializer,
+            "kernel_regularizer": self.kernel_regularizer,
+            "bias_regularizer": self.bias_regularizer,
+            "kernel_constraint": self.kernel_constraint,
+            "bias_constraint": self.bias_constraint,
+            "dtype": self.dtype_policy,
+        }
+
+    def _output_features(self, query_shape) -> tuple[int, ...]:
+        if self.output_features is None:
+            return (query_shape[-1],)
+        if isinstance(self.output_features, int):
+            return (self.output_features,)
+        return tuple(self.output_features)
+
+    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+        return (*query_shape[:-1], *self._output_features(query_shape))
+
+    def compute_output_spec(self, query, value, key=None, return_attention_scores=False, **kwargs):
+        output = keras.KerasTensor(self.compute_output_shape(query.shape), self.compute_dtype)
+        if not return_attention_scores:
+            return output
+        shape = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
+        return output, keras.KerasTensor(shape, self.compute_dtype)
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "output_shape": self.output_features,
+            "attention_axes": self.attention_axes,
+            "sliding_window": self.sliding_window,
+            "flash_attention": self.flash_attention,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
+            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
+            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
+            "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
+            "bias_constraint": keras.constraints.serialize(self.bias_constraint),
+            "use_gate": self.use_gate,
+            "seed": self.seed,
+            "num_key_value_heads": self.num_key_value_heads,
+        }

@@ -1,0 +1,49 @@
+"""The residual connection around each part of a Transformer block."""
+
+import keras
+from keras import ops
+
+
+class ResidualConnection(keras.layers.Layer):
+    """Normalisation, dropout and sum around one part of a block.
+
+    Post-norm, as in the paper: `norm(x + dropout(part(x)))`; pre-norm: `x + dropout(part(norm(x)))`.
+    A block calls `before(x)`, its part, and then the layer itself on `x` and the part's output.
+
+    Args:
+        norm_first: Whether the input of the part is normalised instead of the sum.
+        epsilon: Added to the variance in the normalisation.
+        dropout: Share of the part's output dropped in training, in [0, 1).
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        norm_first: bool,
+        epsilon: float,
+        dropout: float,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.norm_first = norm_first
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=epsilon, dtype=self.dtype_policy, name="norm"
+        )
+        self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+
+    def build(self, inputs_shape, outputs_shape=None):
+        self.norm.build(inputs_shape)
+
+    def before(self, inputs):
+        """What the part is to be given."""
+        return self.norm(inputs) if self.norm_first else inputs
+
+    def call(self, inputs, outputs, training=None):
+        total = ops.add(inputs, self.dropout(outputs, training=training))
+        return total if self.norm_first else self.norm(total)
+
+    def compute_output_shape(self, inputs_shape, outputs_shape=None):
+        return inputs_shape

@@ -1,0 +1,43 @@
+"""Sinusoidal position encoding, as in "Attention Is All You Need"."""
+
+import keras
+from keras import ops
+
+from keras_attn.ops.positions import sinusoidal_positions
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class SinusoidalPositionEncoding(keras.layers.Layer):
+    """Adds sines and cosines of the position to a sequence of vectors.
+
+    The encoding is computed in float32 whatever the compute dtype: in bfloat16, positions past
+    256 would no longer differ.
+
+    Args:
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, length, features), of the compute dtype.
+        start_index: Position of the first vector, int32: a scalar, or one for each sequence
+            (batch,); 0 by default.
+
+    Returns:
+        The sum of inputs and encoding, (batch, length, features).
+
+    Reference:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.5.
+    """
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs, start_index=0):
+        length, features = ops.shape(inputs)[1], inputs.shape[-1]
+        start = ops.reshape(ops.cast(start_index, "int32"), (-1, 1))
+        positions = start + ops.arange(length, dtype="int32")  # (1 or batch, length)
+        encoding = sinusoidal_positions(positions, features)
+        return ops.add(inputs, ops.cast(encoding, inputs.dtype))
+
+    def compute_output_spec(self, inputs, start_index=0):
+        return keras.KerasTensor(inputs.shape, self.compute_dtype)

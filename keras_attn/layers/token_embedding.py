@@ -1,0 +1,112 @@
+"""Token embeddings, tied with the output projection where a model wants it."""
+
+import keras
+from keras import ops
+
+from keras_attn.validation import require_positive
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class TokenEmbedding(keras.layers.Layer):
+    """Looks up token vectors, and turned round projects vectors to logits over the tokens.
+
+    The same table serves as input embedding and as output projection; as in the paper, looked-up
+    vectors are multiplied by the square root of `hidden_dim`.
+
+    Args:
+        vocabulary_size: Number of tokens.
+        hidden_dim: Size of a token's vector.
+        scale: Whether looked-up vectors are multiplied by `sqrt(hidden_dim)`.
+        mask_zero: Whether id 0 is padding, to be masked in the layers that follow.
+        embeddings_initializer: Initialiser of the table; normal with standard deviation
+            `hidden_dim ** -0.5` by default, so that scaled vectors have unit variance.
+        embeddings_regularizer: Regulariser of the table.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Token ids, int32 (batch, length); with `reverse`, vectors (…, hidden_dim).
+        reverse: Whether to project vectors to logits instead of looking up ids.
+
+    Returns:
+        Vectors (batch, length, hidden_dim), or logits (…, vocabulary_size), of the compute dtype.
+
+    Raises:
+        UserError: A size is not positive.
+
+    Reference:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        hidden_dim: int,
+        scale: bool = True,
+        mask_zero: bool = True,
+        embeddings_initializer=None,
+        embeddings_regularizer=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_positive(vocabulary_size=vocabulary_size, hidden_dim=hidden_dim)
+        self.vocabulary_size = vocabulary_size
+        self.hidden_dim = hidden_dim
+        self.scale = scale
+        self.mask_zero = mask_zero
+        self.supports_masking = mask_zero
+        self.embeddings_initializer = keras.initializers.get(
+            embeddings_initializer or keras.initializers.RandomNormal(stddev=hidden_dim**-0.5)
+        )
+        self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
+
+    def build(self, input_shape=None):
+        self.embeddings = self.add_weight(
+            name="embeddings",
+            shape=(self.vocabulary_size, self.hidden_dim),
+            initializer=self.embeddings_initializer,
+            regularizer=self.embeddings_regularizer,
+        )
+
+    def call(self, inputs, reverse=False):
+        if reverse:
+            return self.logits(inputs, self.output_kernel())
+        vectors = ops.take(self.embeddings, ops.cast(inputs, "int32"), axis=0)
+        vectors = ops.cast(vectors, self.compute_dtype)
+        if self.scale:
+            vectors = ops.multiply(vectors, ops.cast(self.hidden_dim**0.5, vectors.dtype))
+        return vectors
+
+    def output_kernel(self):
+        """The table turned round, (hidden_dim, vocabulary_size), of the compute dtype.
+
+        A decoding loop makes it once, before its first step.
+        """
+        return ops.cast(ops.transpose(self.embeddings), self.compute_dtype)
+
+    def logits(self, vectors, output_kernel):
+        """Projects vectors (…, hidden_dim) to logits by a kernel from `output_kernel()`."""
+        vectors = ops.cast(vectors, self.compute_dtype)
+        lengths = ops.shape(vectors)[:-1]
+        logits = ops.matmul(ops.reshape(vectors, (-1, self.hidden_dim)), output_kernel)
+        return ops.reshape(logits, (*lengths, self.vocabulary_size))
+
+    def compute_mask(self, inputs, mask=None):
+        if not self.mask_zero or keras.backend.is_float_dtype(inputs.dtype):
+            return None
+        return ops.not_equal(inputs, 0)
+
+    def compute_output_spec(self, inputs, reverse=False):
+        shape = (*inputs.shape, self.hidden_dim)
+        if reverse:
+            shape = (*inputs.shape[:-1], self.vocabulary_size)
+        return keras.KerasTensor(shape, self.compute_dtype)
+
+    def get_config(self):
+        return super().get_config() | {
+            "vocabulary_size": self.vocabulary_size,
+            "hidden_dim": self.hidden_dim,
+            "scale": self.scale,
+            "mask_zero": self.mask_zero,
+            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
+            "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
+        }

@@ -1,0 +1,213 @@
+"""The decoder block of the Transformer."""
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import copy_layer
+from keras_attn.layers.residual_connection import ResidualConnection
+from keras_attn.ops import masks
+from keras_attn.validation import require, require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class TransformerDecoderBlock(keras.layers.Layer):
+    """Causal self-attention, attention to a source, and a feed-forward network.
+
+    The parts are given as layers, from whose configuration the block builds its own. Without
+    `cross_attention` it is the block of a decoder-only model.
+
+    Args:
+        self_attention: Attention layer to build the self-attention from.
+        feed_forward: Layer to build the feed-forward network from.
+        cross_attention: Attention layer to build the attention to the source from, or `None`.
+        dropout: Share of each part's output dropped in training, in [0, 1).
+        norm_first: Whether each part's input is normalised (pre-norm) instead of the sum of input
+            and output (post-norm, as in the paper).
+        epsilon: Added to the variance in the normalisations.
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, target, features), of the compute dtype. Masks that Keras
+            propagates with it and with `source` are honoured.
+        source: Tensor (batch, source, features), the encoder's output.
+        padding_mask: Boolean (batch, target), `False` at padding of the inputs.
+        source_padding_mask: Boolean (batch, source), `False` at padding of the source.
+        attention_mask: Boolean (batch, target, target) or (batch, heads or 1, target, target) for
+            the self-attention, `True` where a position may attend to another.
+        training: Whether dropout is applied.
+        use_causal_mask: Whether a position attends only to itself and those before it.
+
+    Returns:
+        A tensor of the shape of the inputs.
+
+    Raises:
+        UserError: `dropout` is outside [0, 1), a source is missing or not wanted, or decoding
+            step by step is asked of an attention that has no such form.
+
+    References:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+        Xiong et al., 2020, https://arxiv.org/abs/2002.04745 (pre-norm).
+    """
+
+    def __init__(
+        self,
+        self_attention: keras.layers.Layer,
+        feed_forward: keras.layers.Layer,
+        cross_attention: keras.layers.Layer | None = None,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        epsilon: float = 1e-6,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_rate(dropout=dropout)
+        self.supports_masking = True
+        policy = {"dtype": self.dtype_policy}
+        residual = (norm_first, epsilon, dropout, seed)
+        self.self_attention = copy_layer(self_attention, "self_attention", **policy)
+        self.self_attention_residual = ResidualConnection(
+            *residual, name="self_attention_residual", **policy
+        )
+        self.cross_attention = None
+        if cross_attention is not None:
+            self.cross_attention = copy_layer(cross_attention, "cross_attention", **policy)
+            self.cross_attention_residual = ResidualConnection(
+                *residual, name="cross_attention_residual", **policy
+            )
+        self.feed_forward = copy_layer(feed_forward, "feed_forward", **policy)
+        self.feed_forward_residual = ResidualConnection(
+            *residual, name="feed_forward_residual", **policy
+        )
+        self.dropout = dropout
+        self.norm_first = norm_first
+        self.epsilon = epsilon
+        self.seed = seed
+
+    def build(self, inputs_shape, source_shape=None):
+        self._require_source(source_shape is not None)
+        self.self_attention.build(inputs_shape)
+        self.self_attention_residual.build(inputs_shape)
+        if self.cross_attention is not None:
+            self.cross_attention.build(inputs_shape, source_shape)
+            self.cross_attention_residual.build(inputs_shape)
+        self.feed_forward.build(inputs_shape)
+        self.feed_forward_residual.build(inputs_shape)
+
+    def call(
+        self,
+        inputs,
+        source=None,
+        padding_mask=None,
+        source_padding_mask=None,
+        attention_mask=None,
+        training=None,
+        use_causal_mask=True,
+    ):
+        self._require_source(source is not None)
+        x = self.self_attention_residual.before(inputs)
+        y = self.self_attention(
+            x,
+            x,
+            attention_mask=masks.with_padding(attention_mask, padding_mask),
+            training=training,
+            use_causal_mask=use_causal_mask,
+        )
+        x = self.self_attention_residual(inputs, y, training=training)
+        if self.cross_attention is not None:
+            y = self.cross_attention(
+                self.cross_attention_residual.before(x),
+                source,
+                attention_mask=masks.with_padding(None, source_padding_mask),
+                training=training,
+            )
+            x = self.cross_attention_residual(x, y, training=training)
+        return self._feed_forward(x, training)
+
+    def initial_cache(self, batch_size, max_length) -> dict:
+        """Makes the empty self-attention cache of decoding (see the attention layer's own)."""
+        require(
+            hasattr(self.self_attention, "attend_step"),
+            "Decoding step by step needs a self-attention with `initial_cache` and `attend_step`.",
+            self_attention=type(self.self_attention).__name__,
+        )
+        return self.self_attention.initial_cache(batch_size, max_length)
+
+    def project_source(self, source) -> dict:
+        """Projects the source once for all steps of decoding.
+
+        Args:
+            source: Tensor (batch, source, features), the encoder's output.
+
+        Returns:
+            The projected source, a dict of tensors with `batch` rows.
+        """
+        require(
+            hasattr(self.cross_attention, "attend_source"),
+            "Decoding step by step needs a cross-attention with `project_source` and "
+            "`attend_source`.",
+            cross_attention=type(self.cross_attention).__name__,
+        )
+        return self.cross_attention.project_source(source)
+
+    def decode_step(self, inputs, cache: dict, index, source=None, source_padding_mask=None):
+        """Runs the block on one new position, the earlier ones being cached.
+
+        Args:
+            inputs: Tensor (rows, 1, features), the position `index` of each hypothesis.
+            cache: The self-attention cache, with `rows` rows.
+            index: Position, int32: a scalar, or one for each row (rows,).
+            source: What `project_source` returned, with a row for each source; `rows` is a
+                multiple of it, the hypotheses of one source standing together.
+            source_padding_mask: Boolean (sources, source length), `False` at padding.
+
+        Returns:
+            The output (rows, 1, features) and the cache with this position added.
+        """
+        x = self.self_attention_residual.before(inputs)
+        y, cache = self.self_attention.attend_step(x, cache, index)
+        x = self.self_attention_residual(inputs, y)
+        if self.cross_attention is not None:
+            sources, features = ops.shape(source["key"])[0], inputs.shape[-1]
+            # The hypotheses of a source are queries side by side: its keys are not repeated.
+            y = ops.reshape(self.cross_attention_residual.before(x), (sources, -1, features))
+            y = self.cross_attention.attend_source(y, source, source_padding_mask)
+            x = self.cross_attention_residual(x, ops.reshape(y, (-1, 1, features)))
+        return self._feed_forward(x), cache
+
+    def _feed_forward(self, x, training=None):
+        y = self.feed_forward(self.feed_forward_residual.before(x), training=training)
+        return self.feed_forward_residual(x, y, training=training)
+
+    def _require_source(self, given: bool):
+        require(
+            given == (self.cross_attention is not None),
+            "A `source` must be given exactly when the block has a `cross_attention`.",
+            source_given=given,
+            cross_attention=type(self.cross_attention).__name__ if self.cross_attention else None,
+        )
+
+    def compute_output_shape(self, inputs_shape, source_shape=None):
+        return inputs_shape
+
+    def get_config(self):
+        cross_attention = self.cross_attention
+        return super().get_config() | {
+            "self_attention": keras.saving.serialize_keras_object(self.self_attention),
+            "feed_forward": keras.saving.serialize_keras_object(self.feed_forward),
+            "cross_attention": cross_attention
+            and keras.saving.serialize_keras_object(cross_attention),
+            "dropout": self.dropout,
+            "norm_first": self.norm_first,
+            "epsilon": self.epsilon,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for part in ("self_attention", "feed_forward", "cross_attention"):
+            if config[part] is not None:
+                config[part] = keras.saving.deserialize_keras_object(config[part])
+        return cls(**config)

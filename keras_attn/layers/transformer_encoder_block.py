@@ -1,0 +1,118 @@
+"""The encoder block of the Transformer."""
+
+import keras
+
+from keras_attn.layers.copies import copy_layer
+from keras_attn.layers.residual_connection import ResidualConnection
+from keras_attn.ops import masks
+from keras_attn.validation import require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class TransformerEncoderBlock(keras.layers.Layer):
+    """Self-attention and a feed-forward network, each with a residual connection.
+
+    The parts are given as layers, from whose configuration the block builds its own: any
+    attention layer of this package, or one of yours with the same call, fits.
+
+    Args:
+        attention: Attention layer to build the self-attention from.
+        feed_forward: Layer to build the feed-forward network from.
+        dropout: Share of each part's output dropped in training, in [0, 1).
+        norm_first: Whether each part's input is normalised (pre-norm) instead of the sum of input
+            and output (post-norm, as in the paper).
+        epsilon: Added to the variance in the normalisations.
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, length, features), of the compute dtype. A mask that Keras
+            propagates with it is honoured.
+        padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
+        attention_mask: Boolean (batch, length, length) or (batch, heads or 1, length, length),
+            `True` where a position may attend to another.
+        training: Whether dropout is applied.
+        use_causal_mask: Whether a position attends only to itself and those before it.
+
+    Returns:
+        A tensor of the shape of the inputs.
+
+    Raises:
+        UserError: `dropout` is outside [0, 1).
+
+    References:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+        Xiong et al., 2020, https://arxiv.org/abs/2002.04745 (pre-norm).
+    """
+
+    def __init__(
+        self,
+        attention: keras.layers.Layer,
+        feed_forward: keras.layers.Layer,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        epsilon: float = 1e-6,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_rate(dropout=dropout)
+        self.supports_masking = True
+        policy = {"dtype": self.dtype_policy}
+        self.attention = copy_layer(attention, "attention", **policy)
+        self.feed_forward = copy_layer(feed_forward, "feed_forward", **policy)
+        self.dropout = dropout
+        self.norm_first = norm_first
+        self.epsilon = epsilon
+        self.seed = seed
+        residual = (norm_first, epsilon, dropout, seed)
+        self.attention_residual = ResidualConnection(*residual, name="attention_residual", **policy)
+        self.feed_forward_residual = ResidualConnection(
+            *residual, name="feed_forward_residual", **policy
+        )
+
+    def build(self, input_shape):
+        self.attention.build(input_shape)
+        self.feed_forward.build(input_shape)
+        self.attention_residual.build(input_shape)
+        self.feed_forward_residual.build(input_shape)
+
+    def call(
+        self,
+        inputs,
+        padding_mask=None,
+        attention_mask=None,
+        training=None,
+        use_causal_mask=False,
+    ):
+        x = self.attention_residual.before(inputs)
+        y = self.attention(
+            x,
+            x,
+            attention_mask=masks.with_padding(attention_mask, padding_mask),
+            training=training,
+            use_causal_mask=use_causal_mask,
+        )
+        x = self.attention_residual(inputs, y, training=training)
+        y = self.feed_forward(self.feed_forward_residual.before(x), training=training)
+        return self.feed_forward_residual(x, y, training=training)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return super().get_config() | {
+            "attention": keras.saving.serialize_keras_object(self.attention),
+            "feed_forward": keras.saving.serialize_keras_object(self.feed_forward),
+            "dropout": self.dropout,
+            "norm_first": self.norm_first,
+            "epsilon": self.epsilon,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for part in ("attention", "feed_forward"):
+            config[part] = keras.saving.deserialize_keras_object(config[part])
+        return cls(**config)

@@ -1,0 +1,51 @@
+"""Named sizes of models, with the paper that they come from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from keras_attn.models.transformer_presets import TRANSFORMER_PRESETS
+from keras_attn.validation import require_one_of
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A model's sizes and the settings it is trained with.
+
+    Attributes:
+        family: Name of the model class.
+        description: What it is, in one line.
+        paper: Where the sizes come from.
+        config: Arguments of the model class, without the vocabulary.
+        training: Settings of the training that differ from the defaults.
+    """
+
+    family: str
+    description: str
+    paper: str
+    config: Mapping[str, Any]
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+PRESETS: Mapping[str, Preset] = MappingProxyType(
+    {name: Preset("Transformer", **numbers) for name, numbers in TRANSFORMER_PRESETS.items()}
+)
+
+
+def get_preset(name: str, family: str | None = None) -> Preset:
+    """Looks a preset up by its name.
+
+    Args:
+        name: The name.
+        family: Only presets of this model class count, where given.
+
+    Returns:
+        The preset.
+
+    Raises:
+        UserError: There is none of that name; the message lists those there are.
+    """
+    names = [key for key, preset in PRESETS.items() if family in (None, preset.family)]
+    require_one_of("preset", name, names)
+    return PRESETS[name]

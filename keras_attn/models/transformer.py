@@ -1,0 +1,242 @@
+"""The encoder-decoder Transformer of "Attention Is All You Need"."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.layers.feed_forward import FeedForward
+from keras_attn.layers.multi_head_attention import MultiHeadAttention
+from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from keras_attn.layers.token_embedding import TokenEmbedding
+from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
+from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
+from keras_attn.models.presets import get_preset
+from keras_attn.ops import masks
+from keras_attn.validation import require, require_positive
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class Transformer(keras.Model):
+    """An encoder-decoder Transformer over token ids, with 0 as padding.
+
+    The output projection is tied with the target embedding; without a target vocabulary of its
+    own the target shares the source's embedding too, as in the paper.
+
+    Args:
+        vocabulary_size: Number of source tokens.
+        target_vocabulary_size: Number of target tokens, where they are not the source's.
+        num_layers: Number of encoder blocks, and of decoder blocks.
+        hidden_dim: Size of the vectors between the layers.
+        num_heads: Number of attention heads.
+        intermediate_dim: Size inside the feed-forward networks.
+        key_dim: Size of each head's query and key; `hidden_dim / num_heads` by default.
+        value_dim: Size of each head's value; `hidden_dim / num_heads` by default.
+        activation: Activation in the feed-forward networks.
+        dropout: Share dropped in training: of the embeddings, of each part's output, of the
+            attention probabilities and of the feed-forward activations.
+        norm_first: Pre-norm with a norm after the last block, instead of the paper's post-norm.
+        encoder_attention: Attention layer to build the encoder's from, multi-head by default.
+        self_attention: Attention layer to build the decoder's self-attention from, likewise.
+        cross_attention: Attention layer to build the attention to the source from, likewise.
+        **kwargs: Arguments of `keras.Model`.
+
+    Call arguments:
+        inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
+            target beginning with the start id.
+
+    Returns:
+        Logits of the next target token at each position, (batch, target, target vocabulary).
+
+    Raises:
+        UserError: A size is not positive, or `num_heads` does not divide `hidden_dim`.
+
+    Reference:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        target_vocabulary_size: int | None = None,
+        num_layers: int = 6,
+        hidden_dim: int = 512,
+        num_heads: int = 8,
+        intermediate_dim: int = 2048,
+        key_dim: int | None = None,
+        value_dim: int | None = None,
+        activation: str = "relu",
+        dropout: float = 0.1,
+        norm_first: bool = False,
+        encoder_attention: keras.layers.Layer | None = None,
+        self_attention: keras.layers.Layer | None = None,
+        cross_attention: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
+        require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
+        require(
+            hidden_dim % num_heads == 0 or (key_dim is not None and value_dim is not None),
+            "`num_heads` must divide `hidden_dim`.",
+            num_heads=num_heads,
+            hidden_dim=hidden_dim,
+        )
+        attention = MultiHeadAttention(
+            num_heads,
+            key_dim or hidden_dim // num_heads,
+            value_dim or hidden_dim // num_heads,
+            dropout=dropout,
+        )
+        feed_forward = FeedForward(intermediate_dim, activation, dropout=dropout)
+        block = {"feed_forward": feed_forward, "dropout": dropout, "norm_first": norm_first}
+
+        # === Layers ===
+        source_embedding = TokenEmbedding(vocabulary_size, hidden_dim, name="source_embedding")
+        target_embedding = source_embedding
+        if target_vocabulary_size is not None:
+            target_embedding = TokenEmbedding(
+                target_vocabulary_size, hidden_dim, name="target_embedding"
+            )
+        position_encoding = SinusoidalPositionEncoding(name="position_encoding")
+        source_dropout = keras.layers.Dropout(dropout, name="source_dropout")
+        target_dropout = keras.layers.Dropout(dropout, name="target_dropout")
+        encoder_blocks = [
+            TransformerEncoderBlock(encoder_attention or attention, name=f"encoder_{i}", **block)
+            for i in range(num_layers)
+        ]
+        decoder_blocks = [
+            TransformerDecoderBlock(
+                self_attention or attention,
+                cross_attention=cross_attention or attention,
+                name=f"decoder_{i}",
+                **block,
+            )
+            for i in range(num_layers)
+        ]
+        encoder_norm = decoder_norm = None
+        if norm_first:
+            encoder_norm = keras.layers.LayerNormalization(epsilon=1e-6, name="encoder_norm")
+            decoder_norm = keras.layers.LayerNormalization(epsilon=1e-6, name="decoder_norm")
+
+        # === Functional graph ===
+        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
+        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
+        x = source_dropout(position_encoding(source_embedding(source_ids)))
+        for encoder_block in encoder_blocks:
+            x = encoder_block(x)
+        source = encoder_norm(x) if norm_first else x
+        x = target_dropout(position_encoding(target_embedding(target_ids)))
+        for decoder_block in decoder_blocks:
+            x = decoder_block(x, source)
+        x = decoder_norm(x) if norm_first else x
+        logits = target_embedding(x, reverse=True)
+        super().__init__({"source_ids": source_ids, "target_ids": target_ids}, logits, **kwargs)
+
+        # === Config ===
+        self.source_embedding = source_embedding
+        self.target_embedding = target_embedding
+        self.position_encoding = position_encoding
+        self.encoder_blocks = encoder_blocks
+        self.decoder_blocks = decoder_blocks
+        self.encoder_norm = encoder_norm
+        self.decoder_norm = decoder_norm
+        self._config = {
+            "vocabulary_size": vocabulary_size,
+            "target_vocabulary_size": target_vocabulary_size,
+            "num_layers": num_layers,
+            "hidden_dim": hidden_dim,
+            "num_heads": num_heads,
+            "intermediate_dim": intermediate_dim,
+            "key_dim": key_dim,
+            "value_dim": value_dim,
+            "activation": activation,
+            "dropout": dropout,
+            "norm_first": norm_first,
+            "encoder_attention": encoder_attention,
+            "self_attention": self_attention,
+            "cross_attention": cross_attention,
+        }
+
+    def encode(self, source_ids) -> Any:
+        """Encodes source ids, int32 (batch, source), to vectors (batch, source, hidden_dim)."""
+        x = self.position_encoding(self.source_embedding(source_ids))
+        for block in self.encoder_blocks:
+            x = block(x)
+        return self.encoder_norm(x) if self.encoder_norm else x
+
+    def initial_state(self, source_ids, max_length) -> dict:
+        """Makes the state from which `step` generates.
+
+        Args:
+            source_ids: int32 (batch, source), 0 at padding.
+            max_length: Number of target positions to make room for, a number or a scalar tensor.
+
+        Returns:
+            `{"source": …, "hypothesis": …}`, both with one row for each source.
+        """
+        encoded = self.encode(source_ids)
+        batch_size = ops.shape(source_ids)[0]
+        source = {
+            "projected": [block.project_source(encoded) for block in self.decoder_blocks],
+            "padding_mask": masks.padding_mask(source_ids),
+            "output_kernel": self.target_embedding.output_kernel(),
+        }
+        caches = [block.initial_cache(batch_size, max_length) for block in self.decoder_blocks]
+        return {"source": source, "hypothesis": caches}
+
+    def step(self, token_ids, state: dict, index) -> tuple[Any, dict]:
+        """Predicts the token after `token_ids`.
+
+        Args:
+            token_ids: int32 (rows,), the token at position `index` of each hypothesis; the
+                hypotheses of one source stand together.
+            state: What `initial_state` or the step before returned, its hypothesis part with one
+                row for each hypothesis.
+            index: Position of the tokens, int32: a scalar, or one for each row (rows,).
+
+        Returns:
+            Logits (rows, target vocabulary), and the state with this position added.
+        """
+        source = state["source"]
+        x = self.target_embedding(ops.expand_dims(token_ids, 1))
+        x = self.position_encoding(x, start_index=index)
+        caches = []
+        blocks = zip(self.decoder_blocks, state["hypothesis"], source["projected"], strict=True)
+        for block, cache, projected in blocks:
+            x, cache = block.decode_step(x, cache, index, projected, source["padding_mask"])
+            caches.append(cache)
+        x = self.decoder_norm(x) if self.decoder_norm else x
+        logits = self.target_embedding.logits(x[:, 0], source["output_kernel"])
+        return logits, {"source": source, "hypothesis": caches}
+
+    @classmethod
+    def from_preset(cls, name: str, vocabulary_size: int, **overrides) -> "Transformer":
+        """Builds an untrained model of a preset's sizes.
+
+        Args:
+            name: Name of the preset (`keras-attn presets` lists them).
+            vocabulary_size: Number of source tokens.
+            **overrides: Arguments of the constructor that take the place of the preset's.
+
+        Returns:
+            The model.
+
+        Raises:
+            UserError: No preset of this family has that name.
+        """
+        preset = get_preset(name, family=cls.__name__)
+        return cls(vocabulary_size, **(preset.config | overrides))
+
+    def get_config(self):
+        config = {"name": self.name, "trainable": self.trainable} | self._config
+        for part in ("encoder_attention", "self_attention", "cross_attention"):
+            if config[part] is not None:
+                config[part] = keras.saving.serialize_keras_object(config[part])
+        return config
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        config = dict(config)
+        for part in ("encoder_attention", "self_attention", "cross_attention"):
+            if config[part] is not None:
+                config[part] = keras.saving.deserialize_keras_object(config[part])
+        return cls(**config)

@@ -1,0 +1,225 @@
+"""Dot-product attention: one function, computed densely or chunk by chunk."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.ops.masks import causal_mask, combine_masks
+from keras_attn.validation import require, require_one_of, require_rate
+
+# Finite, so that a row with nothing to attend to stays free of NaN, and far below any real score.
+MASKED_SCORE = -1e30
+
+
+def dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    bias: Any = None,
+    scale: float | None = None,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+    seed: keras.random.SeedGenerator | None = None,
+    implementation: str = "auto",
+    return_scores: bool = False,
+) -> Any:
+    """Computes softmax(scale * query keyᵀ + bias) value under a mask.
+
+    Scores and softmax are computed in float32 (float64 for float64 inputs), so float16 stays
+    finite where scores pass 65504. A query with nothing to attend to gets a context (and scores)
+    of exactly 0.
+
+    Grouped-query attention: `key` and `value` may have fewer heads than `query`; consecutive
+    query heads then share one key and value head.
+
+    Args:
+        query: Float tensor (batch, heads, target, key_dim).
+        key: Float tensor (batch, kv_heads, source, key_dim); `kv_heads` divides `heads`.
+        value: Float tensor (batch, kv_heads, source, value_dim).
+        mask: Boolean tensor, True where a query may attend, of rank 4 and broadcastable to
+            (batch, heads, target, source); or a tuple of such tensors, of which all must allow.
+            A tuple lets the chunked path keep a mask over the queries and one over the keys
+            apart, which joined would fill a (target, source) matrix.
+        bias: Finite float tensor added to the scaled scores, of rank 4 and broadcastable to
+            (batch, heads, target, source).
+        scale: Factor of the scores; `key_dim ** -0.5` where None.
+        is_causal: Whether query i may attend only to keys j <= i + source - target: the last
+            query is aligned to the last key.
+        dropout: Share of attention probabilities that are dropped, in [0, 1).
+        seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
+        implementation: "dense" builds the (target, source) scores. "chunked" is exact too, with
+            memory linear in both lengths, forward and backward, but takes no `bias` and returns
+            no scores. "auto" is chunked where the shapes are known when the function is traced
+            and the scores are many (`AUTO_CHUNKED_SCORES` or more), otherwise dense: with lengths
+            that are unknown until run time, ask for "chunked" where they may become large.
+        return_scores: Whether to return the attention probabilities too.
+
+    Returns:
+        The context (batch, heads, target, value_dim) in the dtype of `query`. With
+        `return_scores`, a tuple of it and the probabilities (batch, heads, target, source), in
+        the same dtype and, as `keras.layers.MultiHeadAttention` returns them, before dropout.
+
+    Raises:
+        UserError: Shapes do not fit, `implementation` is unknown, `dropout` is out of range or
+            without `seed`, or "chunked" is asked for together with `bias` or `return_scores`.
+
+    Reference:
+        Vaswani et al., "Attention Is All You Need", section 3.2.1; grouped queries: Ainslie et
+        al., "GQA"; chunks: Rabe and Staats, "Self-attention Does Not Need O(n²) Memory", and
+        Dao et al., "FlashAttention", algorithms 1 and 4.
+    """
+    query, key, value = (ops.convert_to_tensor(tensor) for tensor in (query, key, value))
+    masks = tuple(mask) if isinstance(mask, (tuple, list)) else (mask,)
+    masks = tuple(ops.cast(part, "bool") for part in masks if part is not None)
+    _check_shapes(query, key, value, masks, bias)
+    _check_options(bias, dropout, seed, implementation, return_scores)
+    if scale is None:
+        scale = query.shape[-1] ** -0.5
+    # A single query aligned to the last key sees every key.
+    is_causal = is_causal and query.shape[2] != 1
+    return _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, return_scores)
+
+
+def _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, return_scores):
+    dtype = computing_dtype(query.dtype)
+    group = query.shape[1] // key.shape[1]
+    target, source = ops.shape(query)[2], ops.shape(key)[2]
+    scores = ops.matmul(
+        fold_groups(ops.cast(query, dtype) * scale, key.shape[1]),
+        ops.swapaxes(ops.cast(key, dtype), -1, -2),
+    )
+    # (batch, kv_heads, group * target, source) -> (batch, heads, target, source)
+    scores = unfold_groups(scores, group, target)
+    if bias is not None:
+        scores += ops.cast(bias, dtype)
+    mask = combine_masks(*masks, causal_mask(target, source)[None, None] if is_causal else None)
+    if mask is not None:
+        scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, dtype))
+    probabilities = ops.softmax(scores, axis=-1)
+    dropped = probabilities
+    if dropout:
+        dropped = keras.random.dropout(probabilities, dropout, seed=seed)
+    dropped = fold_groups(ops.cast(dropped, value.dtype), key.shape[1])
+    context = ops.cast(unfold_groups(ops.matmul(dropped, value), group, target), query.dtype)
+    if mask is not None:
+        attends = ops.any(mask, axis=-1, keepdims=True)
+        context = ops.where(attends, context, ops.zeros((), context.dtype))
+    if not return_scores:
+        return context
+    if mask is not None:
+        probabilities = ops.where(attends, probabilities, ops.zeros((), dtype))
+    return context, ops.cast(probabilities, query.dtype)
+
+
+def computing_dtype(dtype: Any) -> str:
+    """Returns the dtype in which scores are computed: float32, or float64 for float64."""
+    return "float64" if keras.backend.standardize_dtype(dtype) == "float64" else "float32"
+
+
+def fold_groups(tensor: Any, kv_heads: int) -> Any:
+    """Folds the heads that share a key head into the target axis.
+
+    Args:
+        tensor: Tensor (batch, heads, target, width).
+        kv_heads: Number of key heads, which divides `heads`.
+
+    Returns:
+        Tensor (batch, kv_heads, heads // kv_heads * target, width).
+    """
+    batch, heads, target, width = ops.shape(tensor)
+    if heads == kv_heads:
+        return tensor
+    return ops.reshape(tensor, (batch, kv_heads, heads // kv_heads * target, width))
+
+
+def unfold_groups(tensor: Any, group: int, target: Any) -> Any:
+    """Undoes `fold_groups`.
+
+    Args:
+        tensor: Tensor (batch, kv_heads, group * target, width).
+        group: Number of query heads to a key head.
+        target: Number of queries.
+
+    Returns:
+        Tensor (batch, kv_heads * group, target, width).
+    """
+    if group == 1:
+        return tensor
+    batch, kv_heads, _, width = ops.shape(tensor)
+    return ops.reshape(tensor, (batch, kv_heads * group, target, width))
+
+
+def _check_options(bias, dropout, seed, implementation, return_scores):
+    require_one_of("implementation", implementation, ("auto", "dense", "chunked"))
+    require_rate(dropout=dropout)
+    require(
+        not dropout or isinstance(seed, keras.random.SeedGenerator),
+        "`dropout` needs a `seed` that is a keras.random.SeedGenerator.",
+        dropout=dropout,
+        seed=seed,
+    )
+    if implementation == "chunked":
+        require(
+            not return_scores,
+            "Chunked attention never holds the scores, so it cannot return them.",
+            implementation=implementation,
+            return_scores=return_scores,
+        )
+        require(
+            bias is None,
+            'Chunked attention takes no `bias`; use implementation="dense".',
+            implementation=implementation,
+            bias_shape=None if bias is None else tuple(bias.shape),
+        )
+
+
+def _check_shapes(query, key, value, masks, bias):
+    shapes = {
+        "query_shape": tuple(query.shape),
+        "key_shape": tuple(key.shape),
+        "value_shape": tuple(value.shape),
+    }
+    query_shape, key_shape, value_shape = shapes.values()
+    require(
+        len(query_shape) == len(key_shape) == len(value_shape) == 4,
+        "`query`, `key` and `value` must be (batch, heads, length, width).",
+        **shapes,
+    )
+    require(
+        _same(query_shape[3], key_shape[3]),
+        "`query` and `key` must have the same width.",
+        **shapes,
+    )
+    require(
+        all(_same(key_shape[axis], value_shape[axis]) for axis in (0, 1, 2)),
+        "`key` and `value` must have the same batch, heads and length.",
+        **shapes,
+    )
+    require(
+        _same(query_shape[0], key_shape[0]),
+        "`query` and `key` must have the same batch.",
+        **shapes,
+    )
+    heads, kv_heads = query_shape[1], key_shape[1]
+    require(
+        heads is not None and kv_heads is not None and kv_heads > 0 and heads % kv_heads == 0,
+        "The heads of `key` must divide the heads of `query`.",
+        heads=heads,
+        kv_heads=kv_heads,
+    )
+    scores_shape = (query_shape[0], heads, query_shape[2], key_shape[2])
+    named = [("mask", mask) for mask in masks] + ([] if bias is None else [("bias", bias)])
+    for name, tensor in named:
+        shape = tuple(tensor.shape)
+        require(
+            len(shape) == 4
+            and all(size == 1 or _same(size, full) for size, full in zip(shape, scores_shape)),
+            f"`{name}` must broadcast to (batch, heads, target, source).",
+            **{f"{name}_shape": shape, "scores_shape": scores_shape},
+        )
+
+
+def _same(first: int | None, second: int | None) -> bool:
+    return first is None or second is None or first == second

@@ -1,0 +1,172 @@
+"""Boolean attention masks: True marks what may be attended to."""
+
+from typing import Any
+
+from keras import ops
+
+from keras_attn.validation import require
+
+
+def padding_mask(ids: Any) -> Any:
+    """Marks the positions that hold a token.
+
+    Args:
+        ids: Integer tensor (batch, length), 0 where there is padding.
+
+    Returns:
+        Boolean tensor (batch, length), True where `ids` is not 0.
+    """
+    return ops.not_equal(ids, 0)
+
+
+def causal_mask(target_length: Any, source_length: Any) -> Any:
+    """Lets a position attend to itself and to what stands before it.
+
+    The last query is aligned to the last key, so that the mask is right for queries that
+    continue a cache: query i may attend to key j where `j <= i + source_length - target_length`.
+
+    Args:
+        target_length: Number of queries, an integer or a scalar integer tensor.
+        source_length: Number of keys, an integer or a scalar integer tensor.
+
+    Returns:
+        Boolean tensor (target, source).
+    """
+    rows = ops.arange(target_length, dtype="int32") + (source_length - target_length)
+    columns = ops.arange(source_length, dtype="int32")
+    return ops.expand_dims(columns, 0) <= ops.expand_dims(rows, 1)
+
+
+def combine_masks(*masks: Any) -> Any:
+    """Joins masks with AND.
+
+    Args:
+        *masks: Boolean tensors whose shapes broadcast together, or None.
+
+    Returns:
+        Boolean tensor of the broadcast shape, or None where every mask is None.
+    """
+    combined = None
+    for mask in masks:
+        if mask is not None:
+            mask = ops.cast(mask, "bool")
+            combined = mask if combined is None else ops.logical_and(combined, mask)
+    return combined
+
+
+def separate_masks(
+    query_mask: Any = None,
+    value_mask: Any = None,
+    key_mask: Any = None,
+    attention_mask: Any = None,
+) -> tuple:
+    """Gives each mask the rank of attention scores, without joining them.
+
+    `keras_attn.ops.dot_product_attention` takes the tuple as its `mask`. Joining a mask over the
+    queries with one over the keys would build a (target, source) matrix; the chunked path never
+    does.
+
+    Args:
+        query_mask: Boolean tensor (batch, target), or None.
+        value_mask: Boolean tensor (batch, source), or None.
+        key_mask: Boolean tensor (batch, source), or None.
+        attention_mask: Boolean tensor (batch, target, source) or
+            (batch, heads or 1, target, source), or None.
+
+    Returns:
+        Tuple of boolean tensors of rank 4, each broadcastable to
+        (batch, heads, target, source); empty where every mask is None.
+
+    Raises:
+        UserError: A mask has another rank.
+    """
+    source_mask = combine_masks(
+        _with_rank("value_mask", value_mask, (2,)), _with_rank("key_mask", key_mask, (2,))
+    )
+    masks = []
+    if query_mask is not None:
+        # (batch, 1, target, 1)
+        masks.append(_with_rank("query_mask", query_mask, (2,))[:, None, :, None])
+    if source_mask is not None:
+        # (batch, 1, 1, source)
+        masks.append(source_mask[:, None, None, :])
+    if attention_mask is not None:
+        attention_mask = _with_rank("attention_mask", attention_mask, (3, 4))
+        if len(attention_mask.shape) == 3:
+            attention_mask = ops.expand_dims(attention_mask, 1)
+        masks.append(attention_mask)
+    return tuple(masks)
+
+
+def attention_mask(
+    query_mask: Any = None,
+    value_mask: Any = None,
+    key_mask: Any = None,
+    attention_mask: Any = None,
+    causal: bool = False,
+    target_length: Any = None,
+    source_length: Any = None,
+) -> Any:
+    """Joins everything that limits attention into one mask.
+
+    Args:
+        query_mask: Boolean tensor (batch, target), or None.
+        value_mask: Boolean tensor (batch, source), or None.
+        key_mask: Boolean tensor (batch, source), or None.
+        attention_mask: Boolean tensor (batch, target, source) or
+            (batch, heads or 1, target, source), or None.
+        causal: Whether a query may attend only to keys up to its own position, the last query
+            being aligned to the last key.
+        target_length: Number of queries, an integer or a scalar integer tensor; used when
+            `causal`.
+        source_length: Number of keys, as `target_length`.
+
+    Returns:
+        Boolean tensor that broadcasts to (batch, heads, target, source), with dimensions of 1
+        where nothing depends on them, or None where nothing is masked.
+
+    Raises:
+        UserError: A mask has another rank, or `causal` without both lengths.
+    """
+    masks = separate_masks(query_mask, value_mask, key_mask, attention_mask)
+    if causal:
+        require(
+            target_length is not None and source_length is not None,
+            "A causal mask needs `target_length` and `source_length`.",
+            target_length=target_length,
+            source_length=source_length,
+        )
+        masks += (causal_mask(target_length, source_length)[None, None],)
+    return combine_masks(*masks)
+
+
+def with_padding(attention_mask: Any, padding_mask: Any) -> Any:
+    """Joins an attention mask with one that marks padding among the keys.
+
+    Args:
+        attention_mask: Boolean tensor (batch, target, source) or
+            (batch, heads or 1, target, source), or None.
+        padding_mask: Boolean tensor (batch, source), False at padding, or None.
+
+    Returns:
+        Boolean tensor of the rank of `attention_mask`, (batch, 1, source) without one, or None
+        where both are None.
+    """
+    if padding_mask is not None:
+        padding_mask = _with_rank("padding_mask", padding_mask, (2,))[:, None, :]
+        if attention_mask is not None and len(attention_mask.shape) == 4:
+            padding_mask = padding_mask[:, None]
+    return combine_masks(attention_mask, padding_mask)
+
+
+def _with_rank(name: str, mask: Any, ranks: tuple[int, ...]) -> Any:
+    if mask is None:
+        return None
+    mask = ops.convert_to_tensor(mask)
+    wanted = " or ".join(str(rank) for rank in ranks)
+    require(
+        len(mask.shape) in ranks,
+        f"`{name}` must have rank {wanted}.",
+        shape=tuple(mask.shape),
+    )
+    return ops.cast(mask, "bool")

@@ -1,0 +1,51 @@
+"""Encodings of positions that have no parameters."""
+
+import math
+from typing import Any
+
+from keras import ops
+
+from keras_attn.validation import require, require_positive
+
+
+def sinusoidal_positions(
+    positions: Any, hidden_dim: int, max_wavelength: float = 10_000.0, dtype: str = "float32"
+) -> Any:
+    """Encodes positions as sines (even columns) and cosines (odd columns).
+
+    Column 2i holds `sin(position / max_wavelength ** (2i / hidden_dim))` and column 2i + 1 the
+    cosine of the same angle; an odd `hidden_dim` ends with a sine.
+
+    Args:
+        positions: A number of positions (counted from 0), or an integer or float tensor of
+            positions of any shape.
+        hidden_dim: Width of the encoding.
+        max_wavelength: Base of the geometric progression of wavelengths (in units of 2 pi
+            positions).
+        dtype: "float32" or "float64". Narrower types cannot tell neighbouring positions apart,
+            so cast the result and not the computation.
+
+    Returns:
+        Tensor (positions, hidden_dim), or (*shape of positions, hidden_dim), of `dtype`.
+
+    Raises:
+        UserError: `hidden_dim` or the number of positions is not positive, `max_wavelength` is
+            not above 0, or `dtype` is narrower than float32.
+
+    Reference:
+        Vaswani et al., "Attention Is All You Need", section 3.5.
+    """
+    require_positive(hidden_dim=hidden_dim)
+    require(max_wavelength > 0, "`max_wavelength` must be above 0.", max_wavelength=max_wavelength)
+    require(dtype in ("float32", "float64"), "`dtype` must be float32 or float64.", dtype=dtype)
+    if isinstance(positions, int):
+        require_positive(positions=positions)
+        positions = ops.arange(positions, dtype="int32")
+    positions = ops.cast(positions, dtype)
+    pairs = math.ceil(hidden_dim / 2)
+    rates = [max_wavelength ** (-2 * pair / hidden_dim) for pair in range(pairs)]
+    angles = ops.expand_dims(positions, -1) * ops.convert_to_tensor(rates, dtype=dtype)
+    # (..., pairs, 2) -> (..., 2 * pairs)
+    encoding = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
+    encoding = ops.reshape(encoding, (*ops.shape(positions), 2 * pairs))
+    return encoding[..., :hidden_dim]

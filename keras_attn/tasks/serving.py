@@ -1,0 +1,42 @@
+"""What a task gives to whoever serves it: functions on tensors, and what these functions use."""
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True)
+class ServingFunction:
+    """One signature of an exported task.
+
+    Attributes:
+        function: Called with one tensor for each input, by name; returns a dict of dense tensors,
+            each with the batch in dimension 0. It uses ops of TensorFlow and tensorflow-text only.
+        inputs: The inputs' specifications by name; dimension 0 is the batch, of unknown size.
+        example_inputs: From example texts to the function's inputs, one row for each text, for
+            golden outputs and warm-up records. Without it every string input gets the texts
+            themselves and every other input ones, three of them along each unknown dimension.
+    """
+
+    function: Callable[..., Mapping[str, tf.Tensor]]
+    inputs: Mapping[str, tf.TensorSpec]
+    example_inputs: Callable[[Sequence[str]], Mapping[str, Any]] | None = None
+
+
+class Servable(Protocol):
+    """What can be exported: every task."""
+
+    def serving_functions(self, n_best: int, jit: bool = False) -> Mapping[str, ServingFunction]:
+        """Returns the signatures by name, "serving_default" among them.
+
+        Args:
+            n_best: Number of hypotheses where a signature gives several.
+            jit: Whether the numeric core, not the string ops, is to be compiled by XLA.
+        """
+        ...
+
+    def resources(self) -> Iterable[tf.Module | tf.Variable]:
+        """Returns all that the functions use: tokenizers and the variables of the model."""
+        ...

@@ -1,0 +1,16 @@
+"""Tokenizers that run inside a TensorFlow graph: text to ids and back."""
+
+from keras_attn.tokenizers.base import Tokenizer
+from keras_attn.tokenizers.characters import CharacterTokenizer
+from keras_attn.tokenizers.loading import load_tokenizer, train_tokenizer
+from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
+from keras_attn.tokenizers.symbols import SymbolTokenizer
+
+__all__ = [
+    "CharacterTokenizer",
+    "SentencePieceTokenizer",
+    "SymbolTokenizer",
+    "Tokenizer",
+    "load_tokenizer",
+    "train_tokenizer",
+]

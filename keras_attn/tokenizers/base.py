@@ -1,0 +1,227 @@
+"""What all tokenizers share: special tokens, detokenizing, saving."""
+
+import abc
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.tokenizers.lowercase import Lowercase
+from keras_attn.validation import require
+
+CONFIG_FILE = "tokenizer.json"
+FORMAT_VERSION = 1
+SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
+
+
+class Tokenizer(tf.Module, abc.ABC):
+    """Turns text into ids and back with ops of TensorFlow and tensorflow-text alone.
+
+    Ids 0 to 3 are padding, start, end and unknown in every tokenizer. As a `tf.Module` it can be
+    tracked by another module and saved within a SavedModel.
+
+    Args:
+        tokens: The vocabulary, special tokens first; ids are positions in it.
+        lowercase: Whether text is lower-cased (see `Lowercase`) before anything else.
+    """
+
+    kind: ClassVar[str]
+    """Name under which `train_tokenizer` and `load_tokenizer` know the class."""
+    separator: ClassVar[str] = ""
+    """What `detokenize` writes between two tokens."""
+
+    pad_id = 0
+    start_id = 1
+    end_id = 2
+    unknown_id = 3
+
+    def __init__(self, tokens: Sequence[str], lowercase: bool = False) -> None:
+        super().__init__(name=f"{self.kind}_tokenizer")
+        _check_tokens(tokens)
+        # An array, because tf.Module would wrap a list into one of its own.
+        self._tokens = np.array(list(tokens), dtype=object)
+        self.lowercase = bool(lowercase)
+        self._lowercase = Lowercase() if self.lowercase else None
+        self._token_of_id = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.range(len(tokens), dtype=tf.int32),
+                tf.constant([token.encode() for token in tokens], tf.string),
+            ),
+            default_value=SPECIAL_TOKENS[self.unknown_id],
+        )
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """Every token, in the order of ids."""
+        return list(self._tokens)
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of ids, special ones included."""
+        return len(self._tokens)
+
+    def id_to_token(self, token_id: int) -> str:
+        """Returns the token of one id, `<unk>` for an id outside the vocabulary."""
+        inside = 0 <= token_id < self.vocabulary_size
+        return self._tokens[token_id if inside else self.unknown_id]
+
+    def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Turns strings into ids, without start and end.
+
+        Args:
+            strings: String tensor (batch,) of UTF-8. Malformed bytes are read as U+FFFD.
+
+        Returns:
+            RaggedTensor int32 (batch, None); an empty string is an empty row.
+
+        Raises:
+            UserError: `strings` is not of rank 1.
+        """
+        strings = tf.convert_to_tensor(strings, tf.string)
+        require(
+            strings.shape.rank in (None, 1),
+            "`strings` must have the shape (batch,).",
+            shape=tuple(strings.shape) if strings.shape.rank is not None else None,
+        )
+        strings = tf.ensure_shape(strings, [None])
+        return self._tokenize(self._lowercase(strings) if self._lowercase else strings)
+
+    def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
+        """Turns ids back into strings.
+
+        Args:
+            ids: Integer tensor (batch, length), or a RaggedTensor of that shape. Everything from
+                the first end id on is dropped, as are start and padding ids; ids outside the
+                vocabulary count as unknown, which is written `<unk>`.
+
+        Returns:
+            String tensor (batch,).
+
+        Raises:
+            UserError: `ids` is not of rank 2.
+        """
+        if isinstance(ids, tf.RaggedTensor):
+            ids = ids.to_tensor(default_value=self.end_id)
+        ids = tf.convert_to_tensor(ids)
+        require(
+            ids.shape.rank in (None, 2),
+            "`ids` must have the shape (batch, length).",
+            shape=tuple(ids.shape) if ids.shape.rank is not None else None,
+        )
+        ids = tf.cast(tf.ensure_shape(ids, [None, None]), tf.int32)
+        ended = tf.cumsum(tf.cast(ids == self.end_id, tf.int32), axis=1) > 0
+        dropped = ended | (ids == self.pad_id) | (ids == self.start_id)
+        return self._detokenize(tf.ragged.boolean_mask(ids, ~dropped))
+
+    @abc.abstractmethod
+    def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """`tokenize` for strings (batch,) that are lower-cased already where asked."""
+
+    def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """`detokenize` for int32 ids (batch, None) without padding, start and end."""
+        tokens = ids.with_values(self._token_of_id.lookup(ids.values))
+        return tf.strings.reduce_join(tokens, axis=-1, separator=self.separator)
+
+    @abc.abstractmethod
+    def get_config(self) -> dict[str, Any]:
+        """Returns what `from_config` needs beside the assets, ready for JSON."""
+
+    def assets(self) -> dict[str, bytes]:
+        """Returns the contents of the files that belong to the tokenizer, by file name."""
+        return {}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], assets: dict[str, bytes]) -> "Tokenizer":
+        """Makes a tokenizer from `get_config()` and `assets()` of another one."""
+        del assets  # for the kinds that have some
+        return cls(**config)
+
+    def save(self, folder: str | Path) -> None:
+        """Writes `tokenizer.json`, and asset files where the kind has any, into `folder`.
+
+        The folder is made where it is missing. Each file is written under a temporary name and
+        renamed, `tokenizer.json` last, so that an interrupted save never leaves half a file.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        assets = self.assets()
+        description = {
+            "kind": self.kind,
+            "format_version": FORMAT_VERSION,
+            "config": self.get_config(),
+            "assets": {name: hashlib.sha256(data).hexdigest() for name, data in assets.items()},
+        }
+        for name, data in assets.items():
+            _write_and_rename(folder / name, data)
+        text = json.dumps(description, ensure_ascii=False, indent=1) + "\n"
+        _write_and_rename(folder / CONFIG_FILE, text.encode())
+
+
+def read_texts(texts: Iterable[str], lowercase: bool = False) -> Iterator[str]:
+    """Checks texts to train on, and lower-cases them as the tokenizer will.
+
+    Args:
+        texts: Any number of strings; read once.
+        lowercase: Whether to lower-case them.
+
+    Yields:
+        The texts, in order.
+
+    Raises:
+        UserError: `texts` is itself a string, or one of its items is no valid text.
+    """
+    require(
+        not isinstance(texts, str | bytes),
+        "`texts` must be a collection of strings, not one string.",
+        texts=texts if len(texts) <= 40 else texts[:40],
+    )
+    lower = Lowercase() if lowercase else None
+    numbered = enumerate(texts)
+    while block := list(islice(numbered, 1024)):
+        for position, text in block:
+            require(_is_text(text), f"`texts[{position}]` must be Unicode text.", text=text)
+        if lower is None:
+            yield from (text for _, text in block)
+        else:
+            strings = tf.constant([text.encode() for _, text in block], tf.string)
+            yield from (string.decode() for string in lower(strings).numpy())
+
+
+def _is_text(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # lone surrogates
+        return False
+    return True
+
+
+def _check_tokens(tokens: Sequence[str]) -> None:
+    require(
+        tuple(tokens[: len(SPECIAL_TOKENS)]) == SPECIAL_TOKENS,
+        f"The vocabulary must begin with the special tokens {', '.join(SPECIAL_TOKENS)}.",
+        first=list(tokens[: len(SPECIAL_TOKENS)]),
+    )
+    seen = set()
+    for position, token in enumerate(tokens):
+        require(_is_text(token), f"Token {position} must be Unicode text.", token=token)
+        special = token in SPECIAL_TOKENS and position >= len(SPECIAL_TOKENS)
+        require(not special, "The vocabulary must not repeat a special token.", token=token)
+        require(token not in seen, "The vocabulary must not hold a token twice.", token=token)
+        seen.add(token)
+
+
+def _write_and_rename(path: Path, data: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

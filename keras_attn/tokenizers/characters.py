@@ -1,0 +1,88 @@
+"""One id a character."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
+from keras_attn.validation import require, require_positive
+
+
+class CharacterTokenizer(Tokenizer):
+    """Splits text into Unicode code points.
+
+    `detokenize(tokenize(text))` is `text` for every text whose code points are all in the
+    vocabulary (spaces, line ends, NUL and combining marks are characters like any other); others
+    come back as `<unk>`. Each malformed UTF-8 sequence is read as U+FFFD, which is one more
+    character: known if the vocabulary holds it.
+
+    Args:
+        characters: The vocabulary without special tokens: one code point each, none twice.
+        lowercase: Whether text is lower-cased first.
+
+    Raises:
+        UserError: An item is no single character, or appears twice.
+    """
+
+    kind = "characters"
+
+    def __init__(self, characters: Sequence[str], lowercase: bool = False) -> None:
+        for position, character in enumerate(characters):
+            require(
+                isinstance(character, str) and len(character) == 1,
+                f"`characters[{position}]` must be a single character.",
+                character=character,
+            )
+        super().__init__([*SPECIAL_TOKENS, *characters], lowercase)
+        first = len(SPECIAL_TOKENS)
+        self._id_of_code = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant([ord(character) for character in characters], tf.int32),
+                tf.range(first, first + len(characters), dtype=tf.int32),
+            ),
+            default_value=self.unknown_id,
+        )
+
+    @classmethod
+    def train(
+        cls, texts: Iterable[str], min_count: int = 1, lowercase: bool = False
+    ) -> "CharacterTokenizer":
+        """Collects the characters of some texts.
+
+        Args:
+            texts: Strings to count characters in.
+            min_count: How often a character must occur to be in the vocabulary.
+            lowercase: Whether text is lower-cased, now and in `tokenize`.
+
+        Returns:
+            A tokenizer whose vocabulary is sorted by falling count, then by code point.
+
+        Raises:
+            UserError: No character occurs often enough, or `texts` are no texts.
+        """
+        require_positive(min_count=min_count)
+        counts: Counter[str] = Counter()
+        for text in read_texts(texts, lowercase):
+            counts.update(text)
+        characters = [
+            character
+            for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+            if count >= min_count
+        ]
+        require(
+            characters,
+            "The texts must hold a character at least `min_count` times.",
+            min_count=min_count,
+            distinct_characters=len(counts),
+        )
+        return cls(characters, lowercase)
+
+    def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
+        return codes.with_values(self._id_of_code.lookup(codes.values))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of `__init__`."""
+        return {"characters": self.vocabulary[len(SPECIAL_TOKENS) :], "lowercase": self.lowercase}

@@ -1,0 +1,105 @@
+"""Tokenizers by name: training a kind, loading a folder."""
+
+import hashlib
+import inspect
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from keras_attn.tokenizers.base import CONFIG_FILE, FORMAT_VERSION, Tokenizer
+from keras_attn.tokenizers.characters import CharacterTokenizer
+from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
+from keras_attn.tokenizers.symbols import SymbolTokenizer
+from keras_attn.validation import UserError, require, require_one_of
+
+_CLASSES = {cls.kind: cls for cls in (CharacterTokenizer, SymbolTokenizer, SentencePieceTokenizer)}
+
+
+def train_tokenizer(kind: str, texts: Iterable[str], **options: Any) -> Tokenizer:
+    """Trains a tokenizer.
+
+    Args:
+        kind: "characters", "symbols" or "sentencepiece".
+        texts: Strings to train on.
+        **options: Arguments of the `train` method of that kind.
+
+    Returns:
+        The tokenizer.
+
+    Raises:
+        UserError: Unknown kind or option, or what the kind's `train` raises.
+    """
+    require_one_of("kind", kind, _CLASSES)
+    train = _CLASSES[kind].train
+    allowed = [name for name in inspect.signature(train).parameters if name != "texts"]
+    for option in options:
+        require_one_of(f"option of {kind}", option, allowed)
+    return train(texts, **options)
+
+
+def load_tokenizer(folder: str | Path) -> Tokenizer:
+    """Loads what `Tokenizer.save` wrote.
+
+    Args:
+        folder: The folder that holds `tokenizer.json`.
+
+    Returns:
+        The tokenizer, of the class that was saved.
+
+    Raises:
+        UserError: A file is missing, damaged or from a newer version; the message names it.
+    """
+    path = Path(folder) / CONFIG_FILE
+    description = _read_description(path)
+    cls = _CLASSES[description["kind"]]
+    assets = {
+        name: _read_asset(path.parent / name, digest)
+        for name, digest in description["assets"].items()
+    }
+    try:
+        return cls.from_config(description["config"], assets)
+    except (UserError, TypeError) as error:
+        raise UserError(f"{path}: damaged tokenizer: {error}") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"{path}: no such file.") from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}.") from None
+
+
+def _read_description(path: Path) -> dict[str, Any]:
+    try:
+        description = json.loads(_read(path).decode())
+    except ValueError as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path}: damaged tokenizer: {error}") from None
+    require(isinstance(description, dict), f"{path}: a JSON object is expected.")
+    version = description.get("format_version")
+    require(
+        isinstance(version, int) and 1 <= version <= FORMAT_VERSION,
+        f"{path}: `format_version` must be at most {FORMAT_VERSION}.",
+        format_version=version,
+    )
+    kind = description.get("kind")
+    require(kind in _CLASSES, f"{path}: `kind` must be one of {', '.join(_CLASSES)}.", kind=kind)
+    for field in ("config", "assets"):
+        value = description.get(field)
+        require(isinstance(value, dict), f"{path}: `{field}` must be an object.", **{field: value})
+    return description
+
+
+def _read_asset(path: Path, digest: str) -> bytes:
+    data = _read(path)
+    received = hashlib.sha256(data).hexdigest()
+    require(
+        received == digest,
+        f"{path}: damaged tokenizer: its SHA-256 must be {digest}.",
+        sha256=received,
+    )
+    return data

@@ -1,0 +1,203 @@
+"""Subwords from a SentencePiece model."""
+
+import hashlib
+import io
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
+
+from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
+from keras_attn.validation import UserError, require, require_one_of, require_positive
+
+MODEL_FILE = "sentencepiece.model"
+MODEL_TYPES = ("bpe", "unigram")
+
+
+class SentencePieceTokenizer(Tokenizer):
+    """Splits text into the pieces of a SentencePiece model, BPE or unigram.
+
+    The model normalises text (NFKC, runs of spaces become one), so that `detokenize(tokenize(x))`
+    is normalised text.
+
+    Args:
+        model: The serialised model; its padding, start, end and unknown ids must be 0 to 3.
+        lowercase: Whether text is lower-cased before the model sees it.
+
+    Raises:
+        UserError: `model` is no SentencePiece model, or has other special ids.
+
+    Reference: Kudo and Richardson 2018, "SentencePiece", https://arxiv.org/abs/1808.06226.
+    """
+
+    kind = "sentencepiece"
+
+    def __init__(self, model: bytes, lowercase: bool = False) -> None:
+        require(isinstance(model, bytes), "`model` must be the bytes of a model.", type=type(model))
+        try:
+            resource = _ModelResource(model)
+            size = int(gen_sentencepiece_tokenizer.sentencepiece_vocab_size_op(resource.handle))
+        except tf.errors.OpError:
+            raise UserError(
+                "`model` must be a serialised SentencePiece model. "
+                f"Received: {len(model)} bytes that are none."
+            ) from None
+        pieces = gen_sentencepiece_tokenizer.sentencepiece_id_to_string_op(
+            resource.handle, tf.range(size, dtype=tf.int32)
+        )
+        super().__init__([piece.decode() for piece in pieces.numpy()], lowercase)
+        self._model = model
+        self._resource = resource
+
+    @classmethod
+    def train(
+        cls,
+        texts: Iterable[str],
+        vocabulary_size: int = 8000,
+        model_type: str = "bpe",
+        character_coverage: float = 1.0,
+        byte_fallback: bool = False,
+        lowercase: bool = False,
+    ) -> "SentencePieceTokenizer":
+        """Trains a model in memory; the same texts always give the same bytes.
+
+        Args:
+            texts: Strings to train on; give both languages for a joint vocabulary.
+            vocabulary_size: Number of ids, special tokens included.
+            model_type: "bpe" or "unigram".
+            character_coverage: Share of the characters in the texts that must have a piece; the
+                rarest others are unknown. In (0, 1].
+            byte_fallback: Whether unknown characters are spelled in 256 pieces for single bytes.
+            lowercase: Whether text is lower-cased, now and in `tokenize`.
+
+        Returns:
+            The tokenizer.
+
+        Raises:
+            UserError: An option is wrong, the texts are empty, or `vocabulary_size` is too large
+                or too small for them (the message names the limit).
+        """
+        require_positive(vocabulary_size=vocabulary_size)
+        require_one_of("model_type", model_type, MODEL_TYPES)
+        require(
+            isinstance(character_coverage, int | float) and 0 < character_coverage <= 1,
+            "`character_coverage` must be a number in (0, 1].",
+            character_coverage=character_coverage,
+        )
+        lines = [text for text in read_texts(texts, lowercase) if text.strip()]
+        require(lines, "The texts must hold at least one that is not blank.", not_blank=0)
+        minimum = len(SPECIAL_TOKENS) + 1
+        require(
+            vocabulary_size >= minimum,
+            f"`vocabulary_size` must be at least {minimum}.",
+            vocabulary_size=vocabulary_size,
+        )
+        model = _train_model(
+            lines,
+            vocab_size=vocabulary_size,
+            model_type=model_type,
+            character_coverage=character_coverage,
+            byte_fallback=byte_fallback,
+        )
+        return cls(model, lowercase)
+
+    def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        ids, row_splits = gen_sentencepiece_tokenizer.sentencepiece_tokenize_op(
+            self._resource.handle,
+            strings,
+            nbest_size=0,
+            alpha=1.0,
+            add_bos=False,
+            add_eos=False,
+            reverse=False,
+            out_type=tf.int32,
+        )
+        return tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
+
+    def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        known = (ids.values >= 0) & (ids.values < self.vocabulary_size)
+        return gen_sentencepiece_tokenizer.sentencepiece_detokenize_op(
+            self._resource.handle,
+            tf.where(known, ids.values, self.unknown_id),
+            ids.row_splits,
+            add_bos=False,
+            add_eos=False,
+            reverse=False,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of `__init__` but the model, which is an asset."""
+        return {"lowercase": self.lowercase}
+
+    def assets(self) -> dict[str, bytes]:
+        """Returns the serialised model under its file name."""
+        return {MODEL_FILE: self._model}
+
+    @classmethod
+    def from_config(
+        cls, config: dict[str, Any], assets: dict[str, bytes]
+    ) -> "SentencePieceTokenizer":
+        """Makes a tokenizer from `get_config()` and `assets()` of another one."""
+        require(MODEL_FILE in assets, f"`{MODEL_FILE}` must be among the assets.", assets=[*assets])
+        return cls(model=assets[MODEL_FILE], **config)
+
+
+class _ModelResource(tf.saved_model.experimental.TrackableResource):
+    """The model as a resource that outlives `keras.utils.set_random_seed`.
+
+    `tf_text.SentencepieceTokenizer` leaves its resource to the kernel that made it, and clearing
+    the kernel cache (which setting a seed does) destroys it. A resource with a name of its own
+    stays until the process ends; named after the model's digest, it is shared by all tokenizers
+    with that model.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        super().__init__()
+        self._model = model
+
+    @property
+    def handle(self) -> tf.Tensor:
+        return self.resource_handle
+
+    def _create_resource(self) -> tf.Tensor:
+        return gen_sentencepiece_tokenizer.sentencepiece_op(
+            model=self._model, shared_name=hashlib.sha256(self._model).hexdigest()
+        )
+
+
+def _train_model(lines: list[str], vocab_size: int, **options: Any) -> bytes:
+    import sentencepiece  # only training needs it
+
+    buffer = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(lines),
+            model_writer=buffer,
+            vocab_size=vocab_size,
+            pad_id=0,
+            bos_id=1,
+            eos_id=2,
+            unk_id=3,
+            unk_surface=SPECIAL_TOKENS[Tokenizer.unknown_id],
+            max_sentence_length=1 << 30,  # bytes; longer lines would be left out silently
+            num_threads=4,  # a fixed number, because the order of its sums depends on it
+            minloglevel=2,
+            **options,
+        )
+    except RuntimeError as error:
+        raise _training_error(str(error), vocab_size) from None
+    return buffer.getvalue()
+
+
+def _training_error(message: str, vocabulary_size: int) -> UserError:
+    if limit := re.search(r"set it to a value <= (\d+)", message):
+        expected = f"at most {limit[1]} for these texts"
+    elif limit := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        expected = f"at least {limit[1]} for these texts (or `character_coverage` lower)"
+    else:
+        return UserError(f"SentencePiece could not train: {message.strip()}")
+    return UserError(
+        f"`vocabulary_size` must be {expected}. Received: vocabulary_size={vocabulary_size}."
+    )

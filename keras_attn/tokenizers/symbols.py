@@ -1,0 +1,93 @@
+"""One id a whitespace-separated symbol."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
+from keras_attn.validation import require, require_positive
+
+_WHITESPACE = " \t\n\r\f\v"
+
+
+class SymbolTokenizer(Tokenizer):
+    """Splits text at whitespace: phonemes, labels, text that is tokenised already.
+
+    Whitespace is space, tab, line feed, carriage return, form feed and vertical tab; any run of
+    it separates, and `detokenize` writes one space. A symbol of the text that is spelled like a
+    special token (`<s>`) is unknown, not special.
+
+    Args:
+        symbols: The vocabulary without special tokens; no whitespace within, none twice.
+        lowercase: Whether text is lower-cased first.
+
+    Raises:
+        UserError: A symbol is empty, holds whitespace, appears twice or is a special token.
+    """
+
+    kind = "symbols"
+    separator = " "
+
+    def __init__(self, symbols: Sequence[str], lowercase: bool = False) -> None:
+        for position, symbol in enumerate(symbols):
+            require(
+                isinstance(symbol, str) and symbol and not set(symbol) & set(_WHITESPACE),
+                f"`symbols[{position}]` must be text without whitespace.",
+                symbol=symbol,
+            )
+        super().__init__([*SPECIAL_TOKENS, *symbols], lowercase)
+        first = len(SPECIAL_TOKENS)
+        self._id_of_symbol = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant([symbol.encode() for symbol in symbols], tf.string),
+                tf.range(first, first + len(symbols), dtype=tf.int32),
+            ),
+            default_value=self.unknown_id,
+        )
+
+    @classmethod
+    def train(
+        cls, texts: Iterable[str], min_count: int = 1, lowercase: bool = False
+    ) -> "SymbolTokenizer":
+        """Collects the symbols of some texts.
+
+        Args:
+            texts: Strings to count symbols in.
+            min_count: How often a symbol must occur to be in the vocabulary.
+            lowercase: Whether text is lower-cased, now and in `tokenize`.
+
+        Returns:
+            A tokenizer whose vocabulary is sorted by falling count, then by code points.
+
+        Raises:
+            UserError: No symbol occurs often enough, or `texts` are no texts.
+        """
+        require_positive(min_count=min_count)
+        counts: Counter[str] = Counter()
+        for text in read_texts(texts, lowercase):
+            # Bytes split at ASCII whitespace, as the graph does; str would split at more.
+            counts.update(symbol.decode() for symbol in text.encode().split())
+        for special in SPECIAL_TOKENS:
+            counts.pop(special, None)
+        symbols = [
+            symbol
+            for symbol, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+            if count >= min_count
+        ]
+        require(
+            symbols,
+            "The texts must hold a symbol at least `min_count` times.",
+            min_count=min_count,
+            distinct_symbols=len(counts),
+        )
+        return cls(symbols, lowercase)
+
+    def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        symbols = tf.strings.split(strings)
+        return symbols.with_values(self._id_of_symbol.lookup(symbols.values))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the arguments of `__init__`."""
+        return {"symbols": self.vocabulary[len(SPECIAL_TOKENS) :], "lowercase": self.lowercase}

@@ -1,0 +1,271 @@
+"""Checkpoints: every variable in a safetensors file, the position in a JSON file beside it."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from keras_attn.validation import UserError, require
+
+ARRAYS_FILE = "state.safetensors"
+STATE_FILE = "state.json"
+_FORMAT = 1
+_TEMPORARY = ".writing-"
+_MODEL = "model"
+_OPTIMIZER = "optimizer"
+
+
+def model_arrays(model: keras.Model) -> dict[str, np.ndarray]:
+    """Every variable of a model, states of random generators included, by number and path."""
+    return _named(_MODEL, model.variables)
+
+
+def optimizer_arrays(optimizer: keras.optimizers.Optimizer) -> dict[str, np.ndarray]:
+    """Every variable of an optimizer, by number and path."""
+    return _named(_OPTIMIZER, optimizer.variables)
+
+
+def assign_model_arrays(model: keras.Model, arrays: dict[str, np.ndarray]) -> None:
+    """Puts arrays from `model_arrays` back; UserError where they do not fit the model."""
+    _assign(_MODEL, model.variables, arrays)
+
+
+def assign_optimizer_arrays(
+    optimizer: keras.optimizers.Optimizer, arrays: dict[str, np.ndarray]
+) -> None:
+    """Puts arrays from `optimizer_arrays` back; UserError where they do not fit."""
+    _assign(_OPTIMIZER, optimizer.variables, arrays)
+
+
+def write_checkpoint(
+    folder: str | Path, arrays: dict[str, np.ndarray], state: dict[str, Any]
+) -> None:
+    """Writes a checkpoint folder so that it is there either whole or not at all.
+
+    Args:
+        folder: Its final name; replaced when it exists.
+        arrays: Arrays by name.
+        state: Plain values for the JSON file.
+    """
+    folder = Path(folder)
+    with replaced_folder(folder) as temporary:
+        save_file(arrays, temporary / ARRAYS_FILE)
+        digest = _file_digest(temporary / ARRAYS_FILE, flush=True)
+        content = {"format": _FORMAT, "sha256": {ARRAYS_FILE: digest}, "state": state}
+        content["sha256"][STATE_FILE] = _json_digest(state)
+        with open(temporary / STATE_FILE, "w", encoding="utf-8") as file:
+            json.dump(content, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def read_checkpoint(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and state of a checkpoint folder, verified.
+
+    Raises:
+        UserError: Something is missing, unreadable or not what was written.
+    """
+    folder = Path(folder)
+    try:
+        content = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+        digests, state = content["sha256"], content["state"]
+        require(
+            content["format"] == _FORMAT,
+            f"The checkpoint {folder} must have format {_FORMAT}.",
+            format=content["format"],
+        )
+        if digests[STATE_FILE] != _json_digest(state):
+            raise UserError(f"The checkpoint {folder} is damaged: {STATE_FILE} was changed.")
+        if digests[ARRAYS_FILE] != _file_digest(folder / ARRAYS_FILE):
+            raise UserError(f"The checkpoint {folder} is damaged: {ARRAYS_FILE} was changed.")
+        return load_file(folder / ARRAYS_FILE), state
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"The checkpoint {folder} is damaged: {error!r}.") from error
+
+
+def average_checkpoints(folders: Sequence[str | Path]) -> dict[str, np.ndarray]:
+    """The mean of the model's weights over several checkpoints, as `model_arrays`.
+
+    Means are taken in float64 and rounded once. What is not a floating number (states of random
+    generators) comes from the last folder.
+
+    Args:
+        folders: Checkpoint folders of one run, the newest last.
+
+    Raises:
+        UserError: No folder, a damaged one, or models that differ.
+    """
+    require(len(folders) > 0, "At least one checkpoint must be given.", folders=list(folders))
+    totals, arrays = {}, {}
+    for folder in folders:
+        everything, _ = read_checkpoint(folder)
+        arrays = {name: a for name, a in everything.items() if name.startswith(_MODEL + "/")}
+        if totals and {n: a.shape for n, a in arrays.items()} != {
+            n: a.shape for n, a in totals.items()
+        }:
+            raise UserError(f"The checkpoint {folder} is of another model than {folders[0]}.")
+        for name, array in arrays.items():
+            totals[name] = totals.get(name, 0) + array.astype(np.float64)
+    return {
+        name: (totals[name] / len(folders)).astype(array.dtype) if _floating(array) else array
+        for name, array in arrays.items()
+    }
+
+
+class Checkpoints:
+    """The checkpoints of one run: `step-00001234/` folders.
+
+    Args:
+        folder: Where they are; made when missing. What an interrupted write left is removed.
+        keep: How many milestones to keep. The newest two of all are always kept.
+        say: Receives lines for the user.
+    """
+
+    def __init__(self, folder: str | Path, keep: int = 2, say: Callable[[str], None] = print):
+        self.folder = Path(folder)
+        self._keep = keep
+        self._say = say
+        self.folder.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(self.folder)
+
+    def folders(self) -> list[Path]:
+        """All checkpoint folders, the newest last."""
+        names = [p for p in self.folder.iterdir() if re.fullmatch(r"step-\d{8,}", p.name)]
+        return sorted(names, key=lambda path: int(path.name.removeprefix("step-")))
+
+    def milestones(self) -> list[Path]:
+        """The checkpoints made at validations, the newest last."""
+        return [path for path in self.folders() if (path / "milestone").exists()]
+
+    def write(
+        self, step: int, arrays: dict[str, np.ndarray], state: dict[str, Any], milestone: bool
+    ) -> Path:
+        """Writes the checkpoint of a step and removes those that are no longer needed."""
+        folder = self.folder / f"step-{step:08d}"
+        write_checkpoint(folder, arrays, state)
+        if milestone:
+            (folder / "milestone").touch()
+        kept = {*self.milestones()[-self._keep :], *self.folders()[-2:]}
+        for old in self.folders():
+            if old not in kept:
+                shutil.rmtree(old, ignore_errors=True)
+        return folder
+
+    def latest(self) -> tuple[Path, dict[str, np.ndarray], dict[str, Any]] | None:
+        """Folder, arrays and state of the newest sound checkpoint, or None.
+
+        Damaged ones are told and set aside under the name `damaged-…`.
+
+        Raises:
+            UserError: There are checkpoints, and all are damaged.
+        """
+        folders = self.folders()
+        for folder in reversed(folders):
+            try:
+                arrays, state = read_checkpoint(folder)
+            except UserError as error:
+                self._say(f"{error} Falling back to the checkpoint before.")
+                aside = folder.with_name(f"damaged-{folder.name}")
+                shutil.rmtree(aside, ignore_errors=True)
+                folder.rename(aside)
+                continue
+            return folder, arrays, state
+        if folders:
+            raise UserError(f"No sound checkpoint is left in {self.folder}.")
+        return None
+
+
+@contextlib.contextmanager
+def replaced_folder(folder: Path) -> Iterable[Path]:
+    """Gives a temporary folder that takes the place of `folder` when all went well."""
+    temporary = folder.with_name(_TEMPORARY + folder.name)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        old = folder.with_name(_TEMPORARY + "old-" + folder.name)
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.rename(old)
+        temporary.rename(folder)
+        _flush_folder(folder.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Removes what a killed process left half written; keeps a whole folder it had moved away."""
+    for path in folder.glob(_TEMPORARY + "*"):
+        name = path.name.removeprefix(_TEMPORARY)
+        original = folder / name.removeprefix("old-")
+        if name.startswith("old-") and not original.exists():
+            path.rename(original)
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _named(kind: str, variables: Iterable[keras.Variable]) -> dict[str, np.ndarray]:
+    # The number keeps equal paths apart and the order; the path is for readers.
+    return {
+        f"{kind}/{number:05d}/{variable.path}": np.array(variable.value.numpy(), order="C")
+        for number, variable in enumerate(variables)
+    }
+
+
+def _assign(
+    kind: str, variables: Sequence[keras.Variable], arrays: dict[str, np.ndarray]
+) -> None:
+    names = sorted(name for name in arrays if name.startswith(kind + "/"))
+    if len(names) != len(variables):
+        raise UserError(
+            f"The checkpoint must hold the {kind}'s {len(variables)} variables. "
+            f"Received: {len(names)} arrays."
+        )
+    for name, variable in zip(names, variables, strict=True):
+        array = arrays[name]
+        same = tuple(variable.shape) == array.shape and variable.dtype == array.dtype.name
+        if not same:
+            raise UserError(
+                f"The checkpoint does not fit the {kind}: {variable.path} is {variable.dtype} "
+                f"{tuple(variable.shape)}. Received: {name}, {array.dtype} {array.shape}."
+            )
+    for name, variable in zip(names, variables, strict=True):
+        variable.assign(arrays[name])
+
+
+def _floating(array: np.ndarray) -> bool:
+    return array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+
+
+def _file_digest(path: Path, flush: bool = False) -> str:
+    with open(path, "r+b" if flush else "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if flush:
+            os.fsync(file.fileno())
+    return digest
+
+
+def _json_digest(state: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+
+
+def _flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

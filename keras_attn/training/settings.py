@@ -1,0 +1,186 @@
+"""Every number of a training run, in one frozen and checked place."""
+
+import dataclasses
+import difflib
+import types
+import typing
+from typing import Any
+
+from keras_attn.training.schedules import SCHEDULES
+from keras_attn.validation import UserError, require, require_one_of, require_positive, require_rate
+
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16", "float64")
+JIT_CHOICES = ("auto", "on", "off")
+STRATEGIES = ("auto", "one", "mirrored")
+GOALS = ("auto", "min", "max")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingSettings:
+    """Settings of a run.
+
+    Training ends at `epochs`, `steps` or `max_minutes`, whichever comes first; at least one of
+    the first two must be set.
+
+    Attributes:
+        epochs: Passes over the data, or None.
+        steps: Updates of the weights, or None.
+        max_minutes: Time after which training ends in good order, or None. A run that this ends
+            is not reproducible to the bit.
+        batch_tokens: Largest rows × padded length of one batch, over all replicas.
+        accumulate_steps: Batches whose gradients make one update.
+        schedule: `"transformer"`, `"inverse_square_root"`, `"cosine"` or `"constant"`.
+        learning_rate: Peak of the schedule; factor on the paper's formula for `"transformer"`.
+        warmup_steps: Updates with a rising learning rate.
+        learning_rate_floor: Last learning rate of `"cosine"`.
+        label_smoothing: Share of the target probability spread over the vocabulary, in [0, 1).
+        clip_norm: Largest norm of the whole gradient; 0 turns clipping off.
+        beta_1: Adam's decay of the first moment.
+        beta_2: Adam's decay of the second moment.
+        epsilon: Adam's epsilon.
+        weight_decay: Decoupled decay of matrices (not of biases or norms); 0 turns it off.
+        seed: Seed of the data order, of the initial weights and of dropout.
+        precision: Keras dtype policy; set before the model is built.
+        jit: Compile the gradient with XLA: `"on"`, `"off"`, or `"auto"` (off on a CPU).
+        strategy: `"one"` device, `"mirrored"` devices, or `"auto"` (all GPUs).
+        deterministic: Ask TensorFlow for deterministic operations (for the whole process).
+        validate_every: Updates between validations; 0 for the end of each epoch.
+        metric: Name of the validation value that chooses the best model, such as `"loss"`,
+            `"perplexity"`, `"per"` or `"bleu"`.
+        metric_goal: `"min"`, `"max"`, or `"auto"` (by the metric's name).
+        patience: Validations without improvement after which training stops; 0 for never.
+        keep_checkpoints: Checkpoints made at validations to keep (at least `average_last`).
+        average_last: Number of the last of these to average at the end; 0 for none.
+        checkpoint_every: Updates between extra checkpoints; 0 for none.
+        checkpoint_minutes: Minutes between extra checkpoints; 0 for none.
+        log_every: Updates between rows of metrics.csv, besides those of validations; 0 for none.
+    """
+
+    epochs: int | None = 10
+    steps: int | None = None
+    max_minutes: float | None = None
+    batch_tokens: int = 4096
+    accumulate_steps: int = 1
+    schedule: str = "inverse_square_root"
+    learning_rate: float = 1e-3
+    warmup_steps: int = 1000
+    learning_rate_floor: float = 0.0
+    label_smoothing: float = 0.1
+    clip_norm: float = 1.0
+    beta_1: float = 0.9
+    beta_2: float = 0.98
+    epsilon: float = 1e-9
+    weight_decay: float = 0.0
+    seed: int = 1
+    precision: str = "float32"
+    jit: str = "auto"
+    strategy: str = "auto"
+    deterministic: bool = True
+    validate_every: int = 0
+    metric: str = "loss"
+    metric_goal: str = "auto"
+    patience: int = 0
+    keep_checkpoints: int = 2
+    average_last: int = 0
+    checkpoint_every: int = 0
+    checkpoint_minutes: float = 10.0
+    log_every: int = 100
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            value = _checked(field.name, field.type, getattr(self, field.name))
+            object.__setattr__(self, field.name, value)
+        require(
+            self.epochs is not None or self.steps is not None,
+            "`epochs` or `steps` must be given.",
+            epochs=self.epochs,
+            steps=self.steps,
+        )
+        for name in ("epochs", "steps"):
+            if getattr(self, name) is not None:
+                require_positive(**{name: getattr(self, name)})
+        require_positive(
+            batch_tokens=self.batch_tokens,
+            accumulate_steps=self.accumulate_steps,
+            keep_checkpoints=self.keep_checkpoints,
+        )
+        require_rate(
+            label_smoothing=self.label_smoothing, beta_1=self.beta_1, beta_2=self.beta_2
+        )
+        for name in ("learning_rate", "epsilon", "max_minutes"):
+            value = getattr(self, name)
+            require(value is None or value > 0, f"`{name}` must be above 0.", **{name: value})
+        for name in _AT_LEAST_ZERO:
+            value = getattr(self, name)
+            require(value >= 0, f"`{name}` must be at least 0.", **{name: value})
+        require_one_of("schedule", self.schedule, SCHEDULES)
+        require_one_of("precision", self.precision, PRECISIONS)
+        require_one_of("jit", self.jit, JIT_CHOICES)
+        require_one_of("strategy", self.strategy, STRATEGIES)
+        require_one_of("metric_goal", self.metric_goal, GOALS)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "TrainingSettings":
+        """Settings from plain values, as a YAML file or the command line gives them.
+
+        Raises:
+            UserError: An unknown name (the nearest one is suggested), a value of the wrong type
+                or out of range.
+        """
+        names = [field.name for field in dataclasses.fields(cls)]
+        for name in values:
+            if name not in names:
+                near = difflib.get_close_matches(str(name), names, n=1)
+                hint = f" Did you mean `{near[0]}`?" if near else ""
+                raise UserError(
+                    f"There is no training setting `{name}`.{hint} "
+                    f"Received: {name}={values[name]!r}."
+                )
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings as plain values; `from_dict` makes equal settings of them."""
+        return dataclasses.asdict(self)
+
+
+_AT_LEAST_ZERO = (
+    "warmup_steps",
+    "learning_rate_floor",
+    "clip_norm",
+    "weight_decay",
+    "seed",
+    "validate_every",
+    "patience",
+    "average_last",
+    "checkpoint_every",
+    "checkpoint_minutes",
+    "log_every",
+)
+
+
+def _checked(name: str, annotation: Any, value: Any) -> Any:
+    """`value` as the annotated type, or a UserError."""
+    optional = isinstance(annotation, types.UnionType)
+    kinds = [kind for kind in typing.get_args(annotation) if kind is not types.NoneType]
+    kind = kinds[0] if optional else annotation
+    if value is None and optional:
+        return None
+    if name == "jit" and isinstance(value, bool):  # YAML reads a bare on or off as a boolean
+        return "on" if value else "off"
+    if kind is float:
+        value = _as_float(value)
+    right = isinstance(value, kind) and not (kind is not bool and isinstance(value, bool))
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    empty = " or nothing" if optional else ""
+    require(right, f"`{name}` must be {words[kind]}{empty}.", **{name: value})
+    return value
+
+
+def _as_float(value):
+    """Whole numbers, and texts such as 1e-9 that YAML leaves as text, as floats."""
+    if isinstance(value, bool):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value

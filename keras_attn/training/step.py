@@ -1,0 +1,188 @@
+"""One update of the weights, and one look at held-out data, on every replica."""
+
+import math
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from keras_attn.training.losses import token_cross_entropy
+from keras_attn.training.strategy import replica_random_streams
+
+# What a step returns: sums over the real tokens of all replicas.
+SUMS = ("loss", "nll", "tokens", "correct")
+
+
+class TrainingStep:
+    """Gradients of micro-batches, summed over tokens and replicas, and one update from them.
+
+    The loss of an update is the sum over all its target tokens, on all replicas and in all
+    micro-batches, divided by their number: however the rows are divided, the result is that of
+    one large batch.
+
+    Args:
+        model: Called as `model(inputs, training=True)`, gives logits (rows, length, vocabulary).
+        optimizer: From `make_optimizer`.
+        strategy: The strategy that the model was built under.
+        loss: `loss(labels, outputs, label_smoothing)` -> the four sums of `token_cross_entropy`.
+        label_smoothing: Passed on to `loss`.
+        batch_tokens: About the number of tokens in a batch: keeps loss scaling in a usable range.
+        jit: Whether XLA compiles the gradient.
+        accumulate: Whether updates may have more than one micro-batch.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        optimizer: keras.optimizers.Optimizer,
+        strategy: tf.distribute.Strategy,
+        loss: Callable = token_cross_entropy,
+        label_smoothing: float = 0.0,
+        batch_tokens: int = 1,
+        jit: bool = False,
+        accumulate: bool = False,
+    ):
+        self._model = model
+        self._optimizer = optimizer
+        self._strategy = strategy
+        self._loss = loss
+        self._label_smoothing = label_smoothing
+        # A power of two: dividing by it and multiplying again changes no bit.
+        self._divisor = 2.0 ** round(math.log2(batch_tokens))
+        self._gradients = self._sums_and_gradients
+        if jit:
+            self._gradients = tf.function(self._sums_and_gradients, jit_compile=True)
+        self._accumulators = _make_accumulators(model, strategy) if accumulate else None
+        self._functions = {}
+
+    def __call__(self, batches: list) -> tf.Tensor:
+        """Makes one update.
+
+        Args:
+            batches: Micro-batches `(inputs, labels)`, as the strategy's iterator gives them; one,
+                unless made with `accumulate`.
+
+        Returns:
+            The sums named in `SUMS`, a tensor (4,), before the update.
+        """
+        if self._accumulators is None:
+            (batch,) = batches
+            return self._compiled(self._update_replica, batch)(batch)
+        for batch in batches:
+            self._compiled(self._accumulate_replica, batch)(batch)
+        return self._compiled(self._finish_replica)()
+
+    def _compiled(self, replica_function, *arguments):
+        """The graph that runs `replica_function` on every replica; made once."""
+        name = replica_function.__name__
+        if name not in self._functions:
+
+            def run(*arguments):
+                result = self._strategy.run(replica_function, args=arguments)
+                return self._strategy.experimental_local_results(result)[0]
+
+            self._functions[name] = tf.function(
+                run, input_signature=[relaxed_spec(argument) for argument in arguments]
+            )
+        return self._functions[name]
+
+    def _sums_and_gradients(self, inputs, labels):
+        """Sums (4,) of one replica's part, and gradients of its loss / divisor, loss-scaled."""
+        variables = self._model.trainable_variables
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([variable.value for variable in variables])
+            with replica_random_streams(self._model):
+                outputs = self._model(inputs, training=True)
+            loss, nll, count, correct = self._loss(labels, outputs, self._label_smoothing)
+            for penalty in self._model.losses:
+                loss += tf.cast(penalty, loss.dtype) * count
+            target = self._optimizer.scale_loss(loss / self._divisor)
+        gradients = tape.gradient(target, [variable.value for variable in variables])
+        dense = [
+            tf.zeros_like(variable.value) if gradient is None else tf.convert_to_tensor(gradient)
+            for gradient, variable in zip(gradients, variables, strict=True)
+        ]
+        return tf.stack([loss, nll, count, correct]), dense
+
+    def _update_replica(self, batch):
+        return self._apply(*self._gradients(*batch))
+
+    def _accumulate_replica(self, batch):
+        sums, gradients = self._gradients(*batch)
+        for accumulator, value in zip(self._accumulators, [sums, *gradients], strict=True):
+            accumulator.assign_add(tf.cast(value, accumulator.dtype))
+        return sums
+
+    def _finish_replica(self):
+        sums, *gradients = [accumulator.read_value() for accumulator in self._accumulators]
+        with tf.control_dependencies([sums, *gradients]):
+            for accumulator in self._accumulators:
+                accumulator.assign(tf.zeros_like(accumulator))
+        return self._apply(sums, gradients)
+
+    def _apply(self, sums, gradients):
+        """Sums over replicas, divides by the number of tokens, updates."""
+        context = tf.distribute.get_replica_context()
+        sums, *gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, [sums, *gradients])
+        factor = self._divisor / tf.maximum(sums[SUMS.index("tokens")], 1)
+        gradients = [gradient * tf.cast(factor, gradient.dtype) for gradient in gradients]
+        self._optimizer.apply(gradients, self._model.trainable_variables)
+        return sums
+
+
+def make_evaluation_step(
+    model: keras.Model,
+    strategy: tf.distribute.Strategy,
+    loss: Callable = token_cross_entropy,
+    label_smoothing: float = 0.0,
+) -> Callable:
+    """A function from a batch, as the strategy's iterator gives it, to the sums in `SUMS`, (4,)."""
+
+    def evaluate_replica(batch):
+        inputs, labels = batch
+        sums = tf.stack(loss(labels, model(inputs, training=False), label_smoothing))
+        return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, sums)
+
+    functions = []
+
+    def evaluate(batch):
+        if not functions:
+
+            def run(batch):
+                result = strategy.run(evaluate_replica, args=(batch,))
+                return strategy.experimental_local_results(result)[0]
+
+            functions.append(tf.function(run, input_signature=[relaxed_spec(batch)]))
+        return functions[0](batch)
+
+    return evaluate
+
+
+def relaxed_spec(batch):
+    """The type of a batch with all sizes unknown, so that one graph serves every batch."""
+
+    def spec(value):
+        if isinstance(value, tf.distribute.DistributedValues):
+            parts = [spec(part) for part in value.values]
+            return type(value._type_spec)(*parts)
+        return tf.TensorSpec([None] * value.shape.rank, value.dtype)
+
+    return tf.nest.map_structure(spec, batch)
+
+
+def _make_accumulators(model, strategy):
+    """One variable a replica for the sums and for each gradient."""
+
+    def zeros(shape, dtype):
+        return tf.Variable(
+            tf.zeros(shape, dtype),
+            trainable=False,
+            synchronization=tf.VariableSynchronization.ON_READ,
+            aggregation=tf.VariableAggregation.SUM,
+        )
+
+    with strategy.scope():
+        variables = model.trainable_variables
+        wide = any(variable.dtype == "float64" for variable in variables)
+        sums = zeros((len(SUMS),), "float64" if wide else "float32")
+        return [sums, *(zeros(variable.shape, variable.dtype) for variable in variables)]

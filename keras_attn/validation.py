@@ -1,0 +1,56 @@
+"""One voice for users' mistakes: what was expected, and what was received."""
+
+import difflib
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+
+class UserError(ValueError):
+    """A mistake of the caller, told in one line.
+
+    The command line prints the line and ends with status 2; from Python it is a `ValueError`.
+    """
+
+
+def require(condition: bool, expectation: str, /, **received: Any) -> None:
+    """Raises unless `condition` holds.
+
+    Args:
+        condition: What must be true.
+        expectation: One sentence that says what was expected, with its full stop.
+        **received: The values that decide it, printed after the sentence.
+
+    Raises:
+        UserError: `condition` is false.
+    """
+    if not condition:
+        values = ", ".join(f"{name}={value!r}" for name, value in received.items())
+        raise UserError(f"{expectation} Received: {values}." if received else expectation)
+
+
+def require_positive(**received: Any) -> None:
+    """Raises unless every value is a whole number above 0 (numbers named by keyword)."""
+    for name, value in received.items():
+        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        require(whole and value > 0, f"`{name}` must be a positive integer.", **{name: value})
+
+
+def require_rate(**received: Any) -> None:
+    """Raises unless every value is a number in [0, 1), as dropout rates are."""
+    for name, value in received.items():
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        require(
+            number and 0 <= value < 1, f"`{name}` must be a number in [0, 1).", **{name: value}
+        )
+
+
+def require_one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
+    """Raises unless `value` is among `choices`; suggests the nearest name."""
+    choices = list(choices)
+    if value in choices:
+        return
+    near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(repr(choice) for choice in choices)
+    raise UserError(f"`{name}` must be one of {listed}.{hint} Received: {name}={value!r}.")

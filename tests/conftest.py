@@ -1,0 +1,80 @@
+"""What all tests share: skips that count as failures on request, and where data from outside lies."""
+
+import os
+import pathlib
+import random
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import pytest
+
+pytest.register_assert_rewrite("tests.harness")
+
+ABSENT_DATA = "shared data absent"
+PROJECT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fail-on-skip",
+        action="store_true",
+        help=f"a skipped test fails, unless its reason begins with {ABSENT_DATA!r}",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if keras.backend.backend() == "tensorflow":
+        return
+    elsewhere = [item for item in items if item.get_closest_marker("tensorflow")]
+    if elsewhere:
+        config.hook.pytest_deselected(items=elsewhere)
+        items[:] = [item for item in items if item not in elsewhere]
+
+
+def _fail_if_skipped(config, report):
+    if not config.getoption("--fail-on-skip") or not report.skipped or hasattr(report, "wasxfail"):
+        return
+    reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    if not reason.removeprefix("Skipped: ").startswith(ABSENT_DATA):
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped, which counts as a failure here: {reason}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    _fail_if_skipped(item.config, report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    report = yield
+    _fail_if_skipped(collector.config, report)
+    return report
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The folder of the data sets that are not part of the project; skips where it is absent."""
+    default = PROJECT.parent / "shared" / "data"
+    folder = pathlib.Path(os.environ.get("KERAS_ATTN_SHARED_DATA", default))
+    if not folder.is_dir():
+        pytest.skip(f"{ABSENT_DATA}: {folder}")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _same_numbers():
+    """Every test starts from the same seeds and leaves the global dtype policy as it was.
+
+    Keras draws the seeds of initializers and dropout from `random`. `keras.utils.set_random_seed`
+    would also reset TensorFlow's context, and with it the resources of SentencePiece tokenizers.
+    """
+    random.seed(1)
+    np.random.seed(1)
+    policy = keras.config.dtype_policy()
+    yield
+    keras.config.set_dtype_policy(policy)

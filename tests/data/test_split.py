@@ -1,0 +1,63 @@
+import subprocess
+import sys
+
+import pytest
+
+from keras_attn.data import Pairs, group_references, hold_out
+from keras_attn.validation import UserError
+
+PAIRS = Pairs([f"word {row % 31}" for row in range(97)], [str(row) for row in range(97)], "made", 5)
+
+
+def rows(pairs):
+    return list(zip(pairs.sources, pairs.targets, strict=True))
+
+
+@pytest.mark.parametrize("count", [1, 7, 30])
+def test_hold_out(count):
+    rest, held = hold_out(PAIRS, count, seed=3)
+    assert len(set(held.sources)) == count
+    assert not set(held.sources) & set(rest.sources)
+    assert sorted(rows(rest) + rows(held)) == sorted(rows(PAIRS))
+    for part in (rest, held):
+        places = [int(target) for target in part.targets]
+        assert places == sorted(places)
+    assert (rest.name, held.name) == ("made (rest)", "made (held out)")
+
+
+def test_hold_out_depends_on_the_seed_alone():
+    code = (
+        "from tests.data.test_split import *;"
+        "print(sorted(set(hold_out(PAIRS, 7, seed=3)[1].sources)))"
+    )
+    for hash_seed in ("1", "2"):
+        printed = subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": hash_seed, "PATH": "", "TF_CPP_MIN_LOG_LEVEL": "3"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert printed.strip() == str(sorted(set(hold_out(PAIRS, 7, seed=3)[1].sources)))
+    assert hold_out(PAIRS, 7, seed=3)[1] != hold_out(PAIRS, 7, seed=4)[1]
+
+
+@pytest.mark.parametrize("count", [31, 97])
+def test_hold_out_too_many(count):
+    with pytest.raises(UserError) as caught:
+        hold_out(PAIRS, count, seed=3)
+    assert str(caught.value) == (
+        "At most 30 of the 31 different sources of made can be held out. "
+        f"Received: count={count}."
+    )
+
+
+@pytest.mark.parametrize(("count", "seed", "received"), [(0, 1, "count=0"), (3, -2, "seed=-2")])
+def test_hold_out_of_bad_numbers(count, seed, received):
+    with pytest.raises(UserError, match=f"Received: {received}."):
+        hold_out(PAIRS, count, seed)
+
+
+def test_references():
+    pairs = Pairs(["b", "a", "b", "b", "c", "a"], ["1", "2", "3", "1", "4", "0"])
+    assert group_references(pairs) == (["b", "a", "c"], [["1", "3"], ["2", "0"], ["4"]])

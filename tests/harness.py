@@ -1,0 +1,384 @@
+"""What every layer must do in a user's hands, whatever it computes.
+
+A `LayerCase` says how a layer is made and called and what comes out; each `check_*` function holds
+it against one promise. `check_layer` runs all of those that need one process; `SavedElsewhere`
+saves the models of many cases and has one fresh process load them all.
+"""
+
+import dataclasses
+import inspect
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops, tree
+
+PROJECT = pathlib.Path(__file__).resolve().parent.parent
+BASE_CONFIG = {"name", "trainable", "dtype"}
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerCase:
+    """One way to make a layer and to call it.
+
+    Attributes:
+        layer: The class.
+        arguments: Arguments of its constructor, without `name` and `dtype`. Callables among them
+            are called for a new value each time (for layers as arguments).
+        inputs: Arrays by name of the call's arguments, batch first; the first one is passed by
+            position.
+        outputs: Shapes that come out, derived by hand: one tuple of numbers or a structure of them.
+        trainable: Number of trainable weights.
+        non_trainable: Number of weights that training leaves alone (seeds counted).
+        options: Further arguments of the call that are not tensors.
+        still: Names of weights that a step of training may leave alone, such as a bias of keys.
+        tolerance: Largest difference that float16 may make, where outputs are of size 1; bfloat16
+            is allowed eight times as much.
+        note: What tells the cases of one class apart.
+    """
+
+    layer: type[keras.layers.Layer]
+    arguments: Mapping[str, Any]
+    inputs: Mapping[str, np.ndarray]
+    outputs: Any
+    trainable: int
+    non_trainable: int = 0
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    still: tuple[str, ...] = ()
+    tolerance: float = 0.01
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.layer.__name__}-{self.note}" if self.note else self.layer.__name__
+
+    def make(self, **arguments) -> keras.layers.Layer:
+        return self.layer(**_made(self.arguments), **arguments)
+
+    def call(self, layer, inputs=None, **arguments):
+        first, *rest = (self.inputs if inputs is None else inputs).items()
+        return layer(first[1], **dict(rest), **self.options, **arguments)
+
+
+def _made(value):
+    if isinstance(value, Mapping):
+        return {name: _made(part) for name, part in value.items()}
+    return value() if inspect.isfunction(value) else value
+
+
+def numbers(rng_or_seed, *shape) -> np.ndarray:
+    """Normally distributed float32 numbers."""
+    return np.random.default_rng(rng_or_seed).normal(size=shape).astype("float32")
+
+
+def constructor_arguments(layer: type) -> dict[str, inspect.Parameter]:
+    """The named arguments of `layer.__init__`, without `self` and `**kwargs`."""
+    parameters = list(inspect.signature(layer.__init__).parameters.values())[1:]
+    return {p.name: p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}
+
+
+def check_layer(case: LayerCase) -> None:
+    """Runs every check that needs no further process."""
+    for check in CHECKS:
+        check(case)
+
+
+def check_config(case: LayerCase) -> None:
+    """Every argument of the constructor is in the config, with the value that was given."""
+    layer = case.make()
+    config = layer.get_config()
+    expected = set(constructor_arguments(case.layer))
+    missing, unknown = expected - set(config), set(config) - expected - BASE_CONFIG
+    assert not missing, f"get_config lacks {sorted(missing)}"
+    assert not unknown, f"get_config has {sorted(unknown)}, which __init__ does not take"
+    json.dumps(config)
+    for name, value in _made(case.arguments).items():
+        if isinstance(value, bool | int | float | str | None):
+            assert _plain(config[name]) == value, f"{name}={value!r} became {config[name]!r}"
+    copy = case.layer.from_config(config)
+    assert copy.get_config() == config, "from_config(get_config()) has another config"
+
+
+def _plain(value):
+    # Keras serialises `kernel_initializer="he_normal"` as a class with its settings.
+    if isinstance(value, dict) and "class_name" in value:
+        import re
+
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", value["class_name"]).lower()
+    return value
+
+
+def check_weights(case: LayerCase) -> None:
+    """The layer has the weights that it should have, float32, with paths of their own."""
+    layer = built(case)
+    assert len(layer.trainable_variables) == case.trainable
+    assert len(layer.non_trainable_variables) == case.non_trainable
+    paths = [variable.path for variable in layer.variables]
+    assert len(set(paths)) == len(paths), f"two weights share a path: {sorted(paths)}"
+
+
+def check_copy(case: LayerCase) -> None:
+    """A layer made from the config, with the same weights, gives the very same numbers."""
+    layer = built(case)
+    copy = case.layer.from_config(layer.get_config())
+    case.call(copy)
+    copy.set_weights(layer.get_weights())
+    assert_equal(case.call(layer), case.call(copy))
+
+
+def check_call_keeps_no_state(case: LayerCase) -> None:
+    """A call leaves nothing behind on the layer and repeats itself bit by bit."""
+    layer = built(case)
+    before = dict(vars(layer))
+    first = case.call(layer)
+    case.call(layer, {name: array[:1] for name, array in case.inputs.items()})
+    assert_equal(first, case.call(layer))
+    case.call(layer, {name: array[:1] for name, array in case.inputs.items()})
+    changed = {name for name, value in vars(layer).items() if before.get(name) is not value}
+    assert not changed - {"_called", "_loss_ids", "_losses"}, f"a call set {sorted(changed)}"
+
+
+def check_shapes(case: LayerCase) -> None:
+    """Symbolic shapes and dtypes are the eager ones, with known and with unknown lengths."""
+    layer = built(case)
+    eager = case.call(layer)
+    assert tree.map_structure(lambda x: tuple(x.shape), eager) == case.outputs
+    for lengths_known in (True, False):
+        inputs = symbolic_inputs(case, lengths_known)
+        symbolic = case.call(case.make(), inputs)
+        tree.assert_same_structure(symbolic, eager)
+        for s, e in zip(tree.flatten(symbolic), tree.flatten(eager), strict=True):
+            assert keras.backend.standardize_dtype(s.dtype) == dtype_of(e)
+            known = tuple(e.shape[1:])
+            assert len(s.shape) == len(e.shape)
+            assert s.shape[0] is None
+            if lengths_known:
+                assert tuple(s.shape[1:]) == known
+            else:
+                assert all(a in (None, b) for a, b in zip(s.shape[1:], known, strict=True))
+
+
+def check_functional_model(case: LayerCase) -> None:
+    """In a stranger's functional model, lengths unknown, it computes the same and learns."""
+    layer = built(case)
+    expected = case.call(layer)
+    inputs = symbolic_inputs(case, lengths_known=False)
+    model = keras.Model(inputs, case.call(layer, inputs))
+    assert_near(model(dict(case.inputs), training=False), expected, 1e-5)
+    trained = keras.Model(inputs, score(case.call(layer, inputs)))
+    fit_one_step(trained, case)
+
+
+def check_subclassed_model(case: LayerCase) -> None:
+    """In a stranger's subclassed model it learns, and its weights go into a file and back."""
+    model, other = Stranger(case), Stranger(case)
+    fit_one_step(model, case)
+    assert_finite(model(dict(case.inputs), training=True))
+    other(dict(case.inputs))
+    expected = model(dict(case.inputs))
+    for weight, value in zip(other.weights, model.get_weights(), strict=True):
+        weight.assign(value)
+    assert_equal(other(dict(case.inputs)), expected)
+
+
+def check_jit(case: LayerCase) -> None:
+    """It trains under `compile(jit_compile=True)`, to the same loss as without."""
+    model, plain = Stranger(case), Stranger(case)
+    plain(dict(case.inputs))
+    model(dict(case.inputs))
+    plain.set_weights(model.get_weights())
+    losses = [fit_one_step(m, case, jit_compile=m is model) for m in (model, plain)]
+    if not case.non_trainable:  # with dropout the two draw other masks
+        np.testing.assert_allclose(*losses, rtol=1e-4)
+
+
+def check_mixed_precision(case: LayerCase) -> None:
+    """In half precision the weights stay float32 and the outputs near those of float32."""
+    layer = built(case)
+    expected = case.call(layer)
+    for dtype, share in (("float16", 1), ("bfloat16", 8)):
+        mixed = case.make(dtype=f"mixed_{dtype}")
+        outputs = case.call(mixed)
+        mixed.set_weights(layer.get_weights())
+        outputs = case.call(mixed)
+        for variable in mixed.trainable_variables:
+            assert variable.dtype == "float32", f"{variable.path} is {variable.dtype}"
+        for output, e in zip(tree.flatten(outputs), tree.flatten(expected), strict=True):
+            if "float" in dtype_of(e):
+                assert dtype_of(output) == dtype
+        assert_finite(outputs)
+        assert_near(outputs, expected, share * case.tolerance)
+        fit_one_step(Stranger(case, dtype=f"mixed_{dtype}"), case)
+
+
+CHECKS: tuple[Callable[[LayerCase], None], ...] = (
+    check_config,
+    check_weights,
+    check_copy,
+    check_call_keeps_no_state,
+    check_shapes,
+    check_functional_model,
+    check_subclassed_model,
+    check_jit,
+    check_mixed_precision,
+)
+
+
+class Stranger(keras.Model):
+    """A user's own model with one layer of ours in it."""
+
+    def __init__(self, case: LayerCase, **arguments):
+        super().__init__()
+        self.case = case
+        self.layer = case.make(**arguments)
+
+    def call(self, inputs, training=None):
+        return score(self.case.call(self.layer, inputs, training=training))
+
+
+def score(outputs):
+    """One number a row that every float output has a part in."""
+    rows = []
+    for output in tree.flatten(outputs):
+        if "float" in keras.backend.standardize_dtype(output.dtype):
+            x = ops.tanh(ops.cast(output, "float32"))
+            rows.append(ops.mean(x, axis=tuple(range(1, len(x.shape)))))
+    return sum(rows[1:], rows[0])
+
+
+def fit_one_step(model, case: LayerCase, jit_compile=False) -> float:
+    """Fits one step on the case's inputs; every trainable weight must move. Returns the loss."""
+    rows = len(next(iter(case.inputs.values())))
+    model.compile(keras.optimizers.SGD(0.5), "mse", jit_compile=jit_compile)
+    model(dict(case.inputs))
+    before = [ops.convert_to_numpy(v) for v in model.trainable_variables]
+    targets = np.linspace(1, 2, rows).astype("float32")
+    history = model.fit(dict(case.inputs), targets, batch_size=rows, epochs=1, verbose=0)
+    loss = history.history["loss"][0]
+    assert np.isfinite(loss)
+    for variable, old in zip(model.trainable_variables, before, strict=True):
+        new = ops.convert_to_numpy(variable)
+        assert np.isfinite(new).all(), f"{variable.path} is no longer finite"
+        if variable.name not in case.still:
+            assert not np.array_equal(new, old), f"a step of training left {variable.path} alone"
+    return loss
+
+
+def built(case: LayerCase) -> keras.layers.Layer:
+    """A layer of the case, built by a call; weights that start equal are spread a little."""
+    layer = case.make()
+    case.call(layer)
+    rng = np.random.default_rng(7)
+    for variable in layer.trainable_variables:
+        value = ops.convert_to_numpy(variable)
+        if value.size and np.ptp(value) == 0:
+            variable.assign(value + 0.1 * rng.normal(size=value.shape))
+    return layer
+
+
+def symbolic_inputs(case: LayerCase, lengths_known: bool) -> dict[str, Any]:
+    """`keras.Input`s for the case; unknown lengths leave only the features of floats known."""
+    inputs = {}
+    for name, array in case.inputs.items():
+        shape = array.shape[1:]
+        if not lengths_known:
+            known = 1 if "float" in str(array.dtype) else 0
+            shape = tuple(
+                size if axis >= len(shape) - known else None for axis, size in enumerate(shape)
+            )
+        inputs[name] = keras.Input(shape, dtype=str(array.dtype), name=name)
+    return inputs
+
+
+def dtype_of(tensor) -> str:
+    return keras.backend.standardize_dtype(tensor.dtype)
+
+
+def arrays(structure) -> list[np.ndarray]:
+    return [
+        ops.convert_to_numpy(ops.cast(x, "float32") if "float" in dtype_of(x) else x)
+        for x in tree.flatten(structure)
+    ]
+
+
+def assert_equal(actual, expected) -> None:
+    for a, e in zip(arrays(actual), arrays(expected), strict=True):
+        np.testing.assert_array_equal(a, e)
+
+
+def assert_near(actual, expected, tolerance: float) -> None:
+    for a, e in zip(arrays(actual), arrays(expected), strict=True):
+        size = max(1.0, float(np.abs(e).max(initial=0)))
+        np.testing.assert_allclose(a, e, rtol=0, atol=tolerance * size)
+
+
+def assert_finite(structure) -> None:
+    assert all(np.isfinite(x).all() for x in arrays(structure))
+
+
+# Runs in a process of its own, which knows no more than that the layers exist.
+LOAD = """
+import json, pathlib, sys
+import keras, numpy as np
+import keras_attn.layers
+
+folder = pathlib.Path(sys.argv[1])
+errors = {}
+for path in sorted(folder.glob("*.keras")):
+    try:
+        model = keras.saving.load_model(path, safe_mode=True)
+        inputs = dict(np.load(path.with_suffix(".inputs.npz")))
+        outputs = keras.tree.flatten(model(inputs, training=False))
+        np.savez(path.with_suffix(".outputs.npz"), *map(keras.ops.convert_to_numpy, outputs))
+    except Exception as error:
+        errors[path.stem] = f"{type(error).__name__}: {error}"
+(folder / "errors.json").write_text(json.dumps(errors))
+"""
+
+
+class SavedElsewhere:
+    """Models of many cases, saved here and loaded by one fresh process.
+
+    Args:
+        cases: The cases; their names must differ.
+        folder: Where the files go.
+    """
+
+    def __init__(self, cases, folder: pathlib.Path):
+        self.folder = folder
+        self.expected = {}
+        self.failed = {}
+        for case in cases:
+            try:
+                self._save(case)
+            except Exception as error:
+                self.failed[case.name] = f"saving: {type(error).__name__}: {error}"
+        environment = os.environ | {"KERAS_BACKEND": keras.backend.backend()}
+        command = [sys.executable, "-c", LOAD, str(folder)]
+        done = subprocess.run(
+            command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=600
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        self.failed |= json.loads((folder / "errors.json").read_text())
+
+    def _save(self, case: LayerCase) -> None:
+        inputs = symbolic_inputs(case, lengths_known=False)
+        model = keras.Model(inputs, case.call(built(case), inputs))
+        self.expected[case.name] = arrays(model(dict(case.inputs), training=False))
+        model.save(self.folder / f"{case.name}.keras")
+        np.savez(self.folder / f"{case.name}.inputs.npz", **case.inputs)
+
+    def check(self, case: LayerCase) -> None:
+        """The loaded model gives the very same numbers."""
+        assert case.name not in self.failed, self.failed[case.name]
+        outputs = np.load(self.folder / f"{case.name}.outputs.npz")
+        expected = self.expected[case.name]
+        assert len(outputs.files) == len(expected)
+        for name, e in zip(outputs.files, expected, strict=True):
+            np.testing.assert_array_equal(outputs[name], e)

@@ -1,0 +1,251 @@
+"""How each public layer is made and called: at least one case a class, every argument varied."""
+
+import numpy as np
+
+from keras_attn import layers
+from tests.harness import LayerCase, numbers
+
+
+def ids(seed, vocabulary_size, *shape):
+    """Token ids with padding (0) at the end of the last row."""
+    array = np.random.default_rng(seed).integers(1, vocabulary_size, shape).astype("int32")
+    array[-1, -2:] = 0
+    return array
+
+
+def mask(seed, *shape):
+    """A mask that leaves every query at least its first key."""
+    array = np.random.default_rng(seed).random(shape) < 0.6
+    array[..., 0] = True
+    return array
+
+
+def padding(batch, length):
+    """A padding mask with each row one position shorter than the one before."""
+    return np.arange(length)[None, :] < length - np.arange(batch)[:, None]
+
+
+def self_attention(**arguments):
+    return lambda: layers.MultiHeadAttention(**({"num_heads": 2, "key_dim": 3} | arguments))
+
+
+def feed_forward(**arguments):
+    return lambda: layers.FeedForward(**({"intermediate_dim": 11} | arguments))
+
+
+X = numbers(1, 2, 5, 7)  # (batch, target, features)
+SOURCE = numbers(2, 2, 11, 13)  # (batch, source, features)
+
+TOKEN_EMBEDDING = [
+    LayerCase(
+        layers.TokenEmbedding,
+        {"vocabulary_size": 11, "hidden_dim": 7},
+        {"inputs": ids(1, 11, 2, 5)},
+        outputs=(2, 5, 7),
+        trainable=1,
+    ),
+    LayerCase(
+        layers.TokenEmbedding,
+        {
+            "vocabulary_size": 11,
+            "hidden_dim": 7,
+            "scale": False,
+            "mask_zero": False,
+            "embeddings_initializer": "uniform",
+            "embeddings_regularizer": "l2",
+        },
+        {"inputs": ids(1, 11, 2, 5)},
+        outputs=(2, 5, 7),
+        trainable=1,
+        note="plain",
+    ),
+    LayerCase(
+        layers.TokenEmbedding,
+        {"vocabulary_size": 11, "hidden_dim": 7},
+        {"inputs": X},
+        options={"reverse": True},
+        outputs=(2, 5, 11),
+        trainable=1,
+        note="reverse",
+    ),
+]
+
+POSITIONS = [
+    LayerCase(
+        layers.SinusoidalPositionEncoding,
+        {},
+        {"inputs": X},
+        outputs=(2, 5, 7),
+        trainable=0,
+    ),
+    LayerCase(
+        layers.SinusoidalPositionEncoding,
+        {},
+        {"inputs": X, "start_index": np.array([3, 17], "int32")},
+        outputs=(2, 5, 7),
+        trainable=0,
+        note="start",
+    ),
+    LayerCase(
+        layers.LearnedPositionEmbedding,
+        {"max_length": 5, "embeddings_initializer": "normal", "embeddings_regularizer": "l1"},
+        {"inputs": X},
+        outputs=(2, 5, 7),
+        trainable=1,
+    ),
+    LayerCase(
+        layers.LearnedPositionEmbedding,
+        {"max_length": 23},
+        {"inputs": X, "start_index": np.array([3, 17], "int32")},
+        outputs=(2, 5, 7),
+        trainable=1,
+        note="start",
+    ),
+]
+
+ATTENTION = [
+    LayerCase(
+        layers.MultiHeadAttention,
+        {"num_heads": 2, "key_dim": 3, "dropout": 0.2, "seed": 7},
+        {"query": X, "value": X},
+        outputs=(2, 5, 7),
+        trainable=6,
+        non_trainable=1,
+    ),
+    LayerCase(
+        layers.MultiHeadAttention,
+        {
+            "num_heads": 6,
+            "key_dim": 3,
+            "value_dim": 5,
+            "num_key_value_heads": 2,
+            "use_bias": False,
+            "use_gate": True,
+            "output_shape": 17,
+            "attention_axes": 1,
+            "kernel_initializer": "he_normal",
+            "kernel_regularizer": "l2",
+            "activity_regularizer": "l1",
+        },
+        {"query": X, "value": SOURCE, "attention_mask": mask(3, 2, 5, 11)},
+        options={"return_attention_scores": True},
+        outputs=((2, 5, 17), (2, 6, 5, 11)),
+        trainable=3,
+        note="cross",
+    ),
+    LayerCase(
+        layers.MultiHeadAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 3,
+            "sliding_window": 3,
+            "flash_attention": True,
+            "bias_initializer": "ones",
+            "bias_regularizer": "l2",
+            "bias_constraint": "max_norm",
+            "kernel_constraint": "max_norm",
+        },
+        {
+            "query": X,
+            "value": X,
+            "key": numbers(5, 2, 5, 3),
+            "query_mask": padding(2, 5),
+            "value_mask": padding(2, 5),
+            "key_mask": padding(2, 5)[::-1],
+        },
+        options={"use_causal_mask": True},
+        outputs=(2, 5, 7),
+        trainable=8,
+        still=("key/bias",),
+        note="chunked",
+    ),
+]
+
+FEED_FORWARD = [
+    LayerCase(
+        layers.FeedForward,
+        {"intermediate_dim": 11},
+        {"inputs": X},
+        outputs=(2, 5, 7),
+        trainable=4,
+    ),
+    LayerCase(
+        layers.FeedForward,
+        {
+            "intermediate_dim": 11,
+            "activation": "silu",
+            "gated": True,
+            "dropout": 0.2,
+            "use_bias": False,
+            "kernel_initializer": "he_uniform",
+            "bias_initializer": "ones",
+            "seed": 3,
+        },
+        {"inputs": X},
+        outputs=(2, 5, 7),
+        trainable=3,
+        non_trainable=1,
+        note="gated",
+    ),
+]
+
+BLOCKS = [
+    LayerCase(
+        layers.TransformerEncoderBlock,
+        {"attention": self_attention(), "feed_forward": feed_forward()},
+        {"inputs": X, "padding_mask": padding(2, 5)},
+        outputs=(2, 5, 7),
+        trainable=12,
+    ),
+    LayerCase(
+        layers.TransformerEncoderBlock,
+        {
+            "attention": self_attention(dropout=0.1),
+            "feed_forward": feed_forward(dropout=0.1),
+            "dropout": 0.1,
+            "norm_first": True,
+            "epsilon": 1e-3,
+            "seed": 5,
+        },
+        {"inputs": X, "attention_mask": mask(1, 2, 5, 5)},
+        options={"use_causal_mask": True},
+        outputs=(2, 5, 7),
+        trainable=12,
+        non_trainable=4,
+        note="pre-norm",
+    ),
+    LayerCase(
+        layers.TransformerDecoderBlock,
+        {
+            "self_attention": self_attention(),
+            "cross_attention": self_attention(num_heads=3, key_dim=2),
+            "feed_forward": feed_forward(),
+        },
+        {
+            "inputs": X,
+            "source": SOURCE,
+            "padding_mask": padding(2, 5),
+            "source_padding_mask": padding(2, 11),
+        },
+        outputs=(2, 5, 7),
+        trainable=20,
+    ),
+    LayerCase(
+        layers.TransformerDecoderBlock,
+        {
+            "self_attention": self_attention(),
+            "feed_forward": feed_forward(gated=True),
+            "dropout": 0.1,
+            "norm_first": True,
+            "epsilon": 1e-3,
+            "seed": 5,
+        },
+        {"inputs": X, "attention_mask": mask(1, 2, 1, 5, 5)},
+        outputs=(2, 5, 7),
+        trainable=14,
+        non_trainable=2,
+        note="decoder-only",
+    ),
+]
+
+CASES = [*TOKEN_EMBEDDING, *POSITIONS, *ATTENTION, *FEED_FORWARD, *BLOCKS]

@@ -1,0 +1,55 @@
+"""Every public layer keeps the promises of the harness; none is without a case."""
+
+import inspect
+
+import keras
+import pytest
+
+from keras_attn import layers
+from tests.harness import CHECKS, SavedElsewhere, constructor_arguments
+from tests.layers.cases import CASES
+
+PUBLIC = [
+    value
+    for value in (getattr(layers, name) for name in layers.__all__)
+    if inspect.isclass(value) and issubclass(value, keras.layers.Layer)
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+def test_layer(case, check):
+    check(case)
+
+
+@pytest.fixture(scope="module")
+def saved_elsewhere(tmp_path_factory):
+    return SavedElsewhere(CASES, tmp_path_factory.mktemp("models"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_loads_in_a_fresh_process(case, saved_elsewhere):
+    saved_elsewhere.check(case)
+
+
+def test_names_of_cases_differ():
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("layer", PUBLIC, ids=lambda layer: layer.__name__)
+def test_every_argument_of_every_public_layer_is_varied(layer):
+    cases = [case for case in CASES if case.layer is layer]
+    assert cases, f"{layer.__name__} has no case in tests/layers/cases.py"
+    for name, parameter in constructor_arguments(layer).items():
+        given = [case.arguments[name] for case in cases if name in case.arguments]
+        assert any(value != parameter.default for value in given), (
+            f"no case gives {layer.__name__} a `{name}` other than {parameter.default!r}"
+        )
+
+
+@pytest.mark.parametrize("layer", PUBLIC, ids=lambda layer: layer.__name__)
+def test_public_layers_are_registered_and_documented(layer):
+    assert keras.saving.get_registered_name(layer) == f"keras_attn>{layer.__name__}"
+    documentation = inspect.getdoc(layer)
+    for name in constructor_arguments(layer):
+        assert f"    {name}: " in documentation, f"`{name}` is not in the docstring"
