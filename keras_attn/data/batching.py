@@ -3,6 +3,7 @@
 import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -71,11 +72,8 @@ def plan_epoch(
             single pair has more than `batch_tokens` tokens.
     """
     require_positive(batch_tokens=batch_tokens)
-    for name, value in (("seed", seed), ("epoch", epoch)):
-        natural = isinstance(value, numbers.Integral) and value >= 0
-        require(
-            natural or value is seed is None, f"`{name}` must be a whole number.", **{name: value}
-        )
+    require(seed is None or _is_natural(seed), "`seed` must be None or a whole number.", seed=seed)
+    require(_is_natural(epoch), "`epoch` must be a whole number.", epoch=epoch)
     sources, targets = examples.source_lengths, examples.target_lengths
     _require_fitting(examples, batch_tokens)
     shuffle = None if seed is None else np.random.default_rng([seed, epoch])
@@ -108,6 +106,10 @@ def padding_share(examples: PairExamples, plan: EpochPlan) -> dict[str, float]:
         "target": 1 - target / planned_target,
         "total": 1 - (source + target) / (planned_source + planned_target),
     }
+
+
+def _is_natural(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and value >= 0
 
 
 def _require_fitting(examples: PairExamples, batch_tokens: int) -> None:

@@ -70,8 +70,8 @@ def _read_entries(path: Path, stress: bool) -> list[tuple[str, str]]:
     """Word and pronunciation of each line `word(2) P H O N # comment`."""
     entries = []
     for number, line in enumerate(read_texts(path), 1):
-        word, _, phonemes = line.split(" #", maxsplit=1)[0].partition(" ")
-        if not word or not phonemes:
+        word, _, phonemes = line.split("#", maxsplit=1)[0].partition(" ")
+        if not word or not phonemes.strip():
             raise UserError(f"{path}, line {number}: expected a word and phonemes, found {line!r}.")
         text = " ".join(phonemes.split())
         entries.append((_ALTERNATIVE.sub("", word), text if stress else text.translate(_STRESS)))

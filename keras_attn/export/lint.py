@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 from keras_attn.export.c_api import STRING
-from keras_attn.export.layout import resolve_version
+from keras_attn.export.layout import SAVED_MODEL, resolve_version
 from keras_attn.export.messages import GraphDef, MetaGraphDef, NodeDef, TensorProto
 from keras_attn.export.runtime import Signature, SignatureTensor, read_meta_graph, read_signatures
 
@@ -113,20 +113,19 @@ def _path_findings(folder: Path, graph: GraphDef) -> list[str]:
 
     Only constants that are one string are looked at: a vocabulary may hold any text.
     """
-    findings = []
+    findings = {}
     debug = (folder / "debug").rglob("*") if (folder / "debug").is_dir() else ()
-    for path in (folder / "saved_model.pb", *sorted(debug)):
+    for path in (folder / SAVED_MODEL, *sorted(debug)):
         found = _SOURCE_FILE.search(path.read_bytes()) if path.is_file() else None
         if found:
             where = path.relative_to(folder)
-            findings.append(f"{where} names a source file: {_shown(found.group())}.")
+            findings[path] = f"{where} names a source file: {_shown(found.group())}."
     for where, node in _nodes(graph):
         value = _scalar_string(node.attr["value"].tensor) if node.op == "Const" else b""
         if _PATH.fullmatch(value):
-            findings.append(
-                f"Constant {node.name!r} is an absolute path: {_shown(value)}: {where}."
-            )
-    return findings
+            finding = f"Constant {node.name!r} is an absolute path: {_shown(value)}: {where}."
+            findings.setdefault(value, finding)
+    return list(findings.values())
 
 
 def _scalar_string(tensor: TensorProto) -> bytes:

@@ -92,9 +92,11 @@ class TokenRules:
         logits = ops.cast(logits, dtype)
         columns = min(count + len(self.forbidden_ids), vocabulary)
         best, token_ids = ops.top_k(logits, columns)
-        # The largest logit is at hand, so the log-sum-exp needs no search for it; the largest
-        # term of the sum is exactly 1, and the sum is below 1 only where every logit is -inf.
-        peak = ops.where(best[:, :1] > -math.inf, best[:, :1], 0.0)
+        # The largest logit is among the best: no second search for the log-sum-exp. Not sliced
+        # off, since XLA only turns its sort into a top-k whose outputs are sliced alike.
+        peak = ops.max(best, axis=1, keepdims=True)
+        peak = ops.where(peak > -math.inf, peak, 0.0)
+        # The largest term of the sum is 1, so it is below 1 only where every logit is -inf.
         total = ops.sum(ops.exp(logits - peak), axis=-1, keepdims=True)
         normalizer = peak + ops.log(ops.maximum(total, 1.0))
 

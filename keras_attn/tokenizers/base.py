@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.tokenizers.lowercase import Lowercase
-from keras_attn.validation import require
+from keras_attn.validation import UserError, require
 
 CONFIG_FILE = "tokenizer.json"
 FORMAT_VERSION = 1
@@ -176,11 +176,11 @@ def read_texts(texts: Iterable[str], lowercase: bool = False) -> Iterator[str]:
     Raises:
         UserError: `texts` is itself a string, or one of its items is no valid text.
     """
-    require(
-        not isinstance(texts, str | bytes),
-        "`texts` must be a collection of strings, not one string.",
-        texts=texts if len(texts) <= 40 else texts[:40],
-    )
+    if isinstance(texts, str | bytes):
+        raise UserError(
+            "`texts` must be a collection of strings, not one string. "
+            f"Received: texts={texts[:40]!r}."
+        )
     lower = Lowercase() if lowercase else None
     numbered = enumerate(texts)
     while block := list(islice(numbered, 1024)):

@@ -6,10 +6,12 @@ import tensorflow as tf
 
 # Unicode's Final_Sigma: a capital sigma after a cased letter and before none is written ς.
 # Both conditions look past marks and punctuation that belong to a word (Case_Ignorable).
-_IGNORABLE = r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:^`\x{B7}\x{387}\x{55F}\x{5F4}\x{2018}\x{2019}" + (
+_IGNORABLE = (
+    r"\p{Mn}\p{Me}\p{Cf}\p{Lm}\p{Sk}'.:^`\x{B7}\x{387}\x{55F}\x{5F4}\x{2018}\x{2019}"
     r"\x{2024}\x{2027}\x{FE13}\x{FE52}\x{FE55}\x{FF07}\x{FF0E}\x{FF1A}"
 )
-_CASED = r"\p{Lu}\p{Ll}\p{Lt}\x{AA}\x{BA}\x{2160}-\x{217F}\x{24B6}-\x{24E9}" + (
+_CASED = (
+    r"\p{Lu}\p{Ll}\p{Lt}\x{AA}\x{BA}\x{2160}-\x{217F}\x{24B6}-\x{24E9}"
     r"\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189}"
 )
 _FINAL_SIGMA = (

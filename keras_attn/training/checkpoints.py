@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -147,16 +147,14 @@ class Checkpoints:
 
     def milestones(self) -> list[Path]:
         """The checkpoints made at validations, the newest last."""
-        return [path for path in self.folders() if (path / "milestone").exists()]
+        return [path for path in self.folders() if _is_milestone(path)]
 
     def write(
         self, step: int, arrays: dict[str, np.ndarray], state: dict[str, Any], milestone: bool
     ) -> Path:
         """Writes the checkpoint of a step and removes those that are no longer needed."""
         folder = self.folder / f"step-{step:08d}"
-        write_checkpoint(folder, arrays, state)
-        if milestone:
-            (folder / "milestone").touch()
+        write_checkpoint(folder, arrays, {**state, "milestone": milestone})
         kept = {*self.milestones()[-self._keep :], *self.folders()[-2:]}
         for old in self.folders():
             if old not in kept:
@@ -188,7 +186,7 @@ class Checkpoints:
 
 
 @contextlib.contextmanager
-def replaced_folder(folder: Path) -> Iterable[Path]:
+def replaced_folder(folder: Path) -> Iterator[Path]:
     """Gives a temporary folder that takes the place of `folder` when all went well."""
     temporary = folder.with_name(_TEMPORARY + folder.name)
     shutil.rmtree(temporary, ignore_errors=True)
@@ -216,6 +214,14 @@ def remove_unfinished(folder: Path) -> None:
             path.rename(original)
         else:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_milestone(folder: Path) -> bool:
+    try:
+        content = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+        return bool(content["state"]["milestone"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _named(kind: str, variables: Iterable[keras.Variable]) -> dict[str, np.ndarray]:

@@ -9,8 +9,10 @@ def made_examples(source_lengths, target_lengths, name="made"):
     """Rows of the given lengths (end id included) whose ids tell rows and places apart."""
 
     def flat(lengths, base):
-        rows = [[base + 100 * row + place for place in range(length - 1)] + [2]
-                for row, length in enumerate(lengths)]
+        rows = [
+            [base + 100 * row + place for place in range(length - 1)] + [2]
+            for row, length in enumerate(lengths)
+        ]
         return np.array([token for row in rows for token in row], np.int32)
 
     def offsets(lengths):
@@ -30,7 +32,7 @@ def random_examples(rows, seed=0, longest=30):
     """Rows of random lengths, those of the two sides related as in text."""
     generator = np.random.default_rng(seed)
     sources = generator.integers(2, longest, rows)
-    targets = np.clip(sources + generator.integers(-3, 4, rows), 2, None)
+    targets = np.clip(sources + generator.integers(-3, 4, rows), 2, longest)
     return made_examples(sources.tolist(), targets.tolist())
 
 

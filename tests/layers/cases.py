@@ -51,7 +51,7 @@ TOKEN_EMBEDDING = [
             "hidden_dim": 7,
             "scale": False,
             "mask_zero": False,
-            "embeddings_initializer": "uniform",
+            "embeddings_initializer": "random_uniform",
             "embeddings_regularizer": "l2",
         },
         {"inputs": ids(1, 11, 2, 5)},
@@ -88,7 +88,7 @@ POSITIONS = [
     ),
     LayerCase(
         layers.LearnedPositionEmbedding,
-        {"max_length": 5, "embeddings_initializer": "normal", "embeddings_regularizer": "l1"},
+        {"max_length": 5, "embeddings_initializer": "random_normal", "embeddings_regularizer": "l1"},
         {"inputs": X},
         outputs=(2, 5, 7),
         trainable=1,

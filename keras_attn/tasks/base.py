@@ -1,0 +1,167 @@
+"""What all tasks share: a plain folder to save to and load from."""
+
+import abc
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import keras
+
+from keras_attn.tasks.decoding import DecodingSettings
+from keras_attn.tokenizers import Tokenizer, load_tokenizer
+from keras_attn.validation import UserError, require, require_one_of
+
+TASK_FILE = "task.json"
+WEIGHTS_FILE = "model.weights.h5"
+FORMAT_VERSION = 1
+
+
+class Task(abc.ABC):
+    """Tokenizers, a model and decoding settings: the unit that is trained, saved and exported.
+
+    Args:
+        backbone: The model over token ids.
+        tokenizers: The tokenizers by role.
+        decoding: How the task generates.
+    """
+
+    kind: ClassVar[str]
+    """Name under which task folders know the class."""
+
+    classes: ClassVar[dict[str, type["Task"]]] = {}
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        Task.classes[cls.kind] = cls
+
+    def __init__(
+        self,
+        backbone: keras.Model,
+        tokenizers: Mapping[str, Tokenizer],
+        decoding: DecodingSettings | None = None,
+    ):
+        self.backbone = backbone
+        self.tokenizers = dict(tokenizers)
+        self.decoding = decoding or DecodingSettings()
+
+    def save(self, folder: str | Path) -> None:
+        """Writes the task to a folder, in place of a task that is there.
+
+        The folder holds `task.json`, `model.weights.h5` and `assets/`, one folder for each
+        tokenizer. It is written under a temporary name and renamed.
+
+        Args:
+            folder: Where to; a folder that holds anything but a task is left alone.
+
+        Raises:
+            UserError: The folder holds something else, or cannot be written.
+        """
+        folder = Path(folder)
+        in_use = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+        if in_use and not (folder / TASK_FILE).is_file():
+            raise UserError(f"The folder to save the task in holds something else: {folder}.")
+        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir(parents=True)
+            self._write(temporary)
+            _replace_folder(temporary, folder)
+        except OSError as error:
+            raise UserError(f"The task cannot be saved in {folder}: {error}.") from error
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def _write(self, folder: Path) -> None:
+        for role, tokenizer in self.tokenizers.items():
+            tokenizer.save(folder / "assets" / role)
+        self.backbone.save_weights(folder / WEIGHTS_FILE)
+        content = {
+            "format_version": FORMAT_VERSION,
+            "task": self.kind,
+            "backbone": keras.saving.serialize_keras_object(self.backbone),
+            "tokenizers": sorted(self.tokenizers),
+            "decoding": vars(self.decoding),
+        }
+        (folder / TASK_FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Task":
+        """Loads a task folder.
+
+        Args:
+            folder: What `save` wrote.
+
+        Returns:
+            The task, of the class that was saved.
+
+        Raises:
+            UserError: The folder is missing, damaged, of another task, or was written by a later
+                version.
+        """
+        folder = Path(folder)
+        require(folder.is_dir(), "The task folder must exist.", folder=str(folder))
+        content = _read_json(folder / TASK_FILE)
+        require(
+            content.get("format_version") == FORMAT_VERSION,
+            f"{folder / TASK_FILE}: `format_version` must be {FORMAT_VERSION}.",
+            format_version=content.get("format_version"),
+        )
+        require_one_of("task", content.get("task"), Task.classes)
+        found = Task.classes[content["task"]]
+        require(
+            issubclass(found, cls),
+            f"The folder must hold a {cls.__name__}.",
+            folder=str(folder),
+            found=found.__name__,
+        )
+        tokenizers = {
+            role: load_tokenizer(folder / "assets" / role) for role in content["tokenizers"]
+        }
+        backbone = _load_backbone(folder, content["backbone"])
+        return found._from_parts(backbone, tokenizers, DecodingSettings(**content["decoding"]))
+
+    @classmethod
+    @abc.abstractmethod
+    def _from_parts(cls, backbone, tokenizers, decoding) -> "Task":
+        """Puts a loaded task together."""
+
+
+def _read_json(path: Path) -> dict:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"This is no task folder, for it has no {path.name}: {path.parent}.") from None
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: {error}.") from error
+    require(isinstance(content, dict), f"{path} must hold a JSON object.", found=type(content))
+    return content
+
+
+def _load_backbone(folder: Path, config: dict) -> keras.Model:
+    # Registers the classes that the configuration names.
+    import keras_attn.models  # noqa: F401
+
+    backbone = keras.saving.deserialize_keras_object(config)
+    path = folder / WEIGHTS_FILE
+    require(path.is_file(), "The task folder lacks its weights.", missing=str(path))
+    try:
+        backbone.load_weights(path)
+    except (OSError, ValueError, KeyError) as error:
+        first_line = str(error).strip().splitlines()[0]
+        raise UserError(f"{path} is damaged or of another model: {first_line}") from error
+    return backbone
+
+
+def _replace_folder(source: Path, target: Path) -> None:
+    """Renames `source` to `target`; what stood there goes only once the new one is in place."""
+    if not target.exists():
+        source.rename(target)
+        return
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    target.rename(old)
+    source.rename(target)
+    shutil.rmtree(old, ignore_errors=True)

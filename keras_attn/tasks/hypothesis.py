@@ -1,0 +1,37 @@
+"""What a task predicts for one text."""
+
+from typing import NamedTuple
+
+
+class Hypothesis(NamedTuple):
+    """A generated text.
+
+    Attributes:
+        text: The text.
+        score: What hypotheses are ranked by: the log-probability divided by the length penalty.
+        log_probability: Natural logarithm of the model's probability of the text, its end token
+            included.
+    """
+
+    text: str
+    score: float
+    log_probability: float
+
+
+def length_sorted_batches(lengths: list[int], budget: int) -> list[list[int]]:
+    """Puts items of similar lengths together.
+
+    Args:
+        lengths: Length of each item.
+        budget: Most items times longest length in a batch; a longer item stands alone.
+
+    Returns:
+        For each batch the positions of its items.
+    """
+    batches, batch = [], []
+    for position in sorted(range(len(lengths)), key=lambda item: lengths[item]):
+        if batch and (len(batch) + 1) * max(lengths[position], 1) > budget:
+            batches.append(batch)
+            batch = []
+        batch.append(position)
+    return [*batches, batch] if batch else batches

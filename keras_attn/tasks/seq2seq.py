@@ -1,0 +1,296 @@
+"""Text to text with an encoder-decoder: translation, letters to phonemes."""
+
+from collections.abc import Callable, Sequence
+
+import keras
+import tensorflow as tf
+
+from keras_attn.generation import Hypotheses, beam_search, greedy_search
+from keras_attn.tasks.base import Task
+from keras_attn.tasks.decoding import DecodingSettings
+from keras_attn.tasks.hypothesis import Hypothesis, length_sorted_batches
+from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tokenizers import Tokenizer
+from keras_attn.validation import UserError, require
+
+_TEXTS = tf.TensorSpec([None], tf.string)
+_IDS = tf.TensorSpec([None, None], tf.int32)
+
+
+class Seq2SeqTask(Task):
+    """Turns texts into texts.
+
+    Args:
+        backbone: An encoder-decoder with the step protocol, such as `keras_attn.models.Transformer`.
+        source_tokenizer: Tokenizer of the texts that go in.
+        target_tokenizer: Tokenizer of the texts that come out.
+        decoding: How the task generates.
+    """
+
+    kind = "seq2seq"
+
+    def __init__(
+        self,
+        backbone: keras.Model,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        decoding: DecodingSettings | None = None,
+    ):
+        tokenizers = {"source": source_tokenizer, "target": target_tokenizer}
+        super().__init__(backbone, tokenizers, decoding)
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer
+        self._functions: dict = {}
+
+    @classmethod
+    def _from_parts(cls, backbone, tokenizers, decoding):
+        return cls(backbone, tokenizers["source"], tokenizers["target"], decoding)
+
+    def predict(self, texts: Sequence[str], beams: int | None = None) -> list[str]:
+        """Generates a text for each text.
+
+        Args:
+            texts: The sources.
+            beams: Width of the beam search; the task's own by default, 1 is greedy search.
+
+        Returns:
+            The most probable texts found.
+
+        Raises:
+            UserError: A text is longer than the task's maximum.
+        """
+        return [hypotheses[0].text for hypotheses in self.predict_n_best(texts, 1, beams)]
+
+    def predict_n_best(
+        self,
+        texts: Sequence[str],
+        n_best: int,
+        beams: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Generates several hypotheses for each text.
+
+        Args:
+            texts: The sources.
+            n_best: Number of hypotheses for each, at most `beams`.
+            beams: Width of the beam search; the task's own by default.
+            progress: Called with the number of texts done after each batch.
+
+        Returns:
+            For each text its hypotheses, the best first; there are fewer than `n_best` where the
+            model has no more.
+
+        Raises:
+            UserError: A text is longer than the task's maximum, or `n_best` exceeds `beams`.
+        """
+        decoding = self.decoding.replace(beams=beams)
+        generate = self._function(("generate", decoding, n_best), _TEXTS)
+        results: list[list[Hypothesis]] = [[] for _ in texts]
+        for positions in self._batches(texts):
+            outputs = generate(tf.constant([texts[position] for position in positions]))
+            rows = zip(*(outputs[name].numpy() for name in ("text", "score", "log_probability")))
+            for position, row in zip(positions, rows, strict=True):
+                results[position] = [
+                    Hypothesis(text.decode(errors="replace"), float(score), float(log_probability))
+                    for text, score, log_probability in zip(*row)
+                    if score > -float("inf")
+                ]
+            if progress:
+                progress(len(positions))
+        return results
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """Computes how probable given targets are.
+
+        Args:
+            sources: The texts that go in.
+            targets: A text for each.
+
+        Returns:
+            For each pair the natural logarithm of the target's probability, its end token
+            included.
+
+        Raises:
+            UserError: The numbers of texts differ, or a source is longer than the task's maximum.
+        """
+        require(
+            len(sources) == len(targets),
+            "Every source must have one target.",
+            sources=len(sources),
+            targets=len(targets),
+        )
+        return [result[0] for result in self._scores(sources, targets)]
+
+    def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> float:
+        """Perplexity of the targets for each token, end tokens included."""
+        results = self._scores(sources, targets)
+        total = sum(log_probability for log_probability, _ in results)
+        return float(tf.exp(-total / sum(count for _, count in results)))
+
+    def _scores(self, sources, targets) -> list[tuple[float, int]]:
+        score = self._function(("score",), _TEXTS, _TEXTS)
+        results: list[tuple[float, int]] = [(0.0, 0)] * len(sources)
+        for positions in self._batches(sources):
+            outputs = score(
+                tf.constant([sources[position] for position in positions]),
+                tf.constant([targets[position] for position in positions]),
+            )
+            rows = zip(outputs["log_probability"].numpy(), outputs["length"].numpy())
+            for position, (log_probability, length) in zip(positions, rows, strict=True):
+                results[position] = (float(log_probability), int(length))
+        return results
+
+    def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
+        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        require(
+            n_best <= self.decoding.beams,
+            "`n_best` must not exceed the beams.",
+            n_best=n_best,
+            beams=self.decoding.beams,
+        )
+
+        def best(text):
+            outputs = self._generate_texts(text, self.decoding, 1, jit)
+            return {name: values[:, 0] for name, values in outputs.items()}
+
+        def several(text):
+            return self._generate_texts(text, self.decoding, n_best, jit)
+
+        def score(text, target):
+            return self._score_texts(text, target, jit)
+
+        def token_ids(source_ids):
+            found = self._search(jit)(source_ids, self.decoding, 1)
+            return {"token_ids": found.token_ids[:, 0], "score": found.scores[:, 0]}
+
+        return {
+            "serving_default": ServingFunction(best, {"text": _TEXTS}),
+            "n_best": ServingFunction(several, {"text": _TEXTS}),
+            "score": ServingFunction(score, {"text": _TEXTS, "target": _TEXTS}),
+            "token_ids": ServingFunction(
+                token_ids,
+                {"source_ids": _IDS},
+                lambda texts: {"source_ids": self.source_ids(tf.constant(texts))},
+            ),
+        }
+
+    def resources(self) -> list:
+        """Gives all that the serving functions use."""
+        variables = [variable.value for variable in self.backbone.variables]
+        return [self.source_tokenizer, self.target_tokenizer, *variables]
+
+    def source_ids(self, texts: tf.Tensor) -> tf.Tensor:
+        """Turns texts into ids, an end id after each and 0 as padding.
+
+        Args:
+            texts: Strings (batch,).
+
+        Returns:
+            int32 (batch, source).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        return _with_end(
+            self.source_tokenizer, texts, self.decoding.max_source_length, "The source text"
+        )
+
+    def _generate_texts(self, texts, decoding, n_best, jit=False) -> dict:
+        found = self._search(jit)(self.source_ids(texts), decoding, n_best)
+        ids = tf.reshape(found.token_ids, [-1, decoding.max_length])
+        return {
+            "text": tf.reshape(self.target_tokenizer.detokenize(ids), [-1, n_best]),
+            "score": found.scores,
+            "log_probability": found.log_probabilities,
+        }
+
+    def _search(self, jit=False) -> Callable[..., Hypotheses]:
+        def search(source_ids, decoding, n_best):
+            require(
+                n_best <= decoding.beams,
+                "`n_best` must not exceed the beams.",
+                n_best=n_best,
+                beams=decoding.beams,
+            )
+            tokenizer = self.target_tokenizer
+            settings = {
+                "start_id": tokenizer.start_id,
+                "end_id": tokenizer.end_id,
+                "max_length": decoding.max_length,
+                "min_length": decoding.min_length,
+                "length_penalty": decoding.length_penalty,
+                "forbidden_ids": (tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id),
+            }
+            state = self.backbone.initial_state(source_ids, decoding.max_length)
+            if decoding.beams == 1:
+                return greedy_search(self.backbone.step, state, **settings)
+            return beam_search(
+                self.backbone.step, state, decoding.beams, n_best=n_best, **settings
+            )
+
+        # Strings cannot be compiled: XLA gets what lies between the tokenizers.
+        return tf.function(search, jit_compile=True, autograph=False) if jit else search
+
+    def _score_texts(self, texts, targets, jit=False) -> dict:
+        def log_probabilities(source_ids, target_ids, labels):
+            logits = self.backbone({"source_ids": source_ids, "target_ids": target_ids})
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+                labels, tf.cast(logits, tf.float32)
+            )
+            return -tf.reduce_sum(tf.where(labels != 0, losses, 0.0), axis=1)
+
+        if jit:
+            log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
+        labels = _with_end(
+            self.target_tokenizer, targets, self.decoding.max_length, "The target text"
+        )
+        start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
+        inside = tf.where(labels == self.target_tokenizer.end_id, 0, labels)
+        target_ids = tf.concat([start, inside[:, :-1]], axis=1)
+        return {
+            "log_probability": log_probabilities(self.source_ids(texts), target_ids, labels),
+            "length": tf.reduce_sum(tf.cast(labels != 0, tf.int32), axis=1),
+        }
+
+    def _function(self, key: tuple, *specs: tf.TensorSpec) -> Callable:
+        if key not in self._functions:
+            if key[0] == "generate":
+                _, decoding, n_best = key
+                function = lambda texts: self._generate_texts(texts, decoding, n_best)  # noqa: E731
+            else:
+                function = self._score_texts
+            self._functions[key] = tf.function(
+                function, input_signature=list(specs), autograph=False
+            )
+        return self._functions[key]
+
+    def _batches(self, texts: Sequence[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        tokenize = self.source_tokenizer.tokenize
+        lengths = (tokenize(tf.constant(list(texts))).row_lengths() + 1).numpy().tolist()
+        for text, length in zip(texts, lengths, strict=True):
+            if length > self.decoding.max_source_length:
+                shown = text if len(text) <= 40 else text[:40] + "…"
+                raise UserError(
+                    "A source text must have at most "
+                    f"{self.decoding.max_source_length - 1} tokens. "
+                    f"Received: {length - 1} tokens in {shown!r}."
+                )
+        return length_sorted_batches(lengths, budget=4096)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.backbone).__name__}, {self.decoding})"
+
+
+def _with_end(tokenizer: Tokenizer, texts, max_length: int, what: str) -> tf.Tensor:
+    ids = tokenizer.tokenize(texts)
+    longest = tf.reduce_max(tf.concat([[0], tf.cast(ids.row_lengths(), tf.int32)], axis=0))
+    fits = tf.debugging.Assert(
+        longest < max_length,
+        [f"{what} must have at most {max_length - 1} tokens. Received:", longest],
+    )
+    with tf.control_dependencies([] if fits is None else [fits]):
+        end = tf.fill([ids.nrows(), 1], tf.constant(tokenizer.end_id, ids.dtype))
+        return tf.concat([ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)
+

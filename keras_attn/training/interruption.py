@@ -1,0 +1,55 @@
+"""Ctrl-C and SIGTERM: finish what is being done, then stop."""
+
+import signal
+import threading
+
+
+class TrainingInterrupted(SystemExit):
+    """Training was stopped by a signal after its checkpoint was written.
+
+    Ends the process, where nothing catches it, with status 128 + the signal's number, as shells
+    expect.
+
+    Args:
+        signal_number: The signal.
+    """
+
+    def __init__(self, signal_number: int):
+        super().__init__(128 + signal_number)
+        self.signal_number = signal_number
+
+
+class StopValidation(Exception):
+    """A signal came during validation, which changes nothing and is simply begun again."""
+
+
+class SignalWatch:
+    """Notes the first SIGINT or SIGTERM; a second one acts as usual.
+
+    Use as a context manager. Only the main thread may watch signals; elsewhere it does nothing.
+
+    Attributes:
+        received: Number of the signal that came, or None.
+    """
+
+    def __init__(self):
+        self.received = None
+        self.in_validation = False
+        self._before = {}
+
+    def __enter__(self) -> "SignalWatch":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+
+    def _note(self, number, frame):
+        self.received = number
+        self.__exit__()
+        if self.in_validation:
+            raise StopValidation

@@ -1,0 +1,282 @@
+"""The loop over epochs and updates, and everything that happens between updates."""
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_attn.training.checkpoints import (
+    Checkpoints,
+    model_arrays,
+    optimizer_arrays,
+    replaced_folder,
+    write_checkpoint,
+)
+from keras_attn.training.feed import distributed_batches
+from keras_attn.training.interruption import SignalWatch, StopValidation, TrainingInterrupted
+from keras_attn.training.progress import ProgressReport
+from keras_attn.training.recorder import Recorder, Stopwatch
+from keras_attn.training.run_folder import RunFolder
+from keras_attn.training.settings import TrainingSettings
+from keras_attn.training.state import TrainingState, means, zero_sums
+from keras_attn.training.step import SUMS, TrainingStep
+from keras_attn.training.validation_set import Validator
+from keras_attn.validation import UserError, require
+
+BEST_FOLDER = "best"
+_SECONDS_BETWEEN_LOOKS = 0.5
+
+
+@dataclass
+class TrainingLoop:
+    """One run in progress; its parts are made by `Trainer`."""
+
+    task: Any
+    settings: TrainingSettings
+    goal: str
+    examples: Any
+    plan: Callable
+    strategy: tf.distribute.Strategy
+    schedule: keras.optimizers.schedules.LearningRateSchedule
+    optimizer: keras.optimizers.Optimizer
+    train_step: TrainingStep
+    validator: Validator | None
+    callbacks: Sequence[keras.callbacks.Callback]
+    folder: RunFolder
+    checkpoints: Checkpoints
+    state: TrainingState
+    recorder: Recorder
+    progress: ProgressReport
+    signals: SignalWatch
+    _pending: list = field(default_factory=list)
+    _tokens_to_show: float = 0.0
+
+    def __post_init__(self):
+        self._model = self.task.backbone
+        self._model.stop_training = False
+        self._stopwatch = Stopwatch(self.state.seconds)
+        self._last_look = self._last_saved = time.monotonic()
+        self._watched = any(_watches_batches(callback) for callback in self.callbacks)
+        self._callbacks = keras.callbacks.CallbackList(
+            self.callbacks, model=self._model, epochs=self.settings.epochs, verbose=0
+        )
+
+    def run(self) -> None:
+        """Trains until the settings, a callback, a signal or the clock ends it."""
+        self._callbacks.on_train_begin()
+        while not self._finished():
+            self._epoch()
+        self._callbacks.on_train_end(dict(self.state.validation))
+
+    def close(self) -> None:
+        """Gives back what the loop holds."""
+        self.progress.close()
+        self.recorder.close()
+
+    def measure(self, what: str) -> float | None:
+        """Validates the model as it is, tells it, and returns the metric that chooses."""
+        self.progress.pause()
+        self.signals.in_validation = True
+        try:
+            if self.signals.received is not None:
+                raise StopValidation
+            self._callbacks.on_test_begin()
+            values = self.validator.measure()
+        finally:
+            self.signals.in_validation = False
+        self.state.validation = {f"val_{name}": value for name, value in values.items()}
+        self._callbacks.on_test_end(dict(self.state.validation))
+        shown = " ".join(f"{name} {value:.4f}" for name, value in self.state.validation.items())
+        self.progress.say(f"{what}: {shown}")
+        self.progress.resume()
+        metric = self.settings.metric.removeprefix("val_")
+        if metric not in values:
+            self._checkpoint(milestone=False)
+            raise UserError(
+                f"`metric` must be one of the validation's values {', '.join(values)}. "
+                f"Received: metric={self.settings.metric!r}."
+            )
+        return values[metric]
+
+    def _epoch(self):
+        state = self.state
+        plan = self.plan(state.epoch)
+        require(
+            state.plan_batches in (0, len(plan)),
+            f"The checkpoint is in an epoch of {state.plan_batches} batches: training data and "
+            "`batch_tokens` must be those of the run that is resumed.",
+            batches=len(plan),
+        )
+        state.plan_batches = len(plan)
+        self._callbacks.on_epoch_begin(state.epoch)
+        batches = distributed_batches(self.strategy, self.examples, plan, skip=state.batch)
+        while state.batch < len(plan) and not self._enough():
+            index = math.ceil(state.batch / self.settings.accumulate_steps)
+            self._callbacks.on_train_batch_begin(index)
+            group = list(itertools.islice(batches, self.settings.accumulate_steps))
+            self._pending.append(self.train_step(group))
+            state.step += 1
+            state.batch += len(group)
+            self._after_update(index, last=state.batch >= len(plan))
+        self._after_epoch(complete=state.batch >= len(plan))
+
+    def _after_update(self, index, last):
+        settings, state = self.settings, self.state
+        if self._watched:
+            self._drain()
+            self._callbacks.on_train_batch_end(index, means(state.epoch_sums))
+        if time.monotonic() - self._last_look >= _SECONDS_BETWEEN_LOOKS:
+            self._look()
+        if settings.validate_every and state.step % settings.validate_every == 0:
+            self._milestone()
+        elif settings.log_every and state.step % settings.log_every == 0 and not last:
+            self._row({})
+        minutes = (time.monotonic() - self._last_saved) / 60
+        if (settings.checkpoint_every and state.step % settings.checkpoint_every == 0) or (
+            0 < settings.checkpoint_minutes <= minutes
+        ):
+            self._checkpoint(milestone=False)
+        if self.signals.received is not None:
+            self._interrupt()
+
+    def _after_epoch(self, complete):
+        """Closes an epoch, whole or ended early."""
+        settings, state = self.settings, self.state
+        validation = {}
+        if not settings.validate_every or not complete or self._finished():
+            validation = self._validate()
+        self._row(validation)
+        logs = {**means(state.epoch_sums), **state.validation}
+        logs["learning_rate"] = self._learning_rate()
+        epoch = state.epoch
+        if complete:
+            state.epoch, state.batch, state.plan_batches = epoch + 1, 0, 0
+            state.epoch_sums = zero_sums()
+        self._callbacks.on_epoch_end(epoch, logs)
+        if not settings.validate_every or self._finished():
+            self._checkpoint(milestone=True)
+        if self.signals.received is not None:
+            self._interrupt()
+
+    def _milestone(self):
+        """A validation within an epoch, its row and its checkpoint."""
+        self._row(self._validate())
+        self._checkpoint(milestone=True)
+
+    def _validate(self):
+        """Validates unless this step was; returns the values by column."""
+        state = self.state
+        if self.validator is None or state.validated_step == state.step:
+            return {}
+        self._look()
+        try:
+            value = self.measure(f"epoch {state.epoch + 1} step {state.step} {self._shown()}")
+        except StopValidation:
+            self._interrupt()
+        state.validated_step = state.step
+        if state.judge(value, self.goal):
+            self._save_best()
+        return dict(state.validation)
+
+    def _save_best(self):
+        state = {"step": self.state.step, "metric": self.settings.metric}
+        state["value"] = self.state.best_value
+        folder = self.checkpoints.folder / BEST_FOLDER
+        write_checkpoint(folder, model_arrays(self._model), state)
+        with replaced_folder(self.folder.task) as temporary:
+            self.task.save(temporary)
+
+    def _row(self, validation):
+        """Writes a row of metrics.csv, one for each step at most."""
+        self._drain()
+        state = self.state
+        if state.history and state.history[-1]["step"] == state.step:
+            return
+        row = {"step": state.step, "epoch": state.epoch + 1, **means(state.row_sums)}
+        row["learning_rate"] = self._learning_rate()
+        state.history.append({**row, **validation})
+        state.row_sums = zero_sums()
+        self.recorder.row(state.history)
+        self.recorder.timing(
+            state.step, state.epoch + 1, self._stopwatch.total, state.target_tokens
+        )
+
+    def _checkpoint(self, milestone):
+        self._drain()
+        self.state.seconds = self._stopwatch.total
+        arrays = {**model_arrays(self._model), **optimizer_arrays(self.optimizer)}
+        folder = self.checkpoints.write(
+            self.state.step, arrays, self.state.to_dict(), milestone=milestone
+        )
+        self._last_saved = time.monotonic()
+        return folder
+
+    def _interrupt(self):
+        folder = self._checkpoint(milestone=False)
+        self.progress.say(
+            f"Interrupted at step {self.state.step}: checkpoint written to {folder}. "
+            "Run the same command with --resume to go on."
+        )
+        raise TrainingInterrupted(self.signals.received)
+
+    def _look(self):
+        """Brings the progress report up to date."""
+        self._drain()
+        self._last_look = time.monotonic()
+        loss = means(self.state.epoch_sums)["loss"]
+        self.progress.update(
+            self.state.step, self.state.epoch + 1, loss, self._tokens_to_show
+        )
+        self._tokens_to_show = 0.0
+
+    def _drain(self):
+        """Fetches the sums of the updates since the last time (waiting for the device)."""
+        for tensor in self._pending:
+            sums = dict(zip(SUMS, map(float, tensor.numpy()), strict=True))
+            if math.isfinite(sums["loss"]):
+                self.state.add(sums)
+            elif self.settings.precision != "mixed_float16":  # loss scaling skips such updates
+                raise UserError(
+                    f"The loss is no longer a number (about step {self.state.step}): lower "
+                    f"`learning_rate` or raise `warmup_steps`. Received: loss={sums['loss']}."
+                )
+            self._tokens_to_show += sums["tokens"]
+        self._pending = []
+
+    def _learning_rate(self):
+        """The rate of the last update."""
+        last = max(int(self.optimizer.iterations.numpy()) - 1, 0)
+        return float(self.schedule(last))
+
+    def _shown(self):
+        values = means(self.state.epoch_sums)
+        return f"loss {values['loss']:.4f} accuracy {values['accuracy']:.4f}"
+
+    def _enough(self):
+        """Whether no further update is to be made."""
+        settings, state = self.settings, self.state
+        minutes = self._stopwatch.total / 60
+        return (
+            self._model.stop_training
+            or (settings.steps is not None and state.step >= settings.steps)
+            or (settings.max_minutes is not None and minutes >= settings.max_minutes)
+            or (0 < settings.patience <= state.waiting)
+        )
+
+    def _finished(self):
+        epochs = self.settings.epochs
+        return self._enough() or (epochs is not None and self.state.epoch >= epochs)
+
+
+def _watches_batches(callback):
+    """Whether a callback overrides what is called after batches."""
+    base = keras.callbacks.Callback
+    return any(
+        getattr(type(callback), name) is not getattr(base, name)
+        for name in ("on_train_batch_end", "on_batch_end")
+    )

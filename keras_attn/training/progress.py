@@ -1,0 +1,85 @@
+"""Progress for people: a bar on a terminal, a line now and then in a log."""
+
+import sys
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class ProgressReport:
+    """Shows how far training is, how fast it goes and how long it will take.
+
+    Args:
+        total_steps: Updates of the whole run, as far as known.
+        step: Updates already made.
+        console: Where to write; None for standard output.
+    """
+
+    def __init__(self, total_steps: int, step: int = 0, console: Console | None = None):
+        self._console = console or Console(file=sys.stdout, highlight=False)
+        self._total = total_steps
+        self._first_step = step
+        self._tokens = 0.0
+        self._busy = 0.0  # seconds in updates, without validation
+        self._last_line = self._mark = time.monotonic()
+        self._bar = None
+        if self._console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed}/{task.total} steps"),
+                TextColumn("{task.fields[speed]}"),
+                console=self._console,
+                transient=True,
+            )
+            self._task = self._bar.add_task("", total=total_steps, completed=step, speed="")
+            self._bar.start()
+
+    def update(self, step: int, epoch: int, loss: float, tokens: float) -> None:
+        """Counts one look at the run.
+
+        Args:
+            step: Updates made.
+            epoch: Epoch in progress, from 1.
+            loss: Loss per token since the beginning of the epoch.
+            tokens: Target tokens since the last call.
+        """
+        now = time.monotonic()
+        self._busy += now - self._mark
+        self._mark = now
+        self._tokens += tokens
+        description = f"epoch {epoch} loss {loss:.4f}"
+        speed = f"{self._tokens / max(self._busy, 1e-9):,.0f} tokens/s, {self._time_left(step)} left"
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step, description=description, speed=speed)
+        elif now - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self.say(f"step {step}/{self._total} {description} {speed}")
+
+    def pause(self) -> None:
+        """Tells that what comes until `resume` is not training."""
+        self._busy += time.monotonic() - self._mark
+
+    def resume(self) -> None:
+        """Tells that training goes on."""
+        self._mark = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Prints a line, above the bar if there is one."""
+        self._last_line = time.monotonic()
+        self._console.print(line, soft_wrap=True, markup=False)
+        self._console.file.flush()
+
+    def close(self) -> None:
+        """Takes the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _time_left(self, step):
+        done = step - self._first_step
+        seconds = int(self._busy / max(done, 1) * max(self._total - step, 0))
+        minutes, seconds = divmod(seconds, 60)
+        hours, minutes = divmod(minutes, 60)
+        return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -1,0 +1,74 @@
+"""The folder of a run: who may write into it, and where things are."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from keras_attn.training.checkpoints import remove_unfinished
+from keras_attn.validation import UserError
+
+_LOCK = ".lock"
+# What a caller may have put there before training starts.
+_ALLOWED = {_LOCK, "run.yaml"}
+
+
+class RunFolder:
+    """A run's folder, held by one process at a time.
+
+    Use as a context manager. Attributes: `path`, `checkpoints`, `task`, `metrics`, `timings`,
+    `tensorboard`.
+
+    Args:
+        path: The folder; made when missing.
+        resume: Whether it may hold an earlier part of the run.
+
+    Raises:
+        UserError: It cannot be written, holds something already, or another process writes it.
+    """
+
+    def __init__(self, path: str | Path, resume: bool = False):
+        self.path = Path(path)
+        self.checkpoints = self.path / "checkpoints"
+        self.task = self.path / "task"
+        self.metrics = self.path / "metrics.csv"
+        self.timings = self.path / "timings.csv"
+        self.tensorboard = self.path / "tensorboard"
+        self._resume = resume
+        self._handle = None
+
+    def __enter__(self) -> "RunFolder":
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UserError(
+                f"The output folder must be writable: {error.strerror}. "
+                f"Received: {str(self.path)!r}."
+            ) from error
+        try:
+            self._hold()
+        except UserError:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        # Closing gives up the lock, and so does the end of the process, however it ends.
+        os.close(self._handle)
+        self._handle = None
+
+    def _hold(self):
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise UserError(
+                f"Another process is writing this run. Received: {str(self.path)!r}."
+            ) from error
+        present = sorted(entry.name for entry in self.path.iterdir())
+        others = [name for name in present if name not in _ALLOWED]
+        if others and not self._resume:
+            raise UserError(
+                "The output folder must be empty, or the run in it resumed. "
+                f"Received: {str(self.path)!r}, which holds {', '.join(others[:3])}."
+            )
+        remove_unfinished(self.path)

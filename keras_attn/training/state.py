@@ -1,0 +1,110 @@
+"""Where a run stands: all that a checkpoint keeps besides the variables."""
+
+import dataclasses
+from typing import Any
+
+from keras_attn.training.step import SUMS
+from keras_attn.validation import UserError
+
+_LOWER_IS_BETTER = ("loss", "nll", "perplexity", "per", "wer", "cer", "error_rate", "ter")
+_HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf", "exact_match", "f1", "mcc", "spearman", "pearson")
+
+
+def zero_sums() -> dict[str, float]:
+    """Sums of nothing, by the names in `SUMS`."""
+    return dict.fromkeys(SUMS, 0.0)
+
+
+def means(sums: dict[str, float]) -> dict[str, float]:
+    """Per-token values of sums: loss, nll and accuracy."""
+    tokens = max(sums["tokens"], 1.0)
+    return {
+        "loss": sums["loss"] / tokens,
+        "nll": sums["nll"] / tokens,
+        "accuracy": sums["correct"] / tokens,
+    }
+
+
+@dataclasses.dataclass
+class TrainingState:
+    """The position of a run and what it has seen.
+
+    Attributes:
+        step: Updates made.
+        epoch: Epoch in progress, from 0.
+        batch: Batches of this epoch already used.
+        plan_batches: Batches in this epoch's plan.
+        row_sums: Sums since the last row of metrics.csv.
+        epoch_sums: Sums since the beginning of the epoch.
+        history: Rows of metrics.csv.
+        validated_step: Step of the last validation; -1 for none.
+        validation: Values of the last validation.
+        best_value: Best value of the metric that chooses, or None.
+        best_step: Its step.
+        waiting: Validations since then.
+        target_tokens: Target tokens seen in all.
+        seconds: Time spent training; decides nothing but `max_minutes`.
+        settings: The settings that the run was started or resumed with.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    plan_batches: int = 0
+    row_sums: dict[str, float] = dataclasses.field(default_factory=zero_sums)
+    epoch_sums: dict[str, float] = dataclasses.field(default_factory=zero_sums)
+    history: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    validated_step: int = -1
+    validation: dict[str, float] = dataclasses.field(default_factory=dict)
+    best_value: float | None = None
+    best_step: int = 0
+    waiting: int = 0
+    target_tokens: float = 0.0
+    seconds: float = 0.0
+    settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "TrainingState":
+        """The state that `to_dict` described; names it does not know are ignored."""
+        names = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in names})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; numbers keep every bit."""
+        return dataclasses.asdict(self)
+
+    def add(self, sums: dict[str, float]) -> None:
+        """Counts the sums of one update."""
+        for name, value in sums.items():
+            self.row_sums[name] += value
+            self.epoch_sums[name] += value
+        self.target_tokens += sums["tokens"]
+
+    def judge(self, value: float, goal: str) -> bool:
+        """Whether a validation's `value` is the best so far; counts those that are not."""
+        if better(value, self.best_value, goal):
+            self.best_value, self.best_step, self.waiting = value, self.step, 0
+            return True
+        self.waiting += 1
+        return False
+
+
+def better(value: float, than: float | None, goal: str) -> bool:
+    """Whether `value` beats `than` (None for nothing yet); a value that is no number never does."""
+    if value != value:
+        return False
+    return than is None or (value < than if goal == "min" else value > than)
+
+
+def metric_goal(metric: str, goal: str) -> str:
+    """`"min"` or `"max"`, for `"auto"` by the metric's name."""
+    if goal != "auto":
+        return goal
+    name = metric.lower()
+    if name.endswith(_LOWER_IS_BETTER):
+        return "min"
+    if name.endswith(_HIGHER_IS_BETTER):
+        return "max"
+    raise UserError(
+        f"`metric_goal` must be 'min' or 'max' for this metric. Received: metric={metric!r}."
+    )

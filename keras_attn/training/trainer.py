@@ -1,0 +1,268 @@
+"""Training a task: the public entry."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from keras_attn.data import plan_epoch
+from keras_attn.training.checkpoints import (
+    Checkpoints,
+    assign_model_arrays,
+    assign_optimizer_arrays,
+    average_checkpoints,
+    read_checkpoint,
+    replaced_folder,
+)
+from keras_attn.training.interruption import SignalWatch, StopValidation, TrainingInterrupted
+from keras_attn.training.loop import BEST_FOLDER, TrainingLoop
+from keras_attn.training.losses import token_cross_entropy
+from keras_attn.training.optimizer import make_optimizer
+from keras_attn.training.progress import ProgressReport
+from keras_attn.training.recorder import Recorder
+from keras_attn.training.run_folder import RunFolder
+from keras_attn.training.schedules import make_schedule
+from keras_attn.training.settings import TrainingSettings
+from keras_attn.training.state import TrainingState, better, metric_goal
+from keras_attn.training.step import TrainingStep
+from keras_attn.training.strategy import check_strategy, resolve_jit, strategy_of
+from keras_attn.training.validation_set import ValidationSet, Validator
+from keras_attn.validation import UserError, require
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What a finished run came to.
+
+    Attributes:
+        step: Updates made.
+        kept: Which weights the task folder and the model now have: `"best"`, `"average"` or
+            `"last"`.
+        metric: Name of the metric that chose, or None without validation.
+        value: Its value for the kept weights, or None.
+        best_step: Step of the best validation, or None.
+        best_value: Value of the best validation, or None.
+        average_value: Value of the averaged weights, or None.
+    """
+
+    step: int
+    kept: str
+    metric: str | None = None
+    value: float | None = None
+    best_step: int | None = None
+    best_value: float | None = None
+    average_value: float | None = None
+
+
+class Trainer:
+    """Trains a task's backbone and writes a run folder.
+
+    The same settings, data, machine and model give the same metrics.csv to the bit; a run that was
+    killed and resumed gives it as well.
+
+    Args:
+        task: Has `backbone`, a built `keras.Model` from a batch's inputs to logits (rows, length,
+            vocabulary), and `save(folder)`. It may have `loss(labels, outputs, label_smoothing)`
+            that returns four sums as `token_cross_entropy` does. For several devices the backbone
+            must have been built inside `make_strategy(settings.strategy).scope()`.
+        settings: The numbers of the run.
+        out_folder: The run folder: empty (but for run.yaml), or resumed.
+        callbacks: Keras callbacks; their own state is not part of checkpoints.
+        schedule: A Keras learning-rate schedule instead of the settings' one.
+
+    Raises:
+        UserError: The settings ask for another strategy than the model was built under.
+    """
+
+    def __init__(
+        self,
+        task: Any,
+        settings: TrainingSettings,
+        out_folder: str | Path,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
+        schedule: keras.optimizers.schedules.LearningRateSchedule | None = None,
+    ):
+        self.task = task
+        self.settings = settings
+        self.out_folder = Path(out_folder)
+        self._callbacks = list(callbacks)
+        self._schedule = schedule
+        self._loss = getattr(task, "loss", None) or token_cross_entropy
+        self._strategy = strategy_of(task.backbone)
+        check_strategy(settings.strategy, self._strategy)
+        self._goal = metric_goal(settings.metric, settings.metric_goal)
+
+    def fit(
+        self,
+        train_examples: Any,
+        validation: ValidationSet | Callable[[], dict[str, float]] | None = None,
+        resume: bool = False,
+    ) -> TrainingResult:
+        """Trains until the settings say that it is enough, and writes the task folder.
+
+        Args:
+            train_examples: Tokenised examples, as `keras_attn.data` batches them.
+            validation: What to judge by: a `ValidationSet`, or a callable that gives values by
+                name; None for no validation, and then the last weights are kept.
+            resume: Go on from the last checkpoint in the run folder; from the beginning where
+                there is none.
+
+        Returns:
+            What came out. The backbone then has the weights that were kept.
+
+        Raises:
+            UserError: The folder is in use or not writable, a checkpoint does not fit, the data
+                changed since the checkpoint, or the loss is no longer a number.
+            TrainingInterrupted: SIGINT or SIGTERM came; a checkpoint was written.
+        """
+        if self.settings.deterministic:
+            tf.config.experimental.enable_op_determinism()
+        with RunFolder(self.out_folder, resume) as folder, SignalWatch() as signals:
+            loop = self._prepare(folder, signals, train_examples, validation, resume)
+            try:
+                loop.run()
+                return self._finish(loop)
+            except StopValidation:
+                raise TrainingInterrupted(signals.received) from None
+            finally:
+                loop.close()
+
+    def _prepare(self, folder, signals, examples, validation, resume):
+        settings, model = self.settings, self.task.backbone
+        static_shapes = resolve_jit(settings.jit) == "on"
+
+        def plan(epoch):
+            return plan_epoch(
+                examples, settings.batch_tokens, settings.seed, epoch, static_shapes=static_shapes
+            )
+
+        total_steps = self._total_steps(len(plan(0)))
+        schedule = self._schedule or make_schedule(
+            settings.schedule,
+            settings.learning_rate,
+            settings.warmup_steps,
+            total_steps,
+            getattr(model, "hidden_dim", None),
+            settings.learning_rate_floor,
+        )
+        loss_scaling = settings.precision == "mixed_float16"
+        with self._strategy.scope():
+            optimizer = make_optimizer(settings, schedule, model.trainable_variables, loss_scaling)
+        step = TrainingStep(
+            model,
+            optimizer,
+            self._strategy,
+            self._loss,
+            settings.label_smoothing,
+            settings.batch_tokens,
+            jit=static_shapes,
+            accumulate=settings.accumulate_steps > 1,
+        )
+        keep = max(settings.keep_checkpoints, settings.average_last)
+        checkpoints = Checkpoints(folder.checkpoints, keep)
+        state = TrainingState()
+        if resume:
+            state = self._restore(checkpoints, model, optimizer)
+        state.settings = settings.to_dict()
+        validator = None
+        if validation is not None:
+            validator = Validator(
+                validation,
+                model,
+                self._strategy,
+                self._loss,
+                settings.label_smoothing,
+                settings.batch_tokens,
+            )
+        return TrainingLoop(
+            task=self.task,
+            settings=settings,
+            goal=self._goal,
+            examples=examples,
+            plan=plan,
+            strategy=self._strategy,
+            schedule=schedule,
+            optimizer=optimizer,
+            train_step=step,
+            validator=validator,
+            callbacks=self._callbacks,
+            folder=folder,
+            checkpoints=checkpoints,
+            state=state,
+            recorder=Recorder(folder, state.history),
+            progress=ProgressReport(total_steps, state.step),
+            signals=signals,
+        )
+
+    def _total_steps(self, batches):
+        require(batches > 0, "There must be at least one training example.", batches=batches)
+        limits = [self.settings.steps] if self.settings.steps is not None else []
+        if self.settings.epochs is not None:
+            per_epoch = math.ceil(batches / self.settings.accumulate_steps)
+            limits.append(self.settings.epochs * per_epoch)
+        return min(limits)
+
+    def _restore(self, checkpoints, model, optimizer):
+        found = checkpoints.latest()
+        if found is None:
+            print(f"There is no checkpoint in {checkpoints.folder}: starting from the beginning.")
+            return TrainingState()
+        folder, arrays, values = found
+        assign_model_arrays(model, arrays)
+        assign_optimizer_arrays(optimizer, arrays)
+        state = TrainingState.from_dict(values)
+        now = self.settings.to_dict()
+        changed = [
+            f"{name} {before!r} -> {now[name]!r}"
+            for name, before in state.settings.items()
+            if name in now and now[name] != before
+        ]
+        note = f" Settings changed: {', '.join(changed)}." if changed else ""
+        print(f"Resuming from {folder} (epoch {state.epoch + 1}, step {state.step}).{note}")
+        return state
+
+    def _finish(self, loop):
+        """Chooses between the best and the averaged weights, and writes the task."""
+        state, settings, model = loop.state, self.settings, self.task.backbone
+        kept, value, average_value = "last", None, None
+        folders = loop.checkpoints.milestones()[-settings.average_last :]
+        average = average_checkpoints(folders) if settings.average_last > 1 else None
+        if average is not None and len(folders) > 1:
+            assign_model_arrays(model, average)
+            kept = "average"
+            if loop.validator is not None:
+                average_value = value = loop.measure(f"average of {len(folders)}")
+        if state.best_value is not None and not (
+            average_value is not None and better(average_value, state.best_value, self._goal)
+        ):
+            kept, value = self._load_best(loop)
+        with replaced_folder(loop.folder.task) as temporary:
+            self.task.save(temporary)
+        result = TrainingResult(
+            step=state.step,
+            kept=kept,
+            metric=settings.metric if loop.validator is not None else None,
+            value=value,
+            best_step=state.best_step if state.best_value is not None else None,
+            best_value=state.best_value,
+            average_value=average_value,
+        )
+        summary = json.dumps(asdict(result), indent=1) + "\n"
+        (loop.folder.path / "summary.json").write_text(summary, encoding="utf-8")
+        shown = f", {result.metric} {value:.4f}" if value is not None else ""
+        loop.progress.say(f"Done after {state.step} steps: kept {kept}{shown}.")
+        return result
+
+    def _load_best(self, loop):
+        try:
+            arrays, _ = read_checkpoint(loop.checkpoints.folder / BEST_FOLDER)
+        except UserError as error:
+            loop.progress.say(f"{error} Keeping the last weights instead.")
+            return "last", None
+        assign_model_arrays(self.task.backbone, arrays)
+        return "best", loop.state.best_value

@@ -1,0 +1,76 @@
+"""Held-out data and what is measured on it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.data import plan_epoch
+from keras_attn.training.feed import distributed_batches
+from keras_attn.training.state import means
+from keras_attn.training.step import SUMS, make_evaluation_step
+
+
+@dataclass(frozen=True)
+class ValidationSet:
+    """What a run is judged by.
+
+    Attributes:
+        examples: Tokenised examples for the loss per token, or None.
+        decode_metrics: Gives further values by name, such as `{"per": 7.5}`, measured with the
+            model as it is when called; or None.
+    """
+
+    examples: Any = None
+    decode_metrics: Callable[[], dict[str, float]] | None = None
+
+
+class Validator:
+    """Measures a model on a validation set.
+
+    Args:
+        validation: The set; a callable is taken for its `decode_metrics`.
+        model: The model.
+        strategy: The strategy that the model was built under.
+        loss: As for `TrainingStep`.
+        label_smoothing: As for `TrainingStep`.
+        batch_tokens: Most tokens of a batch.
+    """
+
+    def __init__(
+        self,
+        validation: ValidationSet | Callable[[], dict[str, float]],
+        model: keras.Model,
+        strategy: tf.distribute.Strategy,
+        loss: Callable,
+        label_smoothing: float,
+        batch_tokens: int,
+    ):
+        if not isinstance(validation, ValidationSet):
+            validation = ValidationSet(decode_metrics=validation)
+        self._validation = validation
+        self._strategy = strategy
+        self._evaluate = make_evaluation_step(model, strategy, loss, label_smoothing)
+        self._plan = None
+        if validation.examples is not None:
+            self._plan = plan_epoch(validation.examples, batch_tokens, seed=None)
+
+    def measure(self) -> dict[str, float]:
+        """Values by name: loss, nll, accuracy and perplexity per token, and decoded metrics."""
+        values = {}
+        if self._plan is not None:
+            totals = np.zeros(len(SUMS))
+            for batch in distributed_batches(
+                self._strategy, self._validation.examples, self._plan
+            ):
+                totals += self._evaluate(batch).numpy()
+            values = means(dict(zip(SUMS, totals.tolist(), strict=True)))
+            values["perplexity"] = math.exp(min(values["nll"], 700.0))
+        if self._validation.decode_metrics is not None:
+            decoded = self._validation.decode_metrics()
+            values |= {name: float(value) for name, value in decoded.items()}
+        return values

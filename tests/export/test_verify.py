@@ -1,0 +1,181 @@
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attn.export import SavedModelError, export_saved_model, verify
+from keras_attn.export.golden import GOLDEN, write_golden
+from keras_attn.export.layout import MANIFEST
+from keras_attn.export.warmup import WARMUP, write_warmup
+from keras_attn.validation import UserError
+from tests.export.toy import ToyTask, named, save
+
+
+@pytest.fixture
+def copy(toy_model, tmp_path):
+    return shutil.copytree(toy_model, tmp_path / "toy" / "3")
+
+
+def _files(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_export_is_verified_and_left_as_it_was(copy):
+    before = _files(copy)
+    report = verify(copy.parent)
+    assert report.ok, str(report)
+    assert report.folder == copy
+    assert _files(copy) == before
+    assert str(report).splitlines() == [
+        f"{copy}: verified",
+        *(f"  checked  {check}" for check in report.checks),
+    ]
+    assert [check.partition(":")[0] for check in report.checks] == [
+        "lint",
+        f"loaded by TensorFlow {tf.__version__}'s C++ runtime, XLA disabled",
+        "golden outputs",
+        "warm-up",
+    ]
+    assert report.checks[2:] == (
+        "golden outputs: 2 examples of serving_default, token_ids",
+        "warm-up: 4 records replayed",
+    )
+
+
+def test_the_process_that_checks_loads_no_tensorflow_of_python(copy):
+    modules = verify(copy).modules
+    assert {"numpy", "google", "keras_attn"} <= modules
+    assert not modules & {"tensorflow", "tensorflow_text", "keras", "jax", "tensorboard"}
+
+
+def test_the_process_refuses_to_answer_with_tensorflow_loaded(copy):
+    code = (
+        "import sys, types; sys.modules['tensorflow'] = types.ModuleType('tensorflow')\n"
+        "from importlib.machinery import ModuleSpec, PathFinder\n"
+        "sys.modules['tensorflow'].__spec__ = PathFinder.find_spec('tensorflow')\n"
+        f"from keras_attn.export.verify_process import main; main({str(copy)!r})\n"
+    )
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert process.returncode == 1
+    assert process.stdout == ""
+    assert "The checking process loaded tensorflow." in process.stderr
+
+
+def test_jit_needs_xla_and_is_verified_with_it(tmp_path):
+    version = export_saved_model(ToyTask(), tmp_path, jit=True)
+    report = verify(version)
+    assert report.ok, str(report)
+    assert report.checks[1].endswith("XLA enabled, as the export says --jit")
+    manifest = json.loads((version / MANIFEST).read_text())
+    (version / MANIFEST).write_text(json.dumps({**manifest, "jit": False}))
+    report = verify(version)
+    findings = "\n".join(report.findings)
+    assert "needs XLA, which TensorFlow Serving leaves off (jit_compile)" in findings
+    assert "Golden outputs of signature 'serving_default': Running" in findings
+    assert "XLA compilation disabled" in findings
+
+
+def _change_golden(copy):
+    path = copy / GOLDEN
+    content = json.loads(path.read_text())
+    content["examples"][0]["outputs"]["score"]["values"][1] += 0.01
+    path.write_text(json.dumps(content))
+
+
+def _change_weights(copy):
+    # One bit of the weight of letter "e": 11 becomes 43; TensorFlow verifies no checksum of it.
+    path = copy / "variables" / "variables.data-00000-of-00001"
+    content = path.read_bytes()
+    weight = np.float32(11).tobytes()
+    assert content.count(weight) == 1
+    path.write_bytes(content.replace(weight, np.float32(43).tobytes()))
+
+
+def _fail_in_warmup(copy):
+    write_warmup(copy, [("token_ids", {"token_ids": np.array([[9]], np.int32)})])
+
+
+def _forget_a_signature(copy):
+    outputs = {"scores": np.array([[6.0, 6.0]], np.float32)}
+    write_golden(copy, [("token_ids", {"token_ids": np.array([[4]], np.int32)}, outputs)])
+
+
+@pytest.mark.parametrize(
+    ("change", "finding"),
+    [
+        (_change_golden, "Golden outputs of signature 'serving_default': output 'score' differs"),
+        (_fail_in_warmup, "Warm-up record of signature 'token_ids': Running 'token_ids' failed"),
+        (_forget_a_signature, "Signature 'serving_default' has no golden outputs."),
+    ],
+)
+def test_what_is_wrong_is_found(copy, change, finding):
+    change(copy)
+    report = verify(copy)
+    assert not report.ok
+    assert len(report.findings) == 1
+    assert report.findings[0].startswith(finding)
+    assert f"  found    {finding}" in str(report)
+    assert "FAILED, 1 finding" in str(report)
+
+
+def test_a_linting_mistake_is_found(copy):
+    text = named("text", [None], tf.string)
+    shutil.rmtree(copy / "variables")
+    save(copy, lambda text: {"words": tf.strings.split(text)}, text)
+    write_golden(copy, [("serving_default", {"text": np.array([b"a"], object)}, {})])
+    write_warmup(copy, [])
+    findings = verify(copy).findings
+    assert any("is composite (ragged or sparse)" in finding for finding in findings)
+
+
+def _remove(path):
+    return lambda copy: (copy / path).unlink()
+
+
+def _truncate(path, length):
+    return lambda copy: (copy / path).write_bytes((copy / path).read_bytes()[:-length])
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (shutil.rmtree, "holds 'saved_model.pb'"),
+        (_remove("saved_model.pb"), "holds 'saved_model.pb'"),
+        (_remove(MANIFEST), "not exported by keras_attn"),
+        (lambda copy: (copy / MANIFEST).write_text("[]"), "format version.*format_version=None"),
+        (lambda copy: (copy / MANIFEST).write_text("{"), "cannot be read as JSON"),
+        (_remove(GOLDEN), "golden.json cannot be read"),
+        (_truncate(WARMUP, 1), "warmup_requests is damaged"),
+        (_truncate("saved_model.pb", 3), "saved_model.pb is damaged"),
+        (_truncate("variables/variables.index", 9), "Loading .* failed"),
+        (_remove("variables/variables.data-00000-of-00001"), "Loading .* failed"),
+        (_change_weights, "Loading .* failed.*[Cc]hecksum"),
+    ],
+)
+def test_a_damaged_model_is_one_clear_line(copy, damage, message):
+    damage(copy)
+    with pytest.raises(UserError, match=message) as raised:
+        verify(copy.parent)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_foreign_model_is_refused(tmp_path):
+    save(tmp_path, lambda x: {"y": 2 * x}, named("x", [None], tf.float32))
+    with pytest.raises(UserError, match=r"not exported by keras_attn.*folder='"):
+        verify(tmp_path)
+
+
+def test_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(UserError, match="A SavedModel is a folder.*/absent'"):
+        verify(tmp_path / "absent")
+
+
+def test_a_slow_check_is_stopped(copy):
+    with pytest.raises(SavedModelError, match=r"took longer than 0\.01 seconds"):
+        verify(copy, timeout=0.01)

@@ -1,0 +1,171 @@
+"""The `sentencepiece` library itself is the judge of ids and text."""
+
+import io
+import random
+import re
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from keras_attn.tokenizers import SentencePieceTokenizer
+from keras_attn.validation import UserError
+
+MODEL = "sentencepiece.model"
+
+
+def corpus(sentences=211, seed=7):
+    generator = random.Random(seed)
+    syllables = ["ka", "ro", "mi", "st", "en", "ü", "lo", "ta", "ß", "né"]
+    words = ["".join(generator.choices(syllables, k=generator.randint(1, 4))) for _ in range(97)]
+    return [" ".join(generator.choices(words, k=generator.randint(1, 9))) for _ in range(sentences)]
+
+
+def decoded(strings):
+    return [string.decode() for string in strings.numpy()]
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def tokenizer(request):
+    return SentencePieceTokenizer.train(corpus(), vocabulary_size=71, model_type=request.param)
+
+
+def test_like_the_library(tokenizer):
+    judge = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.assets()[MODEL])
+    texts = [*corpus(sentences=53, seed=13), "", "  two   spaces ", "naïve 中 \U0001f600 ka"]
+    ids = tokenizer.tokenize(texts)
+    assert ids.to_list() == judge.encode(texts)
+    assert decoded(tokenizer.detokenize(ids.to_tensor())) == judge.decode(judge.encode(texts))
+    assert tokenizer.vocabulary == [judge.id_to_piece(k) for k in range(71)]
+    assert (judge.pad_id(), judge.bos_id(), judge.eos_id(), judge.unk_id()) == (0, 1, 2, 3)
+
+
+def test_covered_text_comes_back(tokenizer):
+    texts = corpus()
+    ids = tokenizer.tokenize(texts)
+    assert 3 not in ids.values.numpy()
+    assert decoded(tokenizer.detokenize(ids)) == texts
+    characters = sum(len(text) for text in texts)
+    assert ids.values.shape[0] < 0.8 * characters  # pieces, not characters
+
+
+def test_unknown_characters_are_written_as_such(tokenizer):
+    ids = tokenizer.tokenize(["ka 中 ro"])
+    assert decoded(tokenizer.detokenize(ids)) == ["ka <unk> ro"]
+
+
+def test_text_spelled_like_special_tokens_is_text(tokenizer):
+    ids = tokenizer.tokenize(["</s> <pad> <s> ka"]).to_list()[0]
+    assert not {0, 1, 2} & set(ids)
+
+
+def test_training_is_deterministic_and_quiet(tokenizer, capfd):
+    model_type = "bpe" if len(tokenizer.assets()[MODEL]) and _is_bpe(tokenizer) else "unigram"
+    again = SentencePieceTokenizer.train(corpus(), vocabulary_size=71, model_type=model_type)
+    assert again.assets() == tokenizer.assets()
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err == ""
+
+
+def _is_bpe(tokenizer):
+    judge = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.assets()[MODEL])
+    # BPE scores are minus the order of merging, whole numbers.
+    return judge.get_score(4) == 0
+
+
+def test_the_two_model_types_differ():
+    models = {
+        model_type: SentencePieceTokenizer.train(corpus(), 71, model_type=model_type).vocabulary
+        for model_type in ("bpe", "unigram")
+    }
+    assert models["bpe"] != models["unigram"]
+
+
+@pytest.mark.parametrize("model_type", ["bpe", "unigram"])
+def test_too_large_a_vocabulary_names_the_largest(model_type):
+    texts = corpus(sentences=29)
+    with pytest.raises(UserError, match=r"must be at most \d+ for these texts") as caught:
+        SentencePieceTokenizer.train(texts, 5003, model_type)
+    assert "vocabulary_size=5003" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    largest = int(re.search(r"at most (\d+)", str(caught.value))[1])
+    assert SentencePieceTokenizer.train(texts, largest, model_type).vocabulary_size == largest
+    with pytest.raises(UserError, match=f"at most {largest} .*vocabulary_size={largest + 1}"):
+        SentencePieceTokenizer.train(texts, largest + 1, model_type)
+
+
+def test_too_small_a_vocabulary_names_the_smallest():
+    # Special tokens, a, b, c and the mark of a word's beginning.
+    with pytest.raises(UserError, match=r"at least 8 for these texts .*vocabulary_size=7\."):
+        SentencePieceTokenizer.train(["abc ab abc"], vocabulary_size=7)
+    assert SentencePieceTokenizer.train(["abc ab abc"], vocabulary_size=8).vocabulary_size == 8
+    with pytest.raises(UserError, match=r"at least 5\. Received: vocabulary_size=4\."):
+        SentencePieceTokenizer.train(["abc"], vocabulary_size=4)
+
+
+def test_byte_fallback_spells_any_character():
+    tokenizer = SentencePieceTokenizer.train(corpus(), vocabulary_size=331, byte_fallback=True)
+    texts = ["ka 中 \U0001f600 ro"]
+    ids = tokenizer.tokenize(texts)
+    assert 3 not in ids.values.numpy()
+    assert decoded(tokenizer.detokenize(ids)) == texts
+
+
+def test_character_coverage_leaves_rare_characters_out():
+    texts = ["abab " * 50, "z"]
+    full = SentencePieceTokenizer.train(texts, vocabulary_size=9)
+    assert 3 not in full.tokenize(["z"]).to_list()[0]
+    covered = SentencePieceTokenizer.train(texts, vocabulary_size=9, character_coverage=0.98)
+    assert 3 in covered.tokenize(["z"]).to_list()[0]
+
+
+def test_long_lines_are_trained_on():
+    # By itself the library leaves out lines of more than 4,192 bytes.
+    tokenizer = SentencePieceTokenizer.train(["qux " * 3001, "ab ab"], vocabulary_size=13)
+    assert 3 not in tokenizer.tokenize(["qux"]).to_list()[0]
+
+
+def test_the_model_can_be_made_twice_and_dropped():
+    model = SentencePieceTokenizer.train(corpus(), vocabulary_size=71).assets()[MODEL]
+    first, second = SentencePieceTokenizer(model), SentencePieceTokenizer(model)
+    del first
+    assert decoded(second.detokenize(second.tokenize(["karo"]))) == ["karo"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"model_type": "word"}, "`model_type` must be one of 'bpe', 'unigram'.*'word'"),
+        ({"vocabulary_size": 0}, "`vocabulary_size` must be a positive.*vocabulary_size=0"),
+        ({"character_coverage": 1.5}, r"number in \(0, 1\].*character_coverage=1.5"),
+        ({"character_coverage": 0}, r"number in \(0, 1\].*character_coverage=0"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(UserError, match=message):
+        SentencePieceTokenizer.train(corpus(), **options)
+
+
+@pytest.mark.parametrize("model", [b"", b"garbage that is no model"])
+def test_bytes_that_are_no_model(model):
+    with pytest.raises(UserError, match=f"SentencePiece model. Received: {len(model)} bytes"):
+        SentencePieceTokenizer(model)
+    with pytest.raises(UserError, match=r"`model` must be the bytes.*'str'"):
+        SentencePieceTokenizer("a path")
+
+
+def test_a_model_with_other_special_ids_is_refused():
+    buffer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus()), model_writer=buffer, vocab_size=71, minloglevel=2
+    )
+    with pytest.raises(UserError, match=r"begin with the special tokens <pad>.*'<unk>', '<s>'"):
+        SentencePieceTokenizer(buffer.getvalue())
+
+
+def test_malformed_bytes_between_good_ones(tokenizer):
+    judge = tokenizer.tokenize(["ka ro"]).to_list()[0]
+    ids = tokenizer.tokenize(tf.constant([b"ka ro", b"\xff\xfe", b"ka ro"])).to_list()
+    assert [ids[0], ids[2]] == [judge, judge]
+    assert 3 in ids[1]
