@@ -62,8 +62,10 @@ class LayerCase:
         return self.layer(**_made(self.arguments), **arguments)
 
     def call(self, layer, inputs=None, **arguments):
-        first, *rest = (self.inputs if inputs is None else inputs).items()
-        return layer(first[1], **dict(rest), **self.options, **arguments)
+        inputs = self.inputs if inputs is None else inputs
+        first, *rest = self.inputs  # in this order: JAX sorts the keys of what passes through it
+        rest = {name: inputs[name] for name in rest}
+        return layer(inputs[first], **rest, **self.options, **arguments)
 
 
 def _made(value):

@@ -110,13 +110,13 @@ def case_of(layer, **changes):
         (ForgetsValue, check_copy, "Mismatched elements: 30 / 30"),
         (RemembersCall, check_call_keeps_no_state, "a call set ..last"),
         (LiesAboutShape, check_shapes, r"\(3, 1\) == \(3, 5\)"),
-        (LearnsNothing, check_functional_model, "No gradients provided|left .*scale alone"),
+        (LearnsNothing, check_functional_model, "Gradients do not exist|left .*scale alone"),
         (AlwaysFloat32, check_mixed_precision, "'float32' == 'float16'"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_broken_layers_fail(layer, check, message):
-    with pytest.raises((AssertionError, ValueError), match=message):
+    with pytest.raises((AssertionError, UserWarning), match=message):
         check(case_of(layer))
 
 

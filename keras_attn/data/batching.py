@@ -11,7 +11,7 @@ from keras_attn.data.examples import PairExamples
 from keras_attn.data.shapes import choose_shapes
 from keras_attn.validation import UserError, require, require_positive
 
-# Lengths up to 25 are told apart exactly, 100 from 104, 1,000 from 1,040.
+# Lengths up to 50 are told apart exactly, 100 from 104, 1,000 from 1,040.
 _GROWTH = 0.04
 
 
@@ -163,21 +163,32 @@ def _sorted_rows(
 ) -> np.ndarray:
     """Rows by target length, those of one target length by source length up, the next down."""
     if shuffle is None:
-        ties = np.arange(len(sources))
-    else:
-        ties = shuffle.permutation(len(sources))
-        sources, targets = _coarse(sources), _coarse(targets)
+        return _serpentine(sources, targets, np.arange(len(sources)))
+    # Where many lengths are rare, shuffling equal ones would give the same batches in all epochs:
+    # the borders of what counts as equal move, and so do the ends of the batches.
+    scale = 1 + _GROWTH * shuffle.random()
+    upwards, first_up = shuffle.integers(2, size=2)
+    order = _serpentine(
+        _coarse(sources, scale),
+        _coarse(targets, scale) + first_up,
+        shuffle.permutation(len(sources)),
+    )
+    return order if upwards else order[::-1]
+
+
+def _serpentine(sources: np.ndarray, targets: np.ndarray, ties: np.ndarray) -> np.ndarray:
     direction = np.where(targets % 2 == 0, 1, -1)
     return np.lexsort((ties, sources * direction, targets))
 
 
-def _coarse(lengths: np.ndarray) -> np.ndarray:
-    """Numbers of the growing intervals that lengths fall into."""
-    boundaries, last = [], 0
+def _coarse(lengths: np.ndarray, scale: float) -> np.ndarray:
+    """Numbers of the growing intervals that scaled lengths fall into."""
+    lengths = (lengths * scale).astype(np.int64)
+    borders, last = [], 0
     while last < lengths.max(initial=0):
         last += max(1, int(last * _GROWTH))
-        boundaries.append(last)
-    return np.searchsorted(boundaries, lengths)
+        borders.append(last)
+    return np.searchsorted(borders, lengths)
 
 
 def _mixed(rows: np.ndarray, shuffle: np.random.Generator | None) -> np.ndarray:

@@ -78,6 +78,14 @@ def _signature_tensor(info: TensorInfo) -> SignatureTensor:
     )
 
 
+def _require_variables(version_folder: Path, meta_graph: MetaGraphDef) -> None:
+    # TensorFlow loads a model without its weights, and fails when it is run.
+    index = version_folder / "variables" / "variables.index"
+    has_variables = any(node.op == "VarHandleOp" for node in meta_graph.graph_def.node)
+    if has_variables and not index.is_file():
+        raise SavedModelError(f"{version_folder} has lost its variables: there is no {index}.")
+
+
 def load_text_libraries(library: ctypes.CDLL) -> list[str]:
     """Loads the op libraries of tensorflow-text that TensorFlow Serving links.
 
@@ -113,8 +121,8 @@ class CppSavedModel:
 
     Args:
         folder: A version folder, or the folder above, of which the highest version is taken.
-        xla: Whether functions that ask for XLA may be compiled. TensorFlow Serving does not compile
-            them by default. Switching XLA off holds for the whole process, and for good.
+        disable_xla: Whether to switch XLA off as TensorFlow Serving does by default, so that a
+            function that asks for it fails. This holds for the whole process, and for good.
 
     Attributes:
         folder: The version folder.
@@ -125,12 +133,14 @@ class CppSavedModel:
         SavedModelError: The SavedModel is damaged, or needs ops that TensorFlow Serving lacks.
     """
 
-    def __init__(self, folder: str | Path, xla: bool = False) -> None:
+    def __init__(self, folder: str | Path, disable_xla: bool = False) -> None:
         self.folder = resolve_version(folder)
-        self.signatures = read_signatures(read_meta_graph(self.folder))
+        meta_graph = read_meta_graph(self.folder)
+        _require_variables(self.folder, meta_graph)
+        self.signatures = read_signatures(meta_graph)
         self._library = c_api.load_tensorflow()
         load_text_libraries(self._library)
-        if not xla:
+        if disable_xla:
             self._library._ZN10tensorflow21DisableXlaCompilationEv()
         self._graph = self._library.TF_NewGraph()
         self._session = None

@@ -35,7 +35,7 @@ class Report:
         return not self.findings
 
     def __str__(self) -> str:
-        outcome = "verified" if self.ok else f"FAILED, {len(self.findings)} findings"
+        outcome = "verified" if self.ok else "FAILED"
         lines = [f"{self.folder}: {outcome}"]
         lines += [f"  checked  {check}" for check in self.checks]
         lines += [f"  found    {finding}" for finding in self.findings]

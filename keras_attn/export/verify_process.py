@@ -30,7 +30,7 @@ def check(folder: Path) -> tuple[list[str], list[str]]:
     ops = served_ops()
     findings = lint_saved_model(folder, ops, allow_xla=jit)
     checks = [f"lint: signatures, {len(ops)} ops that TensorFlow Serving links, paths"]
-    with CppSavedModel(folder, xla=jit) as model:
+    with CppSavedModel(folder, disable_xla=not jit) as model:
         xla = "enabled, as the export says --jit" if jit else "disabled"
         version = c_api.load_tensorflow().TF_Version().decode()
         checks.append(f"loaded by TensorFlow {version}'s C++ runtime, XLA {xla}")

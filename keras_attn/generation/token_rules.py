@@ -113,7 +113,5 @@ class TokenRules:
             is_last, end, ops.where(offered, log_probabilities, -math.inf)
         )
         # False for NaN as well.
-        log_probabilities = ops.where(
-            log_probabilities > -math.inf, log_probabilities, -math.inf
-        )
+        log_probabilities = ops.where(log_probabilities > -math.inf, log_probabilities, -math.inf)
         return log_probabilities, ops.where(is_last, self.end_id, ops.cast(token_ids, "int32"))

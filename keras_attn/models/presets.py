@@ -11,21 +11,22 @@ from keras_attn.validation import require_one_of
 
 @dataclass(frozen=True)
 class Preset:
-    """A model's sizes and the settings it is trained with.
+    """A model's sizes, and the recipe by which it is trained.
 
     Attributes:
         family: Name of the model class.
         description: What it is, in one line.
         paper: Where the sizes come from.
         config: Arguments of the model class, without the vocabulary.
-        training: Settings of the training that differ from the defaults.
+        recipe: Sections of a run's settings ("training", "tokenizers", "decoding", "metrics") in
+            which it differs from the defaults.
     """
 
     family: str
     description: str
     paper: str
     config: Mapping[str, Any]
-    training: Mapping[str, Any] = field(default_factory=dict)
+    recipe: Mapping[str, Any] = field(default_factory=dict)
 
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(

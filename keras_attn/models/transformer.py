@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.feed_forward import FeedForward
+from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from keras_attn.layers.token_embedding import TokenEmbedding
@@ -36,9 +37,12 @@ class Transformer(keras.Model):
         dropout: Share dropped in training: of the embeddings, of each part's output, of the
             attention probabilities and of the feed-forward activations.
         norm_first: Pre-norm with a norm after the last block, instead of the paper's post-norm.
+        learned_positions: Number of positions with a learned vector each, on either side, instead
+            of sinusoids.
         encoder_attention: Attention layer to build the encoder's from, multi-head by default.
         self_attention: Attention layer to build the decoder's self-attention from, likewise.
         cross_attention: Attention layer to build the attention to the source from, likewise.
+        dtype: Dtype policy of all layers; Keras' global one by default.
         **kwargs: Arguments of `keras.Model`.
 
     Call arguments:
@@ -68,9 +72,11 @@ class Transformer(keras.Model):
         activation: str = "relu",
         dropout: float = 0.1,
         norm_first: bool = False,
+        learned_positions: int | None = None,
         encoder_attention: keras.layers.Layer | None = None,
         self_attention: keras.layers.Layer | None = None,
         cross_attention: keras.layers.Layer | None = None,
+        dtype=None,
         **kwargs,
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
@@ -80,6 +86,7 @@ class Transformer(keras.Model):
             num_heads=num_heads,
             hidden_dim=hidden_dim,
         )
+        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         attention = MultiHeadAttention(
             num_heads,
             key_dim or hidden_dim // num_heads,
@@ -87,18 +94,26 @@ class Transformer(keras.Model):
             dropout=dropout,
         )
         feed_forward = FeedForward(intermediate_dim, activation, dropout=dropout)
-        block = {"feed_forward": feed_forward, "dropout": dropout, "norm_first": norm_first}
+        block = {
+            "feed_forward": feed_forward,
+            "dropout": dropout,
+            "norm_first": norm_first,
+            "dtype": dtype,
+        }
 
         # === Layers ===
-        source_embedding = TokenEmbedding(vocabulary_size, hidden_dim, name="source_embedding")
+        source_embedding = TokenEmbedding(
+            vocabulary_size, hidden_dim, dtype=dtype, name="source_embedding"
+        )
         target_embedding = source_embedding
         if target_vocabulary_size is not None:
             target_embedding = TokenEmbedding(
-                target_vocabulary_size, hidden_dim, name="target_embedding"
+                target_vocabulary_size, hidden_dim, dtype=dtype, name="target_embedding"
             )
-        position_encoding = SinusoidalPositionEncoding(name="position_encoding")
-        source_dropout = keras.layers.Dropout(dropout, name="source_dropout")
-        target_dropout = keras.layers.Dropout(dropout, name="target_dropout")
+        source_positions = _positions(learned_positions, dtype, "source_positions")
+        target_positions = _positions(learned_positions, dtype, "target_positions")
+        source_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="source_dropout")
+        target_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="target_dropout")
         encoder_blocks = [
             TransformerEncoderBlock(encoder_attention or attention, name=f"encoder_{i}", **block)
             for i in range(num_layers)
@@ -114,17 +129,19 @@ class Transformer(keras.Model):
         ]
         encoder_norm = decoder_norm = None
         if norm_first:
-            encoder_norm = keras.layers.LayerNormalization(epsilon=1e-6, name="encoder_norm")
-            decoder_norm = keras.layers.LayerNormalization(epsilon=1e-6, name="decoder_norm")
+            encoder_norm, decoder_norm = (
+                keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
+                for name in ("encoder_norm", "decoder_norm")
+            )
 
         # === Functional graph ===
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        x = source_dropout(position_encoding(source_embedding(source_ids)))
+        x = source_dropout(source_positions(source_embedding(source_ids)))
         for encoder_block in encoder_blocks:
             x = encoder_block(x)
         source = encoder_norm(x) if norm_first else x
-        x = target_dropout(position_encoding(target_embedding(target_ids)))
+        x = target_dropout(target_positions(target_embedding(target_ids)))
         for decoder_block in decoder_blocks:
             x = decoder_block(x, source)
         x = decoder_norm(x) if norm_first else x
@@ -134,7 +151,8 @@ class Transformer(keras.Model):
         # === Config ===
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
-        self.position_encoding = position_encoding
+        self.source_positions = source_positions
+        self.target_positions = target_positions
         self.encoder_blocks = encoder_blocks
         self.decoder_blocks = decoder_blocks
         self.encoder_norm = encoder_norm
@@ -151,14 +169,16 @@ class Transformer(keras.Model):
             "activation": activation,
             "dropout": dropout,
             "norm_first": norm_first,
+            "learned_positions": learned_positions,
             "encoder_attention": encoder_attention,
             "self_attention": self_attention,
             "cross_attention": cross_attention,
+            "dtype": dtype,
         }
 
     def encode(self, source_ids) -> Any:
         """Encodes source ids, int32 (batch, source), to vectors (batch, source, hidden_dim)."""
-        x = self.position_encoding(self.source_embedding(source_ids))
+        x = self.source_positions(self.source_embedding(source_ids))
         for block in self.encoder_blocks:
             x = block(x)
         return self.encoder_norm(x) if self.encoder_norm else x
@@ -198,7 +218,7 @@ class Transformer(keras.Model):
         """
         source = state["source"]
         x = self.target_embedding(ops.expand_dims(token_ids, 1))
-        x = self.position_encoding(x, start_index=index)
+        x = self.target_positions(x, start_index=index)
         caches = []
         blocks = zip(self.decoder_blocks, state["hypothesis"], source["projected"], strict=True)
         for block, cache, projected in blocks:
@@ -228,6 +248,7 @@ class Transformer(keras.Model):
 
     def get_config(self):
         config = {"name": self.name, "trainable": self.trainable} | self._config
+        config["dtype"] = keras.dtype_policies.serialize(config["dtype"])
         for part in ("encoder_attention", "self_attention", "cross_attention"):
             if config[part] is not None:
                 config[part] = keras.saving.serialize_keras_object(config[part])
@@ -240,3 +261,9 @@ class Transformer(keras.Model):
             if config[part] is not None:
                 config[part] = keras.saving.deserialize_keras_object(config[part])
         return cls(**config)
+
+
+def _positions(learned_positions, dtype, name):
+    if learned_positions is None:
+        return SinusoidalPositionEncoding(dtype=dtype, name=name)
+    return LearnedPositionEmbedding(learned_positions, dtype=dtype, name=name)

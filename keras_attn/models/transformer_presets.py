@@ -1,7 +1,7 @@
 """Sizes of the encoder-decoder Transformers, numbers only."""
 
 _VASWANI = "Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, Table 3"
-_WU = "Wu et al., ACL 2021, \"Good for Misconceived Reasons\" (Transformer-Tiny)"
+_WU = 'Wu et al., ACL 2021, "Good for Misconceived Reasons" (Transformer-Tiny)'
 _G2P = "sizes after Wu et al., 2021, https://arxiv.org/abs/2005.10213 (character transduction)"
 
 _BASE = {
@@ -13,6 +13,26 @@ _BASE = {
     "value_dim": 64,
     "dropout": 0.1,
     "norm_first": False,
+}
+
+# Joint pieces of source and target, one embedding for both.
+_TRANSLATION = {
+    "tokenizers": {
+        "shared": True,
+        "source": {"kind": "sentencepiece", "model_type": "bpe", "vocabulary_size": 32_000},
+    },
+    "metrics": ["bleu", "chrf"],
+    "decoding": {"beams": 4, "length_penalty": 0.6},
+}
+
+_LETTERS_TO_PHONEMES = {
+    "tokenizers": {
+        "shared": False,
+        "source": {"kind": "characters", "lowercase": True},
+        "target": {"kind": "symbols"},
+    },
+    "metrics": ["per", "wer"],
+    "decoding": {"beams": 4, "length_penalty": 0.6},
 }
 
 # The paper's recipe, section 5: about 25,000 source and 25,000 target tokens a batch.
@@ -33,7 +53,7 @@ def _table_3(row, **changes):
         "description": row,
         "paper": _VASWANI,
         "config": _BASE | changes,
-        "training": _PAPER_TRAINING,
+        "recipe": _TRANSLATION | {"training": _PAPER_TRAINING},
     }
 
 
@@ -46,7 +66,10 @@ TRANSFORMER_PRESETS = {
         num_heads=16,
         dropout=0.3,
     )
-    | {"training": _PAPER_TRAINING | {"steps": 300_000, "average_last": 20}},
+    | {
+        "recipe": _TRANSLATION
+        | {"training": _PAPER_TRAINING | {"steps": 300_000, "average_last": 20}}
+    },
     "transformer_a_heads_1": _table_3("row A: 1 head", num_heads=1, key_dim=512, value_dim=512),
     "transformer_a_heads_4": _table_3("row A: 4 heads", num_heads=4, key_dim=128, value_dim=128),
     "transformer_a_heads_16": _table_3("row A: 16 heads", num_heads=16, key_dim=32, value_dim=32),
@@ -62,18 +85,17 @@ TRANSFORMER_PRESETS = {
     "transformer_c_hidden_1024": _table_3(
         "row C: hidden size 1024", hidden_dim=1024, key_dim=128, value_dim=128
     ),
-    "transformer_c_ff_1024": _table_3(
-        "row C: feed-forward size 1024", intermediate_dim=1024
-    ),
-    "transformer_c_ff_4096": _table_3(
-        "row C: feed-forward size 4096", intermediate_dim=4096
-    ),
+    "transformer_c_ff_1024": _table_3("row C: feed-forward size 1024", intermediate_dim=1024),
+    "transformer_c_ff_4096": _table_3("row C: feed-forward size 4096", intermediate_dim=4096),
     "transformer_d_dropout_0": _table_3("row D: dropout 0.0", dropout=0.0),
     "transformer_d_dropout_2": _table_3("row D: dropout 0.2", dropout=0.2),
     "transformer_d_smoothing_0": _table_3("row D: label smoothing 0.0")
-    | {"training": _PAPER_TRAINING | {"label_smoothing": 0.0}},
+    | {"recipe": _TRANSLATION | {"training": _PAPER_TRAINING | {"label_smoothing": 0.0}}},
     "transformer_d_smoothing_2": _table_3("row D: label smoothing 0.2")
-    | {"training": _PAPER_TRAINING | {"label_smoothing": 0.2}},
+    | {"recipe": _TRANSLATION | {"training": _PAPER_TRAINING | {"label_smoothing": 0.2}}},
+    "transformer_e_learned": _table_3(
+        "row E: learned positions instead of sinusoids", learned_positions=512
+    ),
     "transformer_tiny": {
         "description": "small translation model for 29,000 sentence pairs",
         "paper": _WU,
@@ -85,15 +107,27 @@ TRANSFORMER_PRESETS = {
             "dropout": 0.3,
             "norm_first": False,
         },
-        "training": {
-            "batch_tokens": 4_096,
-            "schedule": "inverse_square_root",
-            "learning_rate": 5e-3,
-            "warmup_steps": 2_000,
-            "label_smoothing": 0.1,
-            "beta_2": 0.98,
-            "steps": 8_000,
-            "average_last": 10,
+        "recipe": _TRANSLATION
+        | {
+            "tokenizers": {
+                "shared": True,
+                "source": {
+                    "kind": "sentencepiece",
+                    "model_type": "bpe",
+                    "vocabulary_size": 10_000,
+                },
+            },
+            "decoding": {"beams": 5, "length_penalty": 0.6},
+            "training": {
+                "batch_tokens": 4_096,
+                "schedule": "inverse_square_root",
+                "learning_rate": 5e-3,
+                "warmup_steps": 2_000,
+                "label_smoothing": 0.1,
+                "beta_2": 0.98,
+                "steps": 8_000,
+                "average_last": 10,
+            },
         },
     },
     "g2p_small": {
@@ -107,14 +141,17 @@ TRANSFORMER_PRESETS = {
             "dropout": 0.1,
             "norm_first": True,
         },
-        "training": {
-            "batch_tokens": 4_096,
-            "schedule": "inverse_square_root",
-            "learning_rate": 2e-3,
-            "warmup_steps": 1_000,
-            "label_smoothing": 0.1,
-            "beta_2": 0.98,
-            "epochs": 8,
+        "recipe": _LETTERS_TO_PHONEMES
+        | {
+            "training": {
+                "batch_tokens": 4_096,
+                "schedule": "inverse_square_root",
+                "learning_rate": 2e-3,
+                "warmup_steps": 1_000,
+                "label_smoothing": 0.1,
+                "beta_2": 0.98,
+                "epochs": 8,
+            },
         },
     },
     "g2p_base": {
@@ -128,15 +165,18 @@ TRANSFORMER_PRESETS = {
             "dropout": 0.2,
             "norm_first": True,
         },
-        "training": {
-            "batch_tokens": 4_096,
-            "schedule": "inverse_square_root",
-            "learning_rate": 1e-3,
-            "warmup_steps": 4_000,
-            "label_smoothing": 0.1,
-            "beta_2": 0.98,
-            "epochs": 40,
-            "average_last": 10,
+        "recipe": _LETTERS_TO_PHONEMES
+        | {
+            "training": {
+                "batch_tokens": 4_096,
+                "schedule": "inverse_square_root",
+                "learning_rate": 1e-3,
+                "warmup_steps": 4_000,
+                "label_smoothing": 0.1,
+                "beta_2": 0.98,
+                "epochs": 40,
+                "average_last": 10,
+            },
         },
     },
 }

@@ -2,15 +2,22 @@
 
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.decoding import DecodingSettings
+from keras_attn.tasks.exported import ExportedSeq2Seq
 from keras_attn.tasks.hypothesis import Hypothesis
+from keras_attn.tasks.measuring import measure
+from keras_attn.tasks.opening import open_task, task_folder
 from keras_attn.tasks.seq2seq import Seq2SeqTask
 from keras_attn.tasks.serving import Servable, ServingFunction
 
 __all__ = [
     "DecodingSettings",
+    "ExportedSeq2Seq",
     "Hypothesis",
     "Seq2SeqTask",
     "Servable",
     "ServingFunction",
     "Task",
+    "measure",
+    "open_task",
+    "task_folder",
 ]

@@ -88,11 +88,12 @@ class Task(abc.ABC):
         (folder / TASK_FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: str | Path) -> "Task":
+    def load(cls, folder: str | Path, dtype: str = "float32") -> "Task":
         """Loads a task folder.
 
         Args:
             folder: What `save` wrote.
+            dtype: Dtype policy of the model, whichever it was trained with.
 
         Returns:
             The task, of the class that was saved.
@@ -120,7 +121,7 @@ class Task(abc.ABC):
         tokenizers = {
             role: load_tokenizer(folder / "assets" / role) for role in content["tokenizers"]
         }
-        backbone = _load_backbone(folder, content["backbone"])
+        backbone = _load_backbone(folder, content["backbone"], dtype)
         return found._from_parts(backbone, tokenizers, DecodingSettings(**content["decoding"]))
 
     @classmethod
@@ -133,18 +134,21 @@ def _read_json(path: Path) -> dict:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UserError(f"This is no task folder, for it has no {path.name}: {path.parent}.") from None
+        raise UserError(
+            f"This is no task folder, for it has no {path.name}: {path.parent}."
+        ) from None
     except ValueError as error:
         raise UserError(f"{path} is damaged: {error}.") from error
     require(isinstance(content, dict), f"{path} must hold a JSON object.", found=type(content))
     return content
 
 
-def _load_backbone(folder: Path, config: dict) -> keras.Model:
+def _load_backbone(folder: Path, description: dict, dtype: str) -> keras.Model:
     # Registers the classes that the configuration names.
     import keras_attn.models  # noqa: F401
 
-    backbone = keras.saving.deserialize_keras_object(config)
+    config = description["config"] | {"dtype": dtype}
+    backbone = keras.saving.deserialize_keras_object(description | {"config": config})
     path = folder / WEIGHTS_FILE
     require(path.is_file(), "The task folder lacks its weights.", missing=str(path))
     try:

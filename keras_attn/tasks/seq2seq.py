@@ -224,9 +224,7 @@ class Seq2SeqTask(Task):
             state = self.backbone.initial_state(source_ids, decoding.max_length)
             if decoding.beams == 1:
                 return greedy_search(self.backbone.step, state, **settings)
-            return beam_search(
-                self.backbone.step, state, decoding.beams, n_best=n_best, **settings
-            )
+            return beam_search(self.backbone.step, state, decoding.beams, n_best=n_best, **settings)
 
         # Strings cannot be compiled: XLA gets what lies between the tokenizers.
         return tf.function(search, jit_compile=True, autograph=False) if jit else search
@@ -293,4 +291,3 @@ def _with_end(tokenizer: Tokenizer, texts, max_length: int, what: str) -> tf.Ten
     with tf.control_dependencies([] if fits is None else [fits]):
         end = tf.fill([ids.nrows(), 1], tf.constant(tokenizer.end_id, ids.dtype))
         return tf.concat([ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)
-

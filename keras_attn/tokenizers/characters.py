@@ -23,12 +23,13 @@ class CharacterTokenizer(Tokenizer):
         lowercase: Whether text is lower-cased first.
 
     Raises:
-        UserError: An item is no single character, or appears twice.
+        UserError: There are none, or an item is no single character or appears twice.
     """
 
     kind = "characters"
 
     def __init__(self, characters: Sequence[str], lowercase: bool = False) -> None:
+        require(len(characters) > 0, "`characters` must hold at least one.", characters=characters)
         for position, character in enumerate(characters):
             require(
                 isinstance(character, str) and len(character) == 1,

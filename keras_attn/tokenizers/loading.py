@@ -87,7 +87,11 @@ def _read_description(path: Path) -> dict[str, Any]:
         format_version=version,
     )
     kind = description.get("kind")
-    require(kind in _CLASSES, f"{path}: `kind` must be one of {', '.join(_CLASSES)}.", kind=kind)
+    require(
+        isinstance(kind, str) and kind in _CLASSES,
+        f"{path}: `kind` must be one of {', '.join(_CLASSES)}.",
+        kind=kind,
+    )
     for field in ("config", "assets"):
         value = description.get(field)
         require(isinstance(value, dict), f"{path}: `{field}` must be an object.", **{field: value})

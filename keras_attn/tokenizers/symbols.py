@@ -24,13 +24,15 @@ class SymbolTokenizer(Tokenizer):
         lowercase: Whether text is lower-cased first.
 
     Raises:
-        UserError: A symbol is empty, holds whitespace, appears twice or is a special token.
+        UserError: There are none, or a symbol is empty, holds whitespace, appears twice or is
+            spelled like a special token.
     """
 
     kind = "symbols"
     separator = " "
 
     def __init__(self, symbols: Sequence[str], lowercase: bool = False) -> None:
+        require(len(symbols) > 0, "`symbols` must hold at least one.", symbols=symbols)
         for position, symbol in enumerate(symbols):
             require(
                 isinstance(symbol, str) and symbol and not set(symbol) & set(_WHITESPACE),

@@ -162,25 +162,27 @@ class Checkpoints:
         return folder
 
     def latest(self) -> tuple[Path, dict[str, np.ndarray], dict[str, Any]] | None:
-        """Folder, arrays and state of the newest sound checkpoint, or None.
+        """Folder, arrays and state of the newest sound checkpoint, or None for no checkpoint.
 
-        Damaged ones are told and set aside under the name `damaged-…`.
+        Damaged ones are told, and set aside under the name `damaged-…` if a sound one is left.
 
         Raises:
             UserError: There are checkpoints, and all are damaged.
         """
-        folders = self.folders()
-        for folder in reversed(folders):
+        damaged = []
+        for folder in reversed(self.folders()):
             try:
                 arrays, state = read_checkpoint(folder)
             except UserError as error:
                 self._say(f"{error} Falling back to the checkpoint before.")
-                aside = folder.with_name(f"damaged-{folder.name}")
-                shutil.rmtree(aside, ignore_errors=True)
-                folder.rename(aside)
+                damaged.append(folder)
                 continue
+            for other in damaged:
+                aside = other.with_name(f"damaged-{other.name}")
+                shutil.rmtree(aside, ignore_errors=True)
+                other.rename(aside)
             return folder, arrays, state
-        if folders:
+        if damaged:
             raise UserError(f"No sound checkpoint is left in {self.folder}.")
         return None
 
@@ -232,9 +234,7 @@ def _named(kind: str, variables: Iterable[keras.Variable]) -> dict[str, np.ndarr
     }
 
 
-def _assign(
-    kind: str, variables: Sequence[keras.Variable], arrays: dict[str, np.ndarray]
-) -> None:
+def _assign(kind: str, variables: Sequence[keras.Variable], arrays: dict[str, np.ndarray]) -> None:
     names = sorted(name for name in arrays if name.startswith(kind + "/"))
     if len(names) != len(variables):
         raise UserError(

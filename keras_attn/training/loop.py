@@ -229,9 +229,7 @@ class TrainingLoop:
         self._drain()
         self._last_look = time.monotonic()
         loss = means(self.state.epoch_sums)["loss"]
-        self.progress.update(
-            self.state.step, self.state.epoch + 1, loss, self._tokens_to_show
-        )
+        self.progress.update(self.state.step, self.state.epoch + 1, loss, self._tokens_to_show)
         self._tokens_to_show = 0.0
 
     def _drain(self):

@@ -51,20 +51,19 @@ class TokenCrossEntropy(keras.losses.Loss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         """Computes the loss; see the class."""
         # The base class would cast labels and logits to floats and divide by padding as well.
-        with ops.name_scope(self.name):
-            losses = self.call(y_true, y_pred)
-            weights = ops.cast(ops.not_equal(y_true, PADDING_ID), losses.dtype)
-            if sample_weight is not None:
-                sample_weight = ops.cast(sample_weight, losses.dtype)
-                if len(sample_weight.shape) == 1:
-                    sample_weight = ops.expand_dims(sample_weight, -1)
-                losses = losses * sample_weight
-            if self.reduction in ("none", None):
-                return losses
-            total = ops.sum(losses)
-            if self.reduction == "sum":
-                return total
-            return total / ops.maximum(ops.sum(weights), 1)
+        losses = self.call(y_true, y_pred)
+        if sample_weight is not None:
+            sample_weight = ops.cast(sample_weight, losses.dtype)
+            if len(sample_weight.shape) == 1:
+                sample_weight = ops.expand_dims(sample_weight, -1)
+            losses = losses * sample_weight
+        if self.reduction in ("none", None):
+            return losses
+        total = ops.sum(losses)
+        if self.reduction == "sum":
+            return total
+        count = ops.sum(ops.cast(ops.not_equal(y_true, PADDING_ID), losses.dtype))
+        return total / ops.maximum(count, 1)
 
     def call(self, y_true, y_pred):
         """One loss a token, 0 at padding: (batch, length)."""
@@ -139,7 +138,8 @@ def _smoothed_cross_entropy(labels, logits, smoothing):
         correct = ops.cast(ops.greater_equal(target, largest), logits.dtype)
 
         def gradient(*args, upstream=None):
-            upstream = args[0] if upstream is None else upstream[0]
+            # Backends pass the gradients of the three results in different ways.
+            upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
             column = ops.expand_dims(upstream, -1)
             spread = smoothing / vocabulary
             grad = (ops.exp(logits - ops.expand_dims(log_total, -1)) - spread) * column

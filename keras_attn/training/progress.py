@@ -1,6 +1,5 @@
 """Progress for people: a bar on a terminal, a line now and then in a log."""
 
-import sys
 import time
 
 from rich.console import Console
@@ -19,7 +18,7 @@ class ProgressReport:
     """
 
     def __init__(self, total_steps: int, step: int = 0, console: Console | None = None):
-        self._console = console or Console(file=sys.stdout, highlight=False)
+        self._console = console or Console(highlight=False)
         self._total = total_steps
         self._first_step = step
         self._tokens = 0.0
@@ -52,7 +51,9 @@ class ProgressReport:
         self._mark = now
         self._tokens += tokens
         description = f"epoch {epoch} loss {loss:.4f}"
-        speed = f"{self._tokens / max(self._busy, 1e-9):,.0f} tokens/s, {self._time_left(step)} left"
+        speed = (
+            f"{self._tokens / max(self._busy, 1e-9):,.0f} tokens/s, {self._time_left(step)} left"
+        )
         if self._bar is not None:
             self._bar.update(self._task, completed=step, description=description, speed=speed)
         elif now - self._last_line >= _SECONDS_BETWEEN_LINES:

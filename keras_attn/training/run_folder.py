@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from keras_attn.training.checkpoints import remove_unfinished
@@ -9,7 +10,7 @@ from keras_attn.validation import UserError
 
 _LOCK = ".lock"
 # What a caller may have put there before training starts.
-_ALLOWED = {_LOCK, "run.yaml"}
+_ALLOWED = {_LOCK, "run.yaml", "tokenizers"}
 
 
 class RunFolder:
@@ -21,12 +22,18 @@ class RunFolder:
     Args:
         path: The folder; made when missing.
         resume: Whether it may hold an earlier part of the run.
+        allowed: Names that it may hold in any case; names that begin with a dot always may.
 
     Raises:
         UserError: It cannot be written, holds something already, or another process writes it.
     """
 
-    def __init__(self, path: str | Path, resume: bool = False):
+    def __init__(
+        self,
+        path: str | Path,
+        resume: bool = False,
+        allowed: Collection[str] = ("run.yaml",),
+    ):
         self.path = Path(path)
         self.checkpoints = self.path / "checkpoints"
         self.task = self.path / "task"
@@ -34,6 +41,7 @@ class RunFolder:
         self.timings = self.path / "timings.csv"
         self.tensorboard = self.path / "tensorboard"
         self._resume = resume
+        self._allowed = allowed
         self._handle = None
 
     def __enter__(self) -> "RunFolder":
@@ -65,7 +73,7 @@ class RunFolder:
                 f"Another process is writing this run. Received: {str(self.path)!r}."
             ) from error
         present = sorted(entry.name for entry in self.path.iterdir())
-        others = [name for name in present if name not in _ALLOWED]
+        others = [name for name in present if name[0] != "." and name not in self._allowed]
         if others and not self._resume:
             raise UserError(
                 "The output folder must be empty, or the run in it resumed. "

@@ -104,9 +104,7 @@ class TrainingSettings:
             accumulate_steps=self.accumulate_steps,
             keep_checkpoints=self.keep_checkpoints,
         )
-        require_rate(
-            label_smoothing=self.label_smoothing, beta_1=self.beta_1, beta_2=self.beta_2
-        )
+        require_rate(label_smoothing=self.label_smoothing, beta_1=self.beta_1, beta_2=self.beta_2)
         for name in ("learning_rate", "epsilon", "max_minutes"):
             value = getattr(self, name)
             require(value is None or value > 0, f"`{name}` must be above 0.", **{name: value})

@@ -9,6 +9,7 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from rich.console import Console
 
 from keras_attn.data import plan_epoch
 from keras_attn.training.checkpoints import (
@@ -33,6 +34,10 @@ from keras_attn.training.step import TrainingStep
 from keras_attn.training.strategy import check_strategy, resolve_jit, strategy_of
 from keras_attn.training.validation_set import ValidationSet, Validator
 from keras_attn.validation import UserError, require
+
+
+# What may be made in the run folder before training starts.
+_PREPARED = ("run.yaml", "tokenizers")
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,8 @@ class Trainer:
         """
         if self.settings.deterministic:
             tf.config.experimental.enable_op_determinism()
-        with RunFolder(self.out_folder, resume) as folder, SignalWatch() as signals:
+        run_folder = RunFolder(self.out_folder, resume, allowed=_PREPARED)
+        with run_folder as folder, SignalWatch() as signals:
             loop = self._prepare(folder, signals, train_examples, validation, resume)
             try:
                 loop.run()
@@ -164,7 +170,7 @@ class Trainer:
             accumulate=settings.accumulate_steps > 1,
         )
         keep = max(settings.keep_checkpoints, settings.average_last)
-        checkpoints = Checkpoints(folder.checkpoints, keep)
+        checkpoints = Checkpoints(folder.checkpoints, keep, _say)
         state = TrainingState()
         if resume:
             state = self._restore(checkpoints, model, optimizer)
@@ -210,7 +216,7 @@ class Trainer:
     def _restore(self, checkpoints, model, optimizer):
         found = checkpoints.latest()
         if found is None:
-            print(f"There is no checkpoint in {checkpoints.folder}: starting from the beginning.")
+            _say(f"There is no checkpoint in {checkpoints.folder}: starting from the beginning.")
             return TrainingState()
         folder, arrays, values = found
         assign_model_arrays(model, arrays)
@@ -223,7 +229,7 @@ class Trainer:
             if name in now and now[name] != before
         ]
         note = f" Settings changed: {', '.join(changed)}." if changed else ""
-        print(f"Resuming from {folder} (epoch {state.epoch + 1}, step {state.step}).{note}")
+        _say(f"Resuming from {folder} (epoch {state.epoch + 1}, step {state.step}).{note}")
         return state
 
     def _finish(self, loop):
@@ -266,3 +272,7 @@ class Trainer:
             return "last", None
         assign_model_arrays(self.task.backbone, arrays)
         return "best", loop.state.best_value
+
+
+def _say(line):
+    Console(highlight=False).print(line, markup=False, soft_wrap=True)

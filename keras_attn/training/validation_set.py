@@ -64,9 +64,7 @@ class Validator:
         values = {}
         if self._plan is not None:
             totals = np.zeros(len(SUMS))
-            for batch in distributed_batches(
-                self._strategy, self._validation.examples, self._plan
-            ):
+            for batch in distributed_batches(self._strategy, self._validation.examples, self._plan):
                 totals += self._evaluate(batch).numpy()
             values = means(dict(zip(SUMS, totals.tolist(), strict=True)))
             values["perplexity"] = math.exp(min(values["nll"], 700.0))

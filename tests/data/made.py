@@ -1,5 +1,7 @@
 """Made data for these tests: examples of given lengths, and a naive batch to compare with."""
 
+import hashlib
+
 import numpy as np
 
 from keras_attn.data import PairExamples
@@ -34,6 +36,11 @@ def random_examples(rows, seed=0, longest=30):
     sources = generator.integers(2, longest, rows)
     targets = np.clip(sources + generator.integers(-3, 4, rows), 2, longest)
     return made_examples(sources.tolist(), targets.tolist())
+
+
+def digest(plan):
+    parts = [rows.astype("<i8").tobytes() for rows in plan] + [plan.shapes.astype("<i8").tobytes()]
+    return hashlib.sha256(b"|".join(parts)).hexdigest()
 
 
 def naive_batch(examples, rows):

@@ -1,4 +1,5 @@
-import hashlib
+import os
+import pathlib
 import subprocess
 import sys
 from collections import Counter
@@ -6,16 +7,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from keras_attn.data import load_cmudict, padding_share, plan_epoch, read_pairs
+from keras_attn.data import Pairs, hold_out, load_cmudict, padding_share, plan_epoch, read_pairs
 from keras_attn.validation import UserError
-from tests.data.made import made_examples, random_examples
+from tests.data.made import digest, made_examples, random_examples
 
 STATIC = pytest.mark.parametrize("static_shapes", [False, True])
-
-
-def digest(plan):
-    parts = [rows.astype("<i8").tobytes() for rows in plan] + [plan.shapes.astype("<i8").tobytes()]
-    return hashlib.sha256(b"|".join(parts)).hexdigest()
 
 
 def as_sets(plan):
@@ -50,10 +46,10 @@ def test_batches_are_full(seed):
     plan = plan_epoch(examples, 1021, seed)
     needed = np.maximum(examples.source_lengths, examples.target_lengths).sum() / 1021
     assert len(plan) <= 1.06 * needed + 1
-    planned = plan.shapes[:, 0] * plan.shapes[:, 1:].max(axis=1)
-    # A batch that holds 30 tokens less than it may has no room for one more row; only the last
-    # rows of the order may be fewer.
-    assert np.sort(planned)[1] > 1021 - 2 * 33
+    planned = np.sort(plan.shapes[:, 0] * plan.shapes[:, 1:].max(axis=1))
+    assert planned.mean() > 0.97 * 1021
+    # Only the last rows of the order may fill a batch less than the others.
+    assert planned[1] > 0.85 * 1021
 
 
 def test_static_shapes_are_few_and_full():
@@ -88,25 +84,35 @@ def test_order_depends_on_seed_and_epoch_alone(static_shapes):
 
 def test_other_batches_in_other_epochs():
     examples = random_examples(997, longest=200)
-    first, second = (as_sets(plan_epoch(examples, 2003, 5, epoch)) for epoch in (0, 1))
-    assert len(first & second) <= 0.05 * len(first)
+    epochs = [as_sets(plan_epoch(examples, 2003, 5, epoch)) for epoch in range(5)]
+    batches = [batch for epoch in epochs for batch in epoch]
+    assert len(set(batches)) > 0.95 * len(batches)
 
 
-@STATIC
-def test_same_plan_in_every_process(static_shapes):
-    code = (
-        "from tests.data.test_batching import *;"
-        f"print(digest(plan_epoch(random_examples(997), 211, 3, 2, {static_shapes})))"
-    )
-    expected = digest(plan_epoch(random_examples(997), 211, 3, 2, static_shapes))
-    printed = subprocess.run(
-        [sys.executable, "-c", code],
-        env={"PYTHONHASHSEED": "1", "PATH": "", "TF_CPP_MIN_LOG_LEVEL": "3"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    assert printed.split() == [expected]
+def test_same_in_every_process():
+    code = """
+from keras_attn.data import Pairs, hold_out, plan_epoch
+from tests.data.made import digest, random_examples
+for static in (False, True):
+    print(digest(plan_epoch(random_examples(997), 211, 3, 2, static)))
+words = [f"word {row % 31}" for row in range(97)]
+print(hold_out(Pairs(words, words), 7, seed=3)[1].sources)
+"""
+    words = [f"word {row % 31}" for row in range(97)]
+    expected = [
+        *(digest(plan_epoch(random_examples(997), 211, 3, 2, static)) for static in (False, True)),
+        str(hold_out(Pairs(words, words), 7, seed=3)[1].sources),
+    ]
+    for hash_seed in ("1", "2"):
+        printed = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=pathlib.Path(__file__).parents[2],
+            env=os.environ | {"PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert printed.splitlines() == expected
 
 
 def test_sorted_without_seed():

@@ -72,7 +72,7 @@ def test_it_runs_in_python_without_this_package(toy_model):
         f"model = tf.saved_model.load({str(toy_model)!r})\n"
         "outputs = model.signatures['serving_default'](text=tf.constant(['dab']))\n"
         "print(outputs['text'].numpy()[0].decode(), float(outputs['score'][0]))\n"
-        "print([name for name in sys.modules if name.startswith(('keras_attn', 'keras.src'))])\n"
+        "print([name for name in sys.modules if name.startswith('keras_attn')])\n"
     )
     process = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
@@ -88,7 +88,7 @@ def test_versions_count_up(tmp_path):
     (folder / "99-notes").mkdir()
     assert export_saved_model(ToyTask(), folder) == folder / "42"
     assert sorted(path.name for path in folder.iterdir()) == ["1", "41", "42", "99-notes"]
-    assert CppSavedModel(folder, xla=True).folder == folder / "42"
+    assert CppSavedModel(folder).folder == folder / "42"
 
 
 def test_a_version_folder_can_be_read_by_the_servers_user(tmp_path):
@@ -144,7 +144,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(
-        UserError, match="cannot be written: .*/file/toy: Not a directory"
+        UserError, match=r"cannot be written: .*/file/toy: Not a directory"
     ) as raised:
         export_saved_model(ToyTask(), file / "toy")
     assert "\n" not in str(raised.value)
@@ -182,11 +182,12 @@ def test_a_failing_function_leaves_nothing_behind(tmp_path, when):
 
 def test_the_version_appears_complete(tmp_path, monkeypatch):
     seen = []
+    original = type(tmp_path).rename
 
-    def rename(self, target, rename=type(tmp_path).rename):
+    def rename(self, target):
         if target.parent == tmp_path:
             seen.append((target.exists(), sorted(path.name for path in self.rglob("*.json"))))
-        return rename(self, target)
+        return original(self, target)
 
     monkeypatch.setattr(type(tmp_path), "rename", rename)
     export_saved_model(ToyTask(), tmp_path)

@@ -89,7 +89,7 @@ def _change_golden(copy):
 
 
 def _change_weights(copy):
-    # One bit of the weight of letter "e": 11 becomes 43; TensorFlow verifies no checksum of it.
+    # The weight of letter "e".
     path = copy / "variables" / "variables.data-00000-of-00001"
     content = path.read_bytes()
     weight = np.float32(11).tobytes()
@@ -121,7 +121,7 @@ def test_what_is_wrong_is_found(copy, change, finding):
     assert len(report.findings) == 1
     assert report.findings[0].startswith(finding)
     assert f"  found    {finding}" in str(report)
-    assert "FAILED, 1 finding" in str(report)
+    assert str(report).startswith(f"{copy}: FAILED\n")
 
 
 def test_a_linting_mistake_is_found(copy):
@@ -155,6 +155,7 @@ def _truncate(path, length):
         (_truncate("saved_model.pb", 3), "saved_model.pb is damaged"),
         (_truncate("variables/variables.index", 9), "Loading .* failed"),
         (_remove("variables/variables.data-00000-of-00001"), "Loading .* failed"),
+        (lambda copy: shutil.rmtree(copy / "variables"), "has lost its variables"),
         (_change_weights, "Loading .* failed.*[Cc]hecksum"),
     ],
 )
@@ -172,7 +173,7 @@ def test_a_foreign_model_is_refused(tmp_path):
 
 
 def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match="A SavedModel is a folder.*/absent'"):
+    with pytest.raises(UserError, match=r"A SavedModel is a folder.*/absent'"):
         verify(tmp_path / "absent")
 
 

@@ -96,7 +96,7 @@ def test_no_file_means_no_requests(tmp_path):
 
 
 def test_serving_takes_a_thousand_records(tmp_path):
-    with pytest.raises(UserError, match="at most 1000.*records=1001"):
+    with pytest.raises(UserError, match=r"at most 1000.*records=1001"):
         warmup.write_warmup(tmp_path, [REQUEST] * 1001)
 
 

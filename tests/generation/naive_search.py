@@ -21,7 +21,9 @@ def _offered(token, position, end, shortest, longest, forbidden):
     return token not in forbidden
 
 
-def enumerate_all(next_log_probabilities, vocabulary, end, longest, alpha, shortest=0, forbidden=()):
+def enumerate_all(
+    next_log_probabilities, vocabulary, end, longest, alpha, shortest=0, forbidden=()
+):
     """Every sequence that ends once, at its end, with a probability above 0."""
     inner = [token for token in range(vocabulary) if token != end and token not in forbidden]
     following, found = {}, []

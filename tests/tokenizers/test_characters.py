@@ -26,7 +26,8 @@ def test_ids_by_hand():
 
 def test_any_covered_text_round_trips_exactly():
     generator = random.Random(11)
-    known = "\0\t\n\r\x0b\x1b\x7f\x80\x85 a\u0301é\u200d\u2028\ufeff\ufdd0\ufffd\uffff\U0001f469\U0010ffff"
+    known = "\0\t\n\r\x0b\x1b\x7f\x80\x85 a\u0301é\u200d\u2028\ufeff\ufdd0\ufffd\uffff"
+    known += "\U0001f469\U0010ffff"
     points = [generator.randrange(sys.maxunicode + 1) for _ in range(3001)]
     pool = known + "".join(chr(point) for point in points if not 0xD800 <= point <= 0xDFFF)
     texts = ["".join(generator.choices(pool, k=generator.randint(0, 23))) for _ in range(503)]
@@ -61,7 +62,9 @@ def test_min_count():
     texts = ["aaab", "bbc"]
     assert CharacterTokenizer.train(texts, min_count=1).vocabulary[4:] == ["a", "b", "c"]
     assert CharacterTokenizer.train(texts, min_count=3).vocabulary[4:] == ["a", "b"]
-    with pytest.raises(UserError, match="at least `min_count`.*min_count=4, distinct_characters=3"):
+    with pytest.raises(
+        UserError, match=r"at least `min_count`.*min_count=4, distinct_characters=3"
+    ):
         CharacterTokenizer.train(texts, min_count=4)
     with pytest.raises(UserError, match=r"`min_count` must be a positive.* min_count=0\."):
         CharacterTokenizer.train(texts, min_count=0)
@@ -78,6 +81,7 @@ def test_characters_outside_the_basic_plane_sort_by_code_point():
     [
         (["a", "bc"], r"`characters\[1\]` must be a single character.*character='bc'"),
         (["a", ""], r"`characters\[1\]` must be a single character.*character=''"),
+        ([], r"`characters` must hold at least one.*characters=\[\]"),
         ([7], r"`characters\[0\]` must be a single character.*character=7"),
         (["a", "b", "a"], r"must not hold a token twice\. Received: token='a'"),
     ],
@@ -85,9 +89,3 @@ def test_characters_outside_the_basic_plane_sort_by_code_point():
 def test_wrong_vocabularies(characters, message):
     with pytest.raises(UserError, match=message):
         CharacterTokenizer(characters)
-
-
-def test_an_empty_vocabulary_knows_nothing():
-    tokenizer = CharacterTokenizer([])
-    assert tokenizer.vocabulary_size == 4
-    assert tokenizer.tokenize(["ab"]).to_list() == [[3, 3]]

@@ -36,7 +36,7 @@ def test_symbols_spelled_like_special_tokens_are_unknown():
 def test_min_count():
     texts = ["a a a b", "b b c"]
     assert SymbolTokenizer.train(texts, min_count=3).vocabulary[4:] == ["a", "b"]
-    with pytest.raises(UserError, match="at least `min_count`.*min_count=4, distinct_symbols=3"):
+    with pytest.raises(UserError, match=r"at least `min_count`.*min_count=4, distinct_symbols=3"):
         SymbolTokenizer.train(texts, min_count=4)
 
 
@@ -49,6 +49,7 @@ def test_malformed_bytes_are_unknown():
     ("symbols", "message"),
     [
         (["a", "b c"], r"`symbols\[1\]` must be text without whitespace.*symbol='b c'"),
+        ([], r"`symbols` must hold at least one.*symbols=\[\]"),
         (["a\n"], r"`symbols\[0\]` must be text without whitespace.*symbol='a\\n'"),
         (["a", ""], r"`symbols\[1\]` must be text without whitespace.*symbol=''"),
         (["a", "b", "a"], r"must not hold a token twice\. Received: token='a'"),

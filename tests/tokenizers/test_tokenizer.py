@@ -32,9 +32,11 @@ def test_special_ids_and_vocabulary(tokenizer):
     assert len(tokenizer.vocabulary) == tokenizer.vocabulary_size
     assert type(tokenizer.vocabulary) is list
     assert tokenizer.vocabulary.index("a" if tokenizer.kind != "sentencepiece" else "▁a") > 3
-    assert [tokenizer.id_to_token(i) for i in (0, 3, 5)] == ["<pad>", "<unk>"] + (
-        tokenizer.vocabulary[5:6]
-    )
+    assert [tokenizer.id_to_token(i) for i in (0, 3, 5)] == [
+        "<pad>",
+        "<unk>",
+        tokenizer.vocabulary[5],
+    ]
     assert tokenizer.id_to_token(10_007) == tokenizer.id_to_token(-1) == "<unk>"
 
 
@@ -43,7 +45,7 @@ def test_texts_come_back(tokenizer):
     assert isinstance(ids, tf.RaggedTensor)
     assert ids.dtype == tf.int32
     assert ids.shape.as_list() == [len(TEXTS), None]
-    assert 4 <= int(tf.reduce_min(ids.values))
+    assert int(tf.reduce_min(ids.values)) > 3
     assert int(tf.reduce_max(ids.values)) < tokenizer.vocabulary_size
     assert decoded(tokenizer.detokenize(ids.to_tensor())) == TEXTS
     assert decoded(tokenizer.detokenize(ids)) == TEXTS

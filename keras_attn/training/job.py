@@ -1,0 +1,294 @@
+"""A whole run: texts to tokenizers, task, training, and what it measures on the test texts."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_attn.data import (
+    PairExamples,
+    Pairs,
+    hold_out,
+    load_cmudict,
+    padding_share,
+    plan_epoch,
+    read_pairs,
+)
+from keras_attn.evaluation import get_metric
+from keras_attn.models import Transformer
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask, measure, task_folder
+from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
+from keras_attn.training.run_folder import RunFolder
+from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings
+from keras_attn.training.strategy import make_strategy, resolve_jit, resolve_strategy
+from keras_attn.training.trainer import Trainer
+from keras_attn.training.validation_set import ValidationSet
+from keras_attn.validation import UserError, require, require_one_of
+
+CMUDICT = "cmudict"
+RESULTS_FILE = "results.json"
+TOKENIZERS_FOLDER = "tokenizers"
+_MOST_TOKENS = 256
+
+
+def train(
+    out: str | Path, *layers: Mapping[str, Any], resume: bool = False
+) -> dict[str, float] | None:
+    """Runs a training from texts to a saved task.
+
+    The run folder gets `run.yaml` with every setting, `tokenizers/`, what `Trainer` writes, the
+    trained task in `task/`, and `results.json` with what was measured on the test texts.
+
+    Args:
+        out: The run folder.
+        *layers: Nested settings as in run.yaml, the later ones counting more.
+        resume: Go on with the run in the folder; its own run.yaml is the first layer then.
+
+    Returns:
+        The metrics on the test texts, or `None` where there are none.
+
+    Raises:
+        UserError: Settings, texts or the folder are not as they must be.
+        TrainingInterrupted: A signal ended the training after a checkpoint.
+    """
+    out = Path(out)
+    if resume:
+        require((out / RUN_FILE).is_file(), "There is no run to resume.", out=str(out))
+        settings = RunSettings.read(out / RUN_FILE, *layers)
+    else:
+        settings = RunSettings.resolve(*layers)
+    with RunFolder(out, resume):
+        pass  # Found to be writable and free before the work begins.
+    _check(settings)
+    if not resume:
+        settings = _resolved(settings)
+    # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
+    keras.utils.set_random_seed(settings.training.seed)
+    keras.config.set_dtype_policy(settings.training.precision)
+
+    texts = read_texts(settings.data, settings.training.seed)
+    tokenizers = _tokenizers(settings, texts["train"], out)
+    settings, examples = _examples(settings, texts["train"], tokenizers)
+    with make_strategy(settings.training.strategy).scope():
+        task = _task(settings, tokenizers)
+    _report(task, texts, examples, settings)
+    settings.write(out / RUN_FILE)
+
+    validation = _validation_set(task, settings, texts["validation"])
+    Trainer(task, settings.training, out).fit(examples, validation, resume=resume)
+    if "test" not in texts:
+        return None
+    print(f"Decoding {texts['test'].name} with {task.decoding.beams} beams …", flush=True)
+    results = measure(task, texts["test"], settings.metrics)
+    (out / RESULTS_FILE).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    shown = ", ".join(f"{name} {value:.2f}" for name, value in results.items() if name != "items")
+    print(f"On {results['items']:,} test sources: {shown}.", flush=True)
+    return results
+
+
+def read_texts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
+    """Reads the parts of a run's texts: "train", "validation", and "test" where there is one.
+
+    Args:
+        data: Where they come from.
+        seed: Decides what is held out where no validation texts are given.
+
+    Returns:
+        The parts by name.
+
+    Raises:
+        UserError: A file is missing or malformed.
+    """
+    parts = {}
+    if data.train == [CMUDICT]:
+        parts = load_cmudict(data.stress)
+    else:
+        parts["train"] = read_data(data.train, data)
+    if data.valid is not None:
+        parts["validation"] = read_data(data.valid, data)
+    elif "validation" not in parts:
+        count = data.hold_out or min(2000, max(1, len(set(parts["train"].sources)) // 20))
+        parts["train"], parts["validation"] = hold_out(parts["train"], count, seed)
+    if data.test is not None:
+        parts["test"] = read_data(data.test, data)
+    return parts
+
+
+def read_data(paths: list[str], data: DataSettings, part: str = "test") -> Pairs:
+    """Reads the texts that `--data` names.
+
+    Args:
+        paths: `["cmudict"]`, one tab-separated file, or a source and a target file.
+        data: How to read them.
+        part: Which part of cmudict.
+
+    Returns:
+        The pairs.
+    """
+    if list(paths) == [CMUDICT]:
+        return load_cmudict(data.stress)[part]
+    require(
+        len(paths) in (1, 2),
+        "Data must be cmudict, one tab-separated file, or a source and a target file.",
+        data=list(paths),
+    )
+    pairs = read_pairs(paths, skip_bad_lines=data.skip_bad_lines)
+    if pairs.skipped:
+        print(f"{pairs.name}: {pairs.skipped:,} malformed lines left out.")
+    return pairs
+
+
+def _check(settings: RunSettings) -> None:
+    require_one_of("task", settings.task, [Seq2SeqTask.kind])
+    require(bool(settings.metrics), "A run needs at least one metric.", metrics=settings.metrics)
+    for name in settings.metrics:
+        get_metric(name)
+    DecodingSettings().replace(**settings.decoding)
+
+
+def _resolved(settings: RunSettings) -> RunSettings:
+    """Writes out what is chosen automatically, so that resuming chooses the same."""
+    training = settings.training
+    if training.metric == "loss":
+        metric = settings.metrics[0]
+        training = dataclasses.replace(
+            training, metric=metric, metric_goal=get_metric(metric).direction
+        )
+    training = dataclasses.replace(
+        training,
+        jit=resolve_jit(training.jit),
+        strategy=resolve_strategy(training.strategy),
+    )
+    return settings.replace(training=training)
+
+
+def _tokenizers(settings: RunSettings, train_texts: Pairs, out: Path) -> dict[str, Tokenizer]:
+    folder = out / TOKENIZERS_FOLDER
+    if settings.init:
+        return Seq2SeqTask.load(task_folder(settings.init)).tokenizers
+    if (folder / "target").is_dir():
+        return {role: load_tokenizer(folder / role) for role in ("source", "target")}
+    options = dict(settings.tokenizers)
+    shared = options.pop("shared", False)
+    for role in options:
+        require_one_of("tokenizers", role, ["shared", "source", "target"])
+    if shared:
+        texts = [*train_texts.sources, *train_texts.targets]
+        source = target = _train_tokenizer(options.get("source"), texts, "source")
+    else:
+        source = _train_tokenizer(options.get("source"), train_texts.sources, "source")
+        target = _train_tokenizer(options.get("target"), train_texts.targets, "target")
+    # The target last: its folder says that both are there.
+    source.save(folder / "source")
+    target.save(folder / "target")
+    return {"source": source, "target": target}
+
+
+def _train_tokenizer(options: Mapping[str, Any] | None, texts: list[str], role: str) -> Tokenizer:
+    require(
+        bool(options) and "kind" in options,
+        f"A run needs `tokenizers.{role}.kind`.",
+        **{role: options},
+    )
+    options = dict(options)
+    return train_tokenizer(options.pop("kind"), texts, **options)
+
+
+def _examples(settings, texts, tokenizers) -> tuple[RunSettings, PairExamples]:
+    """Tokenises the training texts, and sets the longest lengths where none are given."""
+    data = settings.data
+    limits = {"source": data.max_source_length, "target": data.max_target_length}
+    examples = PairExamples.from_pairs(
+        texts,
+        tokenizers["source"],
+        tokenizers["target"],
+        limits["source"] or _MOST_TOKENS,
+        limits["target"] or _MOST_TOKENS,
+    )
+    longest = {"source": examples.source_lengths.max(), "target": examples.target_lengths.max()}
+    for role, limit in limits.items():
+        if limit is None:
+            # Room for a quarter more than was seen, in steps of 8.
+            room = int(np.ceil(longest[role] * 1.25 / 8)) * 8
+            limits[role] = min(room, _MOST_TOKENS)
+    data = dataclasses.replace(
+        data, max_source_length=limits["source"], max_target_length=limits["target"]
+    )
+    decoding = {
+        "max_source_length": limits["source"],
+        "max_length": limits["target"],
+    } | settings.decoding
+    return settings.replace(data=data, decoding=decoding), examples
+
+
+def _task(settings: RunSettings, tokenizers: dict[str, Tokenizer]) -> Seq2SeqTask:
+    decoding = DecodingSettings().replace(**settings.decoding)
+    if settings.init:
+        # Loaded anew, inside the scope of the strategy.
+        task = Seq2SeqTask.load(task_folder(settings.init), dtype=settings.training.precision)
+        return Seq2SeqTask(task.backbone, *task.tokenizers.values(), decoding)
+    sizes = {"vocabulary_size": tokenizers["source"].vocabulary_size}
+    if not settings.tokenizers.get("shared"):
+        sizes["target_vocabulary_size"] = tokenizers["target"].vocabulary_size
+    try:
+        backbone = Transformer.from_preset(settings.preset, **(sizes | settings.model))
+    except TypeError as error:
+        raise UserError(f"The section `model` does not fit: {error}") from error
+    return Seq2SeqTask(backbone, tokenizers["source"], tokenizers["target"], decoding)
+
+
+def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> ValidationSet:
+    examples = PairExamples.from_pairs(
+        texts,
+        task.source_tokenizer,
+        task.target_tokenizer,
+        settings.data.max_source_length,
+        settings.data.max_target_length,
+    )
+    kept = set(
+        list(dict.fromkeys(texts.sources[i] for i in examples.pair_indices.tolist()))[
+            : settings.data.decode_limit
+        ]
+    )
+    rows = [row for row, source in enumerate(texts.sources) if source in kept]
+    decoded = Pairs(
+        [texts.sources[row] for row in rows], [texts.targets[row] for row in rows], texts.name
+    )
+    return ValidationSet(examples, lambda: _decoded_metrics(task, decoded, settings.metrics))
+
+
+def _decoded_metrics(task, pairs, metrics) -> dict[str, float]:
+    values = measure(task, pairs, metrics, beams=1)
+    values.pop("items")
+    return values
+
+
+def _report(task, texts, examples, settings) -> None:
+    for name, pairs in texts.items():
+        print(f"{name:>10}: {len(pairs):,} pairs from {pairs.name}")
+    if examples.dropped:
+        print(
+            f"  left out: {examples.dropped_long:,} pairs longer than "
+            f"{settings.data.max_source_length} source or {settings.data.max_target_length} "
+            f"target tokens, {examples.dropped_empty:,} without a token"
+        )
+    plan = plan_epoch(
+        examples,
+        settings.training.batch_tokens,
+        settings.training.seed,
+        0,
+        static_shapes=settings.training.jit == "on",
+    )
+    share = padding_share(examples, plan)["total"]
+    weights = sum(int(np.prod(v.shape)) for v in task.backbone.trainable_variables)
+    print(f"   batches: {len(plan):,} an epoch, {share:.1%} of their tokens padding")
+    print(
+        f"     model: {settings.preset or settings.init}, {weights:,} parameters, "
+        f"{task.source_tokenizer.vocabulary_size:,} source and "
+        f"{task.target_tokenizer.vocabulary_size:,} target tokens",
+        flush=True,
+    )

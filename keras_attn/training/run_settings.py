@@ -1,0 +1,174 @@
+"""Every setting of a run: read from a preset, a file and the command line, kept in run.yaml."""
+
+import copy
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from keras_attn.models import get_preset
+from keras_attn.training.settings import TrainingSettings
+from keras_attn.validation import UserError, require, require_one_of
+
+RUN_FILE = "run.yaml"
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings:
+    """Where a run's texts come from.
+
+    Attributes:
+        train: `["cmudict"]`, one tab-separated file, or a source and a target file.
+        valid: Files of the same form; held out of the training texts where `None`.
+        test: Files of the same form, measured at the end, or `None`.
+        hold_out: Number of sources held out for validation where `valid` is `None`; by default
+            one in twenty, at most 2,000.
+        decode_limit: Most validation sources that are decoded at each validation.
+        stress: Whether the phonemes of cmudict carry stress marks.
+        skip_bad_lines: Whether malformed lines are left out and counted, instead of being errors.
+        max_source_length: Most source tokens of a pair, the end token included; longer ones are
+            left out. By default what the training texts need, at most 256.
+        max_target_length: Likewise for targets.
+    """
+
+    train: list[str]
+    valid: list[str] | None = None
+    test: list[str] | None = None
+    hold_out: int | None = None
+    decode_limit: int = 1000
+    stress: bool = False
+    skip_bad_lines: bool = False
+    max_source_length: int | None = None
+    max_target_length: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+    """Settings of a run, section by section as in run.yaml.
+
+    Attributes:
+        data: Where the texts come from.
+        training: The numbers of the training.
+        task: What is trained, "seq2seq".
+        preset: Name of the preset, or `None` with `init`.
+        init: Task folder to start from instead of a preset's untrained model.
+        model: Arguments of the model that differ from the preset's.
+        tokenizers: `{"shared": …, "source": {"kind": …}, "target": {"kind": …}}`.
+        decoding: Fields of `DecodingSettings`.
+        metrics: Names of text metrics; the first chooses the best model.
+    """
+
+    data: DataSettings
+    training: TrainingSettings
+    task: str = "seq2seq"
+    preset: str | None = None
+    init: str | None = None
+    model: dict[str, Any] = dataclasses.field(default_factory=dict)
+    tokenizers: dict[str, Any] = dataclasses.field(default_factory=dict)
+    decoding: dict[str, Any] = dataclasses.field(default_factory=dict)
+    metrics: list[str] = dataclasses.field(default_factory=list)
+
+    @classmethod
+    def resolve(cls, *layers: Mapping[str, Any]) -> "RunSettings":
+        """Lays nested settings over each other and over the preset that they name.
+
+        Args:
+            *layers: Nested dicts, the later ones counting more.
+
+        Returns:
+            The settings.
+
+        Raises:
+            UserError: A section or a name is unknown, a value of the wrong type, or neither
+                preset nor `init` is named.
+        """
+        given: dict[str, Any] = {}
+        for layer in layers:
+            given = merged(given, layer)
+        for name in given:
+            require_one_of("section", name, [field.name for field in dataclasses.fields(cls)])
+        require(
+            bool(given.get("preset")) != bool(given.get("init")),
+            "A run needs either a preset or a task to start from.",
+            preset=given.get("preset"),
+            init=given.get("init"),
+        )
+        if given.get("preset"):
+            given = merged(_plain(get_preset(given["preset"]).recipe), given)
+        training = dict(given.get("training") or {})
+        if training.get("steps") is not None:
+            # A number of steps takes the place of the default number of epochs.
+            training.setdefault("epochs", None)
+        return cls(
+            **given
+            | {
+                "data": _data_settings(given.get("data") or {}),
+                "training": TrainingSettings.from_dict(training),
+            }
+        )
+
+    @classmethod
+    def read(cls, path: str | Path, *layers: Mapping[str, Any]) -> "RunSettings":
+        """Reads run.yaml, lays further settings over it and resolves them."""
+        return cls.resolve(read_yaml(path), *layers)
+
+    def write(self, path: str | Path) -> None:
+        """Writes run.yaml, under a temporary name first."""
+        path = Path(path)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        text = yaml.safe_dump(dataclasses.asdict(self), sort_keys=False, allow_unicode=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+
+    def replace(self, **sections: Any) -> "RunSettings":
+        """Copies the settings with some sections replaced."""
+        return dataclasses.replace(self, **sections)
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Reads a file of nested settings.
+
+    Args:
+        path: A YAML file.
+
+    Returns:
+        The settings.
+
+    Raises:
+        UserError: The file is missing or holds no mapping.
+    """
+    path = Path(path)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"There is no such file of settings: {path}.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{path} is no valid YAML: {reason}") from error
+    require(isinstance(content, dict), f"{path} must hold sections of settings.", found=content)
+    return content
+
+
+def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """Lays one nested dict over another."""
+    result = dict(lower)
+    for name, value in upper.items():
+        if isinstance(value, Mapping) and isinstance(result.get(name), Mapping):
+            value = merged(result[name], value)
+        result[name] = value
+    return result
+
+
+def _plain(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    return copy.deepcopy(dict(recipe))
+
+
+def _data_settings(values: Mapping[str, Any]) -> DataSettings:
+    names = [field.name for field in dataclasses.fields(DataSettings)]
+    for name in values:
+        require_one_of("data setting", name, names)
+    require(bool(values.get("train")), "A run needs training data.", data=dict(values))
+    return DataSettings(**values)

@@ -1,0 +1,74 @@
+import math
+import subprocess
+import sys
+
+import pytest
+
+from keras_attn.evaluation import evaluate_texts, get_metric, metric_names, perplexity
+from keras_attn.validation import UserError
+
+HYPOTHESES = ["A B C D E", "A D"]
+REFERENCES = [["A B C D E"], ["A B", "X Y Z"]]
+
+
+def test_every_metric():
+    assert metric_names() == ["wer", "per", "exact_match", "bleu", "bleu_tokenized", "chrf"]
+    results = evaluate_texts(metric_names(), HYPOTHESES, REFERENCES)
+    assert list(results) == metric_names()
+    assert results["wer"] == results["exact_match"] == 50
+    assert results["per"] == pytest.approx(100 / 7)
+    assert all(type(value) is float for value in results.values())
+    assert 0 < results["chrf"] < 100
+
+
+def test_tokenized_bleu_is_its_own():
+    texts = (["a cat sat here, now."], [["a cat sat here , now ."]])
+    results = evaluate_texts(["bleu_tokenized", "bleu"], *texts)
+    assert results["bleu"] == pytest.approx(100)
+    assert results["bleu_tokenized"] < 50
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_directions(name):
+    metric = get_metric(name)
+    right = metric.function(["a b c d e"], [["a b c d e"]])
+    wrong = metric.function(["v w x y z"], [["a b c d e"]])
+    assert metric.is_better(right, wrong)
+    assert not metric.is_better(wrong, right)
+    assert not metric.is_better(right, right)
+    assert metric.higher_is_better == (right > wrong)
+    assert metric.direction == ("max" if right > wrong else "min")
+    assert metric.is_better(wrong, None)
+    assert metric.is_better(wrong, math.nan)
+    assert not metric.is_better(math.nan, wrong)
+    assert not metric.is_better(math.nan, None)
+
+
+def test_wrong_arguments():
+    with pytest.raises(UserError, match=r"'wer', 'per'.* mean 'bleu'\? Received: metric='blue'"):
+        evaluate_texts(["per", "blue"], HYPOTHESES, REFERENCES)
+    with pytest.raises(UserError, match=r"`names` must be a list.*names='per'"):
+        evaluate_texts("per", HYPOTHESES, REFERENCES)
+    with pytest.raises(UserError, match=r"equal lengths. Received: hypotheses=1, references=2"):
+        evaluate_texts(["per"], HYPOTHESES[:1], REFERENCES)
+
+
+def test_perplexity():
+    assert perplexity(6 * math.log(8), 6) == pytest.approx(8)
+    assert perplexity(0.0, 5) == 1
+    assert perplexity(1e9, 1) == math.inf
+    assert math.isnan(perplexity(math.nan, 3))
+    with pytest.raises(UserError, match=r"`tokens` must be positive\. Received: tokens=0\."):
+        perplexity(1.0, 0)
+
+
+def test_needs_no_tensorflow():
+    script = (
+        "import sys\n"
+        "from keras_attn.evaluation import evaluate_texts\n"
+        "print(evaluate_texts(['per', 'bleu', 'chrf'], ['a b'], [['a b']])['per'])\n"
+        "assert not {'tensorflow', 'keras', 'jax', 'torch'} & set(sys.modules)\n"
+    )
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == "0.0\n"

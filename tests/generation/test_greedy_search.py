@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn.generation import greedy_search
+from tests.generation import naive_search
+from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
+from tests.generation.toy_models import END, START, HashModel, RecurrentModel, compiled
+
+
+@pytest.mark.parametrize(
+    ("shortest", "longest", "forbidden"), [(0, 7, ()), (3, 7, (0, 1)), (7, 7, (4,)), (0, 1, ())]
+)
+def test_equals_plain_python(shortest, longest, forbidden):
+    model = HashModel(5)
+    tables = model.random_tables(np.random.default_rng(43), 103)
+    tables[0] = -np.inf
+    tables[1] = np.nan
+    tables[2, :, END] = -np.inf
+    options = {"min_length": shortest, "forbidden_ids": forbidden}
+
+    def run(tables):
+        state = model.initial_state(tables)
+        return greedy_search(model.step, state, START, END, longest, **options)
+
+    found = as_numpy(compiled(run)(tables))
+    assert found.token_ids.shape == (103, 1, longest)
+    for row, table in enumerate(tables):
+        judged = []
+        if row != 1:
+            judged = naive_search.greedy(
+                lambda prefix, table=table: model.log_probabilities(table, prefix),
+                END,
+                longest,
+                shortest,
+                forbidden,
+            )
+        assert_same_hypotheses(listed(found, row), judged)
+    assert not found.lengths[:3].any()
+    if shortest < longest:
+        assert found.lengths[3:].min() < longest
+        assert found.lengths[3:].max() == longest
+
+
+def test_follows_nested_states():
+    rng = np.random.default_rng(47)
+    sources = (2 * rng.normal(size=(23, 5))).astype("float32")
+    model = RecurrentModel(rng, vocabulary=7, units=5)
+    found = as_numpy(greedy_search(model.step, model.initial_state(sources), START, END, 6))
+    for row, source in enumerate(sources):
+        judged = naive_search.greedy(
+            lambda prefix, source=source: model.log_probabilities(source, prefix), END, 6
+        )
+        assert_same_hypotheses(listed(found, row), judged)
+
+
+def test_length_penalty_changes_the_score_alone():
+    model = HashModel(5)
+    tables = ops.convert_to_tensor(model.random_tables(np.random.default_rng(53), 7))
+    arguments = (START, END, 7)
+    plain = as_numpy(greedy_search(model.step, model.initial_state(tables), *arguments))
+    divided = as_numpy(
+        greedy_search(model.step, model.initial_state(tables), *arguments, length_penalty=0.9)
+    )
+    np.testing.assert_array_equal(divided.token_ids, plain.token_ids)
+    np.testing.assert_allclose(plain.scores, plain.log_probabilities)
+    np.testing.assert_allclose(
+        divided.scores, plain.scores / ((5 + plain.lengths) / 6) ** 0.9, rtol=1e-6
+    )
+
+
+def test_what_the_model_does_after_the_end_is_ignored():
+    """A model whose logits are NaN once the end token has been fed."""
+    model = HashModel(5)
+    tables = model.random_tables(np.random.default_rng(59), 29)
+
+    def step(token_ids, state, index):
+        logits, state = model.step(token_ids, state, index)
+        return ops.where((token_ids == END)[:, None], np.nan, logits), state
+
+    run = compiled(lambda x: greedy_search(step, model.initial_state(x), START, END, 7))
+    found = as_numpy(run(tables))
+    assert len(set(found.lengths.ravel().tolist())) > 3
+    for row, table in enumerate(tables):
+        judged = naive_search.greedy(
+            lambda prefix, table=table: model.log_probabilities(table, prefix), END, 7
+        )
+        assert_same_hypotheses(listed(found, row), judged)
