@@ -189,7 +189,7 @@ def _manifest(task: Servable, jit: bool, n_best: int, signatures: list[str]) -> 
     versions = {name: importlib.metadata.version(name) for name in packages}
     return {
         "format_version": FORMAT_VERSION,
-        "task": type(task).__name__,
+        "task": task.kind,
         "jit": jit,
         "n_best": n_best,
         "signatures": signatures,

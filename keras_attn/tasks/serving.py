@@ -26,7 +26,13 @@ class ServingFunction:
 
 
 class Servable(Protocol):
-    """What can be exported: every task."""
+    """What can be exported: every task.
+
+    Attributes:
+        kind: The kind of task, such as "seq2seq", written into the export's description.
+    """
+
+    kind: str
 
     def serving_functions(self, n_best: int, jit: bool = False) -> Mapping[str, ServingFunction]:
         """Returns the signatures by name, "serving_default" among them.

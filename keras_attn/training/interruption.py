@@ -19,8 +19,11 @@ class TrainingInterrupted(SystemExit):
         self.signal_number = signal_number
 
 
-class StopValidation(Exception):
-    """A signal came during validation, which changes nothing and is simply begun again."""
+class StopValidation(BaseException):
+    """A signal came during validation, which changes nothing and is simply begun again.
+
+    No `Exception`, so that a metric that catches those does not catch this.
+    """
 
 
 class SignalWatch:

@@ -61,6 +61,7 @@ class TrainingLoop:
         self._model.stop_training = False
         self._stopwatch = Stopwatch(self.state.seconds)
         self._last_look = self._last_saved = time.monotonic()
+        self._saved_step = self.state.step if self.checkpoints.folders() else -1
         self._watched = any(_watches_batches(callback) for callback in self.callbacks)
         self._callbacks = keras.callbacks.CallbackList(
             self.callbacks, model=self._model, epochs=self.settings.epochs, verbose=0
@@ -69,6 +70,8 @@ class TrainingLoop:
     def run(self) -> None:
         """Trains until the settings, a callback, a signal or the clock ends it."""
         self._callbacks.on_train_begin()
+        if self._validation_due() and self.state.validated_step != self.state.step:
+            self._milestone()  # an earlier part of the run ended just before it
         while not self._finished():
             self._epoch()
         self._callbacks.on_train_end(dict(self.state.validation))
@@ -132,7 +135,7 @@ class TrainingLoop:
             self._callbacks.on_train_batch_end(index, means(state.epoch_sums))
         if time.monotonic() - self._last_look >= _SECONDS_BETWEEN_LOOKS:
             self._look()
-        if settings.validate_every and state.step % settings.validate_every == 0:
+        if self._validation_due():
             self._milestone()
         elif settings.log_every and state.step % settings.log_every == 0 and not last:
             self._row({})
@@ -147,10 +150,8 @@ class TrainingLoop:
     def _after_epoch(self, complete):
         """Closes an epoch, whole or ended early."""
         settings, state = self.settings, self.state
-        validation = {}
-        if not settings.validate_every or not complete or self._finished():
-            validation = self._validate()
-        self._row(validation)
+        ending = self._enough() or (complete and state.epoch + 1 == settings.epochs)
+        self._row(self._validate() if ending or not settings.validate_every else {})
         logs = {**means(state.epoch_sums), **state.validation}
         logs["learning_rate"] = self._learning_rate()
         epoch = state.epoch
@@ -158,10 +159,14 @@ class TrainingLoop:
             state.epoch, state.batch, state.plan_batches = epoch + 1, 0, 0
             state.epoch_sums = zero_sums()
         self._callbacks.on_epoch_end(epoch, logs)
-        if not settings.validate_every or self._finished():
+        if ending or not settings.validate_every:
             self._checkpoint(milestone=True)
         if self.signals.received is not None:
             self._interrupt()
+
+    def _validation_due(self):
+        every, step = self.settings.validate_every, self.state.step
+        return every > 0 and step > 0 and step % every == 0
 
     def _milestone(self):
         """A validation within an epoch, its row and its checkpoint."""
@@ -207,19 +212,20 @@ class TrainingLoop:
         )
 
     def _checkpoint(self, milestone):
+        """Writes a checkpoint; only a milestone takes the place of one of the same step."""
+        if self._saved_step == self.state.step and not milestone:
+            return
         self._drain()
         self.state.seconds = self._stopwatch.total
         arrays = {**model_arrays(self._model), **optimizer_arrays(self.optimizer)}
-        folder = self.checkpoints.write(
-            self.state.step, arrays, self.state.to_dict(), milestone=milestone
-        )
+        self.checkpoints.write(self.state.step, arrays, self.state.to_dict(), milestone)
+        self._saved_step = self.state.step
         self._last_saved = time.monotonic()
-        return folder
 
     def _interrupt(self):
-        folder = self._checkpoint(milestone=False)
+        self._checkpoint(milestone=False)
         self.progress.say(
-            f"Interrupted at step {self.state.step}: checkpoint written to {folder}. "
+            f"Interrupted at step {self.state.step}, checkpoint written. "
             "Run the same command with --resume to go on."
         )
         raise TrainingInterrupted(self.signals.received)

@@ -20,7 +20,7 @@ class ProgressReport:
     def __init__(self, total_steps: int, step: int = 0, console: Console | None = None):
         self._console = console or Console(highlight=False)
         self._total = total_steps
-        self._first_step = step
+        self._first_step = None
         self._tokens = 0.0
         self._busy = 0.0  # seconds in updates, without validation
         self._last_line = self._mark = time.monotonic()
@@ -47,9 +47,13 @@ class ProgressReport:
             tokens: Target tokens since the last call.
         """
         now = time.monotonic()
-        self._busy += now - self._mark
+        if self._first_step is None:
+            # The first updates include the making of the graphs, which tells nothing of speed.
+            self._first_step = step
+        else:
+            self._busy += now - self._mark
+            self._tokens += tokens
         self._mark = now
-        self._tokens += tokens
         description = f"epoch {epoch} loss {loss:.4f}"
         speed = (
             f"{self._tokens / max(self._busy, 1e-9):,.0f} tokens/s, {self._time_left(step)} left"
@@ -57,11 +61,12 @@ class ProgressReport:
         if self._bar is not None:
             self._bar.update(self._task, completed=step, description=description, speed=speed)
         elif now - self._last_line >= _SECONDS_BETWEEN_LINES:
-            self.say(f"step {step}/{self._total} {description} {speed}")
+            self.say(f"step {step}/{self._total} {description} {speed}".rstrip())
 
     def pause(self) -> None:
         """Tells that what comes until `resume` is not training."""
         self._busy += time.monotonic() - self._mark
+        self._mark = time.monotonic()
 
     def resume(self) -> None:
         """Tells that training goes on."""
@@ -80,7 +85,7 @@ class ProgressReport:
 
     def _time_left(self, step):
         done = step - self._first_step
-        seconds = int(self._busy / max(done, 1) * max(self._total - step, 0))
+        seconds = int(self._busy / done * max(self._total - step, 0))
         minutes, seconds = divmod(seconds, 60)
         hours, minutes = divmod(minutes, 60)
         return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"

@@ -27,7 +27,8 @@ class TrainingSettings:
         steps: Updates of the weights, or None.
         max_minutes: Time after which training ends in good order, or None. A run that this ends
             is not reproducible to the bit.
-        batch_tokens: Largest rows × padded length of one batch, over all replicas.
+        batch_tokens: Most source and most target tokens of a batch with its padding, all replicas
+            together.
         accumulate_steps: Batches whose gradients make one update.
         schedule: `"transformer"`, `"inverse_square_root"`, `"cosine"` or `"constant"`.
         learning_rate: Peak of the schedule; factor on the paper's formula for `"transformer"`.
@@ -39,7 +40,8 @@ class TrainingSettings:
         beta_2: Adam's decay of the second moment.
         epsilon: Adam's epsilon.
         weight_decay: Decoupled decay of matrices (not of biases or norms); 0 turns it off.
-        seed: Seed of the data order, of the initial weights and of dropout.
+        seed: Seed of the data order; to be given to `keras.utils.set_random_seed` before the model
+            is built, for its weights and dropout.
         precision: Keras dtype policy; set before the model is built.
         jit: Compile the gradient with XLA: `"on"`, `"off"`, or `"auto"` (off on a CPU).
         strategy: `"one"` device, `"mirrored"` devices, or `"auto"` (all GPUs).

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attn.export import CppSavedModel, SavedModelError
+from keras_attn.export import CppSavedModel, SavedModelError, c_api
+from keras_attn.export.messages import SavedModel
 from keras_attn.export.runtime import SignatureTensor
 from keras_attn.validation import UserError
 from tests.export.toy import expected, named, save
@@ -130,6 +131,34 @@ def test_a_ragged_output_cannot_be_run(tmp_path):
         pytest.raises(SavedModelError, match="no dense tensor named ''"),
     ):
         model.run("serving_default", {"text": ["a b"]})
+
+
+def test_a_data_type_that_numpy_lacks_is_refused(tmp_path):
+    rows = named("rows", [None], tf.float32)
+    save(tmp_path, lambda rows: {"half": tf.cast(rows, tf.bfloat16)}, rows)
+    with (
+        CppSavedModel(tmp_path) as model,
+        pytest.raises(SavedModelError, match="data type number 14 has no array"),
+    ):
+        model.run("serving_default", {"rows": [1.5]})
+
+
+def test_a_wheel_without_the_library_is_one_clear_line(toy_model, tmp_path, monkeypatch):
+    monkeypatch.setattr(c_api, "package_folder", lambda package: tmp_path)
+    with pytest.raises(SavedModelError, match=r"libtensorflow_cc.*Received: .*") as raised:
+        CppSavedModel(toy_model)
+    assert str(tmp_path) in str(raised.value)
+    (tmp_path / "libtensorflow_cc.so.2").write_text("no library")
+    with pytest.raises(SavedModelError, match=r"libtensorflow_cc.so.2 cannot be used: "):
+        CppSavedModel(toy_model)
+
+
+def test_a_model_must_be_tagged_for_serving(tmp_path):
+    other = SavedModel()
+    other.meta_graphs.add().meta_info_def.tags.append("train")
+    (tmp_path / "saved_model.pb").write_bytes(other.SerializeToString())
+    with pytest.raises(SavedModelError, match="has no graph tagged 'serve'"):
+        CppSavedModel(tmp_path)
 
 
 def _truncated(folder):

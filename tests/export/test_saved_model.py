@@ -21,7 +21,7 @@ def test_the_description_has_no_clock_and_no_path(toy_model):
     versions = manifest.pop("versions")
     assert manifest == {
         "format_version": 1,
-        "task": "ToyTask",
+        "task": "toy",
         "jit": False,
         "n_best": 2,
         "signatures": ["serving_default", "token_ids"],
@@ -104,6 +104,7 @@ def test_the_default_examples_fit_every_signature(tmp_path):
     @dataclasses.dataclass
     class Plain:
         task: ToyTask
+        kind: str = "plain"
 
         def serving_functions(self, n_best, jit=False):
             functions = self.task.serving_functions(n_best, jit)

@@ -177,6 +177,21 @@ def test_a_missing_folder_is_refused(tmp_path):
         verify(tmp_path / "absent")
 
 
+@pytest.mark.parametrize(
+    ("status", "stderr", "message"),
+    [
+        (-11, "", "TensorFlow's C[+][+] runtime was stopped by SIGSEGV"),
+        (1, "Traceback\n  File\nValueError: odd  things.\n", "failed: ValueError: odd things[.]$"),
+        (3, "", "failed: exit status 3[.]$"),
+    ],
+)
+def test_a_crash_is_one_clear_line(copy, monkeypatch, status, stderr, message):
+    crashed = subprocess.CompletedProcess([], status, "", stderr)
+    monkeypatch.setattr(subprocess, "run", lambda *args, **options: crashed)
+    with pytest.raises(SavedModelError, match=message):
+        verify(copy)
+
+
 def test_a_slow_check_is_stopped(copy):
     with pytest.raises(SavedModelError, match=r"took longer than 0\.01 seconds"):
         verify(copy, timeout=0.01)

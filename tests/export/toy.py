@@ -20,6 +20,8 @@ def expected(text):
 class ToyTask:
     """Pads with id 0, has 3 for unknown letters and 4 to 8 for "abcde"."""
 
+    kind = "toy"
+
     def __init__(self):
         ids = tf.range(4, 4 + len(LETTERS), dtype=tf.int64)
         initializer = tf.lookup.KeyValueTensorInitializer(list(LETTERS), ids)

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attn.export import CppSavedModel, export_saved_model, verify
+from keras_attn.models import Transformer
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.tokenizers import train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def task():
+    source = train_tokenizer("characters", ["abcdefg"])
+    target = train_tokenizer("symbols", ["AA B K D EH"])
+    backbone = Transformer(
+        source.vocabulary_size,
+        target.vocabulary_size,
+        num_layers=1,
+        hidden_dim=6,
+        num_heads=2,
+        intermediate_dim=7,
+    )
+    decoding = DecodingSettings(beams=3, max_source_length=11, max_length=5)
+    return Seq2SeqTask(backbone, source, target, decoding)
+
+
+@pytest.fixture(scope="module")
+def exported(task, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("seq2seq")
+    return export_saved_model(task, folder, n_best=2, examples=["bad", "cabbage"])
+
+
+def test_an_exported_transformer_is_verified(exported):
+    report = verify(exported)
+    assert report.ok, str(report)
+    assert "4 examples of n_best, score, serving_default, token_ids" in str(report)
+
+
+def test_the_cpp_runtime_predicts_what_the_task_predicts(task, exported):
+    texts = ["face", "a", "deadbeef", "xyz"]
+    with CppSavedModel(exported) as model:
+        outputs = model.run("n_best", {"text": texts})
+    for row, hypotheses in enumerate(task.predict_n_best(texts, 2)):
+        assert [text.decode() for text in outputs["text"][row]] == [h.text for h in hypotheses]
+        np.testing.assert_allclose(outputs["score"][row], [h.score for h in hypotheses], rtol=1e-4)
+
+
+def test_every_weight_is_written_once(task, exported):
+    variables = tf.train.list_variables(str(exported / "variables" / "variables"))
+    written = sum(int(np.prod(shape)) for name, shape in variables if name.startswith("resources/"))
+    assert written == sum(int(np.prod(weight.shape)) for weight in task.backbone.variables)
