@@ -5,7 +5,7 @@ of tensorflow-text only.
 """
 
 import importlib.metadata
-import os
+import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -79,7 +79,7 @@ def export_saved_model(
 def _write_version(folder: Path, version: int | None, write: Callable[[Path], None]) -> Path:
     """Calls `write` with a temporary folder beside the version folder, then renames it."""
     target = folder / str(_choose_version(folder, version))
-    temporary = folder / f".{target.name}.{os.getpid()}.tmp"
+    temporary = folder / f".{target.name}.{secrets.token_hex(4)}.tmp"
     created = [path for path in (folder, *folder.parents) if not path.exists()]
     done = False
     try:

@@ -36,11 +36,18 @@ class DecoderState:
         self.initial = keras.tree.map_structure(
             lambda leaf: None if leaf is None else ops.convert_to_tensor(leaf), state
         )
-        leaves = _tensors(self.initial["hypothesis"]) + _tensors(self.initial["source"])
+        hypothesis = _tensors(self.initial["hypothesis"])
+        leaves = hypothesis + _tensors(self.initial["source"])
         require(
-            bool(leaves) and all(len(leaf.shape) > 0 for leaf in leaves[:1]),
+            bool(leaves) and len(leaves[0].shape) > 0,
             "The state must hold a tensor with one row per source.",
             shapes=[tuple(leaf.shape) for leaf in leaves[:1]],
+        )
+        known = {leaf.shape[0] if len(leaf.shape) else 0 for leaf in hypothesis} - {None}
+        require(
+            len(known) <= 1,
+            'The tensors of `state["hypothesis"]` must have one row per source.',
+            shapes=[tuple(leaf.shape) for leaf in hypothesis],
         )
         self.batch = ops.shape(leaves[0])[0]
         wide = any(keras.backend.standardize_dtype(leaf.dtype) == "float64" for leaf in leaves)

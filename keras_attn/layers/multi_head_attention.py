@@ -5,11 +5,12 @@ import math
 import keras
 from keras import ops
 
+from keras_attn.layers.attended_axes import AttendedAxes
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.head_projection import ROLES, HeadProjection
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
-from keras_attn.validation import require, require_positive, require_rate
+from keras_attn.validation import require, require_one_of, require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -31,7 +32,9 @@ class MultiHeadAttention(keras.layers.Layer):
         use_bias: Whether the projections have biases.
         output_shape: Size of the output's features, a number or a tuple; those of the query by
             default.
-        attention_axes: Accepted where it names the one length axis: `None`, 1 or `(1,)`.
+        attention_axes: Axes of the inputs to attend over, a number or a tuple; all between batch
+            and features by default. Inputs may then be (batch, ..., features): each position of
+            the other axes attends for itself.
         sliding_window: If given, a query attends only to keys less than this many positions away.
         flash_attention: `True` attends in chunks, `False` builds the whole score matrix, `None`
             chooses by its size (see `keras_attn.ops.dot_product_attention`).
@@ -56,7 +59,9 @@ class MultiHeadAttention(keras.layers.Layer):
         value_mask: Boolean (batch, source), `False` where the value is padding.
         key_mask: Boolean (batch, source), `False` where the key is padding.
         attention_mask: Boolean (batch, target, source) or (batch, heads or 1, target, source),
-            `True` where a query may attend to a key.
+            `True` where a query may attend to a key. With more axes (batch, other axes, heads,
+            target axes, source axes), of which heads and other axes may be left out; the other
+            masks then have their input's shape without the features.
         return_attention_scores: Whether to return the attention probabilities too.
         training: Whether dropout is applied.
         use_causal_mask: Whether a query attends only to keys up to its own position, the last
@@ -64,11 +69,13 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Returns:
         The output (batch, target, features), and with `return_attention_scores` the
-        probabilities (batch, num_heads, target, source).
+        probabilities (batch, num_heads, target, source); with more axes (batch, other axes,
+        num_heads, target axes, source axes).
 
     Raises:
         UserError: A size is not positive, `dropout` is outside [0, 1), `num_key_value_heads` does
-            not divide `num_heads`, or an input is not of rank 3.
+            not divide `num_heads`, ranks do not fit `attention_axes`, or an order of positions
+            (causal mask, sliding window) is asked for over several axes.
 
     References:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.
@@ -111,11 +118,9 @@ class MultiHeadAttention(keras.layers.Layer):
             num_key_value_heads=num_key_value_heads,
             num_heads=num_heads,
         )
-        require(
-            attention_axes in (None, 1, (1,), [1]),
-            "`attention_axes` must name the one length axis: None, 1 or (1,).",
-            attention_axes=attention_axes,
-        )
+        require_one_of("flash_attention", flash_attention, (None, True, False))
+        for size in output_shape if isinstance(output_shape, tuple | list) else [output_shape or 1]:
+            require_positive(output_shape=size)
         if sliding_window is not None:
             require_positive(sliding_window=sliding_window)
         self.num_heads = num_heads
@@ -147,11 +152,12 @@ class MultiHeadAttention(keras.layers.Layer):
                 query, key and value come from one sequence through one fused kernel.
             key_shape: Shape of the key, where it is not the value.
         """
-        for name, shape in (("query", query_shape), ("value", value_shape), ("key", key_shape)):
+        AttendedAxes.of(self.attention_axes, len(query_shape))
+        for name, shape in (("value", value_shape), ("key", key_shape)):
             require(
-                shape is None or len(shape) == 3,
-                f"`{name}` must have the shape (batch, length, features).",
-                **{f"{name}_shape": shape},
+                shape is None or len(shape) == len(query_shape),
+                f"`{name}` must have as many axes as `query`.",
+                **{f"{name}_shape": shape, "query_shape": query_shape},
             )
         query = {"query": (self.num_heads, self.key_dim)}
         gate = {"gate": (self.num_heads, self.value_dim)} if self.use_gate else {}
@@ -194,10 +200,50 @@ class MultiHeadAttention(keras.layers.Layer):
         training=None,
         use_causal_mask=False,
     ):
+        axes = AttendedAxes.of(self.attention_axes, len(query.shape))
+        if not axes.is_plain:
+            return self._call_folded(
+                axes,
+                (query, value, key),
+                (query_mask, value_mask, key_mask),
+                attention_mask,
+                return_attention_scores,
+                training,
+                use_causal_mask,
+            )
         heads = self._project(query, value, key)
-        attention_mask = self._windowed(attention_mask, heads["query"], heads["key"])
+        attention_mask = self._windowed(
+            attention_mask, heads["query"], heads["key"], use_causal_mask
+        )
         mask = masks.separate_masks(query_mask, value_mask, key_mask, attention_mask)
         return self._attend(heads, mask, training, return_attention_scores, use_causal_mask)
+
+    def _call_folded(
+        self, axes, inputs, input_masks, attention_mask, return_scores, training, use_causal_mask
+    ):
+        require(
+            len(axes.axes) == 1 or not (use_causal_mask or self.sliding_window),
+            "A causal mask or a sliding window needs a single attended axis.",
+            attention_axes=axes.axes,
+            use_causal_mask=use_causal_mask,
+            sliding_window=self.sliding_window,
+        )
+        query, value, _ = inputs
+        # An input in two roles stays one tensor, so that they share a matrix product.
+        folded = {id(x): axes.fold(x) for x in inputs if x is not None}
+        names = ("query_mask", "value_mask", "key_mask")
+        arguments = [axes.fold_mask(*pair) for pair in zip(names, input_masks, strict=True)]
+        attention_mask = axes.fold_attention_mask(attention_mask, query, value)
+        heads = self._project(*(None if x is None else folded[id(x)] for x in inputs))
+        attention_mask = self._windowed(
+            attention_mask, heads["query"], heads["key"], use_causal_mask
+        )
+        mask = masks.separate_masks(*arguments, attention_mask)
+        result = self._attend(heads, mask, training, return_scores, use_causal_mask)
+        if not return_scores:
+            return axes.unfold(result, query)
+        output, scores = result
+        return axes.unfold(output, query), axes.unfold_scores(scores, query, value)
 
     def initial_cache(self, batch_size, max_length: int) -> dict:
         """Makes the empty cache of self-attention for decoding, to be filled by `attend_step`.
@@ -303,11 +349,13 @@ class MultiHeadAttention(keras.layers.Layer):
             output = ops.reshape(output, (-1, length, *self.output_features))
         return (output, scores) if return_scores else output
 
-    def _windowed(self, attention_mask, query, key):
+    def _windowed(self, attention_mask, query, key, use_causal_mask):
         if self.sliding_window is None:
             return attention_mask
         target, source = ops.shape(query)[2], ops.shape(key)[2]
-        distance = ops.arange(source)[None, :] - ops.arange(target)[:, None]
+        # Like the causal mask, and only with it, the window is aligned to the last key.
+        first = source - target if use_causal_mask else 0
+        distance = ops.arange(source)[None, :] - (ops.arange(target) + first)[:, None]
         window = ops.less(ops.abs(distance), self.sliding_window)[None]  # (1, target, source)
         if attention_mask is None:
             return window
@@ -327,7 +375,7 @@ class MultiHeadAttention(keras.layers.Layer):
         }
 
     def _output_features(self, query_shape) -> tuple[int, ...]:
-        if self.output_features is None:
+        if not self.output_features:
             return (query_shape[-1],)
         if isinstance(self.output_features, int):
             return (self.output_features,)
@@ -336,11 +384,24 @@ class MultiHeadAttention(keras.layers.Layer):
     def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
         return (*query_shape[:-1], *self._output_features(query_shape))
 
-    def compute_output_spec(self, query, value, key=None, return_attention_scores=False, **kwargs):
+    def compute_output_spec(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
         output = keras.KerasTensor(self.compute_output_shape(query.shape), self.compute_dtype)
         if not return_attention_scores:
             return output
-        shape = (query.shape[0], self.num_heads, query.shape[1], value.shape[1])
+        axes = AttendedAxes.of(self.attention_axes, len(query.shape))
+        shape = axes.scores_shape(query.shape, value.shape, self.num_heads)
         return output, keras.KerasTensor(shape, self.compute_dtype)
 
     def get_config(self):

@@ -41,3 +41,7 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
 
     def compute_output_spec(self, inputs, start_index=0):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
+
+    def get_config(self):
+        # Without a method of its own Keras would refuse a `dtype` that is a policy object.
+        return super().get_config()

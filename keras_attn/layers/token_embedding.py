@@ -53,7 +53,7 @@ class TokenEmbedding(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.scale = scale
         self.mask_zero = mask_zero
-        self.supports_masking = mask_zero
+        self.supports_masking = True
         self.embeddings_initializer = keras.initializers.get(
             embeddings_initializer or keras.initializers.RandomNormal(stddev=hidden_dim**-0.5)
         )

@@ -3,7 +3,12 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.copies import copy_layer
+from keras_attn.layers.copies import (
+    build_self_attention,
+    copy_layer,
+    separate_seed,
+    serialize_layer,
+)
 from keras_attn.layers.residual_connection import ResidualConnection
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
@@ -65,20 +70,20 @@ class TransformerDecoderBlock(keras.layers.Layer):
         require_rate(dropout=dropout)
         self.supports_masking = True
         policy = {"dtype": self.dtype_policy}
-        residual = (norm_first, epsilon, dropout, seed)
+        residual = (norm_first, epsilon, dropout)
         self.self_attention = copy_layer(self_attention, "self_attention", **policy)
         self.self_attention_residual = ResidualConnection(
-            *residual, name="self_attention_residual", **policy
+            *residual, seed=separate_seed(seed, 0), name="self_attention_residual", **policy
         )
         self.cross_attention = None
         if cross_attention is not None:
             self.cross_attention = copy_layer(cross_attention, "cross_attention", **policy)
             self.cross_attention_residual = ResidualConnection(
-                *residual, name="cross_attention_residual", **policy
+                *residual, seed=separate_seed(seed, 1), name="cross_attention_residual", **policy
             )
         self.feed_forward = copy_layer(feed_forward, "feed_forward", **policy)
         self.feed_forward_residual = ResidualConnection(
-            *residual, name="feed_forward_residual", **policy
+            *residual, seed=separate_seed(seed, 2), name="feed_forward_residual", **policy
         )
         self.dropout = dropout
         self.norm_first = norm_first
@@ -87,7 +92,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     def build(self, inputs_shape, source_shape=None):
         self._require_source(source_shape is not None)
-        self.self_attention.build(inputs_shape)
+        build_self_attention(self.self_attention, inputs_shape)
         self.self_attention_residual.build(inputs_shape)
         if self.cross_attention is not None:
             self.cross_attention.build(inputs_shape, source_shape)
@@ -192,12 +197,10 @@ class TransformerDecoderBlock(keras.layers.Layer):
         return inputs_shape
 
     def get_config(self):
-        cross_attention = self.cross_attention
         return super().get_config() | {
-            "self_attention": keras.saving.serialize_keras_object(self.self_attention),
-            "feed_forward": keras.saving.serialize_keras_object(self.feed_forward),
-            "cross_attention": cross_attention
-            and keras.saving.serialize_keras_object(cross_attention),
+            "self_attention": serialize_layer(self.self_attention),
+            "feed_forward": serialize_layer(self.feed_forward),
+            "cross_attention": serialize_layer(self.cross_attention),
             "dropout": self.dropout,
             "norm_first": self.norm_first,
             "epsilon": self.epsilon,

@@ -2,7 +2,12 @@
 
 import keras
 
-from keras_attn.layers.copies import copy_layer
+from keras_attn.layers.copies import (
+    build_self_attention,
+    copy_layer,
+    separate_seed,
+    serialize_layer,
+)
 from keras_attn.layers.residual_connection import ResidualConnection
 from keras_attn.ops import masks
 from keras_attn.validation import require_rate
@@ -65,14 +70,16 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.norm_first = norm_first
         self.epsilon = epsilon
         self.seed = seed
-        residual = (norm_first, epsilon, dropout, seed)
-        self.attention_residual = ResidualConnection(*residual, name="attention_residual", **policy)
+        residual = (norm_first, epsilon, dropout)
+        self.attention_residual = ResidualConnection(
+            *residual, seed=separate_seed(seed, 0), name="attention_residual", **policy
+        )
         self.feed_forward_residual = ResidualConnection(
-            *residual, name="feed_forward_residual", **policy
+            *residual, seed=separate_seed(seed, 1), name="feed_forward_residual", **policy
         )
 
     def build(self, input_shape):
-        self.attention.build(input_shape)
+        build_self_attention(self.attention, input_shape)
         self.feed_forward.build(input_shape)
         self.attention_residual.build(input_shape)
         self.feed_forward_residual.build(input_shape)
@@ -102,8 +109,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
     def get_config(self):
         return super().get_config() | {
-            "attention": keras.saving.serialize_keras_object(self.attention),
-            "feed_forward": keras.saving.serialize_keras_object(self.feed_forward),
+            "attention": serialize_layer(self.attention),
+            "feed_forward": serialize_layer(self.feed_forward),
             "dropout": self.dropout,
             "norm_first": self.norm_first,
             "epsilon": self.epsilon,

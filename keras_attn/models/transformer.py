@@ -1,10 +1,12 @@
 """The encoder-decoder Transformer of "Attention Is All You Need"."""
 
+import copy
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attn.layers.copies import serialize_layer
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
@@ -14,7 +16,7 @@ from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
 from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
 from keras_attn.models.presets import get_preset
 from keras_attn.ops import masks
-from keras_attn.validation import require, require_positive
+from keras_attn.validation import require, require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -80,6 +82,7 @@ class Transformer(keras.Model):
         **kwargs,
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
+        require_rate(dropout=dropout)
         require(
             hidden_dim % num_heads == 0 or (key_dim is not None and value_dim is not None),
             "`num_heads` must divide `hidden_dim`.",
@@ -149,6 +152,7 @@ class Transformer(keras.Model):
         super().__init__({"source_ids": source_ids, "target_ids": target_ids}, logits, **kwargs)
 
         # === Config ===
+        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.source_positions = source_positions
@@ -157,6 +161,7 @@ class Transformer(keras.Model):
         self.decoder_blocks = decoder_blocks
         self.encoder_norm = encoder_norm
         self.decoder_norm = decoder_norm
+        self.max_length = learned_positions
         self._config = {
             "vocabulary_size": vocabulary_size,
             "target_vocabulary_size": target_vocabulary_size,
@@ -166,14 +171,14 @@ class Transformer(keras.Model):
             "intermediate_dim": intermediate_dim,
             "key_dim": key_dim,
             "value_dim": value_dim,
-            "activation": activation,
+            "activation": keras.activations.serialize(keras.activations.get(activation)),
             "dropout": dropout,
             "norm_first": norm_first,
             "learned_positions": learned_positions,
-            "encoder_attention": encoder_attention,
-            "self_attention": self_attention,
-            "cross_attention": cross_attention,
-            "dtype": dtype,
+            "encoder_attention": serialize_layer(encoder_attention),
+            "self_attention": serialize_layer(self_attention),
+            "cross_attention": serialize_layer(cross_attention),
+            "dtype": keras.dtype_policies.serialize(dtype),
         }
 
     def encode(self, source_ids) -> Any:
@@ -247,19 +252,16 @@ class Transformer(keras.Model):
         return cls(vocabulary_size, **(preset.config | overrides))
 
     def get_config(self):
-        config = {"name": self.name, "trainable": self.trainable} | self._config
-        config["dtype"] = keras.dtype_policies.serialize(config["dtype"])
-        for part in ("encoder_attention", "self_attention", "cross_attention"):
-            if config[part] is not None:
-                config[part] = keras.saving.serialize_keras_object(config[part])
-        return config
+        return {"name": self.name, "trainable": self.trainable} | copy.deepcopy(self._config)
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         config = dict(config)
         for part in ("encoder_attention", "self_attention", "cross_attention"):
             if config[part] is not None:
-                config[part] = keras.saving.deserialize_keras_object(config[part])
+                config[part] = keras.saving.deserialize_keras_object(
+                    config[part], custom_objects=custom_objects
+                )
         return cls(**config)
 
 

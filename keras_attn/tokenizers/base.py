@@ -107,7 +107,7 @@ class Tokenizer(tf.Module, abc.ABC):
             UserError: `ids` is not of rank 2.
         """
         if isinstance(ids, tf.RaggedTensor):
-            ids = ids.to_tensor(default_value=self.end_id)
+            ids = ids.to_tensor(default_value=self.pad_id)
         ids = tf.convert_to_tensor(ids)
         require(
             ids.shape.rank in (None, 2),

@@ -55,9 +55,9 @@ class ProgressReport:
             self._tokens += tokens
         self._mark = now
         description = f"epoch {epoch} loss {loss:.4f}"
-        speed = (
-            f"{self._tokens / max(self._busy, 1e-9):,.0f} tokens/s, {self._time_left(step)} left"
-        )
+        speed = ""
+        if step > self._first_step:
+            speed = f"{self._tokens / self._busy:,.0f} tokens/s, {self._time_left(step)} left"
         if self._bar is not None:
             self._bar.update(self._task, completed=step, description=description, speed=speed)
         elif now - self._last_line >= _SECONDS_BETWEEN_LINES:

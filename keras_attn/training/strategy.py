@@ -17,6 +17,9 @@ _REPLICA_STRIDE = 0x9E3779B1
 def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
     """The strategy of that name; build the model inside its `scope()`.
 
+    Make one for GPUs only once in a process: TensorFlow's collective operations of a second one
+    collide with those of the first.
+
     Args:
         name: `"one"` (TensorFlow's default device), `"mirrored"` (all GPUs of this machine, or all
             logical CPUs where there is no GPU), or `"auto"` (mirrored with two GPUs or more).
@@ -27,8 +30,14 @@ def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
     require_one_of("strategy", name, STRATEGIES)
     if resolve_strategy(name) == "one":
         return tf.distribute.get_strategy()
-    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    return tf.distribute.MirroredStrategy([device.name for device in devices])
+    gpus = tf.config.list_logical_devices("GPU")
+    if gpus:
+        return tf.distribute.MirroredStrategy([device.name for device in gpus])
+    # Collective operations of two strategies in one process get into each other's way.
+    return tf.distribute.MirroredStrategy(
+        [device.name for device in tf.config.list_logical_devices("CPU")],
+        cross_device_ops=tf.distribute.ReductionToOneDevice(),
+    )
 
 
 def resolve_strategy(name: str) -> str:

@@ -89,6 +89,13 @@ def test_other_batches_in_other_epochs():
     assert len(set(batches)) > 0.95 * len(batches)
 
 
+def test_other_batches_of_rare_lengths():
+    # No two rows have equal lengths, so that nothing can be exchanged between neighbours.
+    examples = made_examples(list(range(2, 24)), list(range(2, 24)))
+    epochs = {frozenset(as_sets(plan_epoch(examples, 61, 5, epoch))) for epoch in range(7)}
+    assert len(epochs) > 1
+
+
 def test_same_in_every_process():
     code = """
 from keras_attn.data import Pairs, hold_out, plan_epoch

@@ -195,6 +195,18 @@ def test_the_version_appears_complete(tmp_path, monkeypatch):
     assert seen == [(False, ["golden.json", "keras_attn.json"])]
 
 
+def test_of_two_exports_at_once_the_later_gives_way(tmp_path):
+    class Overtaken(ToyTask):
+        def resources(self):
+            export_saved_model(ToyTask(), tmp_path)
+            return super().resources()
+
+    with pytest.raises(UserError, match=r"Version folder .*/1 cannot be made: "):
+        export_saved_model(Overtaken(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]
+    assert (tmp_path / "1" / "saved_model.pb").is_file()
+
+
 def test_example_inputs_must_be_named_as_the_inputs(tmp_path):
     class Misnamed(ToyTask):
         def serving_functions(self, n_best, jit=False):

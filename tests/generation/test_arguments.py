@@ -61,6 +61,11 @@ BOTH = [
         {"state": {"source": None, "hypothesis": np.float32(3)}},
         "The state must hold a tensor with one row per source. Received: shapes=[()].",
     ),
+    (
+        {"state": {"source": None, "hypothesis": [np.zeros((3, 2)), np.zeros((6,))]}},
+        'The tensors of `state["hypothesis"]` must have one row per source. '
+        "Received: shapes=[(3, 2), (6,)].",
+    ),
 ]
 BEAM = [
     ({"beams": 0}, "`beams` must be a positive integer. Received: beams=0."),

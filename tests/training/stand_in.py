@@ -30,7 +30,8 @@ def backbone(dropout=0.0):
     source = keras.Input((None,), dtype="int32", name="source_ids")
     target = keras.Input((None,), dtype="int32", name="target_ids")
     embedding = keras.layers.Embedding(VOCABULARY, WIDTH)
-    context = keras.ops.max(embedding(source), axis=1, keepdims=True)
+    real = keras.ops.cast(keras.ops.expand_dims(source, -1) > 0, embedding.compute_dtype)
+    context = keras.ops.sum(embedding(source) * real, axis=1, keepdims=True)
     hidden = keras.layers.Dropout(dropout)(embedding(target) + context)
     logits = keras.layers.Dense(VOCABULARY, dtype=keras.config.dtype_policy().variable_dtype)(
         hidden

@@ -1,0 +1,90 @@
+"""Seconds of cached decoding by an exported model, with random weights and a forced length."""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.benchmarks.workloads import DECODE_BASE, DECODE_WORKLOADS
+from keras_attn.export import export_saved_model
+from keras_attn.models import Transformer
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.tokenizers import SymbolTokenizer
+from keras_attn.tokenizers.base import SPECIAL_TOKENS
+from keras_attn.validation import require_positive
+
+
+def benchmark_decoding(
+    batches: list[int] | None = None,
+    beams: list[int] | None = None,
+    jit: bool = False,
+    runs: int = 3,
+) -> Iterator[dict]:
+    """Exports a model and times its `token_ids` signature as a server would run it.
+
+    Args:
+        batches: Batch sizes; the workload's by default.
+        beams: Beam widths; the workload's by default, 1 being greedy search.
+        jit: Whether the model is exported with XLA.
+        runs: Runs timed after one that is not; the median counts.
+
+    Yields:
+        For each batch size and beam width its figures: seconds, and generated tokens of the best
+        hypotheses a second.
+    """
+    workload = DECODE_WORKLOADS[DECODE_BASE]
+    batches, beams = batches or workload["batches"], beams or workload["beams"]
+    for number in (*batches, *beams, runs):
+        require_positive(number=number)
+    keras.utils.set_random_seed(0)
+    model = _model(workload)
+    for width in beams:
+        with tempfile.TemporaryDirectory() as folder:
+            path = export_saved_model(_task(model, workload, width), folder, jit=jit, n_best=1)
+            run = tf.saved_model.load(str(path)).signatures["token_ids"]
+            for batch in batches:
+                seconds = _time(run, batch, workload, runs)
+                yield {
+                    "peer": "keras_attn",
+                    "workload": DECODE_BASE,
+                    "batch": batch,
+                    "beam": width,
+                    "jit": jit,
+                    "seconds": round(seconds, 4),
+                    "tokens_per_second": round(batch * workload["new_tokens"] / seconds),
+                }
+
+
+def _model(workload) -> Transformer:
+    return Transformer(
+        workload["vocabulary"],
+        num_layers=workload["layers"],
+        hidden_dim=workload["hidden_dim"],
+        num_heads=workload["num_heads"],
+        intermediate_dim=workload["intermediate_dim"],
+        dropout=0.0,
+    )
+
+
+def _task(model, workload, beams) -> Seq2SeqTask:
+    words = [f"w{number}" for number in range(workload["vocabulary"] - len(SPECIAL_TOKENS))]
+    tokenizer = SymbolTokenizer(words)
+    length = workload["new_tokens"]
+    decoding = DecodingSettings(beams=beams, max_length=length, min_length=length)
+    return Seq2SeqTask(model, tokenizer, tokenizer, decoding)
+
+
+def _time(run, batch, workload, runs) -> float:
+    rng = np.random.default_rng(0)
+    ids = rng.integers(len(SPECIAL_TOKENS), workload["vocabulary"], (batch, workload["source"]))
+    ids = tf.constant(ids, tf.int32)
+    seconds = []
+    for _ in range(runs + 1):
+        start = time.perf_counter()
+        run(source_ids=ids)["token_ids"].numpy()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds[1:])

@@ -1,0 +1,44 @@
+"""The workloads on which speed is measured, the same for this package and its peers."""
+
+TRAIN_SMALL = "train-small"
+TRAIN_BASE = "train-base"
+DECODE_BASE = "decode-base"
+
+TRAIN_WORKLOADS = {
+    TRAIN_SMALL: {
+        "hidden_dim": 256,
+        "layers": 3,
+        "num_heads": 4,
+        "intermediate_dim": 1024,
+        "vocabulary": 8000,
+        "batch": 64,
+        "source": 24,
+        "target": 24,
+        "dropout": 0.1,
+    },
+    TRAIN_BASE: {
+        "hidden_dim": 512,
+        "layers": 6,
+        "num_heads": 8,
+        "intermediate_dim": 2048,
+        "vocabulary": 8000,
+        "batch": 32,
+        "source": 32,
+        "target": 32,
+        "dropout": 0.1,
+    },
+}
+
+DECODE_WORKLOADS = {
+    DECODE_BASE: {
+        "hidden_dim": 512,
+        "layers": 6,
+        "num_heads": 8,
+        "intermediate_dim": 2048,
+        "vocabulary": 8001,
+        "batches": [1, 16, 64],
+        "beams": [1, 4],
+        "source": 18,
+        "new_tokens": 32,
+    },
+}
