@@ -95,10 +95,8 @@ class TokenRules:
         # The largest logit is among the best: no second search for the log-sum-exp. Not sliced
         # off, since XLA only turns its sort into a top-k whose outputs are sliced alike.
         peak = ops.max(best, axis=1, keepdims=True)
-        peak = ops.where(peak > -math.inf, peak, 0.0)
-        # The largest term of the sum is 1, so it is below 1 only where every logit is -inf.
         total = ops.sum(ops.exp(logits - peak), axis=-1, keepdims=True)
-        normalizer = peak + ops.log(ops.maximum(total, 1.0))
+        normalizer = peak + ops.log(total)
 
         log_probabilities = best - normalizer
         length = index + 1
@@ -112,6 +110,6 @@ class TokenRules:
         log_probabilities = ops.where(
             is_last, end, ops.where(offered, log_probabilities, -math.inf)
         )
-        # False for NaN as well.
+        # False for NaN as well, which is also what a row of nothing but -inf has come to.
         log_probabilities = ops.where(log_probabilities > -math.inf, log_probabilities, -math.inf)
         return log_probabilities, ops.where(is_last, self.end_id, ops.cast(token_ids, "int32"))

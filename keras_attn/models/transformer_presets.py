@@ -144,13 +144,13 @@ TRANSFORMER_PRESETS = {
         "recipe": _LETTERS_TO_PHONEMES
         | {
             "training": {
-                "batch_tokens": 4_096,
-                "schedule": "inverse_square_root",
-                "learning_rate": 2e-3,
-                "warmup_steps": 1_000,
+                "batch_tokens": 2_048,
+                "schedule": "cosine",
+                "learning_rate": 3e-3,
+                "warmup_steps": 400,
                 "label_smoothing": 0.1,
                 "beta_2": 0.98,
-                "epochs": 8,
+                "epochs": 7,
             },
         },
     },

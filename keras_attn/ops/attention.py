@@ -5,11 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.ops.masks import causal_mask, combine_masks
+from keras_attn.ops.chunked_attention import chunked_attention
+from keras_attn.ops.masks import MASKED_SCORE, causal_mask, combine_masks
 from keras_attn.validation import require, require_one_of, require_rate
 
-# Finite, so that a row with nothing to attend to stays free of NaN, and far below any real score.
-MASKED_SCORE = -1e30
+# Scores from which on "auto" is chunked.
+AUTO_CHUNKED_SCORES = 2**24
 
 
 def dot_product_attention(
@@ -79,6 +80,12 @@ def dot_product_attention(
         scale = query.shape[-1] ** -0.5
     # A single query aligned to the last key sees every key.
     is_causal = is_causal and query.shape[2] != 1
+    if implementation == "auto":
+        plain = bias is None and not return_scores
+        implementation = "chunked" if plain and _is_large(query, key) else "dense"
+    if implementation == "chunked":
+        dtype = computing_dtype(query.dtype)
+        return chunked_attention(query, key, value, masks, scale, is_causal, dropout, seed, dtype)
     return _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, return_scores)
 
 
@@ -97,7 +104,10 @@ def _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, retu
     mask = combine_masks(*masks, causal_mask(target, source)[None, None] if is_causal else None)
     if mask is not None:
         scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, dtype))
-    probabilities = ops.softmax(scores, axis=-1)
+    if scores.shape[-1] == 1:
+        probabilities = ops.exp(scores - scores)  # Keras warns of a softmax over a single number
+    else:
+        probabilities = ops.softmax(scores, axis=-1)
     dropped = probabilities
     if dropout:
         dropped = keras.random.dropout(probabilities, dropout, seed=seed)
@@ -111,6 +121,14 @@ def _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, retu
     if mask is not None:
         probabilities = ops.where(attends, probabilities, ops.zeros((), dtype))
     return context, ops.cast(probabilities, query.dtype)
+
+
+def _is_large(query, key):
+    batch, heads, target, _ = query.shape
+    source = key.shape[2]
+    if target is None or source is None:
+        return False
+    return (batch or 1) * heads * target * source >= AUTO_CHUNKED_SCORES
 
 
 def computing_dtype(dtype: Any) -> str:

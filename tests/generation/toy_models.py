@@ -15,7 +15,7 @@ def compiled(function, **options):
     if keras.backend.backend() == "tensorflow":
         import tensorflow as tf
 
-        return tf.function(function, **options)
+        return tf.function(function, autograph=False, **options)
     import jax
 
     return jax.jit(function)

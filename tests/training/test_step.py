@@ -72,7 +72,7 @@ def test_update_against_plain_formula(double, clip_norm):
     weights, sums, _ = one_update([batch], clip_norm=clip_norm, epsilon=0.001)
     expected = naive_update(batch, RATE, clip_norm)
     for ours, naive in zip(weights, expected, strict=True):
-        np.testing.assert_allclose(ours, naive, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(ours, naive, rtol=0, atol=1e-8)  # of 0.0078
     assert sums[2] == np.count_nonzero(batch[1])
 
 

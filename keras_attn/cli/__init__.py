@@ -1,0 +1,43 @@
+"""The command `keras-attn`: one short file a command, each parsing its options and calling on."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from keras_attn.cli import terminal
+from keras_attn.cli.parser import parse
+from keras_attn.validation import UserError
+
+_USER_MISTAKE = 2
+_INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+_BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line.
+
+    Args:
+        arguments: What follows `keras-attn`; from `sys.argv` by default.
+
+    Returns:
+        The exit status: 0 on success, 1 where a check found something wrong, 2 on a user's
+        mistake (told in one line on standard error), 130 when interrupted.
+    """
+    # The commands run on TensorFlow, whichever backend the user's own scripts have.
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    try:
+        options = parse(arguments)
+        status = options.run(options) or 0
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; nothing more may be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+    except (UserError, OSError) as error:
+        terminal.print_error(error)
+        return _USER_MISTAKE
+    except KeyboardInterrupt:
+        terminal.print_error("interrupted")
+        return _INTERRUPTED

@@ -1,0 +1,63 @@
+"""Benchmark training or decoding, and print one line of JSON for each measurement."""
+
+import argparse
+import json
+from pathlib import Path
+
+from keras_attn.cli.terminal import quiet_start
+
+EPILOG = """\
+train    whole optimiser steps on random ids, with dropout and the output layer
+decode   the `token_ids` signature of an exported model with random weights and a forced length
+
+examples:
+  keras-attn benchmark train --workload train-small --jit
+  keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `benchmark`."""
+    add = parser.add_argument
+    add("kind", choices=["train", "decode"], metavar="train|decode", help="what to measure")
+    add("--jit", action="store_true", help="compile with XLA")
+    add("--json", type=Path, metavar="FILE", help="write the lines to a file too")
+    train = parser.add_argument_group("train")
+    train.add_argument("--workload", nargs="+", metavar="NAME", help="default: all")
+    train.add_argument("--precision", default="float32", metavar="NAME", help="Keras dtype policy")
+    train.add_argument("--steps", type=int, default=9, metavar="N", help="steps timed (default: 9)")
+    train.add_argument(
+        "--shared-embeddings",
+        action="store_true",
+        help="one embedding for source and target (the output is tied either way)",
+    )
+    decode = parser.add_argument_group("decode")
+    decode.add_argument("--batches", type=int, nargs="+", metavar="N", help="batch sizes")
+    decode.add_argument("--beams", type=int, nargs="+", metavar="N", help="beam widths")
+    decode.add_argument("--runs", type=int, default=3, metavar="N", help="runs timed (default: 3)")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measures and prints."""
+    lines = []
+    for figures in _measurements(options):
+        lines.append(json.dumps(figures))
+        print(lines[-1], flush=True)
+        if options.json:
+            options.json.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _measurements(options):
+    with quiet_start():
+        from keras_attn.benchmarks import decode, train
+        from keras_attn.benchmarks.workloads import TRAIN_WORKLOADS
+
+    if options.kind == "decode":
+        return decode.benchmark_decoding(options.batches, options.beams, options.jit, options.runs)
+    return train.benchmark_training(
+        options.workload or list(TRAIN_WORKLOADS),
+        options.precision,
+        options.jit,
+        options.steps,
+        options.shared_embeddings,
+    )

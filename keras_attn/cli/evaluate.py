@@ -1,0 +1,80 @@
+"""Measure a trained or exported model on texts."""
+
+import argparse
+import json
+from pathlib import Path
+
+from keras_attn.cli.terminal import progress, quiet_start
+
+EPILOG = """\
+Lines with an equal source count as one item, their targets as alternative references.
+
+metrics:
+  per, wer             phoneme (symbol) and whole-text error rate, in percent
+  exact_match          100 - wer
+  bleu, chrf           by sacrebleu, on detokenised text
+  bleu_tokenized       BLEU of text that is tokenised already
+
+examples:
+  keras-attn evaluate runs/g2p --data cmudict
+  keras-attn evaluate exported/en-de --data test.en test.de --metrics bleu chrf --json scores.json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `evaluate`."""
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="a run, a task folder or a SavedModel")
+    add(
+        "--data",
+        nargs="+",
+        required=True,
+        metavar="DATA",
+        help="cmudict (its test words), FILE.tsv, or SRC TGT",
+    )
+    add("--metrics", nargs="+", metavar="NAME", help="default: those of the run")
+    add("--perplexity", action="store_true", help="add the perplexity of the targets")
+    add("--beam", type=int, metavar="N", help="width of the beam search (default: the model's)")
+    add("--stress", action="store_true", default=None, help="cmudict: with stress marks")
+    add("--skip-bad-lines", action="store_true", help="count malformed lines, don't stop")
+    add("--json", type=Path, metavar="FILE", help="write the results to a file too")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measures and prints, one line a metric."""
+    with quiet_start():
+        from keras_attn.tasks import measure, open_task
+        from keras_attn.training.job import read_data
+        from keras_attn.training.run_settings import DataSettings
+
+    run_settings = _settings_of_run(options.model)
+    stress = options.stress
+    if stress is None:
+        stress = run_settings.get("data", {}).get("stress", False)
+    data = DataSettings(options.data, stress=stress, skip_bad_lines=options.skip_bad_lines)
+    pairs = read_data(options.data, data)
+    metrics = options.metrics or run_settings.get("metrics") or _default_metrics(options.data)
+    task = open_task(options.model)
+    with progress(len(set(pairs.sources)), "decoding") as done:
+        results = measure(task, pairs, metrics, options.beam, options.perplexity, done)
+    items = results.pop("items")
+    print(f"{'sources':<15} {items:>9,}")
+    for name, value in results.items():
+        print(f"{name:<15} {value:>9.2f}")
+    if options.json:
+        text = json.dumps({"items": items} | results, indent=1)
+        options.json.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _settings_of_run(model: str) -> dict:
+    """The settings of the run that `model` is, or belongs to."""
+    from keras_attn.training.run_settings import RUN_FILE, read_yaml
+
+    for folder in (Path(model), Path(model).resolve().parent):
+        if (folder / RUN_FILE).is_file():
+            return read_yaml(folder / RUN_FILE)
+    return {}
+
+
+def _default_metrics(data: list[str]) -> list[str]:
+    return ["per", "wer"] if data == ["cmudict"] else ["bleu", "chrf", "wer"]

@@ -1,0 +1,50 @@
+"""Export a trained model as a SavedModel for TensorFlow Serving."""
+
+import argparse
+
+from keras_attn.cli.terminal import quiet_start
+
+EPILOG = """\
+Strings in, strings out. The SavedModel is written to DIR/<version>/, where
+the version is the next free number. Its signatures:
+  serving_default   text -> the best text, its score and log-probability
+  n_best            text -> several texts with scores
+  score             text and target -> the target's log-probability
+  token_ids         ids -> ids
+
+examples:
+  keras-attn export runs/g2p exported/g2p
+  keras-attn verify exported/g2p
+  tensorflow_model_server --model_name=g2p --model_base_path=$PWD/exported/g2p --rest_api_port=8501
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `export`."""
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="a run or a task folder")
+    add("folder", metavar="DIR", help="the model's folder, holding its versions")
+    add("--beam", type=int, metavar="N", help="width of the beam search (default: the task's)")
+    add("--n-best", type=int, metavar="N", help="hypotheses of n_best (default: 4, or the beams)")
+    add("--model-version", type=int, metavar="N", help="version (default: the next free number)")
+    add(
+        "--jit",
+        action="store_true",
+        help="compile with XLA: faster, but TensorFlow Serving then needs a GPU or "
+        "--xla_cpu_compilation_enabled",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Exports and prints where to."""
+    with quiet_start():
+        from keras_attn.export import export_saved_model
+        from keras_attn.tasks import Task, task_folder
+
+    task = Task.load(task_folder(options.model))
+    task.decoding = task.decoding.replace(beams=options.beam)
+    n_best = min(4, task.decoding.beams) if options.n_best is None else options.n_best
+    path = export_saved_model(
+        task, options.folder, jit=options.jit, n_best=n_best, version=options.model_version
+    )
+    print(path)

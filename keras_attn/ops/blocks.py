@@ -1,0 +1,148 @@
+"""Cutting an axis into blocks of equal size, with lengths that may be unknown until run time."""
+
+import dataclasses
+from typing import Any
+
+from keras import ops
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """How an axis is cut into blocks, the last one padded.
+
+    Attributes:
+        length: Length of the axis, an integer or (where unknown until run time) a scalar tensor.
+        size: Length of a block.
+    """
+
+    length: Any
+    size: int
+
+    @classmethod
+    def of(cls, length: Any, size: int) -> "Cut":
+        """Cuts an axis, into one block where it is known to be shorter than `size`."""
+        return cls(length, min(size, length) if isinstance(length, int) else size)
+
+    @property
+    def count(self) -> Any:
+        """Number of blocks, an integer or a scalar tensor as `length`."""
+        return (self.length + self.size - 1) // self.size
+
+    @property
+    def padding(self) -> Any:
+        """Number of positions that pad the last block."""
+        return self.count * self.size - self.length
+
+    @property
+    def may_pad(self) -> bool:
+        """Whether the last block is, or could be, padded."""
+        return not isinstance(self.length, int) or self.padding > 0
+
+    def pad(self, tensor: Any) -> Any:
+        """Appends zeros (False) along axis 2 of a tensor of rank 4 until blocks are full."""
+        return pad(tensor, 2, self.padding) if self.may_pad else tensor
+
+    def split(self, tensor: Any, kv_heads: int) -> Any:
+        """Lays padded heads out block first, query heads folded into the rows of a block.
+
+        Args:
+            tensor: Tensor (batch, heads, count * size, width).
+            kv_heads: Number of key heads, which divides `heads`.
+
+        Returns:
+            Tensor (count, batch, kv_heads, heads // kv_heads * size, width).
+        """
+        batch, heads, _, width = ops.shape(tensor)
+        group = heads // kv_heads
+        tensor = ops.reshape(tensor, (batch, kv_heads, group, self.count, self.size, width))
+        tensor = ops.transpose(tensor, (3, 0, 1, 2, 4, 5))
+        return ops.reshape(tensor, (self.count, batch, kv_heads, group * self.size, width))
+
+    def join(self, blocks: Any) -> Any:
+        """Undoes `split` and drops the padding.
+
+        Args:
+            blocks: Tensor (count, batch, kv_heads, group * size, width).
+
+        Returns:
+            Tensor (batch, kv_heads * group, length, width).
+        """
+        _, batch, kv_heads, rows, width = ops.shape(blocks)
+        group = rows // self.size
+        tensor = ops.reshape(blocks, (self.count, batch, kv_heads, group, self.size, width))
+        tensor = ops.transpose(tensor, (1, 2, 3, 0, 4, 5))
+        tensor = ops.reshape(tensor, (batch, kv_heads * group, self.count * self.size, width))
+        return tensor[:, :, : self.length] if self.may_pad else tensor
+
+
+class BlockMask:
+    """A mask of which one block at a time is read; dimensions of 1 are never broadcast.
+
+    Args:
+        mask: Boolean tensor of rank 4, broadcastable to (batch, heads, target, source).
+        rows: How the target axis is cut.
+        columns: How the source axis is cut.
+        kv_heads: Number of key heads.
+    """
+
+    def __init__(self, mask: Any, rows: Cut, columns: Cut, kv_heads: int):
+        sizes = ops.shape(mask)
+        smaller = min if isinstance(sizes[1], int) else ops.minimum
+        shared = smaller(sizes[1], kv_heads)
+        self._heads = (sizes[0], shared, sizes[1] // shared)
+        self._row_step = _step(sizes[2], rows)
+        self._column_step = _step(sizes[3], columns)
+        mask = pad(mask, 2, _padding(sizes[2], rows))
+        self._mask = pad(mask, 3, _padding(sizes[3], columns))
+
+    def block(self, row_block: Any, column_block: Any) -> Any:
+        """Reads a block.
+
+        Args:
+            row_block: Index of the block of queries, a scalar tensor.
+            column_block: Index of the block of keys, a scalar tensor.
+
+        Returns:
+            Boolean tensor that broadcasts to
+            (batch, kv_heads, heads // kv_heads, rows in a block, columns in a block).
+        """
+        batch, kv_heads, group = self._heads
+        extent = (_at_least_one(self._row_step), _at_least_one(self._column_step))
+        start = (0, 0, row_block * self._row_step, column_block * self._column_step)
+        block = ops.slice(self._mask, start, (batch, kv_heads * group, *extent))
+        return ops.reshape(block, (batch, kv_heads, group, *extent))
+
+
+def pad(tensor: Any, axis: int, amount: Any) -> Any:
+    """Appends `amount` zeros (False) along an axis.
+
+    Args:
+        tensor: Tensor of any dtype.
+        axis: The axis, not negative.
+        amount: An integer or a scalar tensor.
+
+    Returns:
+        Tensor of the same dtype.
+    """
+    if isinstance(amount, int) and amount == 0:
+        return tensor
+    shape = list(ops.shape(tensor))
+    shape[axis] = amount
+    return ops.concatenate([tensor, ops.zeros(shape, dtype=tensor.dtype)], axis=axis)
+
+
+def _step(size: Any, cut: Cut) -> Any:
+    """The distance of two blocks of a mask: 0 where its dimension of 1 serves all blocks."""
+    if isinstance(size, int):
+        return 0 if size == 1 else cut.size
+    return ops.where(size == 1, 0, cut.size)
+
+
+def _padding(size: Any, cut: Cut) -> Any:
+    if isinstance(size, int):
+        return 0 if size == 1 else cut.padding
+    return ops.where(size == 1, 0, cut.padding)
+
+
+def _at_least_one(step: Any) -> Any:
+    return max(step, 1) if isinstance(step, int) else ops.maximum(step, 1)

@@ -1,0 +1,309 @@
+"""Exact attention in memory linear in the lengths: online softmax, with its own gradient.
+
+Queries and keys are cut into blocks, laid out block first. The forward pass visits the key blocks
+of each query block with a running maximum and sum, and keeps the log-sum-exp of every row of
+scores. The backward pass computes each block of scores again.
+
+Loops that return one block a step are `ops.scan`, whose TensorFlow implementation appends
+without copying and never runs steps ahead, as `ops.map` and `ops.while_loop` do; it asks that a
+step returns what it carries.
+"""
+
+import dataclasses
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.ops.blocks import BlockMask, Cut
+from keras_attn.ops.masks import MASKED_SCORE, combine_masks
+
+# Scores in a block over all heads: 4 MiB of float32, which stay in a CPU's cache.
+BLOCK_SCORES = 2**20
+KEY_BLOCK = 512
+SMALLEST_QUERY_BLOCK = 128
+LARGEST_QUERY_BLOCK = 1024
+
+
+def chunked_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    masks: tuple = (),
+    scale: float = 1.0,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+    seed: keras.random.SeedGenerator | None = None,
+    dtype: str = "float32",
+    query_block: int | None = None,
+    key_block: int = KEY_BLOCK,
+) -> Any:
+    """Computes what `keras_attn.ops.dot_product_attention` says, block by block.
+
+    Args:
+        query: Float tensor (batch, heads, target, key_dim).
+        key: Float tensor (batch, kv_heads, source, key_dim).
+        value: Float tensor (batch, kv_heads, source, value_dim).
+        masks: Boolean tensors of rank 4, each broadcastable to (batch, heads, target, source);
+            none is ever broadcast to that shape.
+        scale: Factor of the scores.
+        is_causal: Whether to mask what follows a query, the last query being aligned to the last
+            key. Blocks that are masked as a whole are not computed.
+        dropout: Share of probabilities that are dropped. The dropped ones depend on the seed and
+            the block sizes; the backward pass draws them again.
+        seed: Generator of dropout's random numbers, drawn from once.
+        dtype: The dtype to compute in, "float32" or "float64".
+        query_block: Queries in a block; chosen by the number of heads where None.
+        key_block: Keys in a block.
+
+    Returns:
+        The context (batch, heads, target, value_dim) in the dtype of `query`.
+
+    Reference:
+        Rabe and Staats, "Self-attention Does Not Need O(n²) Memory"; Dao et al.,
+        "FlashAttention", algorithms 1 and 4.
+    """
+    if query_block is None:
+        query_block = BLOCK_SCORES // (query.shape[1] * key_block)
+        query_block = min(max(query_block, SMALLEST_QUERY_BLOCK), LARGEST_QUERY_BLOCK)
+    attention = _BlockwiseAttention(
+        rows=Cut.of(ops.shape(query)[2], query_block),
+        columns=Cut.of(ops.shape(key)[2], key_block),
+        heads=query.shape[1],
+        kv_heads=key.shape[1],
+        scale=scale,
+        is_causal=is_causal,
+        dropout=dropout,
+        dtype=dtype,
+    )
+    # Everything is an argument, because JAX forbids closing over what is being transformed.
+    seeds = (seed.next(),) if dropout else ()
+    return ops.custom_gradient(attention.with_gradient)(query, key, value, *seeds, *masks)
+
+
+@dataclasses.dataclass(frozen=True)
+class _BlockwiseAttention:
+    """One call of `chunked_attention`: its options and what every block needs."""
+
+    rows: Cut
+    columns: Cut
+    heads: int
+    kv_heads: int
+    scale: float
+    is_causal: bool
+    dropout: float
+    dtype: str
+    block_masks: tuple = ()
+    seed: Any = None
+
+    def with_gradient(self, query: Any, key: Any, value: Any, *others: Any) -> tuple:
+        """Returns the context and the function of its gradient; `others` are seed and masks."""
+        seed, masks = (others[0], others[1:]) if self.dropout else (None, others)
+        row_mask, key_mask, block_masks = self._sort_masks(masks)
+        blocks = self._split_inputs(query, key, value, key_mask)
+        attention = dataclasses.replace(self, block_masks=block_masks, seed=seed)
+        context, norms = attention._forward(*blocks)
+        context, norms = self.rows.join(context), self.rows.join(norms)
+        if row_mask is not None:
+            context = ops.where(row_mask, context, 0.0)
+            norms = ops.where(row_mask, norms, -MASKED_SCORE)
+
+        def gradient(*args, upstream=None):
+            upstream = ops.cast(args[-1] if upstream is None else upstream, self.dtype)
+            shares = ops.sum(upstream * context, axis=-1, keepdims=True)
+            rows = (self._split_rows(part) for part in (upstream, norms, shares))
+            query_grad, key_grad, value_grad = attention._backward(*blocks, *rows)
+            query_grad = self.rows.join(query_grad)[..., : query.shape[-1]] * self.scale
+            key_grad = self.columns.join(key_grad)[..., : key.shape[-1]]
+            return (
+                ops.cast(query_grad, query.dtype),
+                ops.cast(key_grad, key.dtype),
+                ops.cast(self.columns.join(value_grad), value.dtype),
+                *(None for _ in others),
+            )
+
+        return ops.cast(context, query.dtype), gradient
+
+    def _sort_masks(self, masks):
+        """Joins masks of rows and masks of keys; the others have to be read block by block."""
+        row_mask, key_mask, block_masks = None, None, []
+        for mask in masks:
+            _, heads, target, source = mask.shape
+            if source == 1:
+                row_mask = combine_masks(row_mask, mask)
+            elif heads == 1 and target == 1:
+                key_mask = combine_masks(key_mask, mask)
+            else:
+                block_masks.append(BlockMask(mask, self.rows, self.columns, self.kv_heads))
+        if key_mask is not None or self.columns.may_pad:
+            every_key = ops.ones((1, 1, 1, self.columns.length), dtype="bool")
+            key_mask = combine_masks(key_mask, every_key)
+        return row_mask, key_mask, tuple(block_masks)
+
+    def _split_inputs(self, query, key, value, key_mask):
+        query = ops.cast(query, self.dtype) * self.scale
+        key = self.columns.pad(ops.cast(key, self.dtype))
+        value = self.columns.pad(ops.cast(value, self.dtype))
+        if key_mask is not None:
+            # One more column of the product adds the mask to the scores without a pass over
+            # them: [query, 1] · [key, 0 or MASKED_SCORE].
+            key_mask = self.columns.pad(ops.swapaxes(key_mask, 2, 3))
+            column = ops.where(key_mask, ops.zeros_like(key[..., :1]), MASKED_SCORE)
+            key = ops.concatenate([key, column], axis=-1)
+            query = ops.concatenate([query, ops.ones_like(query[..., :1])], axis=-1)
+        return (
+            self._split_rows(query),
+            self.columns.split(key, self.kv_heads),
+            self.columns.split(value, self.kv_heads),
+        )
+
+    def _split_rows(self, tensor):
+        return self.rows.split(self.rows.pad(tensor), self.kv_heads)
+
+    def _forward(self, queries, keys, values):
+        def visit_keys(row_block, query):
+            def step(column_block, highest, total, context):
+                scores = self._scores(row_block, column_block, query, keys[column_block])
+                higher = ops.maximum(highest, ops.max(scores, axis=-1, keepdims=True))
+                weights = ops.exp(scores - higher)
+                decay = ops.exp(highest - higher)
+                total = total * decay + ops.sum(weights, axis=-1, keepdims=True)
+                if self.dropout:
+                    weights *= self._keep(row_block, column_block, weights)
+                context = context * decay + ops.matmul(weights, values[column_block])
+                return column_block + 1, higher, total, context
+
+            return step
+
+        def step(_, row_block):
+            query = queries[row_block]
+            nothing = ops.zeros_like(query[..., :1])
+            # (batch, kv_heads, group * rows, value_dim)
+            empty = ops.repeat(nothing, values.shape[-1], axis=-1)
+            visits = self._visits(row_block)
+            _, highest, total, context = ops.while_loop(
+                lambda column_block, *_: column_block < visits,
+                visit_keys(row_block, query),
+                (ops.zeros((), "int32"), nothing + MASKED_SCORE, nothing, empty),
+            )
+            masked = highest <= MASKED_SCORE / 2
+            total = ops.where(masked, 1.0, total)
+            context = ops.where(masked, 0.0, context / total)
+            # Where all is masked, a huge log-sum-exp makes probabilities of the backward pass 0.
+            norms = ops.where(masked, -MASKED_SCORE, highest + ops.log(total))
+            return (context, norms), (context, norms)
+
+        nothing = ops.zeros_like(queries[0][..., :1])
+        empty = ops.repeat(nothing, values.shape[-1], axis=-1)
+        _, outputs = ops.scan(step, (empty, nothing), ops.arange(self.rows.count, dtype="int32"))
+        return outputs
+
+    def _backward(self, queries, keys, values, upstreams, norms, shares):
+        def step(row_block, query_grads, key_grads, value_grads):
+            rows = (part[row_block] for part in (queries, upstreams, norms, shares))
+            query, upstream, norm, share = rows
+
+            def compute(query_grad, column_block):
+                key, value = keys[column_block], values[column_block]
+                scores = self._scores(row_block, column_block, query, key)
+                probabilities = ops.exp(scores - norm)
+                dropped = probabilities
+                grad = ops.matmul(upstream, ops.swapaxes(value, -1, -2))
+                if self.dropout:
+                    keep = self._keep(row_block, column_block, probabilities)
+                    dropped, grad = probabilities * keep, grad * keep
+                grad = probabilities * (grad - share)
+                return (
+                    query_grad + ops.matmul(grad, key),
+                    key_grads[column_block] + ops.matmul(ops.swapaxes(grad, -1, -2), query),
+                    value_grads[column_block]
+                    + ops.matmul(ops.swapaxes(dropped, -1, -2), upstream),
+                )
+
+            def visit_key(carry, column_block):
+                grads = carry[0], key_grads[column_block], value_grads[column_block]
+                if self.is_causal:
+                    grads = ops.cond(
+                        column_block < self._visits(row_block),
+                        lambda: compute(carry[0], column_block),
+                        lambda: grads,
+                    )
+                else:
+                    grads = compute(carry[0], column_block)
+                return grads, grads
+
+            start = ops.zeros_like(query), ops.zeros_like(keys[0]), ops.zeros_like(values[0])
+            (query_grad, _, _), (_, key_grads, value_grads) = ops.scan(
+                visit_key, start, ops.arange(self.columns.count, dtype="int32")
+            )
+            query_grads = ops.scatter_update(
+                query_grads, ops.reshape(row_block, (1, 1)), query_grad[None]
+            )
+            return row_block + 1, query_grads, key_grads, value_grads
+
+        start = (ops.zeros_like(part) for part in (queries, keys, values))
+        _, *grads = ops.while_loop(
+            lambda row_block, *_: row_block < self.rows.count,
+            step,
+            (ops.zeros((), "int32"), *start),
+        )
+        return grads
+
+    def _scores(self, row_block, column_block, query, key):
+        # (batch, kv_heads, group * rows, columns)
+        scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
+
+        def masked():
+            allowed = [mask.block(row_block, column_block) for mask in self.block_masks]
+            if self.is_causal:
+                allowed.append(self._causal_block(row_block, column_block))
+            batch, kv_heads, rows, columns = ops.shape(scores)
+            group = self.heads // self.kv_heads
+            grouped = ops.reshape(scores, (batch, kv_heads, group, rows // group, columns))
+            grouped = ops.where(combine_masks(*allowed), grouped, MASKED_SCORE)
+            return ops.reshape(grouped, (batch, kv_heads, rows, columns))
+
+        if self.block_masks:
+            return masked()
+        if self.is_causal:
+            crossed = self._last_key(row_block * self.rows.size) < (
+                (column_block + 1) * self.columns.size - 1
+            )
+            return ops.cond(crossed, masked, lambda: scores)
+        return scores
+
+    def _last_key(self, row):
+        """The last key that a query may attend to under a causal mask."""
+        return row + self.columns.length - self.rows.length
+
+    def _visits(self, row_block):
+        """The number of key blocks that a block of queries may attend to."""
+        if not self.is_causal:
+            return self.columns.count
+        last_row = (row_block + 1) * self.rows.size - 1
+        blocks = self._last_key(last_row) // self.columns.size + 1
+        return ops.minimum(ops.maximum(blocks, 0), self.columns.count)
+
+    def _causal_block(self, row_block, column_block):
+        rows = row_block * self.rows.size + ops.arange(self.rows.size, dtype="int32")
+        columns = column_block * self.columns.size + ops.arange(self.columns.size, dtype="int32")
+        return columns[None, :] <= self._last_key(rows)[:, None]
+
+    def _keep(self, row_block, column_block, like):
+        """Dropout's factors of a block: 0 or 1 / (1 - rate), the same each time they are drawn."""
+        index = ops.cast(row_block * self.columns.count + column_block, self.seed.dtype)
+        # A large odd step keeps the blocks of one seed away from those of its neighbours.
+        shift = ops.stack([index * 2654435761, ops.zeros_like(index)])
+        return keras.random.dropout(
+            ops.ones_like(like), self.dropout, seed=_DrawnSeed(self.seed + shift)
+        )
+
+
+class _DrawnSeed(keras.random.SeedGenerator):
+    """A seed that was drawn before; `keras.random` takes no tensor."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def next(self, ordered=True):
+        return self._value

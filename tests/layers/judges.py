@@ -1,0 +1,87 @@
+"""Other implementations that judge the layers: NumPy loops, and Keras' own attention."""
+
+import math
+
+import numpy as np
+from keras import ops
+
+
+def naive_attention(layer, query, value, key=None, mask=None):
+    """Multi-head attention by loops over rows, heads and queries, in float64.
+
+    `mask` is boolean (batch, heads, target, source) after broadcasting. Returns output and scores.
+    """
+    key = value if key is None else key
+    kernels, biases = _role_weights(layer)
+    q, k, v = (
+        _heads(x, kernels[role], biases[role])
+        for role, x in (("query", query), ("key", key), ("value", value))
+    )
+    batch, heads, target, _ = q.shape
+    source, group = k.shape[2], heads // k.shape[1]
+    mask = np.broadcast_to(True if mask is None else mask, (batch, heads, target, source))
+    context = np.zeros((batch, target, heads, layer.value_dim))
+    scores = np.zeros((batch, heads, target, source))
+    for b in range(batch):
+        for h in range(heads):
+            for t in range(target):
+                allowed = [s for s in range(source) if mask[b, h, t, s]]
+                if not allowed:
+                    continue
+                raw = np.array([q[b, h, t] @ k[b, h // group, s] for s in allowed])
+                shares = np.exp((raw - raw.max()) / math.sqrt(layer.key_dim))
+                for s, share in zip(allowed, shares / shares.sum(), strict=True):
+                    scores[b, h, t, s] = share
+                    context[b, t, h] += share * v[b, h // group, s]
+    output = context.reshape(batch, target, -1) @ _array(layer.output_projection.kernel)
+    if layer.use_bias:
+        output = output + _array(layer.output_projection.bias)
+    return output, scores
+
+
+def copy_from_keras(theirs, ours):
+    """Gives our built layer the weights of a built `keras.layers.MultiHeadAttention`."""
+    for projection in ours.projections:
+        dense = [getattr(theirs, f"_{role}_dense") for role in projection.heads]
+        kernels = [_array(part.kernel) for part in dense]
+        projection.kernel.assign(np.concatenate([k.reshape(len(k), -1) for k in kernels], axis=1))
+        if ours.use_bias:
+            projection.bias.assign(np.concatenate([_array(d.bias).ravel() for d in dense]))
+    kernel = _array(theirs.output_dense.kernel)
+    ours.output_projection.kernel.assign(kernel.reshape(kernel.shape[0] * kernel.shape[1], -1))
+    if ours.use_bias:
+        ours.output_projection.bias.assign(_array(theirs.output_dense.bias).ravel())
+
+
+def spread_weights(layer, seed=0):
+    """Gives every trainable weight random numbers, so that biases and norms take part."""
+    rng = np.random.default_rng(seed)
+    for weight in layer.trainable_variables:
+        centre = 1.0 if weight.path.endswith("gamma") else 0.0
+        weight.assign(centre + rng.normal(size=weight.shape) * 0.4)
+    return layer
+
+
+def numpy(tensor):
+    return ops.convert_to_numpy(tensor)
+
+
+def _role_weights(layer):
+    kernels, biases = {}, {}
+    for projection in layer.projections:
+        start, kernel = 0, _array(projection.kernel)
+        for role, (heads, size) in projection.heads.items():
+            columns = slice(start, start + heads * size)
+            kernels[role] = kernel[:, columns].reshape(-1, heads, size)
+            bias = _array(projection.bias)[columns] if layer.use_bias else np.zeros(heads * size)
+            biases[role] = bias.reshape(heads, size)
+            start += heads * size
+    return kernels, biases
+
+
+def _heads(x, kernel, bias):
+    return np.transpose(np.einsum("ble,ehd->blhd", np.asarray(x, "float64"), kernel) + bias, (0, 2, 1, 3))
+
+
+def _array(variable):
+    return ops.convert_to_numpy(variable).astype("float64")

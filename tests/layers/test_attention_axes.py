@@ -1,0 +1,129 @@
+"""Attention over chosen axes of inputs with more than one length, against Keras."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn.layers import MultiHeadAttention
+from keras_attn.validation import UserError
+from tests.harness import numbers
+from tests.layers.judges import copy_from_keras, numpy, spread_weights
+
+QUERY = numbers(1, 2, 3, 5, 7)  # (batch, rows, columns, features)
+SIZES = {None: (11, 13), (1, 2): (11, 13), (2, 1): (11, 13), (1,): (11, 5), 2: (3, 13), -2: (3, 13)}
+
+
+def pair(axes, value, **arguments):
+    theirs = keras.layers.MultiHeadAttention(2, 3, attention_axes=axes, **arguments)
+    ours = MultiHeadAttention(2, 3, attention_axes=axes, **arguments)
+    theirs(QUERY, value), ours(QUERY, value)
+    copy_from_keras(spread_weights(theirs), ours)
+    return theirs, ours
+
+
+@pytest.mark.parametrize("axes", SIZES, ids=str)
+@pytest.mark.parametrize("arguments", [{}, {"value_dim": 5, "output_shape": (4, 2)}, {"use_gate": True}])
+def test_equals_keras(axes, arguments):
+    value = numbers(2, 2, *SIZES[axes], 17)
+    theirs, ours = pair(axes, value, **arguments)
+    expected = theirs(QUERY, value, return_attention_scores=True)
+    found = ours(QUERY, value, return_attention_scores=True)
+    for e, f in zip(expected, found, strict=True):
+        assert tuple(f.shape) == tuple(e.shape)
+        np.testing.assert_allclose(numpy(f), numpy(e), atol=3e-6)
+
+
+MASKS = {
+    None: [(2, 3, 5, 11, 13), (2, 2, 3, 5, 11, 13)],
+    (2, 1): [(2, 5, 3, 13, 11)],
+    (1,): [(2, 3, 11), (2, 5, 3, 11), (2, 5, 2, 3, 11)],
+}
+
+
+@pytest.mark.parametrize(("axes", "shape"), [(a, s) for a, shapes in MASKS.items() for s in shapes])
+def test_masks_are_those_of_keras(axes, shape):
+    value = numbers(2, 2, *SIZES[axes], 17)
+    theirs, ours = pair(axes, value)
+    mask = np.random.default_rng(3).random(shape) < 0.7
+    mask[..., 0] = True
+    expected = numpy(theirs(QUERY, value, attention_mask=mask))
+    found = numpy(ours(QUERY, value, attention_mask=mask))
+    np.testing.assert_allclose(found, expected, atol=3e-6)
+
+
+@pytest.mark.parametrize("axes", [None, 1, 2])
+def test_masks_of_positions(axes):
+    _, ours = pair(axes, QUERY)
+    mask = np.random.default_rng(4).random((2, 3, 5)) < 0.7
+    mask[0], mask[1, 1, 1] = True, False
+    output, scores = ours(QUERY, QUERY, value_mask=mask, query_mask=mask, return_attention_scores=True)
+    changed = np.where(mask[..., None], QUERY, 100.0).astype("float32")
+    again = ours(changed, changed, value_mask=mask, query_mask=mask)
+    np.testing.assert_allclose(numpy(again)[mask], numpy(output)[mask], atol=3e-6)
+    # Nothing that is masked gets a share, and what is masked attends to nothing.
+    total = numpy(scores).reshape(2, -1).sum(1)
+    assert total[0] == pytest.approx(2 * 15, abs=1e-4)
+    np.testing.assert_allclose(numpy(output)[~mask], np.tile(numpy(ours.output_projection.bias), ((~mask).sum(), 1)))
+
+
+def test_one_axis_among_several_may_be_causal():
+    ours = MultiHeadAttention(2, 3, attention_axes=2, sliding_window=3)
+    ours(QUERY, QUERY)
+    output = numpy(ours(QUERY, QUERY, use_causal_mask=True))
+    line = MultiHeadAttention(2, 3, sliding_window=3)
+    line(QUERY[0], QUERY[0])
+    line.set_weights(ours.get_weights())
+    rows = QUERY.reshape(6, 5, 7)
+    expected = numpy(line(rows, rows, use_causal_mask=True)).reshape(2, 3, 5, 7)
+    np.testing.assert_allclose(output, expected, atol=3e-6)
+
+
+@pytest.mark.parametrize("axes", [None, 1])
+def test_symbolic_shapes_and_unknown_sizes(axes):
+    query, value = keras.Input((None, None, 7)), keras.Input((None, None, 7))
+    layer = MultiHeadAttention(2, 3, attention_axes=axes)
+    symbolic = layer(query, value, return_attention_scores=True)
+    lengths = (None,) * (4 if axes is None else 2)
+    others = () if axes is None else (None,)
+    assert [part.shape for part in symbolic] == [(None, None, None, 7), (None, *others, 2, *lengths)]
+    outputs = keras.Model([query, value], symbolic)([QUERY, QUERY])
+    expected = layer(QUERY, QUERY, return_attention_scores=True)
+    for o, e in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(numpy(o), numpy(e), atol=1e-6)
+
+
+@pytest.mark.parametrize("axes", [None, 1, -2, (1,), [1]])
+def test_with_one_length_every_name_of_it_is_the_same(axes):
+    x = numbers(1, 2, 5, 7)
+    layer, plain = MultiHeadAttention(2, 3, attention_axes=axes), MultiHeadAttention(2, 3)
+    layer(x, x), plain(x, x)
+    layer.set_weights(plain.get_weights())
+    np.testing.assert_array_equal(numpy(layer(x, x)), numpy(plain(x, x)))
+
+
+@pytest.mark.parametrize(
+    ("axes", "options", "message"),
+    [
+        (3, {}, "must name axes between batch and features. Received: attention_axes=3, rank=4."),
+        ((0, 1), {}, r"Received: attention_axes=\(0, 1\), rank=4."),
+        ((1, -3), {}, r"Received: attention_axes=\(1, -3\), rank=4."),
+        (
+            None,
+            {"use_causal_mask": True},
+            r"needs a single attended axis. Received: attention_axes=\(1, 2\), use_causal_mask=True",
+        ),
+        (
+            1,
+            {"attention_mask": np.ones((2, 3), bool)},
+            r"may be left out. Received: shape=\(2, 3\), attention_axes=\(1,\).",
+        ),
+        (
+            1,
+            {"value_mask": np.ones((2, 3), bool)},
+            r"`value_mask` must have the shape .* Received: shape=\(2, 3\), input_rank=4.",
+        ),
+    ],
+)
+def test_mistakes(axes, options, message):
+    with pytest.raises(UserError, match=message):
+        MultiHeadAttention(2, 3, attention_axes=axes)(QUERY, QUERY, **options)

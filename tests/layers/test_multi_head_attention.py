@@ -1,0 +1,210 @@
+"""MultiHeadAttention against Keras' own layer, and against NumPy where Keras has nothing."""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn.layers import MultiHeadAttention
+from keras_attn.validation import UserError
+from tests.harness import numbers
+from tests.layers.judges import copy_from_keras, naive_attention, numpy, spread_weights
+
+X = numbers(1, 2, 5, 7)  # (batch, target, features)
+SOURCE = numbers(2, 2, 11, 13)  # (batch, source, features)
+KEY = numbers(3, 2, 11, 3)
+
+
+def some_mask(*shape):
+    mask = np.random.default_rng(4).random(shape) < 0.5
+    mask[..., 0] = True
+    return mask
+
+
+SELF = {"query": X, "value": X}
+CROSS = {"query": X, "value": SOURCE}
+AGREEING = {
+    "self": ({}, SELF, {}),
+    "cross": ({}, CROSS, {}),
+    "key": ({}, CROSS | {"key": KEY}, {}),
+    "causal": ({}, SELF, {"use_causal_mask": True}),
+    "mask": ({}, CROSS, {"attention_mask": some_mask(2, 5, 11)}),
+    "mask by head": ({}, CROSS, {"attention_mask": some_mask(2, 3, 5, 11)}),
+    "mask and causal": ({}, SELF, {"attention_mask": some_mask(2, 5, 5), "use_causal_mask": True}),
+    "value mask": ({}, CROSS, {"value_mask": some_mask(2, 11)}),
+    "key mask": ({}, CROSS | {"key": KEY}, {"key_mask": some_mask(2, 11)}),
+    "value size": ({"value_dim": 5}, CROSS, {}),
+    "no bias": ({"use_bias": False}, SELF, {}),
+    "output size": ({"output_shape": 17}, CROSS, {}),
+    "output sizes": ({"output_shape": (3, 2)}, CROSS, {}),
+    "gate": ({"use_gate": True, "value_dim": 5}, CROSS, {}),
+    "window": ({"sliding_window": 2}, SELF, {}),
+    "causal window": ({"sliding_window": 3}, SELF, {"use_causal_mask": True}),
+    "window across": ({"sliding_window": 4}, CROSS, {}),
+}
+
+
+@pytest.mark.parametrize("name", AGREEING)
+@pytest.mark.parametrize("with_scores", [False, True])
+def test_equals_keras_where_keras_is_right(name, with_scores):
+    arguments, inputs, options = AGREEING[name]
+    theirs = keras.layers.MultiHeadAttention(3, 2, **arguments)
+    ours = MultiHeadAttention(3, 2, **arguments)
+    options = options | {"return_attention_scores": with_scores}
+    theirs(**inputs), ours(**inputs)
+    spread_weights(theirs)
+    copy_from_keras(theirs, ours)
+    expected, found = theirs(**inputs, **options), ours(**inputs, **options)
+    for e, f in zip(keras.tree.flatten(expected), keras.tree.flatten(found), strict=True):
+        np.testing.assert_allclose(numpy(f), numpy(e), atol=2e-6)
+
+
+def test_constructor_and_call_are_those_of_keras():
+    for method in ("__init__", "call"):
+        theirs = inspect.signature(getattr(keras.layers.MultiHeadAttention, method)).parameters
+        ours = inspect.signature(getattr(MultiHeadAttention, method)).parameters
+        for name, parameter in theirs.items():
+            assert ours[name].default == parameter.default, name
+        assert [name for name in ours if name in theirs] == list(theirs)
+
+
+@pytest.mark.parametrize("key_heads", [1, 2, 3, 6])
+@pytest.mark.parametrize("fused", [True, False])
+def test_grouped_queries_equal_naive_attention(key_heads, fused):
+    layer = MultiHeadAttention(6, 2, value_dim=5, num_key_value_heads=key_heads)
+    layer.build(*[X.shape] * (1 if fused else 2))
+    spread_weights(layer)
+    assert len(layer.projections) == (1 if fused else 2)
+    mask = some_mask(2, 5, 5)
+    output, scores = layer(X, X, attention_mask=mask, return_attention_scores=True)
+    expected, expected_scores = naive_attention(layer, X, X, mask=mask[:, None])
+    np.testing.assert_allclose(numpy(output), expected, atol=2e-6)
+    np.testing.assert_allclose(numpy(scores), expected_scores, atol=2e-6)
+
+
+def test_a_layer_built_for_one_sequence_takes_others():
+    layer = MultiHeadAttention(2, 3, num_key_value_heads=1)
+    layer.build(X.shape)
+    spread_weights(layer)
+    value, key = numbers(5, 2, 11, 7), numbers(6, 2, 11, 7)
+    for inputs in ((X, value), (X, value, key), (X, X, value[:, :5]), (X, value[:, :5], X)):
+        expected, _ = naive_attention(layer, *inputs)
+        np.testing.assert_allclose(numpy(layer(*inputs)), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("arguments", [{}, {"num_key_value_heads": 2}, {"sliding_window": 3}])
+def test_in_chunks_equals_whole(arguments, causal):
+    whole = MultiHeadAttention(4, 3, flash_attention=False, **arguments)
+    chunks = MultiHeadAttention(4, 3, flash_attention=True, **arguments)
+    query = numbers(7, 2, 37, 7)
+    whole(query, query), chunks(query, query)
+    chunks.set_weights(spread_weights(whole).get_weights())
+    options = {"use_causal_mask": causal, "value_mask": some_mask(2, 37)}
+    expected = numpy(whole(query, query, **options))
+    np.testing.assert_allclose(numpy(chunks(query, query, **options)), expected, atol=2e-6)
+
+
+def test_shapes_of_cross_attention():
+    query, value = keras.Input((5, 7)), keras.Input((None, 13))
+    layer = MultiHeadAttention(3, 2, output_shape=(4, 2))
+    output, scores = layer(query, value, return_attention_scores=True)
+    assert output.shape == (None, 5, 4, 2)
+    assert scores.shape == (None, 3, 5, None)
+    # All masks by position, as Keras takes them.
+    mask = np.ones((2, 5), bool)
+    outputs = keras.Model([query, value], [output, scores])([X, SOURCE])
+    assert [tuple(part.shape) for part in outputs] == [(2, 5, 4, 2), (2, 3, 5, 11)]
+    symbolic = MultiHeadAttention(3, 2)(query, value, None, keras.Input((5,), dtype="bool"))
+    assert symbolic.shape == MultiHeadAttention(3, 2)(X, SOURCE, None, mask).shape[:0] + (None, 5, 7)
+
+
+def test_dropout_differs_between_calls_and_is_off_at_inference():
+    layer = MultiHeadAttention(3, 2, dropout=0.5, seed=3)
+    layer(X, X)
+    still = [numpy(layer(X, X, training=False)) for _ in range(2)]
+    first, second = (numpy(layer(X, X, training=True)) for _ in range(2))
+    np.testing.assert_array_equal(*still)
+    assert not np.allclose(first, second)
+    assert not np.allclose(first, still[0])
+    again = MultiHeadAttention(3, 2, dropout=0.5, seed=3)
+    again(X, X)
+    again.set_weights([*layer.get_weights()[:-1], again.get_weights()[-1]])
+    np.testing.assert_array_equal(numpy(again(X, X, training=True)), first)
+
+
+def test_scores_are_those_before_dropout():
+    layer = MultiHeadAttention(3, 2, dropout=0.9)
+    layer(X, X)
+    _, scores = layer(X, X, return_attention_scores=True, training=True)
+    np.testing.assert_allclose(numpy(scores).sum(-1), 1, atol=1e-6)
+
+
+def test_seeded_kernels_differ_from_role_to_role():
+    layer = MultiHeadAttention(2, 3, kernel_initializer=keras.initializers.GlorotUniform(seed=5))
+    layer.build(X.shape)
+    query, key, value = np.split(numpy(layer.projections[0].kernel), 3, axis=1)
+    assert not np.allclose(query, key)
+    assert not np.allclose(key, value)
+    # The scale of each part is that of a kernel of its own, (7, 6), not of the three together.
+    limit = np.sqrt(6 / (7 + 6))
+    assert 0.8 * limit < np.abs(query).max() <= limit
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_heads": 0}, "`num_heads` must be a positive integer. Received: num_heads=0."),
+        ({"key_dim": 2.5}, "`key_dim` must be a positive integer. Received: key_dim=2.5."),
+        ({"value_dim": -1}, "`value_dim` must be a positive integer. Received: value_dim=-1."),
+        ({"dropout": 1.5}, r"`dropout` must be a number in \[0, 1\). Received: dropout=1.5."),
+        (
+            {"num_key_value_heads": 2},
+            "must divide `num_heads`. Received: num_key_value_heads=2, num_heads=3.",
+        ),
+        ({"sliding_window": 0}, "`sliding_window` must be .* Received: sliding_window=0."),
+        ({"output_shape": (4, -3)}, "`output_shape` must be .* Received: output_shape=-3."),
+        ({"flash_attention": "yes"}, "`flash_attention` must be .* flash_attention='yes'."),
+    ],
+)
+def test_mistakes_in_the_constructor(arguments, message):
+    with pytest.raises(UserError, match=message):
+        MultiHeadAttention(**({"num_heads": 3, "key_dim": 2} | arguments))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "inputs", "options", "message"),
+    [
+        ({}, (X[0], X[0]), {}, r"needs inputs \(batch, length, features\). Received: rank=2."),
+        (
+            {},
+            (X, SOURCE[..., None]),
+            {},
+            r"`value` must have as many axes as `query`. Received: value_shape=\(2, 11, 13, 1\), "
+            r"query_shape=\(2, 5, 7\).",
+        ),
+        ({}, (X, SOURCE, KEY[:, :5]), {}, r"\(2, 3, 5, 2\), value_shape=\(2, 3, 11, 2\)"),
+        (
+            {},
+            (X, X),
+            {"attention_mask": np.ones((5, 5), bool)},
+            r"`attention_mask` must have rank 3 or 4. Received: shape=\(5, 5\).",
+        ),
+        (
+            {},
+            (X, X),
+            {"value_mask": np.ones((2, 4), bool)},
+            r"mask_shape=\(2, 1, 1, 4\), scores_shape=\(2, 3, 5, 5\)",
+        ),
+        (
+            {"flash_attention": True},
+            (X, X),
+            {"return_attention_scores": True},
+            "cannot return them. Received: implementation='chunked', return_scores=True.",
+        ),
+    ],
+)
+def test_mistakes_in_a_call(arguments, inputs, options, message):
+    with pytest.raises(UserError, match=message):
+        MultiHeadAttention(3, 2, **arguments)(*inputs, **options)

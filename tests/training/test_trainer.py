@@ -1,0 +1,497 @@
+import json
+import os
+import pathlib
+import signal
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attn.training import (
+    Trainer,
+    TrainingInterrupted,
+    ValidationSet,
+    average_checkpoints,
+)
+from keras_attn.validation import UserError
+from tests.training.stand_in import (
+    StandInTask,
+    Weights,
+    examples,
+    metrics_rows,
+    settings,
+    train,
+    validation_set,
+)
+
+pytestmark = pytest.mark.tensorflow
+
+
+def final_weights(trainer):
+    return trainer.task.backbone.get_weights()
+
+
+def assert_same_weights(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A plain run that others are compared with: folder, trainer, result."""
+    folder = tmp_path_factory.mktemp("plain") / "run"
+    trainer, result = train(folder, validation_set(per=5.0), log_every=3)
+    return folder, trainer, result
+
+
+def test_run_folder(run):
+    folder, trainer, result = run
+    names = {path.name for path in folder.iterdir()} - {".lock"}
+    assert names == {
+        "checkpoints",
+        "metrics.csv",
+        "summary.json",
+        "task",
+        "tensorboard",
+        "timings.csv",
+    }
+    assert {path.name for path in (folder / "checkpoints").iterdir()} == {
+        "best",
+        "step-00000008",
+        "step-00000016",
+    }
+    assert (result.step, result.kept, result.best_step) == (16, "best", 16)
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["value"] == result.value == float(metrics_rows(folder)[-1]["val_loss"])
+    saved = StandInTask()
+    saved.backbone.load_weights(folder / "task" / "model.weights.h5")
+    assert_same_weights(saved.backbone.get_weights(), final_weights(trainer))
+
+
+def test_metrics(run):
+    folder, trainer, _ = run
+    rows = metrics_rows(folder)
+    assert [(row["step"], row["epoch"]) for row in rows] == [
+        ("3", "1"),
+        ("6", "1"),
+        ("8", "1"),
+        ("9", "2"),
+        ("12", "2"),
+        ("15", "2"),
+        ("16", "2"),
+    ]
+    assert [row["val_per"] for row in rows] == ["", "", "5.0", "", "", "", "5.0"]
+    assert float(rows[-1]["loss"]) < float(rows[0]["loss"]) - 0.05
+    # Warm-up to 0.05 over three updates; the rate is that of the row's own update.
+    assert float(rows[0]["learning_rate"]) == pytest.approx(0.05)
+    # The validation loss of the final weights, in one batch of everything.
+    held_out = examples(13, seed=1)
+    inputs, labels = held_out.assemble(np.arange(13))
+    probabilities = tf.nn.softmax(trainer.task.backbone(inputs)).numpy()
+    real = labels > 0
+    nll = -np.log(np.take_along_axis(probabilities, labels[..., None], -1)[..., 0][real]).mean()
+    assert float(rows[-1]["val_nll"]) == pytest.approx(nll, rel=1e-5)
+    assert float(rows[-1]["val_perplexity"]) == pytest.approx(np.exp(nll), rel=1e-5)
+    right = (probabilities.argmax(-1) == labels)[real].mean()
+    assert float(rows[-1]["val_accuracy"]) == pytest.approx(right)
+
+
+def test_training_loss_is_the_mean_over_tokens(tmp_path):
+    # A rate too small to change anything: the loss of the epoch is that of the first weights.
+    task = StandInTask()
+    everything = examples()
+    inputs, labels = everything.assemble(np.arange(len(everything)))
+    log_probabilities = tf.nn.log_softmax(task.backbone(inputs)).numpy()
+    chosen = np.take_along_axis(log_probabilities, labels[..., None], -1)[..., 0]
+    per_token = -(0.9 * chosen + 0.1 * log_probabilities.mean(-1))[labels > 0].mean()
+    train(tmp_path / "run", task=task, epochs=1, learning_rate=1e-12)
+    (row,) = metrics_rows(tmp_path / "run")
+    assert float(row["loss"]) == pytest.approx(per_token, rel=1e-5)
+
+
+def test_timings_and_tensorboard(run):
+    folder, _, _ = run
+    lines = (folder / "timings.csv").read_text().splitlines()
+    assert lines[0].split(",")[0] == "step"
+    assert [line.split(",")[0] for line in lines[1:]] == ["3", "6", "8", "9", "12", "15", "16"]
+    assert int(lines[-1].split(",")[3]) == 2 * len(examples().target_ids)
+    (events,) = (folder / "tensorboard").iterdir()
+    scalars = {}
+    for record in tf.data.TFRecordDataset(str(events)):
+        event = tf.compat.v1.Event.FromString(record.numpy())
+        for value in event.summary.value:
+            scalars.setdefault(value.tag, []).append(event.step)
+    assert scalars["loss"] == [3, 6, 8, 9, 12, 15, 16]
+    assert scalars["val_per"] == [8, 16]
+
+
+def test_logging_and_checkpoints_change_nothing(tmp_path, run):
+    trainer, _ = train(tmp_path / "run", validation_set(per=5.0), checkpoint_every=3)
+    assert_same_weights(final_weights(trainer), final_weights(run[1]))
+
+
+def test_model_learns(tmp_path):
+    _, result = train(
+        tmp_path / "run", ValidationSet(examples()), epochs=20, metric="accuracy", log_every=0
+    )
+    assert result.metric == "accuracy"
+    assert result.value > 0.3  # guessing gives about 0.17, the share of the end token
+
+
+class Scripted:
+    """A metric that takes given values, one after the other."""
+
+    def __init__(self, *values):
+        self.values = list(values)
+
+    def __call__(self):
+        return {"per": self.values.pop(0)}
+
+
+def test_best_model_is_kept(tmp_path):
+    weights = Weights()
+    trainer, result = train(
+        tmp_path / "run", Scripted(9, 4, 6, 5), callbacks=[weights], epochs=4, metric="per"
+    )
+    assert (result.kept, result.best_step, result.value) == ("best", 16, 4.0)
+    assert_same_weights(final_weights(trainer), weights.after[1])
+
+
+def test_largest_is_best_where_that_is_better(tmp_path):
+    _, result = train(tmp_path / "run", Scripted(9, 4), metric="per", metric_goal="max")
+    assert (result.best_step, result.value) == (8, 9.0)
+    with pytest.raises(UserError, match="metric='speed'"):
+        Trainer(StandInTask(), settings(metric="speed"), tmp_path / "other")
+
+
+def test_early_stopping(tmp_path):
+    _, result = train(
+        tmp_path / "run", Scripted(9, 4, 6, 4, float("nan")), epochs=9, metric="per", patience=3
+    )
+    assert (result.step, result.best_step) == (40, 16)
+
+
+def test_validation_within_epochs(tmp_path):
+    _, result = train(
+        tmp_path / "run", Scripted(9, 7, 8, 6), metric="per", validate_every=5, keep_checkpoints=4
+    )
+    rows = metrics_rows(tmp_path / "run")
+    assert [(row["step"], row["val_per"]) for row in rows if row["val_per"]] == [
+        ("5", "9.0"),
+        ("10", "7.0"),
+        ("15", "8.0"),
+        ("16", "6.0"),
+    ]
+    assert result.best_step == 16
+
+
+def test_unknown_metric_is_told_and_nothing_lost(tmp_path):
+    with pytest.raises(UserError, match=r"one of .*loss.*, per\. Received: metric='bleu'"):
+        train(tmp_path / "run", validation_set(per=1.0), metric="bleu")
+    _, result = train(tmp_path / "run", validation_set(per=1.0), metric="per", resume=True)
+    assert (result.step, result.metric) == (16, "per")
+
+
+def test_average_is_kept_when_it_is_better(tmp_path):
+    trainer, result = train(
+        tmp_path / "run", Scripted(9, 8, 7, 5), epochs=3, metric="per", average_last=2
+    )
+    assert (result.kept, result.value, result.average_value) == ("average", 5.0, 5.0)
+    folders = [tmp_path / "run" / "checkpoints" / f"step-{step:08d}" for step in (16, 24)]
+    averaged = average_checkpoints(folders)
+    found = final_weights(trainer)
+    for weight, array in zip(found, averaged.values(), strict=True):
+        np.testing.assert_array_equal(weight, array)
+
+
+def test_average_is_left_when_it_is_worse(tmp_path):
+    weights = Weights()
+    trainer, result = train(
+        tmp_path / "run",
+        Scripted(9, 8, 7, 7.5),
+        callbacks=[weights],
+        epochs=3,
+        metric="per",
+        average_last=2,
+    )
+    assert (result.kept, result.value, result.average_value) == ("best", 7.0, 7.5)
+    assert_same_weights(final_weights(trainer), weights.after[2])
+
+
+def test_no_validation_keeps_the_last_weights(tmp_path):
+    weights = Weights()
+    trainer, result = train(tmp_path / "run", callbacks=[weights])
+    assert (result.kept, result.value, result.metric) == ("last", None, None)
+    assert_same_weights(final_weights(trainer), weights.after[-1])
+
+
+def test_number_of_steps_ends_within_an_epoch(tmp_path):
+    _, result = train(tmp_path / "run", validation_set(), epochs=None, steps=11)
+    assert result.step == 11
+    assert [row["step"] for row in metrics_rows(tmp_path / "run")] == ["8", "11"]
+    assert metrics_rows(tmp_path / "run")[-1]["val_loss"] != ""
+
+
+def test_time_limit_ends_in_good_order(tmp_path):
+    _, result = train(tmp_path / "run", validation_set(), max_minutes=1e-6)
+    assert result.step == 0
+    assert (tmp_path / "run" / "task" / "model.weights.h5").exists()
+
+
+class Recording(keras.callbacks.Callback):
+    """Writes down what is called."""
+
+    def __init__(self, stop_after=None):
+        super().__init__()
+        self.calls = []
+        self.logs = {}
+        self.stop_after = stop_after
+
+    def on_train_begin(self, logs=None):
+        self.calls.append("train begin")
+
+    def on_train_end(self, logs=None):
+        self.calls.append("train end")
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.calls.append(f"epoch {epoch}")
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.calls.append(f"end {epoch}")
+        self.logs[epoch] = logs
+
+    def on_test_end(self, logs=None):
+        self.calls.append("test end")
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.calls.append(f"begin batch {batch}")
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.calls.append(f"batch {batch}")
+        assert set(logs) == {"loss", "nll", "accuracy"}
+        if len([call for call in self.calls if call.startswith("batch")]) == self.stop_after:
+            self.model.stop_training = True
+
+
+def test_callbacks(tmp_path):
+    recording, history = Recording(), keras.callbacks.History()
+    train(tmp_path / "run", validation_set(per=2.0), callbacks=[recording, history])
+    batches = [call for number in range(8) for call in (f"begin batch {number}", f"batch {number}")]
+    assert recording.calls == [
+        "train begin",
+        *["epoch 0", *batches, "test end", "end 0"],
+        *["epoch 1", *batches, "test end", "end 1"],
+        "train end",
+    ]
+    rows = metrics_rows(tmp_path / "run")
+    assert recording.logs[1]["loss"] == pytest.approx(float(rows[1]["loss"]))
+    assert history.history["val_per"] == [2.0, 2.0]
+    assert history.history["val_loss"] == [float(row["val_loss"]) for row in rows]
+
+
+def test_callback_stops_training(tmp_path):
+    recording = Recording(stop_after=11)
+    _, result = train(tmp_path / "run", validation_set(), callbacks=[recording])
+    assert result.step == 11
+    stopper = keras.callbacks.EarlyStopping("val_per", patience=1, mode="min")
+    _, result = train(
+        tmp_path / "other", validation_set(per=3.0), callbacks=[stopper], epochs=9, metric="per"
+    )
+    assert result.step == 16
+
+
+class Signal(keras.callbacks.Callback):
+    """Sends a signal after a number of batches, or during a validation."""
+
+    def __init__(self, number, batches=None):
+        super().__init__()
+        self.number = number
+        self.batches = batches
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.batches is not None:
+            self.batches -= 1
+            if self.batches == 0:
+                os.kill(os.getpid(), self.number)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("batches", [5, 8])
+def test_signal_writes_a_checkpoint_and_the_run_goes_on(
+    tmp_path, run, capsys, number, status, batches
+):
+    before = signal.getsignal(number)
+    with pytest.raises(TrainingInterrupted) as caught:
+        train(
+            tmp_path / "run",
+            validation_set(per=5.0),
+            callbacks=[Signal(number, batches)],
+            log_every=3,
+        )
+    assert caught.value.code == status
+    assert signal.getsignal(number) is before
+    assert f"Interrupted at step {batches}" in capsys.readouterr().out
+    checkpoints = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
+    assert checkpoints == [f"step-0000000{batches}"]
+    trainer, _ = train(tmp_path / "run", validation_set(per=5.0), log_every=3, resume=True)
+    assert_same_weights(final_weights(trainer), final_weights(run[1]))
+    expected = (run[0] / "metrics.csv").read_text()
+    assert (tmp_path / "run" / "metrics.csv").read_text() == expected
+
+
+@pytest.mark.parametrize("validate_every", [0, 5])
+def test_signal_during_validation(tmp_path, validate_every):
+    def interrupting():
+        os.kill(os.getpid(), signal.SIGINT)
+        return {"per": 1.0}
+
+    numbers = {"metric": "per", "validate_every": validate_every}
+    values = [3.0, 2.0, 1.0, 0.5]
+    with pytest.raises(TrainingInterrupted):
+        train(tmp_path / "run", interrupting, **numbers)
+    assert not (tmp_path / "run" / "checkpoints" / "best").exists()
+    train(tmp_path / "run", Scripted(*values), resume=True, **numbers)
+    train(tmp_path / "whole", Scripted(*values), **numbers)
+    texts = [(tmp_path / name / "metrics.csv").read_text() for name in ("run", "whole")]
+    assert texts[0] == texts[1]
+
+
+def test_damaged_checkpoint_falls_back(tmp_path, run, capsys):
+    train(tmp_path / "run", validation_set(per=5.0), log_every=3)
+    damaged = tmp_path / "run" / "checkpoints" / "step-00000016" / "state.safetensors"
+    content = bytearray(damaged.read_bytes())
+    content[-5] ^= 16
+    damaged.write_bytes(content)
+    capsys.readouterr()
+    trainer, result = train(tmp_path / "run", validation_set(per=5.0), log_every=3, resume=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "damaged" in line] == [lines[0]]
+    assert "step-00000008 (epoch 2, step 8)" in lines[1]
+    assert result.step == 16
+    assert_same_weights(final_weights(trainer), final_weights(run[1]))
+    expected = (run[0] / "metrics.csv").read_text()
+    assert (tmp_path / "run" / "metrics.csv").read_text() == expected
+
+
+def test_resuming_a_finished_run_only_confirms_it(tmp_path, run):
+    folder, trainer, result = run
+    before = (folder / "metrics.csv").read_text()
+    again, confirmed = train(folder, validation_set(per=5.0), log_every=3, resume=True)
+    assert confirmed == result
+    assert (folder / "metrics.csv").read_text() == before
+    assert_same_weights(final_weights(again), final_weights(trainer))
+
+
+def test_resuming_nothing_starts_from_the_beginning(tmp_path, capsys):
+    _, result = train(tmp_path / "run", resume=True)
+    assert result.step == 16
+    assert "starting from the beginning" in capsys.readouterr().out
+
+
+def test_resuming_with_other_data_is_refused(tmp_path):
+    with pytest.raises(TrainingInterrupted):
+        train(tmp_path / "run", callbacks=[Signal(signal.SIGINT, 3)])
+    with pytest.raises(UserError, match=r"epoch of 8 batches.*Received: batches=\d"):
+        train(tmp_path / "run", resume=True, batch_tokens=97)
+
+
+def test_changed_settings_are_told(tmp_path, capsys):
+    train(tmp_path / "run", epochs=1)
+    _, result = train(tmp_path / "run", resume=True, epochs=2, learning_rate=0.01)
+    assert result.step == 16
+    assert "learning_rate 0.05 -> 0.01" in capsys.readouterr().out
+
+
+def test_used_folder_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=rf"'{tmp_path}', which holds notes\.txt"):
+        train(tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+def test_prepared_folder_is_accepted(tmp_path):
+    (tmp_path / "run.yaml").write_text("")
+    (tmp_path / "tokenizers").mkdir()
+    train(tmp_path, epochs=1)
+
+
+def test_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=rf"writable: .*'{tmp_path}/file/run'"):
+        train(tmp_path / "file" / "run")
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    seen = []
+
+    def meanwhile():
+        with pytest.raises(UserError, match=rf"Another process .*'{tmp_path}/run'") as caught:
+            train(tmp_path / "run", resume=True)
+        seen.append(caught.value)
+        return {"per": 1.0}
+
+    train(tmp_path / "run", meanwhile, epochs=1, metric="per")
+    assert len(seen) == 1
+
+
+def test_loss_that_is_no_number_is_told(tmp_path):
+    task = StandInTask()
+    task.backbone.set_weights([np.full_like(w, np.inf) for w in task.backbone.get_weights()])
+    with pytest.raises(UserError, match=r"no longer a number .*loss=(nan|inf)"):
+        train(tmp_path / "run", task=task)
+
+
+def test_task_may_bring_its_own_loss(tmp_path):
+    task = StandInTask()
+
+    def squares(labels, logits, label_smoothing):
+        count = tf.cast(tf.size(labels), tf.float32)
+        return tf.reduce_sum(logits**2), 0.0 * count, count, 0.0 * count
+
+    task.loss = squares
+    start = float(np.abs(task.backbone.get_weights()[0]).mean())
+    train(tmp_path / "run", task=task, epochs=5)
+    assert float(np.abs(task.backbone.get_weights()[0]).mean()) < start
+    (first, *_, last) = metrics_rows(tmp_path / "run")
+    assert float(last["loss"]) < float(first["loss"]) / 2
+
+
+def test_model_built_for_another_strategy_is_refused(tmp_path):
+    with pytest.raises(UserError, match="strategy='mirrored', a model built for 'one'"):
+        Trainer(StandInTask(), settings(strategy="mirrored"), tmp_path)
+
+
+@pytest.mark.parametrize("precision", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_learns_as_float32(tmp_path, precision, run):
+    keras.config.set_dtype_policy(precision)
+    trainer, result = train(tmp_path / "run", validation_set(per=5.0), precision=precision)
+    assert result.value == pytest.approx(run[2].value, rel=0.02)
+    assert {w.dtype for w in trainer.task.backbone.trainable_variables} == {"float32"}
+
+
+def test_compiled_by_xla(tmp_path):
+    task = StandInTask(dropout=0.2)
+    _, result = train(tmp_path / "run", validation_set(), task=task, jit="on", steps=4)
+    assert result.step == 4
+
+
+def test_progress_in_a_log_is_plain(tmp_path, capsys):
+    train(tmp_path / "run", validation_set(per=5.0))
+    output = capsys.readouterr().out
+    assert "\x1b" not in output
+    lines = output.splitlines()
+    assert lines[0].startswith("epoch 1 step 8 loss ")
+    assert "val_per 5.0000" in lines[0]
+    assert lines[-1].startswith("Done after 16 steps: kept best, loss ")
+
+
+def test_stand_in_batches_differ_in_size():
+    """The comparisons above would show little if all batches had equally many tokens."""
+    from keras_attn.data import plan_epoch
+
+    rows = examples()
+    plan = plan_epoch(rows, 64, 1, 0)
+    assert len(plan) == 8
+    assert len({int(rows.target_lengths[batch].sum()) for batch in plan}) > 3
+    assert pathlib.Path(__file__).with_name("stand_in.py").exists()
