@@ -1,4 +1,4 @@
-"""What all tests share: skips that count as failures on request, and where data from outside lies."""
+"""What all tests share: seeds, data from outside, and skips that count as failures on request."""
 
 import os
 import pathlib
@@ -74,7 +74,7 @@ def _same_numbers():
     would also reset TensorFlow's context, and with it the resources of SentencePiece tokenizers.
     """
     random.seed(1)
-    np.random.seed(1)
+    np.random.seed(1)  # noqa: NPY002
     policy = keras.config.dtype_policy()
     yield
     keras.config.set_dtype_policy(policy)

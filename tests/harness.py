@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -31,13 +32,14 @@ class LayerCase:
         layer: The class.
         arguments: Arguments of its constructor, without `name` and `dtype`. Callables among them
             are called for a new value each time (for layers as arguments).
-        inputs: Arrays by name of the call's arguments, batch first; the first one is passed by
-            position.
+        inputs: Arrays by name of the call's arguments, batch first; the first of them is passed
+            by position.
         outputs: Shapes that come out, derived by hand: one tuple of numbers or a structure of them.
         trainable: Number of trainable weights.
         non_trainable: Number of weights that training leaves alone (seeds counted).
         options: Further arguments of the call that are not tensors.
-        still: Ends of the paths of weights that a step of training may leave alone, such as a bias of keys.
+        still: Ends of the paths of weights that a step of training may leave alone, such as those
+            of biases of keys.
         tolerance: Largest difference that float16 may make, where outputs are of size 1; bfloat16
             is allowed eight times as much.
         note: What tells the cases of one class apart.
@@ -110,8 +112,6 @@ def check_config(case: LayerCase) -> None:
 def _plain(value):
     # Keras serialises `kernel_initializer="he_normal"` as a class with its settings.
     if isinstance(value, dict) and "class_name" in value:
-        import re
-
         return re.sub(r"(?<!^)(?=[A-Z])", "_", value["class_name"]).lower()
     return value
 

@@ -40,7 +40,7 @@ ATTENTION = LayerCase(
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_layers_of_keras_pass(case, check):
     if (case, check) == (ATTENTION, check_config):
-        with pytest.raises(AssertionError, match="get_config lacks .*flash_attention"):
+        with pytest.raises(AssertionError, match=r"get_config lacks .*flash_attention"):
             check(case)
     else:
         check(case)

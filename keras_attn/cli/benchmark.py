@@ -1,25 +1,29 @@
-"""Benchmark training or decoding, and print one line of JSON for each measurement."""
+"""Benchmark training, decoding or attention: a line of JSON for each measurement."""
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from keras_attn.cli.terminal import quiet_start
 
 EPILOG = """\
-train    whole optimiser steps on random ids, with dropout and the output layer
-decode   the `token_ids` signature of an exported model with random weights and a forced length
+train       whole optimiser steps on random ids, with dropout and the output layer
+decode      the `token_ids` signature of an exported model, random weights, forced length
+attention   dense and chunked attention, forward and backward, time and memory
 
 examples:
   keras-attn benchmark train --workload train-small --jit
   keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
+  keras-attn benchmark attention --lengths 2048 8192
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark`."""
     add = parser.add_argument
-    add("kind", choices=["train", "decode"], metavar="train|decode", help="what to measure")
+    add("kind", choices=["train", "decode", "attention"], metavar="KIND", help="what to measure")
     add("--jit", action="store_true", help="compile with XLA")
     add("--json", type=Path, metavar="FILE", help="write the lines to a file too")
     train = parser.add_argument_group("train")
@@ -35,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     decode.add_argument("--batches", type=int, nargs="+", metavar="N", help="batch sizes")
     decode.add_argument("--beams", type=int, nargs="+", metavar="N", help="beam widths")
     decode.add_argument("--runs", type=int, default=3, metavar="N", help="runs timed (default: 3)")
+    attention = parser.add_argument_group("attention")
+    attention.add_argument(
+        "--lengths", type=int, nargs="+", default=[2048, 8192], metavar="N", help="queries and keys"
+    )
+    attention.add_argument(
+        "--rounds", type=int, default=1, metavar="N", help="processes a figure (default: 1)"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -47,7 +58,11 @@ def run(options: argparse.Namespace) -> None:
             options.json.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _measurements(options):
+def _measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    if options.kind == "attention":
+        from keras_attn.benchmarks.attention import run as measure_attention
+
+        return measure_attention(options.lengths, jit=options.jit, rounds=options.rounds)
     with quiet_start():
         from keras_attn.benchmarks import decode, train
         from keras_attn.benchmarks.workloads import TRAIN_WORKLOADS

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DATA",
         help="cmudict (its test words), FILE.tsv, or SRC TGT",
     )
-    add("--metrics", nargs="+", metavar="NAME", help="default: those of the run")
+    add("--metrics", nargs="+", metavar="NAME", help="default: the run's, or what suits the data")
     add("--perplexity", action="store_true", help="add the perplexity of the targets")
     add("--beam", type=int, metavar="N", help="width of the beam search (default: the model's)")
     add("--stress", action="store_true", default=None, help="cmudict: with stress marks")

@@ -28,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--n-best", type=int, metavar="N", help="hypotheses of n_best (default: 4, or the beams)")
     add("--model-version", type=int, metavar="N", help="version (default: the next free number)")
     add(
+        "--examples",
+        metavar="FILE",
+        help="lines of typical text, for warm-up and for `verify` (default: a few English words)",
+    )
+    add(
         "--jit",
         action="store_true",
         help="compile with XLA: faster, but TensorFlow Serving then needs a GPU or "
@@ -38,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Exports and prints where to."""
     with quiet_start():
+        from keras_attn.data import read_texts
         from keras_attn.export import export_saved_model
         from keras_attn.tasks import Task, task_folder
 
@@ -45,6 +51,11 @@ def run(options: argparse.Namespace) -> None:
     task.decoding = task.decoding.replace(beams=options.beam)
     n_best = min(4, task.decoding.beams) if options.n_best is None else options.n_best
     path = export_saved_model(
-        task, options.folder, jit=options.jit, n_best=n_best, version=options.model_version
+        task,
+        options.folder,
+        jit=options.jit,
+        n_best=n_best,
+        examples=read_texts(options.examples) if options.examples else None,
+        version=options.model_version,
     )
     print(path)

@@ -1,9 +1,11 @@
 """List the named models: sizes, parameters, paper."""
 
 import argparse
+import functools
 import math
 
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import require_positive
 
 EPILOG = """\
 examples:
@@ -26,27 +28,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints the table of presets."""
-    from keras_attn.validation import require_positive
-
+    """Prints the presets under the papers that they come from."""
     require_positive(vocabulary=options.vocabulary)
     with quiet_start():
         from keras_attn.models import PRESETS
 
-    print(f"Parameters with {options.vocabulary:,} tokens, shared by source and target.\n")
+    print(f"Parameters with {options.vocabulary:,} tokens, shared by source and target.")
     width = max(map(len, PRESETS))
+    heading = None
     for name, preset in PRESETS.items():
-        parameters = _count_parameters(name, preset.family, options.vocabulary)
-        print(f"{name:<{width}}  {preset.family}  {parameters / 1e6:6.1f} M  {preset.description}")
-        print(f"{'':<{width}}  {preset.paper}")
+        if heading != (preset.family, preset.paper):
+            heading = (preset.family, preset.paper)
+            print(f"\n{preset.family} — {preset.paper}")
+        # Dropout makes no parameters; presets often differ in it alone.
+        sizes = frozenset(preset.config.items()) - {("dropout", preset.config.get("dropout"))}
+        parameters = _count_parameters(preset.family, sizes, options.vocabulary)
+        print(f"  {name:<{width}} {parameters / 1e6:7.1f} M  {preset.description}", flush=True)
 
 
-def _count_parameters(name: str, family: str, vocabulary_size: int) -> int:
-    import keras
+@functools.cache
+def _count_parameters(family: str, sizes: frozenset, vocabulary_size: int) -> int:
+    import tensorflow as tf
 
     from keras_attn import models
 
-    # In a stateless scope the weights get shapes but no values: nothing is drawn or stored.
-    with keras.StatelessScope():
-        model = getattr(models, family).from_preset(name, vocabulary_size)
-    return sum(math.prod(variable.shape) for variable in model.trainable_variables)
+    # In a graph that is never run, weights have shapes but no values.
+    with tf.Graph().as_default():
+        model = getattr(models, family)(vocabulary_size, **dict(sizes))
+        return sum(math.prod(variable.shape) for variable in model.trainable_variables)

@@ -14,8 +14,8 @@ data:
   Where --valid is left out, some sources are held out of the training data.
 
 settings:
-  Each is taken from the first of these that names it: options, --set, --config, the preset, defaults.
-  All are written to RUN/run.yaml, which --config takes again.
+  The first of these that names one counts: options, --set, --config, the preset, defaults. All
+  are written to RUN/run.yaml, which --config takes again.
 
 examples:
   keras-attn train --preset g2p_small --data cmudict --out runs/g2p --epochs 3

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Verifies, prints the report, and returns 1 where something was found."""
-    from keras_attn.export.verify import verify
+    from keras_attn.export import verify
 
     report = verify(options.folder)
     print(report)

@@ -107,8 +107,9 @@ class HeadProjection(keras.layers.Layer):
     def _columns(self, roles):
         if roles == tuple(self.heads):
             return self.kernel, self.bias
-        parts = list(zip(self.heads, _running_sums([0, *self._sizes()]), self._sizes()))
-        spans = {role: (start, start + size) for role, start, size in parts}
+        ends = list(_running_sums(self._sizes()))
+        parts = zip(self.heads, self._sizes(), ends, strict=True)
+        spans = {role: (end - size, end) for role, size, end in parts}
         kernels = [self.kernel[:, slice(*spans[role])] for role in roles]
         kernel = ops.concatenate(kernels, axis=-1) if len(roles) > 1 else kernels[0]
         if self.bias is None:

@@ -7,7 +7,8 @@ from keras import ops
 class ResidualConnection(keras.layers.Layer):
     """Normalisation, dropout and sum around one part of a block.
 
-    Post-norm, as in the paper: `norm(x + dropout(part(x)))`; pre-norm: `x + dropout(part(norm(x)))`.
+    Post-norm, as in the paper: `norm(x + dropout(part(x)))`.
+    Pre-norm: `x + dropout(part(norm(x)))`.
     A block calls `before(x)`, its part, and then the layer itself on `x` and the part's output.
 
     Args:

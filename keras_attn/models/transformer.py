@@ -1,6 +1,6 @@
 """The encoder-decoder Transformer of "Attention Is All You Need"."""
 
-import copy
+import types
 from typing import Any
 
 import keras
@@ -17,6 +17,8 @@ from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
 from keras_attn.models.presets import get_preset
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive, require_rate
+
+_ATTENTION = ("encoder_attention", "self_attention", "cross_attention")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -153,6 +155,7 @@ class Transformer(keras.Model):
 
         # === Config ===
         self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        self.hidden_dim = hidden_dim
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.source_positions = source_positions
@@ -162,7 +165,7 @@ class Transformer(keras.Model):
         self.encoder_norm = encoder_norm
         self.decoder_norm = decoder_norm
         self.max_length = learned_positions
-        self._config = {
+        arguments = {
             "vocabulary_size": vocabulary_size,
             "target_vocabulary_size": target_vocabulary_size,
             "num_layers": num_layers,
@@ -175,11 +178,13 @@ class Transformer(keras.Model):
             "dropout": dropout,
             "norm_first": norm_first,
             "learned_positions": learned_positions,
-            "encoder_attention": serialize_layer(encoder_attention),
-            "self_attention": serialize_layer(self_attention),
-            "cross_attention": serialize_layer(cross_attention),
+            "encoder_attention": encoder_attention,
+            "self_attention": self_attention,
+            "cross_attention": cross_attention,
             "dtype": keras.dtype_policies.serialize(dtype),
         }
+        # Not a dict, in which Keras would take the attention layers for parts of the model.
+        self._arguments = types.SimpleNamespace(**arguments)
 
     def encode(self, source_ids) -> Any:
         """Encodes source ids, int32 (batch, source), to vectors (batch, source, hidden_dim)."""
@@ -252,12 +257,13 @@ class Transformer(keras.Model):
         return cls(vocabulary_size, **(preset.config | overrides))
 
     def get_config(self):
-        return {"name": self.name, "trainable": self.trainable} | copy.deepcopy(self._config)
+        config = {"name": self.name, "trainable": self.trainable} | vars(self._arguments)
+        return config | {part: serialize_layer(config[part]) for part in _ATTENTION}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
         config = dict(config)
-        for part in ("encoder_attention", "self_attention", "cross_attention"):
+        for part in _ATTENTION:
             if config[part] is not None:
                 config[part] = keras.saving.deserialize_keras_object(
                     config[part], custom_objects=custom_objects

@@ -10,6 +10,7 @@ step returns what it carries.
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import keras
@@ -20,7 +21,7 @@ from keras_attn.ops.masks import MASKED_SCORE, combine_masks
 
 # Scores in a block over all heads: 4 MiB of float32, which stay in a CPU's cache.
 BLOCK_SCORES = 2**20
-KEY_BLOCK = 512
+KEY_BLOCK = 256
 SMALLEST_QUERY_BLOCK = 128
 LARGEST_QUERY_BLOCK = 1024
 
@@ -71,6 +72,7 @@ def chunked_attention(
         columns=Cut.of(ops.shape(key)[2], key_block),
         heads=query.shape[1],
         kv_heads=key.shape[1],
+        key_dim=key.shape[-1],
         scale=scale,
         is_causal=is_causal,
         dropout=dropout,
@@ -89,6 +91,7 @@ class _BlockwiseAttention:
     columns: Cut
     heads: int
     kv_heads: int
+    key_dim: int
     scale: float
     is_causal: bool
     dropout: float
@@ -102,22 +105,19 @@ class _BlockwiseAttention:
         row_mask, key_mask, block_masks = self._sort_masks(masks)
         blocks = self._split_inputs(query, key, value, key_mask)
         attention = dataclasses.replace(self, block_masks=block_masks, seed=seed)
-        context, norms = attention._forward(*blocks)
-        context, norms = self.rows.join(context), self.rows.join(norms)
+        context, highest, inverse = map(self.rows.join, attention._forward(*blocks))
         if row_mask is not None:
             context = ops.where(row_mask, context, 0.0)
-            norms = ops.where(row_mask, norms, -MASKED_SCORE)
+            inverse = ops.where(row_mask, inverse, 0.0)
 
         def gradient(*args, upstream=None):
             upstream = ops.cast(args[-1] if upstream is None else upstream, self.dtype)
             shares = ops.sum(upstream * context, axis=-1, keepdims=True)
-            rows = (self._split_rows(part) for part in (upstream, norms, shares))
+            rows = map(self._split_rows, (upstream, highest, inverse, shares))
             query_grad, key_grad, value_grad = attention._backward(*blocks, *rows)
-            query_grad = self.rows.join(query_grad)[..., : query.shape[-1]] * self.scale
-            key_grad = self.columns.join(key_grad)[..., : key.shape[-1]]
             return (
-                ops.cast(query_grad, query.dtype),
-                ops.cast(key_grad, key.dtype),
+                ops.cast(self.rows.join(query_grad) * self.scale, query.dtype),
+                ops.cast(self.columns.join(key_grad), key.dtype),
                 ops.cast(self.columns.join(value_grad), value.dtype),
                 *(None for _ in others),
             )
@@ -161,78 +161,79 @@ class _BlockwiseAttention:
         return self.rows.split(self.rows.pad(tensor), self.kv_heads)
 
     def _forward(self, queries, keys, values):
-        def visit_keys(row_block, query):
-            def step(column_block, highest, total, context):
-                scores = self._scores(row_block, column_block, query, keys[column_block])
-                higher = ops.maximum(highest, ops.max(scores, axis=-1, keepdims=True))
-                weights = ops.exp(scores - higher)
-                decay = ops.exp(highest - higher)
-                total = total * decay + ops.sum(weights, axis=-1, keepdims=True)
-                if self.dropout:
-                    weights *= self._keep(row_block, column_block, weights)
-                context = context * decay + ops.matmul(weights, values[column_block])
-                return column_block + 1, higher, total, context
+        """Returns blocks of the context, of the highest scores, and of inverse normalisers."""
 
-            return step
+        def visit_key(row_block, query, column_block, highest, total, context):
+            scores = self._scores(row_block, column_block, query, keys[column_block])
+            weights, top, block_total = _softmax(scores)
+            if self.dropout:
+                weights *= self._keep(row_block, column_block, weights)
+            higher = ops.maximum(highest, top)
+            decay = ops.exp(highest - higher)
+            share = ops.exp(top - higher) * block_total
+            total = total * decay + share
+            context = context * decay + ops.matmul(weights, values[column_block]) * share
+            return column_block + 1, higher, total, context
 
-        def step(_, row_block):
-            query = queries[row_block]
-            nothing = ops.zeros_like(query[..., :1])
-            # (batch, kv_heads, group * rows, value_dim)
-            empty = ops.repeat(nothing, values.shape[-1], axis=-1)
+        def visit_row(_, row_block):
             visits = self._visits(row_block)
             _, highest, total, context = ops.while_loop(
                 lambda column_block, *_: column_block < visits,
-                visit_keys(row_block, query),
+                functools.partial(visit_key, row_block, queries[row_block]),
                 (ops.zeros((), "int32"), nothing + MASKED_SCORE, nothing, empty),
             )
-            masked = highest <= MASKED_SCORE / 2
-            total = ops.where(masked, 1.0, total)
-            context = ops.where(masked, 0.0, context / total)
-            # Where all is masked, a huge log-sum-exp makes probabilities of the backward pass 0.
-            norms = ops.where(masked, -MASKED_SCORE, highest + ops.log(total))
-            return (context, norms), (context, norms)
+            live = highest > MASKED_SCORE / 2
+            inverse = ops.where(live, 1.0 / ops.where(live, total, 1.0), 0.0)
+            block = (ops.where(live, context * inverse, 0.0), highest, inverse)
+            return block, block
 
         nothing = ops.zeros_like(queries[0][..., :1])
+        # (batch, kv_heads, group * rows, value_dim)
         empty = ops.repeat(nothing, values.shape[-1], axis=-1)
-        _, outputs = ops.scan(step, (empty, nothing), ops.arange(self.rows.count, dtype="int32"))
-        return outputs
+        start = (empty, nothing, nothing)
+        return ops.scan(visit_row, start, ops.arange(self.rows.count, dtype="int32"))[1]
 
-    def _backward(self, queries, keys, values, upstreams, norms, shares):
-        def step(row_block, query_grads, key_grads, value_grads):
-            rows = (part[row_block] for part in (queries, upstreams, norms, shares))
-            query, upstream, norm, share = rows
+    def _backward(self, queries, keys, values, upstreams, highests, inverses, shares):
+        """Returns blocks of the gradients of queries, keys and values."""
 
-            def compute(query_grad, column_block):
-                key, value = keys[column_block], values[column_block]
-                scores = self._scores(row_block, column_block, query, key)
-                probabilities = ops.exp(scores - norm)
-                dropped = probabilities
-                grad = ops.matmul(upstream, ops.swapaxes(value, -1, -2))
-                if self.dropout:
-                    keep = self._keep(row_block, column_block, probabilities)
-                    dropped, grad = probabilities * keep, grad * keep
-                grad = probabilities * (grad - share)
-                return (
-                    query_grad + ops.matmul(grad, key),
-                    key_grads[column_block] + ops.matmul(ops.swapaxes(grad, -1, -2), query),
-                    value_grads[column_block]
-                    + ops.matmul(ops.swapaxes(dropped, -1, -2), upstream),
-                )
+        def add_block(row_block, column_block, query_grad, key_grad, value_grad):
+            query, upstream = queries[row_block], upstreams[row_block]
+            key, value = keys[column_block], values[column_block]
+            weights, top, total = _softmax(self._scores(row_block, column_block, query, key))
+            # Without the column of the mask.
+            query, key = query[..., : self.key_dim], key[..., : self.key_dim]
+            # Probabilities are weights * factor. The factor of a row is applied to the narrow
+            # matrices instead.
+            factor = ops.exp(top - highests[row_block]) * total * inverses[row_block]
+            grad = ops.matmul(upstream, ops.swapaxes(value, -1, -2))
+            dropped = weights
+            if self.dropout:
+                keep = self._keep(row_block, column_block, weights)
+                dropped, grad = weights * keep, grad * keep
+            grad = weights * (grad - shares[row_block])
+            return (
+                query_grad + ops.matmul(grad, key) * factor,
+                key_grad + ops.matmul(ops.swapaxes(grad, -1, -2), query * factor),
+                value_grad + ops.matmul(ops.swapaxes(dropped, -1, -2), upstream * factor),
+            )
+
+        def visit_row(row_block, query_grads, key_grads, value_grads):
+            visits = self._visits(row_block)
 
             def visit_key(carry, column_block):
-                grads = carry[0], key_grads[column_block], value_grads[column_block]
+                grads = (carry[0], key_grads[column_block], value_grads[column_block])
                 if self.is_causal:
                     grads = ops.cond(
-                        column_block < self._visits(row_block),
-                        lambda: compute(carry[0], column_block),
+                        column_block < visits,
+                        lambda: add_block(row_block, column_block, *grads),
                         lambda: grads,
                     )
                 else:
-                    grads = compute(carry[0], column_block)
+                    grads = add_block(row_block, column_block, *grads)
                 return grads, grads
 
-            start = ops.zeros_like(query), ops.zeros_like(keys[0]), ops.zeros_like(values[0])
+            start = (query_grads[0], key_grads[0], value_grads[0])
+            start = tuple(ops.zeros_like(part) for part in start)
             (query_grad, _, _), (_, key_grads, value_grads) = ops.scan(
                 visit_key, start, ops.arange(self.columns.count, dtype="int32")
             )
@@ -241,11 +242,12 @@ class _BlockwiseAttention:
             )
             return row_block + 1, query_grads, key_grads, value_grads
 
-        start = (ops.zeros_like(part) for part in (queries, keys, values))
+        grads = (queries[..., : self.key_dim], keys[..., : self.key_dim], values)
+        grads = tuple(ops.zeros_like(part) for part in grads)
         _, *grads = ops.while_loop(
             lambda row_block, *_: row_block < self.rows.count,
-            step,
-            (ops.zeros((), "int32"), *start),
+            visit_row,
+            (ops.zeros((), "int32"), *grads),
         )
         return grads
 
@@ -297,6 +299,17 @@ class _BlockwiseAttention:
         return keras.random.dropout(
             ops.ones_like(like), self.dropout, seed=_DrawnSeed(self.seed + shift)
         )
+
+
+def _softmax(scores):
+    """Softmax within a block, its highest scores, and its sums of exp(score - highest).
+
+    The softmax kernels of a CPU are faster than the exponentials alone.
+    """
+    weights = ops.softmax(scores, axis=-1)
+    highest = ops.max(scores, axis=-1, keepdims=True)
+    # The highest score has a weight of exp(0) / sum.
+    return weights, highest, 1.0 / ops.max(weights, axis=-1, keepdims=True)
 
 
 class _DrawnSeed(keras.random.SeedGenerator):

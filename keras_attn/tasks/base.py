@@ -16,6 +16,7 @@ from keras_attn.validation import UserError, require, require_one_of
 
 TASK_FILE = "task.json"
 WEIGHTS_FILE = "model.weights.h5"
+ASSETS_FOLDER = "assets"
 FORMAT_VERSION = 1
 
 
@@ -59,10 +60,8 @@ class Task(abc.ABC):
         Raises:
             UserError: The folder holds something else, or cannot be written.
         """
-        folder = Path(folder)
-        in_use = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-        if in_use and not (folder / TASK_FILE).is_file():
-            raise UserError(f"The folder to save the task in holds something else: {folder}.")
+        folder = Path(folder).resolve()
+        _check_free(folder)
         temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
         try:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -76,12 +75,12 @@ class Task(abc.ABC):
 
     def _write(self, folder: Path) -> None:
         for role, tokenizer in self.tokenizers.items():
-            tokenizer.save(folder / "assets" / role)
+            tokenizer.save(folder / ASSETS_FOLDER / role)
         self.backbone.save_weights(folder / WEIGHTS_FILE)
         content = {
             "format_version": FORMAT_VERSION,
             "task": self.kind,
-            "backbone": keras.saving.serialize_keras_object(self.backbone),
+            "backbone": _describe(self.backbone),
             "tokenizers": sorted(self.tokenizers),
             "decoding": vars(self.decoding),
         }
@@ -118,11 +117,20 @@ class Task(abc.ABC):
             folder=str(folder),
             found=found.__name__,
         )
-        tokenizers = {
-            role: load_tokenizer(folder / "assets" / role) for role in content["tokenizers"]
-        }
-        backbone = _load_backbone(folder, content["backbone"], dtype)
-        return found._from_parts(backbone, tokenizers, DecodingSettings(**content["decoding"]))
+        try:
+            roles, description = list(content["tokenizers"]), dict(content["backbone"])
+            decoding = DecodingSettings(**content["decoding"])
+            tokenizers = {role: load_tokenizer(folder / ASSETS_FOLDER / role) for role in roles}
+            backbone = _make_backbone(description, dtype)
+            _load_weights(backbone, folder / WEIGHTS_FILE)
+            return found._from_parts(backbone, tokenizers, decoding)
+        except UserError:
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise UserError(
+                f"{folder / TASK_FILE} is damaged: {type(error).__name__}: {reason}"
+            ) from error
 
     @classmethod
     @abc.abstractmethod
@@ -143,20 +151,41 @@ def _read_json(path: Path) -> dict:
     return content
 
 
-def _load_backbone(folder: Path, description: dict, dtype: str) -> keras.Model:
+def _check_free(folder: Path) -> None:
+    """Raises unless the folder may be written: nothing is there, or a task and nothing else."""
+    if not folder.exists():
+        return
+    names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
+    others = sorted(names - {TASK_FILE, WEIGHTS_FILE, ASSETS_FOLDER})
+    if others or (names and TASK_FILE not in names) or not folder.is_dir():
+        raise UserError(
+            "The folder to save a task in must be new, empty or hold a task alone. "
+            f"Received: {folder}, which holds {', '.join((others or sorted(names))[:3])}."
+        )
+
+
+def _describe(backbone: keras.Model) -> dict:
+    description = keras.saving.serialize_keras_object(backbone)
+    # A task generates: what a model was compiled with may not even load elsewhere.
+    description.pop("compile_config", None)
+    return description
+
+
+def _make_backbone(description: dict, dtype: str) -> keras.Model:
     # Registers the classes that the configuration names.
     import keras_attn.models  # noqa: F401
 
     config = description["config"] | {"dtype": dtype}
-    backbone = keras.saving.deserialize_keras_object(description | {"config": config})
-    path = folder / WEIGHTS_FILE
+    return keras.saving.deserialize_keras_object(description | {"config": config})
+
+
+def _load_weights(backbone: keras.Model, path: Path) -> None:
     require(path.is_file(), "The task folder lacks its weights.", missing=str(path))
     try:
         backbone.load_weights(path)
     except (OSError, ValueError, KeyError) as error:
         first_line = str(error).strip().splitlines()[0]
         raise UserError(f"{path} is damaged or of another model: {first_line}") from error
-    return backbone
 
 
 def _replace_folder(source: Path, target: Path) -> None:
@@ -167,5 +196,9 @@ def _replace_folder(source: Path, target: Path) -> None:
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     shutil.rmtree(old, ignore_errors=True)
     target.rename(old)
-    source.rename(target)
+    try:
+        source.rename(target)
+    except OSError:
+        old.rename(target)
+        raise
     shutil.rmtree(old, ignore_errors=True)

@@ -1,6 +1,8 @@
 """Settings of generation, kept with a task."""
 
 import dataclasses
+import math
+import numbers
 from typing import Any
 
 from keras_attn.validation import require, require_one_of, require_positive
@@ -30,15 +32,16 @@ class DecodingSettings:
             max_source_length=self.max_source_length,
             max_length=self.max_length,
         )
+        whole = isinstance(self.min_length, numbers.Integral)
         require(
-            0 <= self.min_length <= self.max_length,
-            "`min_length` must lie between 0 and `max_length`.",
+            whole and 0 <= self.min_length <= self.max_length,
+            "`min_length` must be a whole number between 0 and `max_length`.",
             min_length=self.min_length,
             max_length=self.max_length,
         )
         require(
-            self.length_penalty >= 0,
-            "`length_penalty` must be at least 0.",
+            isinstance(self.length_penalty, numbers.Real) and 0 <= self.length_penalty < math.inf,
+            "`length_penalty` must be a finite number of at least 0.",
             length_penalty=self.length_penalty,
         )
 

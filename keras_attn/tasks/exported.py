@@ -9,8 +9,14 @@ import tensorflow as tf
 # Registers the ops that a SavedModel with tokenizers needs.
 import tensorflow_text  # noqa: F401
 
-from keras_attn.tasks.hypothesis import Hypothesis, length_sorted_batches
-from keras_attn.validation import UserError, require
+from keras_attn.tasks.hypothesis import (
+    Hypothesis,
+    best_text,
+    length_sorted_batches,
+    perplexity_of,
+)
+from keras_attn.tasks.texts import check_pairs, check_texts
+from keras_attn.validation import UserError, require, require_positive
 
 
 class ExportedSeq2Seq:
@@ -41,7 +47,7 @@ class ExportedSeq2Seq:
 
     def predict(self, texts: Sequence[str], beams: int | None = None) -> list[str]:
         """Generates a text for each text (see `Seq2SeqTask.predict`)."""
-        return [hypotheses[0].text for hypotheses in self.predict_n_best(texts, 1, beams)]
+        return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1, beams)]
 
     def predict_n_best(
         self,
@@ -56,6 +62,8 @@ class ExportedSeq2Seq:
             UserError: `beams` is given, for an exported model's are fixed; a text is too long; or
                 `n_best` exceeds what was exported.
         """
+        require_positive(n_best=n_best)
+        texts = check_texts("texts", texts)
         require(beams is None, "The beams of an exported model cannot be changed.", beams=beams)
         signature = self._model.signatures["serving_default" if n_best == 1 else "n_best"]
         results: list[list[Hypothesis]] = [[] for _ in texts]
@@ -86,11 +94,10 @@ class ExportedSeq2Seq:
 
     def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> float:
         """Perplexity of the targets for each token, end tokens included."""
-        results = self._scores(sources, targets)
-        total = sum(log_probability for log_probability, _ in results)
-        return float(np.exp(-total / sum(count for _, count in results)))
+        return perplexity_of(self._scores(sources, targets))
 
     def _scores(self, sources, targets) -> list[tuple[float, int]]:
+        sources, targets = check_pairs(sources, targets)
         results: list[tuple[float, int]] = [(0.0, 0)] * len(sources)
         for positions in length_sorted_batches([len(text) + 1 for text in sources], budget=4096):
             outputs = self._run(

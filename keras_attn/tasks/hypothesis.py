@@ -1,5 +1,6 @@
 """What a task predicts for one text."""
 
+import math
 from typing import NamedTuple
 
 
@@ -16,6 +17,25 @@ class Hypothesis(NamedTuple):
     text: str
     score: float
     log_probability: float
+
+
+def best_text(hypotheses: list[Hypothesis]) -> str:
+    """Gives the best hypothesis' text, "" where the model gave none any probability."""
+    return hypotheses[0].text if hypotheses else ""
+
+
+def perplexity_of(scores: list[tuple[float, int]]) -> float:
+    """Computes the perplexity for each token.
+
+    Args:
+        scores: For each text its log-probability and its number of tokens.
+
+    Returns:
+        The perplexity; infinity where it passes what a float holds, 1 for no texts.
+    """
+    tokens = max(sum(count for _, count in scores), 1)
+    nll = -sum(log_probability for log_probability, _ in scores) / tokens
+    return math.exp(nll) if nll < 700 else math.inf
 
 
 def length_sorted_batches(lengths: list[int], budget: int) -> list[list[int]]:

@@ -8,10 +8,16 @@ import tensorflow as tf
 from keras_attn.generation import Hypotheses, beam_search, greedy_search
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.decoding import DecodingSettings
-from keras_attn.tasks.hypothesis import Hypothesis, length_sorted_batches
+from keras_attn.tasks.hypothesis import (
+    Hypothesis,
+    best_text,
+    length_sorted_batches,
+    perplexity_of,
+)
 from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError, require, require_positive
 
 _TEXTS = tf.TensorSpec([None], tf.string)
 _IDS = tf.TensorSpec([None, None], tf.int32)
@@ -21,7 +27,7 @@ class Seq2SeqTask(Task):
     """Turns texts into texts.
 
     Args:
-        backbone: An encoder-decoder with the step protocol, such as `keras_attn.models.Transformer`.
+        backbone: An encoder-decoder with the step protocol, as `keras_attn.models.Transformer`.
         source_tokenizer: Tokenizer of the texts that go in.
         target_tokenizer: Tokenizer of the texts that come out.
         decoding: How the task generates.
@@ -38,6 +44,15 @@ class Seq2SeqTask(Task):
     ):
         tokenizers = {"source": source_tokenizer, "target": target_tokenizer}
         super().__init__(backbone, tokenizers, decoding)
+        positions = getattr(backbone, "max_length", None)
+        require(
+            positions is None
+            or max(self.decoding.max_source_length, self.decoding.max_length) <= positions,
+            "The decoding lengths must not exceed the model's positions.",
+            positions=positions,
+            max_source_length=self.decoding.max_source_length,
+            max_length=self.decoding.max_length,
+        )
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self._functions: dict = {}
@@ -57,9 +72,9 @@ class Seq2SeqTask(Task):
             The most probable texts found.
 
         Raises:
-            UserError: A text is longer than the task's maximum.
+            UserError: A text is longer than the task's maximum, or no text at all.
         """
-        return [hypotheses[0].text for hypotheses in self.predict_n_best(texts, 1, beams)]
+        return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1, beams)]
 
     def predict_n_best(
         self,
@@ -84,15 +99,18 @@ class Seq2SeqTask(Task):
             UserError: A text is longer than the task's maximum, or `n_best` exceeds `beams`.
         """
         decoding = self.decoding.replace(beams=beams)
+        _check_n_best(n_best, decoding)
+        texts = check_texts("texts", texts)
         generate = self._function(("generate", decoding, n_best), _TEXTS)
         results: list[list[Hypothesis]] = [[] for _ in texts]
-        for positions in self._batches(texts):
+        longest = self.decoding.max_source_length
+        for positions in _batches(self.source_tokenizer, texts, "source", longest):
             outputs = generate(tf.constant([texts[position] for position in positions]))
-            rows = zip(*(outputs[name].numpy() for name in ("text", "score", "log_probability")))
-            for position, row in zip(positions, rows, strict=True):
+            columns = (outputs[name].numpy() for name in ("text", "score", "log_probability"))
+            for position, row in zip(positions, zip(*columns, strict=True), strict=True):
                 results[position] = [
                     Hypothesis(text.decode(errors="replace"), float(score), float(log_probability))
-                    for text, score, log_probability in zip(*row)
+                    for text, score, log_probability in zip(*row, strict=True)
                     if score > -float("inf")
                 ]
             if progress:
@@ -111,43 +129,33 @@ class Seq2SeqTask(Task):
             included.
 
         Raises:
-            UserError: The numbers of texts differ, or a source is longer than the task's maximum.
+            UserError: The numbers of texts differ, or a text is longer than the task's maximum.
         """
-        require(
-            len(sources) == len(targets),
-            "Every source must have one target.",
-            sources=len(sources),
-            targets=len(targets),
-        )
         return [result[0] for result in self._scores(sources, targets)]
 
     def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> float:
         """Perplexity of the targets for each token, end tokens included."""
-        results = self._scores(sources, targets)
-        total = sum(log_probability for log_probability, _ in results)
-        return float(tf.exp(-total / sum(count for _, count in results)))
+        return perplexity_of(self._scores(sources, targets))
 
     def _scores(self, sources, targets) -> list[tuple[float, int]]:
+        sources, targets = check_pairs(sources, targets)
+        _batches(self.target_tokenizer, targets, "target", self.decoding.max_length)
         score = self._function(("score",), _TEXTS, _TEXTS)
         results: list[tuple[float, int]] = [(0.0, 0)] * len(sources)
-        for positions in self._batches(sources):
+        longest = self.decoding.max_source_length
+        for positions in _batches(self.source_tokenizer, sources, "source", longest):
             outputs = score(
                 tf.constant([sources[position] for position in positions]),
                 tf.constant([targets[position] for position in positions]),
             )
-            rows = zip(outputs["log_probability"].numpy(), outputs["length"].numpy())
-            for position, (log_probability, length) in zip(positions, rows, strict=True):
-                results[position] = (float(log_probability), int(length))
+            columns = (outputs[name].numpy() for name in ("log_probability", "length"))
+            for position, row in zip(positions, zip(*columns, strict=True), strict=True):
+                results[position] = (float(row[0]), int(row[1]))
         return results
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
-        require(
-            n_best <= self.decoding.beams,
-            "`n_best` must not exceed the beams.",
-            n_best=n_best,
-            beams=self.decoding.beams,
-        )
+        _check_n_best(n_best, self.decoding)
 
         def best(text):
             outputs = self._generate_texts(text, self.decoding, 1, jit)
@@ -206,12 +214,6 @@ class Seq2SeqTask(Task):
 
     def _search(self, jit=False) -> Callable[..., Hypotheses]:
         def search(source_ids, decoding, n_best):
-            require(
-                n_best <= decoding.beams,
-                "`n_best` must not exceed the beams.",
-                n_best=n_best,
-                beams=decoding.beams,
-            )
             tokenizer = self.target_tokenizer
             settings = {
                 "start_id": tokenizer.start_id,
@@ -262,23 +264,33 @@ class Seq2SeqTask(Task):
             )
         return self._functions[key]
 
-    def _batches(self, texts: Sequence[str]) -> list[list[int]]:
-        if not texts:
-            return []
-        tokenize = self.source_tokenizer.tokenize
-        lengths = (tokenize(tf.constant(list(texts))).row_lengths() + 1).numpy().tolist()
-        for text, length in zip(texts, lengths, strict=True):
-            if length > self.decoding.max_source_length:
-                shown = text if len(text) <= 40 else text[:40] + "…"
-                raise UserError(
-                    "A source text must have at most "
-                    f"{self.decoding.max_source_length - 1} tokens. "
-                    f"Received: {length - 1} tokens in {shown!r}."
-                )
-        return length_sorted_batches(lengths, budget=4096)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.backbone).__name__}, {self.decoding})"
+
+
+def _check_n_best(n_best: int, decoding: DecodingSettings) -> None:
+    require_positive(n_best=n_best)
+    require(
+        n_best <= decoding.beams,
+        "`n_best` must not exceed the beams.",
+        n_best=n_best,
+        beams=decoding.beams,
+    )
+
+
+def _batches(tokenizer: Tokenizer, texts: list[str], what: str, longest: int) -> list[list[int]]:
+    """Positions of texts of similar lengths, after a look at whether none is too long."""
+    if not texts:
+        return []
+    lengths = (tokenizer.tokenize(tf.constant(texts)).row_lengths() + 1).numpy().tolist()
+    for text, length in zip(texts, lengths, strict=True):
+        if length > longest:
+            shown = text if len(text) <= 40 else text[:40] + "…"
+            raise UserError(
+                f"A {what} text must have at most {longest - 1} tokens. "
+                f"Received: {length - 1} tokens in {shown!r}."
+            )
+    return length_sorted_batches(lengths, budget=4096)
 
 
 def _with_end(tokenizer: Tokenizer, texts, max_length: int, what: str) -> tf.Tensor:

@@ -4,6 +4,7 @@ Names are imported when first used: losses and schedules need only Keras, the re
 """
 
 import importlib
+from typing import Any
 
 _HOME = {
     "TokenCrossEntropy": "losses",
@@ -31,11 +32,11 @@ _HOME = {
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted([*globals(), *_HOME])

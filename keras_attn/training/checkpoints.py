@@ -63,7 +63,7 @@ def write_checkpoint(
         digest = _file_digest(temporary / ARRAYS_FILE, flush=True)
         content = {"format": _FORMAT, "sha256": {ARRAYS_FILE: digest}, "state": state}
         content["sha256"][STATE_FILE] = _json_digest(state)
-        with open(temporary / STATE_FILE, "w", encoding="utf-8") as file:
+        with (temporary / STATE_FILE).open("w", encoding="utf-8") as file:
             json.dump(content, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
@@ -133,7 +133,9 @@ class Checkpoints:
         say: Receives lines for the user.
     """
 
-    def __init__(self, folder: str | Path, keep: int = 2, say: Callable[[str], None] = print):
+    def __init__(
+        self, folder: str | Path, keep: int = 2, say: Callable[[str], None] = print
+    ) -> None:
         self.folder = Path(folder)
         self._keep = keep
         self._say = say
@@ -258,7 +260,7 @@ def _floating(array: np.ndarray) -> bool:
 
 
 def _file_digest(path: Path, flush: bool = False) -> str:
-    with open(path, "r+b" if flush else "rb") as file:
+    with path.open("r+b" if flush else "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
         if flush:
             os.fsync(file.fileno())

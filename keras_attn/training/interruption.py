@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import types
 
 
 class TrainingInterrupted(SystemExit):
@@ -14,7 +15,7 @@ class TrainingInterrupted(SystemExit):
         signal_number: The signal.
     """
 
-    def __init__(self, signal_number: int):
+    def __init__(self, signal_number: int) -> None:
         super().__init__(128 + signal_number)
         self.signal_number = signal_number
 
@@ -35,7 +36,7 @@ class SignalWatch:
         received: Number of the signal that came, or None.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.received = None
         self.in_validation = False
         self._before = {}
@@ -46,12 +47,12 @@ class SignalWatch:
                 self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
 
-    def _note(self, number, frame):
+    def _note(self, number: int, frame: types.FrameType | None) -> None:
         self.received = number
         self.__exit__()
         if self.in_validation:

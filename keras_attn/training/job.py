@@ -66,6 +66,8 @@ def train(
     _check(settings)
     if not resume:
         settings = _resolved(settings)
+        # Once more when the lengths are known; a run killed before that can be resumed too.
+        settings.write(out / RUN_FILE)
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
     keras.config.set_dtype_policy(settings.training.precision)

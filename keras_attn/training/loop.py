@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import keras
 import tensorflow as tf
@@ -56,7 +56,7 @@ class TrainingLoop:
     _pending: list = field(default_factory=list)
     _tokens_to_show: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self._model = self.task.backbone
         self._model.stop_training = False
         self._stopwatch = Stopwatch(self.state.seconds)
@@ -106,7 +106,7 @@ class TrainingLoop:
             )
         return values[metric]
 
-    def _epoch(self):
+    def _epoch(self) -> None:
         state = self.state
         plan = self.plan(state.epoch)
         require(
@@ -128,7 +128,7 @@ class TrainingLoop:
             self._after_update(index, last=state.batch >= len(plan))
         self._after_epoch(complete=state.batch >= len(plan))
 
-    def _after_update(self, index, last):
+    def _after_update(self, index: int, last: bool) -> None:
         settings, state = self.settings, self.state
         if self._watched:
             self._drain()
@@ -147,7 +147,7 @@ class TrainingLoop:
         if self.signals.received is not None:
             self._interrupt()
 
-    def _after_epoch(self, complete):
+    def _after_epoch(self, complete: bool) -> None:
         """Closes an epoch, whole or ended early."""
         settings, state = self.settings, self.state
         ending = self._enough() or (complete and state.epoch + 1 == settings.epochs)
@@ -164,16 +164,16 @@ class TrainingLoop:
         if self.signals.received is not None:
             self._interrupt()
 
-    def _validation_due(self):
+    def _validation_due(self) -> bool:
         every, step = self.settings.validate_every, self.state.step
         return every > 0 and step > 0 and step % every == 0
 
-    def _milestone(self):
+    def _milestone(self) -> None:
         """A validation within an epoch, its row and its checkpoint."""
         self._row(self._validate())
         self._checkpoint(milestone=True)
 
-    def _validate(self):
+    def _validate(self) -> dict[str, float]:
         """Validates unless this step was; returns the values by column."""
         state = self.state
         if self.validator is None or state.validated_step == state.step:
@@ -188,7 +188,7 @@ class TrainingLoop:
             self._save_best()
         return dict(state.validation)
 
-    def _save_best(self):
+    def _save_best(self) -> None:
         state = {"step": self.state.step, "metric": self.settings.metric}
         state["value"] = self.state.best_value
         folder = self.checkpoints.folder / BEST_FOLDER
@@ -196,7 +196,7 @@ class TrainingLoop:
         with replaced_folder(self.folder.task) as temporary:
             self.task.save(temporary)
 
-    def _row(self, validation):
+    def _row(self, validation: dict[str, float]) -> None:
         """Writes a row of metrics.csv, one for each step at most."""
         self._drain()
         state = self.state
@@ -211,7 +211,7 @@ class TrainingLoop:
             state.step, state.epoch + 1, self._stopwatch.total, state.target_tokens
         )
 
-    def _checkpoint(self, milestone):
+    def _checkpoint(self, milestone: bool) -> None:
         """Writes a checkpoint; only a milestone takes the place of one of the same step."""
         if self._saved_step == self.state.step and not milestone:
             return
@@ -222,7 +222,7 @@ class TrainingLoop:
         self._saved_step = self.state.step
         self._last_saved = time.monotonic()
 
-    def _interrupt(self):
+    def _interrupt(self) -> NoReturn:
         self._checkpoint(milestone=False)
         self.progress.say(
             f"Interrupted at step {self.state.step}, checkpoint written. "
@@ -230,7 +230,7 @@ class TrainingLoop:
         )
         raise TrainingInterrupted(self.signals.received)
 
-    def _look(self):
+    def _look(self) -> None:
         """Brings the progress report up to date."""
         self._drain()
         self._last_look = time.monotonic()
@@ -238,7 +238,7 @@ class TrainingLoop:
         self.progress.update(self.state.step, self.state.epoch + 1, loss, self._tokens_to_show)
         self._tokens_to_show = 0.0
 
-    def _drain(self):
+    def _drain(self) -> None:
         """Fetches the sums of the updates since the last time (waiting for the device)."""
         for tensor in self._pending:
             sums = dict(zip(SUMS, map(float, tensor.numpy()), strict=True))
@@ -252,16 +252,16 @@ class TrainingLoop:
             self._tokens_to_show += sums["tokens"]
         self._pending = []
 
-    def _learning_rate(self):
+    def _learning_rate(self) -> float:
         """The rate of the last update."""
         last = max(int(self.optimizer.iterations.numpy()) - 1, 0)
         return float(self.schedule(last))
 
-    def _shown(self):
+    def _shown(self) -> str:
         values = means(self.state.epoch_sums)
         return f"loss {values['loss']:.4f} accuracy {values['accuracy']:.4f}"
 
-    def _enough(self):
+    def _enough(self) -> bool:
         """Whether no further update is to be made."""
         settings, state = self.settings, self.state
         minutes = self._stopwatch.total / 60
@@ -272,12 +272,12 @@ class TrainingLoop:
             or (0 < settings.patience <= state.waiting)
         )
 
-    def _finished(self):
+    def _finished(self) -> bool:
         epochs = self.settings.epochs
         return self._enough() or (epochs is not None and self.state.epoch >= epochs)
 
 
-def _watches_batches(callback):
+def _watches_batches(callback: keras.callbacks.Callback) -> bool:
     """Whether a callback overrides what is called after batches."""
     base = keras.callbacks.Callback
     return any(

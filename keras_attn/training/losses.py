@@ -1,5 +1,8 @@
 """Cross-entropy over tokens: integer labels, label smoothing, padding ignored."""
 
+from collections.abc import Callable
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -42,13 +45,13 @@ class TokenCrossEntropy(keras.losses.Loss):
         label_smoothing: float = 0.0,
         reduction: str = "sum_over_batch_size",
         name: str = "token_cross_entropy",
-        dtype=None,
-    ):
+        dtype: Any = None,
+    ) -> None:
         super().__init__(name=name, reduction=reduction, dtype=dtype)
         require_rate(label_smoothing=label_smoothing)
         self.label_smoothing = label_smoothing
 
-    def __call__(self, y_true, y_pred, sample_weight=None):
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """Computes the loss; see the class."""
         # The base class would cast labels and logits to floats and divide by padding as well.
         losses = self.call(y_true, y_pred)
@@ -65,13 +68,13 @@ class TokenCrossEntropy(keras.losses.Loss):
         count = ops.sum(ops.cast(ops.not_equal(y_true, PADDING_ID), losses.dtype))
         return total / ops.maximum(count, 1)
 
-    def call(self, y_true, y_pred):
+    def call(self, y_true: Any, y_pred: Any) -> Any:
         """One loss a token, 0 at padding: (batch, length)."""
         labels = ops.cast(y_true, "int32")
         losses, _, _ = _losses_per_token(labels, y_pred, self.label_smoothing)
         return losses
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {
             **super().get_config(),
@@ -80,7 +83,9 @@ class TokenCrossEntropy(keras.losses.Loss):
         }
 
 
-def token_cross_entropy(labels, logits, label_smoothing: float = 0.0) -> tuple:
+def token_cross_entropy(
+    labels: Any, logits: Any, label_smoothing: float = 0.0
+) -> tuple[Any, Any, Any, Any]:
     """Sums of the cross-entropy over the real tokens of a batch.
 
     Args:
@@ -99,7 +104,7 @@ def token_cross_entropy(labels, logits, label_smoothing: float = 0.0) -> tuple:
     return ops.sum(losses), ops.sum(nll), count, ops.sum(correct)
 
 
-def _losses_per_token(labels, logits, label_smoothing):
+def _losses_per_token(labels: Any, logits: Any, label_smoothing: float) -> tuple[Any, Any, Any]:
     """Smoothed loss, negative log-likelihood and correctness of each token, 0 at padding."""
     if keras.backend.standardize_dtype(logits.dtype) != "float64":
         logits = ops.cast(logits, "float32")
@@ -115,7 +120,7 @@ def _losses_per_token(labels, logits, label_smoothing):
     )
 
 
-def _smoothed_cross_entropy(labels, logits, smoothing):
+def _smoothed_cross_entropy(labels: Any, logits: Any, smoothing: float) -> tuple[Any, Any, Any]:
     """(tokens,), (tokens, vocabulary) -> loss, nll and correctness of each token.
 
     Only the loss carries a gradient. It is written out: softmax minus the smoothed target, one
@@ -124,7 +129,7 @@ def _smoothed_cross_entropy(labels, logits, smoothing):
     vocabulary = logits.shape[-1]
 
     @ops.custom_gradient
-    def losses_of(logits):
+    def losses_of(logits: Any) -> tuple[Any, Callable]:
         largest = ops.max(logits, axis=-1)
         log_total = largest + ops.log(
             ops.sum(ops.exp(logits - ops.expand_dims(largest, -1)), axis=-1)
@@ -137,7 +142,7 @@ def _smoothed_cross_entropy(labels, logits, smoothing):
             losses = losses - smoothing * ops.mean(logits, axis=-1)
         correct = ops.cast(ops.greater_equal(target, largest), logits.dtype)
 
-        def gradient(*args, upstream=None):
+        def gradient(*args: Any, upstream: Any = None) -> Any:
             # Backends pass the gradients of the three results in different ways.
             upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
             column = ops.expand_dims(upstream, -1)

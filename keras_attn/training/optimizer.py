@@ -1,5 +1,8 @@
 """Keras optimizers that take gradients which are already summed over replicas."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import keras
 
 from keras_attn.training.settings import TrainingSettings
@@ -12,7 +15,7 @@ class _SummedGradients:
     whole gradient. The training step sums first, so what arrives here is equal on all replicas.
     """
 
-    def _all_reduce_sum_gradients(self, grads_and_vars):
+    def _all_reduce_sum_gradients(self, grads_and_vars: Iterable) -> list:
         return list(grads_and_vars)
 
 
@@ -25,7 +28,7 @@ class _AdamW(_SummedGradients, keras.optimizers.AdamW):
 
 
 def make_optimizer(
-    settings: TrainingSettings, schedule, variables: list[keras.Variable], loss_scaling: bool
+    settings: TrainingSettings, schedule: Any, variables: list[keras.Variable], loss_scaling: bool
 ) -> keras.optimizers.Optimizer:
     """Adam (AdamW with `weight_decay`) with clipping by the norm of the whole gradient.
 

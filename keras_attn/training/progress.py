@@ -17,7 +17,7 @@ class ProgressReport:
         console: Where to write; None for standard output.
     """
 
-    def __init__(self, total_steps: int, step: int = 0, console: Console | None = None):
+    def __init__(self, total_steps: int, step: int = 0, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False)
         self._total = total_steps
         self._first_step = None
@@ -83,7 +83,7 @@ class ProgressReport:
         if self._bar is not None:
             self._bar.stop()
 
-    def _time_left(self, step):
+    def _time_left(self, step: int) -> str:
         done = step - self._first_step
         seconds = int(self._busy / done * max(self._total - step, 0))
         minutes, seconds = divmod(seconds, 60)

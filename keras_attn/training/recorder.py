@@ -2,7 +2,6 @@
 
 import csv
 import io
-import os
 import shutil
 import time
 from pathlib import Path
@@ -26,7 +25,7 @@ class Recorder:
         history: Rows of the checkpoint that is resumed.
     """
 
-    def __init__(self, folder: RunFolder, history: list[dict[str, float]]):
+    def __init__(self, folder: RunFolder, history: list[dict[str, float]]) -> None:
         self._folder = folder
         shutil.rmtree(folder.tensorboard, ignore_errors=True)
         self._writer = tf.summary.create_file_writer(str(folder.tensorboard))
@@ -49,7 +48,7 @@ class Recorder:
             target_tokens: Target tokens so far.
         """
         new = not self._folder.timings.exists()
-        with open(self._folder.timings, "a", encoding="utf-8", newline="") as file:
+        with self._folder.timings.open("a", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             if new:
                 writer.writerow(_TIMING_COLUMNS)
@@ -60,7 +59,7 @@ class Recorder:
         """Flushes everything."""
         self._writer.close()
 
-    def _write_metrics(self, history):
+    def _write_metrics(self, history: list[dict[str, float]]) -> None:
         columns = list(dict.fromkeys([*_FIRST_COLUMNS, *(name for row in history for name in row)]))
         text = io.StringIO()
         writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
@@ -68,7 +67,7 @@ class Recorder:
         writer.writerows(history)
         _replace_file(self._folder.metrics, text.getvalue())
 
-    def _write_scalars(self, row):
+    def _write_scalars(self, row: dict[str, float]) -> None:
         with self._writer.as_default(step=int(row["step"])):
             for name, value in row.items():
                 if name != "step":
@@ -83,7 +82,7 @@ class Stopwatch:
         seconds: What the checkpoint had counted.
     """
 
-    def __init__(self, seconds: float = 0.0):
+    def __init__(self, seconds: float = 0.0) -> None:
         self._before = seconds
         self._start = time.monotonic()
 
@@ -101,4 +100,4 @@ class Stopwatch:
 def _replace_file(path: Path, text: str) -> None:
     temporary = path.with_name(f".writing-{path.name}")
     temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    temporary.replace(path)

@@ -33,7 +33,7 @@ class RunFolder:
         path: str | Path,
         resume: bool = False,
         allowed: Collection[str] = ("run.yaml",),
-    ):
+    ) -> None:
         self.path = Path(path)
         self.checkpoints = self.path / "checkpoints"
         self.task = self.path / "task"
@@ -60,12 +60,12 @@ class RunFolder:
             raise
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         # Closing gives up the lock, and so does the end of the process, however it ends.
         os.close(self._handle)
         self._handle = None
 
-    def _hold(self):
+    def _hold(self) -> None:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

@@ -11,9 +11,11 @@ import yaml
 
 from keras_attn.models import get_preset
 from keras_attn.training.settings import TrainingSettings
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 RUN_FILE = "run.yaml"
+# Sections that are one name.
+_NAMES = ("task", "preset", "init")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +60,8 @@ class RunSettings:
         model: Arguments of the model that differ from the preset's.
         tokenizers: `{"shared": …, "source": {"kind": …}, "target": {"kind": …}}`.
         decoding: Fields of `DecodingSettings`.
-        metrics: Names of text metrics; the first chooses the best model.
+        metrics: Names of text metrics; the first chooses the best model unless
+            `training.metric` names another value. Without any the loss chooses.
     """
 
     data: DataSettings
@@ -87,9 +90,7 @@ class RunSettings:
         """
         given: dict[str, Any] = {}
         for layer in layers:
-            given = merged(given, layer)
-        for name in given:
-            require_one_of("section", name, [field.name for field in dataclasses.fields(cls)])
+            given = merged(given, _checked_sections(layer))
         require(
             bool(given.get("preset")) != bool(given.get("init")),
             "A run needs either a preset or a task to start from.",
@@ -98,7 +99,11 @@ class RunSettings:
         )
         if given.get("preset"):
             given = merged(_plain(get_preset(given["preset"]).recipe), given)
+        elif "metrics" not in given:
+            given["metrics"] = _metrics_of_run(given["init"])
         training = dict(given.get("training") or {})
+        if given.get("metrics"):
+            training.setdefault("metric", given["metrics"][0])
         if training.get("steps") is not None:
             # A number of steps takes the place of the default number of epochs.
             training.setdefault("epochs", None)
@@ -166,9 +171,62 @@ def _plain(recipe: Mapping[str, Any]) -> dict[str, Any]:
     return copy.deepcopy(dict(recipe))
 
 
+def _checked_sections(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """One layer of settings with known sections of the right kind; empty sections left out."""
+    fields = {field.name: field for field in dataclasses.fields(RunSettings)}
+    sections = {}
+    for name, value in layer.items():
+        require_one_of("section", name, fields)
+        if name in _NAMES:
+            require(
+                value is None or isinstance(value, str),
+                f"The section `{name}` must be text.",
+                **{name: value},
+            )
+        elif value is None:
+            continue
+        elif name == "metrics":
+            value = _texts("metrics", value)
+        else:
+            require(
+                isinstance(value, Mapping),
+                f"The section `{name}` must hold named settings.",
+                **{name: value},
+            )
+        sections[name] = value
+    return sections
+
+
 def _data_settings(values: Mapping[str, Any]) -> DataSettings:
+    values = dict(values)
     names = [field.name for field in dataclasses.fields(DataSettings)]
     for name in values:
         require_one_of("data setting", name, names)
-    require(bool(values.get("train")), "A run needs training data.", data=dict(values))
+    require(bool(values.get("train")), "A run needs training data.", data=values)
+    for name in ("train", "valid", "test"):
+        if values.get(name) is not None:
+            values[name] = _texts(name, values[name])
+    for name in ("hold_out", "max_source_length", "max_target_length", "decode_limit"):
+        if values.get(name) is not None:
+            require_positive(**{name: values[name]})
+    for name in ("stress", "skip_bad_lines"):
+        value = values.get(name, False)
+        require(isinstance(value, bool), f"`{name}` must be true or false.", **{name: value})
     return DataSettings(**values)
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    """One text or several as a list."""
+    values = [value] if isinstance(value, str) else value
+    require(
+        isinstance(values, list | tuple) and all(isinstance(text, str) for text in values),
+        f"`{name}` must be a text or a list of texts.",
+        **{name: value},
+    )
+    return list(values)
+
+
+def _metrics_of_run(init: str) -> list[str]:
+    """The metrics of the run whose model a run starts from; none where it is a task folder."""
+    path = Path(init) / RUN_FILE
+    return _texts("metrics", read_yaml(path).get("metrics") or []) if path.is_file() else []

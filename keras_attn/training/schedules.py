@@ -1,6 +1,7 @@
 """Learning rates by step. Step 0 is the first update; warm-up is linear and never gives 0."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
@@ -10,7 +11,7 @@ from keras_attn.validation import UserError, require, require_one_of, require_po
 Schedule = keras.optimizers.schedules.LearningRateSchedule
 
 
-def _update_number(step):
+def _update_number(step: Any) -> Any:
     """The number of the update that `step` (from 0) makes, from 1, as float32."""
     return ops.cast(step, "float32") + 1.0
 
@@ -27,20 +28,20 @@ class TransformerSchedule(Schedule):
     Reference: Vaswani et al. 2017, Attention Is All You Need, equation 3.
     """
 
-    def __init__(self, hidden_dim: int, warmup_steps: int = 4000, scale: float = 1.0):
+    def __init__(self, hidden_dim: int, warmup_steps: int = 4000, scale: float = 1.0) -> None:
         require_positive(hidden_dim=hidden_dim, warmup_steps=warmup_steps)
         _require_rate_above_zero(scale=scale)
         self.hidden_dim = hidden_dim
         self.warmup_steps = warmup_steps
         self.scale = scale
 
-    def __call__(self, step):
+    def __call__(self, step: Any) -> Any:
         """Rate of the update after `step` updates, a float32 scalar."""
         number = _update_number(step)
         shape = ops.minimum(ops.rsqrt(number), number * self.warmup_steps**-1.5)
         return self.scale * self.hidden_dim**-0.5 * shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {
             "hidden_dim": self.hidden_dim,
@@ -58,19 +59,19 @@ class InverseSquareRoot(Schedule):
         warmup_steps: Updates with a rising rate.
     """
 
-    def __init__(self, peak: float, warmup_steps: int = 4000):
+    def __init__(self, peak: float, warmup_steps: int = 4000) -> None:
         _require_rate_above_zero(peak=peak)
         require_positive(warmup_steps=warmup_steps)
         self.peak = peak
         self.warmup_steps = warmup_steps
 
-    def __call__(self, step):
+    def __call__(self, step: Any) -> Any:
         """Rate of the update after `step` updates, a float32 scalar."""
         number = _update_number(step)
         falling = ops.rsqrt(number) * self.warmup_steps**0.5
         return self.peak * ops.minimum(number / self.warmup_steps, falling)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
@@ -88,7 +89,9 @@ class WarmupCosine(Schedule):
     Reference: Loshchilov & Hutter 2017, SGDR, equation 5, without restarts.
     """
 
-    def __init__(self, peak: float, warmup_steps: int, total_steps: int, floor: float = 0.0):
+    def __init__(
+        self, peak: float, warmup_steps: int, total_steps: int, floor: float = 0.0
+    ) -> None:
         _require_rate_above_zero(peak=peak)
         require_positive(total_steps=total_steps)
         require(
@@ -103,7 +106,7 @@ class WarmupCosine(Schedule):
         self.total_steps = total_steps
         self.floor = floor
 
-    def __call__(self, step):
+    def __call__(self, step: Any) -> Any:
         """Rate of the update after `step` updates, a float32 scalar."""
         number = _update_number(step)
         span = self.total_steps - self.warmup_steps
@@ -112,7 +115,7 @@ class WarmupCosine(Schedule):
         rate = self.floor + (self.peak - self.floor) * falling
         return ops.minimum(rate, self.peak * number / max(self.warmup_steps, 1))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {
             "peak": self.peak,
@@ -131,17 +134,17 @@ class WarmupConstant(Schedule):
         warmup_steps: Updates with a rising rate; 0 for none.
     """
 
-    def __init__(self, peak: float, warmup_steps: int = 0):
+    def __init__(self, peak: float, warmup_steps: int = 0) -> None:
         _require_rate_above_zero(peak=peak)
         require(warmup_steps >= 0, "`warmup_steps` must be at least 0.", warmup_steps=warmup_steps)
         self.peak = peak
         self.warmup_steps = warmup_steps
 
-    def __call__(self, step):
+    def __call__(self, step: Any) -> Any:
         """Rate of the update after `step` updates, a float32 scalar."""
         return self.peak * ops.minimum(_update_number(step) / max(self.warmup_steps, 1), 1.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
         return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
@@ -192,6 +195,6 @@ def make_schedule(
     return WarmupConstant(learning_rate, warmup_steps)
 
 
-def _require_rate_above_zero(**received):
+def _require_rate_above_zero(**received: float) -> None:
     for name, value in received.items():
         require(value > 0, f"`{name}` must be above 0.", **{name: value})

@@ -88,7 +88,7 @@ class TrainingSettings:
     checkpoint_minutes: float = 10.0
     log_every: int = 100
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = _checked(field.name, field.type, getattr(self, field.name))
             object.__setattr__(self, field.name, value)
@@ -176,7 +176,7 @@ def _checked(name: str, annotation: Any, value: Any) -> Any:
     return value
 
 
-def _as_float(value):
+def _as_float(value: Any) -> Any:
     """Whole numbers, and texts such as 1e-9 that YAML leaves as text, as floats."""
     if isinstance(value, bool):
         return value

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -41,7 +42,7 @@ class TrainingStep:
         batch_tokens: int = 1,
         jit: bool = False,
         accumulate: bool = False,
-    ):
+    ) -> None:
         self._model = model
         self._optimizer = optimizer
         self._strategy = strategy
@@ -72,12 +73,12 @@ class TrainingStep:
             self._compiled(self._accumulate_replica, batch)(batch)
         return self._compiled(self._finish_replica)()
 
-    def _compiled(self, replica_function, *arguments):
+    def _compiled(self, replica_function: Callable, *arguments: Any) -> Callable:
         """The graph that runs `replica_function` on every replica; made once."""
         name = replica_function.__name__
         if name not in self._functions:
 
-            def run(*arguments):
+            def run(*arguments: Any) -> tf.Tensor:
                 result = self._strategy.run(replica_function, args=arguments)
                 return self._strategy.experimental_local_results(result)[0]
 
@@ -86,7 +87,7 @@ class TrainingStep:
             )
         return self._functions[name]
 
-    def _sums_and_gradients(self, inputs, labels):
+    def _sums_and_gradients(self, inputs: Any, labels: Any) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Sums (4,) of one replica's part, and gradients of its loss / divisor, loss-scaled."""
         variables = self._model.trainable_variables
         with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -104,23 +105,23 @@ class TrainingStep:
         ]
         return tf.stack([loss, nll, count, correct]), dense
 
-    def _update_replica(self, batch):
+    def _update_replica(self, batch: Any) -> tf.Tensor:
         return self._apply(*self._gradients(*batch))
 
-    def _accumulate_replica(self, batch):
+    def _accumulate_replica(self, batch: Any) -> tf.Tensor:
         sums, gradients = self._gradients(*batch)
         for accumulator, value in zip(self._accumulators, [sums, *gradients], strict=True):
             accumulator.assign_add(tf.cast(value, accumulator.dtype))
         return sums
 
-    def _finish_replica(self):
+    def _finish_replica(self) -> tf.Tensor:
         sums, *gradients = [accumulator.read_value() for accumulator in self._accumulators]
         with tf.control_dependencies([sums, *gradients]):
             for accumulator in self._accumulators:
                 accumulator.assign(tf.zeros_like(accumulator))
         return self._apply(sums, gradients)
 
-    def _apply(self, sums, gradients):
+    def _apply(self, sums: tf.Tensor, gradients: list[tf.Tensor]) -> tf.Tensor:
         """Sums over replicas, divides by the number of tokens, updates."""
         context = tf.distribute.get_replica_context()
         sums, *gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, [sums, *gradients])
@@ -138,17 +139,17 @@ def make_evaluation_step(
 ) -> Callable:
     """A function from a batch, as the strategy's iterator gives it, to the sums in `SUMS`, (4,)."""
 
-    def evaluate_replica(batch):
+    def evaluate_replica(batch: Any) -> tf.Tensor:
         inputs, labels = batch
         sums = tf.stack(loss(labels, model(inputs, training=False), label_smoothing))
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, sums)
 
     functions = []
 
-    def evaluate(batch):
+    def evaluate(batch: Any) -> tf.Tensor:
         if not functions:
 
-            def run(batch):
+            def run(batch: Any) -> tf.Tensor:
                 result = strategy.run(evaluate_replica, args=(batch,))
                 return strategy.experimental_local_results(result)[0]
 
@@ -158,10 +159,10 @@ def make_evaluation_step(
     return evaluate
 
 
-def relaxed_spec(batch):
+def relaxed_spec(batch: Any) -> Any:
     """The type of a batch with all sizes unknown, so that one graph serves every batch."""
 
-    def spec(value):
+    def spec(value: Any) -> Any:
         if isinstance(value, tf.distribute.DistributedValues):
             parts = [spec(part) for part in value.values]
             return type(value._type_spec)(*parts)
@@ -170,10 +171,10 @@ def relaxed_spec(batch):
     return tf.nest.map_structure(spec, batch)
 
 
-def _make_accumulators(model, strategy):
+def _make_accumulators(model: keras.Model, strategy: tf.distribute.Strategy) -> list[tf.Variable]:
     """One variable a replica for the sums and for each gradient."""
 
-    def zeros(shape, dtype):
+    def zeros(shape: tuple, dtype: str) -> tf.Variable:
         return tf.Variable(
             tf.zeros(shape, dtype),
             trainable=False,

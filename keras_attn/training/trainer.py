@@ -11,7 +11,7 @@ import keras
 import tensorflow as tf
 from rich.console import Console
 
-from keras_attn.data import plan_epoch
+from keras_attn.data import EpochPlan, plan_epoch
 from keras_attn.training.checkpoints import (
     Checkpoints,
     assign_model_arrays,
@@ -34,7 +34,6 @@ from keras_attn.training.step import TrainingStep
 from keras_attn.training.strategy import check_strategy, resolve_jit, strategy_of
 from keras_attn.training.validation_set import ValidationSet, Validator
 from keras_attn.validation import UserError, require
-
 
 # What may be made in the run folder before training starts.
 _PREPARED = ("run.yaml", "tokenizers")
@@ -91,7 +90,7 @@ class Trainer:
         out_folder: str | Path,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         schedule: keras.optimizers.schedules.LearningRateSchedule | None = None,
-    ):
+    ) -> None:
         self.task = task
         self.settings = settings
         self.out_folder = Path(out_folder)
@@ -138,11 +137,18 @@ class Trainer:
             finally:
                 loop.close()
 
-    def _prepare(self, folder, signals, examples, validation, resume):
+    def _prepare(
+        self,
+        folder: RunFolder,
+        signals: SignalWatch,
+        examples: Any,
+        validation: ValidationSet | Callable | None,
+        resume: bool,
+    ) -> TrainingLoop:
         settings, model = self.settings, self.task.backbone
         static_shapes = resolve_jit(settings.jit) == "on"
 
-        def plan(epoch):
+        def plan(epoch: int) -> EpochPlan:
             return plan_epoch(
                 examples, settings.batch_tokens, settings.seed, epoch, static_shapes=static_shapes
             )
@@ -205,7 +211,7 @@ class Trainer:
             signals=signals,
         )
 
-    def _total_steps(self, batches):
+    def _total_steps(self, batches: int) -> int:
         require(batches > 0, "There must be at least one training example.", batches=batches)
         limits = [self.settings.steps] if self.settings.steps is not None else []
         if self.settings.epochs is not None:
@@ -213,7 +219,12 @@ class Trainer:
             limits.append(self.settings.epochs * per_epoch)
         return min(limits)
 
-    def _restore(self, checkpoints, model, optimizer):
+    def _restore(
+        self,
+        checkpoints: Checkpoints,
+        model: keras.Model,
+        optimizer: keras.optimizers.Optimizer,
+    ) -> TrainingState:
         found = checkpoints.latest()
         if found is None:
             _say(f"There is no checkpoint in {checkpoints.folder}: starting from the beginning.")
@@ -232,7 +243,7 @@ class Trainer:
         _say(f"Resuming from {folder} (epoch {state.epoch + 1}, step {state.step}).{note}")
         return state
 
-    def _finish(self, loop):
+    def _finish(self, loop: TrainingLoop) -> TrainingResult:
         """Chooses between the best and the averaged weights, and writes the task."""
         state, settings, model = loop.state, self.settings, self.task.backbone
         kept, value, average_value = "last", None, None
@@ -264,7 +275,7 @@ class Trainer:
         loop.progress.say(f"Done after {state.step} steps: kept {kept}{shown}.")
         return result
 
-    def _load_best(self, loop):
+    def _load_best(self, loop: TrainingLoop) -> tuple[str, float | None]:
         try:
             arrays, _ = read_checkpoint(loop.checkpoints.folder / BEST_FOLDER)
         except UserError as error:
@@ -274,5 +285,5 @@ class Trainer:
         return "best", loop.state.best_value
 
 
-def _say(line):
+def _say(line: str) -> None:
     Console(highlight=False).print(line, markup=False, soft_wrap=True)

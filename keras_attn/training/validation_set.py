@@ -49,7 +49,7 @@ class Validator:
         loss: Callable,
         label_smoothing: float,
         batch_tokens: int,
-    ):
+    ) -> None:
         if not isinstance(validation, ValidationSet):
             validation = ValidationSet(decode_metrics=validation)
         self._validation = validation

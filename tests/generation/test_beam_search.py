@@ -239,10 +239,12 @@ def test_no_hypothesis_where_nothing_has_a_probability():
             assert listed(found, row) == listed(expected, row)
 
 
-def test_tokens_masked_by_the_model():
+def test_tokens_without_a_probability():
     model, rng = HashModel(5), np.random.default_rng(31)
     tables = model.random_tables(rng, 61)
     tables[rng.random(tables.shape) < 0.4] = -np.inf
+    # After some texts the model breaks down, which must not touch the other texts.
+    tables[rng.random(tables.shape[:2]) < 0.1, 3] = np.nan
     found = search(model, tables, 256, 5, n_best=6)
     counts = []
     for row, table in enumerate(tables):

@@ -22,11 +22,11 @@ def compiled(function, **options):
 
 
 def log_softmax(logits):
-    """Over a numpy vector in float64; all `-inf` where every logit is."""
+    """Over a numpy vector in float64; all `-inf` where every logit is, or where one is NaN."""
     logits = np.asarray(logits, "float64")
     peak = logits.max()
-    if peak == -np.inf:
-        return logits
+    if not np.isfinite(peak):
+        return np.full_like(logits, -np.inf)
     return logits - peak - np.log(np.exp(logits - peak).sum())
 
 

@@ -88,7 +88,11 @@ POSITIONS = [
     ),
     LayerCase(
         layers.LearnedPositionEmbedding,
-        {"max_length": 5, "embeddings_initializer": "random_normal", "embeddings_regularizer": "l1"},
+        {
+            "max_length": 5,
+            "embeddings_initializer": "random_normal",
+            "embeddings_regularizer": "l1",
+        },
         {"inputs": X},
         outputs=(2, 5, 7),
         trainable=1,

@@ -29,10 +29,10 @@ def test_turned_round_it_projects_to_the_tokens_unscaled():
     vectors = numbers(1, 2, 3, 4)
     logits = numpy(built()(vectors, reverse=True))
     expected = np.einsum("bld,vd->blv", vectors, np.arange(44.0).reshape(11, 4))
-    np.testing.assert_allclose(logits, expected, rtol=1e-5)
+    np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
     layer = built()
     by_hand = layer.logits(vectors[:, 0], layer.output_kernel())
-    np.testing.assert_allclose(numpy(by_hand), expected[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(numpy(by_hand), expected[:, 0], rtol=1e-5, atol=1e-5)
 
 
 def test_looked_up_vectors_start_with_unit_variance():

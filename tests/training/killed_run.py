@@ -1,17 +1,13 @@
-"""Run as a script: trains a stand-in with dropout and may kill itself as SIGKILL would.
+"""Run with `python -m`: trains a stand-in with dropout and may kill itself as SIGKILL would.
 
 Arguments: run folder, step after which to die (0 for never), and "resume" or nothing.
 """
 
 import os
-import pathlib
 import signal
 import sys
 
 import keras
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
 
 from keras_attn.training import Trainer
 from tests.training.stand_in import StandInTask, examples, settings, validation_set

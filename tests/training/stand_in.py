@@ -76,7 +76,7 @@ def validation_set(**values):
 
 def metrics_rows(folder):
     """metrics.csv as a list of dicts of strings."""
-    with open(pathlib.Path(folder) / "metrics.csv", newline="") as file:
+    with (pathlib.Path(folder) / "metrics.csv").open(newline="") as file:
         return list(csv.DictReader(file))
 
 

@@ -180,7 +180,11 @@ def test_replaced_folder_survives_a_kill_at_any_moment(tmp_path, monkeypatch, mo
         return call
 
     with monkeypatch.context() as patch:
-        for owner, name in ((pathlib.Path, "rename"), (pathlib.Path, "write_text"), (shutil, "rmtree")):
+        for owner, name in (
+            (pathlib.Path, "rename"),
+            (pathlib.Path, "write_text"),
+            (shutil, "rmtree"),
+        ):
             patch.setattr(owner, name, mortal(getattr(owner, name)))
         with pytest.raises(Killed), replaced_folder(target) as temporary:
             (temporary / "file").write_text("new")

@@ -9,15 +9,16 @@ from safetensors.numpy import load_file
 
 pytestmark = pytest.mark.tensorflow
 
-SCRIPT = pathlib.Path(__file__).with_name("killed_run.py")
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = 21  # 7 updates of up to two batches in each of 3 epochs
 
 
 def start(*arguments):
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
     return subprocess.Popen(
-        [sys.executable, SCRIPT, *map(str, arguments)],
+        [sys.executable, "-m", "tests.training.killed_run", *map(str, arguments)],
         env=environment,
+        cwd=PROJECT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

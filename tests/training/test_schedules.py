@@ -49,7 +49,9 @@ def test_cosine():
 
 
 def test_constant():
-    np.testing.assert_allclose(rates(WarmupConstant(0.4, 4), 1, 4, 1000), [0.1, 0.4, 0.4], rtol=1e-6)
+    np.testing.assert_allclose(
+        rates(WarmupConstant(0.4, 4), 1, 4, 1000), [0.1, 0.4, 0.4], rtol=1e-6
+    )
     np.testing.assert_allclose(rates(WarmupConstant(0.4), 1, 1000), [0.4, 0.4], rtol=1e-6)
 
 
@@ -82,7 +84,9 @@ def test_schedules_can_be_saved(schedule):
 def test_make_schedule(name, kind):
     schedule = make_schedule(name, 0.5, 5, total_steps=29, hidden_dim=64)
     assert type(schedule) is kind
-    assert rates(schedule, 5) == pytest.approx([0.5 / math.sqrt(64 * 5)] if name == "transformer" else [0.5])
+    assert rates(schedule, 5) == pytest.approx(
+        [0.5 / math.sqrt(64 * 5)] if name == "transformer" else [0.5]
+    )
 
 
 @pytest.mark.parametrize(

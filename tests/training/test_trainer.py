@@ -1,6 +1,5 @@
 import json
 import os
-import pathlib
 import signal
 
 import keras
@@ -132,11 +131,10 @@ def test_logging_and_checkpoints_change_nothing(tmp_path, run):
 
 
 def test_model_learns(tmp_path):
-    _, result = train(
-        tmp_path / "run", ValidationSet(examples()), epochs=20, metric="accuracy", log_every=0
-    )
-    assert result.metric == "accuracy"
-    assert result.value > 0.3  # guessing gives about 0.17, the share of the end token
+    # Guessing evenly has perplexity 17; the end token and its frequency alone give about 14.
+    _, result = train(tmp_path / "run", ValidationSet(examples()), epochs=8, metric="perplexity")
+    assert result.metric == "perplexity"
+    assert result.value < 9.5
 
 
 class Scripted:
@@ -316,8 +314,9 @@ class Signal(keras.callbacks.Callback):
                 os.kill(os.getpid(), self.number)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("batches", [5, 8])
+@pytest.mark.parametrize(
+    ("number", "status", "batches"), [(signal.SIGINT, 130, 5), (signal.SIGTERM, 143, 8)]
+)
 def test_signal_writes_a_checkpoint_and_the_run_goes_on(
     tmp_path, run, capsys, number, status, batches
 ):
@@ -366,7 +365,7 @@ def test_damaged_checkpoint_falls_back(tmp_path, run, capsys):
     capsys.readouterr()
     trainer, result = train(tmp_path / "run", validation_set(per=5.0), log_every=3, resume=True)
     lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if "damaged" in line] == [lines[0]]
+    assert [line for line in lines if "is damaged" in line] == [lines[0]]
     assert "step-00000008 (epoch 2, step 8)" in lines[1]
     assert result.step == 16
     assert_same_weights(final_weights(trainer), final_weights(run[1]))
@@ -446,15 +445,18 @@ def test_task_may_bring_its_own_loss(tmp_path):
     task = StandInTask()
 
     def squares(labels, logits, label_smoothing):
-        count = tf.cast(tf.size(labels), tf.float32)
-        return tf.reduce_sum(logits**2), 0.0 * count, count, 0.0 * count
+        real = tf.cast(labels > 0, logits.dtype)
+        count = tf.reduce_sum(real)
+        total = tf.reduce_sum(logits**2 * real[..., None]) * (1 + label_smoothing)
+        return total, 0.0 * count, count, 0.0 * count
 
     task.loss = squares
-    start = float(np.abs(task.backbone.get_weights()[0]).mean())
-    train(tmp_path / "run", task=task, epochs=5)
-    assert float(np.abs(task.backbone.get_weights()[0]).mean()) < start
-    (first, *_, last) = metrics_rows(tmp_path / "run")
-    assert float(last["loss"]) < float(first["loss"]) / 2
+    inputs, labels = examples().assemble(np.arange(len(examples())))
+    logits = task.backbone(inputs).numpy()[labels > 0]
+    train(tmp_path / "run", task=task, epochs=1, learning_rate=1e-12)
+    (row,) = metrics_rows(tmp_path / "run")
+    assert float(row["loss"]) == pytest.approx(1.1 * (logits**2).sum() / len(logits), rel=1e-5)
+    assert float(row["nll"]) == 0
 
 
 def test_model_built_for_another_strategy_is_refused(tmp_path):
@@ -494,4 +496,3 @@ def test_stand_in_batches_differ_in_size():
     plan = plan_epoch(rows, 64, 1, 0)
     assert len(plan) == 8
     assert len({int(rows.target_lengths[batch].sum()) for batch in plan}) > 3
-    assert pathlib.Path(__file__).with_name("stand_in.py").exists()

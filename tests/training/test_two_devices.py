@@ -8,14 +8,19 @@ import pytest
 
 pytestmark = pytest.mark.tensorflow
 
-SCRIPT = pathlib.Path(__file__).with_name("two_devices.py")
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def found():
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
     done = subprocess.run(
-        [sys.executable, SCRIPT], env=environment, capture_output=True, text=True, timeout=600
+        [sys.executable, "-m", "tests.training.two_devices"],
+        env=environment,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])

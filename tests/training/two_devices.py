@@ -1,18 +1,14 @@
-"""Run as a script: compares one device with two logical CPUs and prints what it found as JSON."""
+"""Run with `python -m`: compares one device with two logical CPUs, prints its findings as JSON."""
 
 import json
 import os
 import pathlib
 import signal
-import sys
 import tempfile
 
 import keras
 import numpy as np
 import tensorflow as tf
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT))
 
 from keras_attn.data import plan_epoch
 from keras_attn.training import (

@@ -1,0 +1,160 @@
+"""Commands on a task folder and on its export: predict, evaluate, export, verify."""
+
+import io
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+TEXTS = ["abc", "fed cab", "g"]
+
+
+class Input:
+    """Standard input made of bytes."""
+
+    def __init__(self, content):
+        self.buffer = io.BytesIO(content)
+
+    def isatty(self):
+        return False
+
+
+@pytest.fixture(params=["task_folder", "exported"])
+def model(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_a_task_and_its_export_predict_the_same(keras_attn, task_folder, exported):
+    first = keras_attn("predict", task_folder, "--scores", *TEXTS)
+    second = keras_attn("predict", exported, "--scores", *TEXTS)
+    assert first == second
+    assert first[0] == 0
+    assert first[1].count("\n") == len(TEXTS)
+    for line in first[1].splitlines():
+        _, score, log_probability = line.split("\t")
+        assert 0 > float(score) >= float(log_probability)
+
+
+def test_n_best_is_numbered_and_sorted(keras_attn, model):
+    status, output, _ = keras_attn("predict", model, *TEXTS, "--n-best", "2", "--scores")
+    assert status == 0
+    rows = [line.split("\t") for line in output.splitlines()]
+    assert [row[0] for row in rows] == ["1", "1", "2", "2", "3", "3"]
+    assert all(float(a[2]) >= float(b[2]) for a, b in zip(rows[::2], rows[1::2], strict=True))
+
+
+def test_texts_may_follow_options(keras_attn, task_folder):
+    before = keras_attn("predict", task_folder, "abc", "g", "--beam", "2")
+    after = keras_attn("predict", task_folder, "--beam", "2", "abc", "g")
+    assert before == after
+    assert before[0] == 0
+
+
+def test_standard_input_gives_a_line_for_each_line(keras_attn, monkeypatch, model):
+    expected = keras_attn("predict", model, "abc", "", "fed cab")
+    monkeypatch.setattr(sys, "stdin", Input(b"abc\r\n\nfed cab"))
+    assert keras_attn("predict", model) == expected
+    assert expected[0] == 0
+    assert expected[1].count("\n") == 3
+
+
+def test_text_that_is_no_utf8_is_told_by_line(keras_attn, monkeypatch, model):
+    monkeypatch.setattr(sys, "stdin", Input(b"abc\nbad \xff\n"))
+    status, _, error = keras_attn("predict", model)
+    line = "keras-attn: error: standard input, line 2, byte 5: the text must be UTF-8.\n"
+    assert (status, error) == (2, line)
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(task_folder):
+    command = f"yes abc | head -5000 | '{sys.executable}' -m keras_attn predict '{task_folder}'"
+    script = f"{command} | head -1; echo ${{PIPESTATUS[2]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout.splitlines()[-1] == "141"
+    assert done.stderr == ""
+
+
+def test_a_text_that_is_too_long(keras_attn, model):
+    status, _, error = keras_attn("predict", model, "abc", "ab" * 31)
+    assert status == 2
+    assert error.count("\n") == 1
+    assert "must have at most 22 tokens" in error
+    assert "62" in error or "63" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "nowhere"], "There is nothing at nowhere"),
+        (["predict", "."], ". holds neither a run nor a task."),
+        (["evaluate", "nowhere", "--data", "a.tsv"], "a.tsv: no such file."),
+        (["export", "nowhere", "out"], "There is nothing at nowhere"),
+        (["verify", "nowhere"], "A SavedModel is a folder. Received: folder='nowhere'."),
+        (["average", "nowhere", "--last", "2"], "nowhere is no run: it holds no checkpoints."),
+        (["average", "nowhere", "--last", "0"], "`last` must be a positive integer"),
+        (["benchmark", "train", "--workload", "huge"], "Received: workload='huge'."),
+        (["benchmark", "decode", "--batches", "0"], "Received: number=0."),
+        (["presets", "--vocabulary", "0"], "Received: vocabulary=0."),
+    ],
+)
+def test_mistakes_take_one_line(keras_attn, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    status, _, error = keras_attn(*arguments)
+    assert status == 2
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_evaluate_measures_against_all_references(keras_attn, model, tmp_path):
+    """Predictions themselves, among other references, leave no error."""
+    _, output, _ = keras_attn("predict", model, *TEXTS)
+    predictions = output.splitlines()
+    data, results = tmp_path / "data.tsv", tmp_path / "results.json"
+    rows = [f"{TEXTS[0]}\twrong", *map("\t".join, zip(TEXTS, predictions, strict=True))]
+    data.write_text("\n".join(row for row in rows if not row.endswith("\t")) + "\n")
+    status, output, error = keras_attn(
+        "evaluate", model, "--data", data, "--metrics", "wer", "--json", results
+    )
+    assert status == 0, error
+    kept = sum(1 for text in predictions if text)
+    expected = {"items": kept, "wer": 0.0} if predictions[0] else {"items": kept + 1}
+    assert expected.items() <= json.loads(results.read_text()).items()
+    assert output.splitlines()[0].split() == [
+        "sources",
+        str(json.loads(results.read_text())["items"]),
+    ]
+
+
+def test_evaluate_adds_perplexity(keras_attn, task_folder, tmp_path):
+    """Of an untrained model it lies near the size of the vocabulary, 12."""
+    data = tmp_path / "data.tsv"
+    data.write_text("abc\tfed\ng\tcab\n")
+    status, output, _ = keras_attn("evaluate", task_folder, "--data", data, "--perplexity")
+    assert status == 0
+    found = dict(line.split() for line in output.splitlines())
+    assert list(found) == ["sources", "bleu", "chrf", "wer", "perplexity"]
+    assert 3 < float(found["perplexity"]) < 48
+    assert math.isfinite(float(found["chrf"]))
+
+
+def test_export_then_verify(keras_attn, task_folder, tmp_path):
+    folder, examples = tmp_path / "exported", tmp_path / "examples.txt"
+    examples.write_text("fed\nabc gag\n")
+    status, output, error = keras_attn(
+        "export", task_folder, folder, "--beam", "2", "--examples", examples
+    )
+    assert (status, output.strip()) == (0, str(folder / "1")), error
+    golden = (folder / "1" / "assets.extra" / "golden.json").read_text()
+    assert "abc gag" in golden or "YWJjIGdhZw==" in golden
+    status, output, _ = keras_attn("verify", folder)
+    assert (status, output.splitlines()[0]) == (0, f"{folder / '1'}: verified")
+    (folder / "1" / "assets.extra" / "golden.json").write_text("[")
+    status, _, error = keras_attn("verify", folder)
+    assert status in (1, 2)
+    status, _, error = keras_attn("export", task_folder, folder, "--model-version", "1")
+    assert status == 2
+    assert "Version folder exists already" in error
+    status, _, error = keras_attn("export", task_folder, folder, "--n-best", "9")
+    assert status == 2
+    assert "n_best=9, beams=3." in error

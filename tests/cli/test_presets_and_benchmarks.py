@@ -1,0 +1,87 @@
+"""`presets` counts as the paper does; `benchmark` prints lines of JSON."""
+
+import json
+
+import pytest
+
+from keras_attn.benchmarks import attention, train, workloads
+
+TINY = {
+    "hidden_dim": 8,
+    "layers": 1,
+    "num_heads": 2,
+    "intermediate_dim": 11,
+    "vocabulary": 17,
+    "batch": 3,
+    "source": 5,
+    "target": 7,
+    "dropout": 0.1,
+}
+
+
+def test_presets_count_parameters(keras_attn, monkeypatch):
+    from keras_attn import models
+
+    few = {name: models.PRESETS[name] for name in ("transformer_c_layers_2", "g2p_small")}
+    monkeypatch.setattr(models, "PRESETS", few)
+    status, output, _ = keras_attn("presets", "--vocabulary", "1000")
+    assert status == 0
+    # 1000 tokens of 128, two encoder blocks and two decoder blocks, and two norms.
+    attention_weights = 4 * (128 * 128 + 128)
+    feed_forward = 2 * 128 * 512 + 512 + 128
+    encoder = attention_weights + feed_forward + 2 * 2 * 128
+    decoder = 2 * attention_weights + feed_forward + 3 * 2 * 128
+    total = 1000 * 128 + 2 * (encoder + decoder) + 2 * 2 * 128
+    rows = {line.split()[0]: line.split()[1] for line in output.splitlines() if " M  " in line}
+    assert rows["g2p_small"] == f"{total / 1e6:.1f}"
+    assert "arxiv.org/abs/1706.03762, Table 3" in output
+
+
+@pytest.mark.parametrize("options", [[], ["--jit"], ["--shared-embeddings"]])
+def test_benchmark_train(keras_attn, monkeypatch, tmp_path, options):
+    monkeypatch.setitem(train.TRAIN_WORKLOADS, "train-small", TINY)
+    written = tmp_path / "lines.json"
+    status, output, error = keras_attn(
+        "benchmark",
+        "train",
+        "--workload",
+        "train-small",
+        "--steps",
+        "2",
+        "--json",
+        written,
+        *options,
+    )
+    assert status == 0, error
+    figures = json.loads(output)
+    assert written.read_text() == output
+    assert {"peer": "keras_attn", "workload": "train-small", "jit": "--jit" in options}.items() <= (
+        figures.items()
+    )
+    assert figures["tokens_per_second"] == pytest.approx(21 / figures["seconds"], rel=0.5)
+    assert figures["last_loss"] < figures["first_loss"]
+    assert figures["parameter_change"] > 0
+
+
+@pytest.mark.parametrize("options", [[], ["--jit"]])
+def test_benchmark_decode(keras_attn, monkeypatch, options):
+    tiny = TINY | {"batches": [2], "beams": [1, 3], "new_tokens": 5}
+    monkeypatch.setitem(workloads.DECODE_WORKLOADS, "decode-base", tiny)
+    status, output, error = keras_attn("benchmark", "decode", "--runs", "1", *options)
+    assert status == 0, error
+    lines = [json.loads(line) for line in output.splitlines()]
+    assert [(line["batch"], line["beam"]) for line in lines] == [(2, 1), (2, 3)]
+    assert all(line["tokens_per_second"] > 0 for line in lines)
+
+
+def test_benchmark_attention(keras_attn, monkeypatch):
+    calls = []
+
+    def run(lengths, **options):
+        calls.append((lengths, options))
+        return iter([{"length": lengths[0]}])
+
+    monkeypatch.setattr(attention, "run", run)
+    status, output, _ = keras_attn("benchmark", "attention", "--lengths", "64", "128")
+    assert (status, output) == (0, '{"length": 64}\n')
+    assert calls == [([64, 128], {"jit": False, "rounds": 1})]

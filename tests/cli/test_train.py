@@ -1,0 +1,134 @@
+"""Options of `train` as settings, and a small run from a file to a task."""
+
+import pytest
+import yaml
+
+PAIRS = [(word, " ".join(word.upper())) for word in ("abc", "bad", "cafe", "dab", "ebb", "fade")]
+
+
+@pytest.fixture
+def called(keras_attn, monkeypatch):
+    """Calls `train`; returns the layers of settings that reach the job, and its other arguments."""
+    calls = []
+    monkeypatch.setattr(
+        "keras_attn.training.job.train",
+        lambda out, *layers, resume: calls.append((out, layers, resume)),
+    )
+
+    def call(*arguments):
+        status, _, error = keras_attn("train", "--out", "run", *arguments)
+        assert (status, error) == (0, "")
+        return calls[-1]
+
+    return call
+
+
+def test_options_become_settings(called):
+    out, layers, resume = called(
+        "--preset", "g2p_small", "--data", "a.en", "a.de", "--valid", "v.tsv", "--seed", "7",
+        "--precision", "mixed_bfloat16", "--batch-tokens", "512", "--skip-bad-lines",
+    )  # fmt: skip
+    assert (out, resume) == ("run", False)
+    assert layers == (
+        {},
+        {
+            "preset": "g2p_small",
+            "init": None,
+            "data": {"train": ["a.en", "a.de"], "valid": ["v.tsv"], "skip_bad_lines": True},
+            "training": {"seed": 7, "precision": "mixed_bfloat16", "batch_tokens": 512},
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ends"),
+    [
+        (["--epochs", "3"], {"epochs": 3, "steps": None}),
+        (["--steps", "500"], {"epochs": None, "steps": 500}),
+        (["--steps", "500", "--epochs", "3"], {"epochs": 3, "steps": 500}),
+        (["--max-minutes", "1.5"], {"max_minutes": 1.5}),
+    ],
+)
+def test_the_end_that_is_given_replaces_the_recipes(called, arguments, ends):
+    _, layers, _ = called(*arguments)
+    assert layers[-1] == {"training": ends}
+
+
+def test_file_then_set_then_options(called, tmp_path):
+    config = tmp_path / "c.yaml"
+    config.write_text("training: {seed: 1, epsilon: 1.0e-8}\n")
+    _, layers, resume = called(
+        "--config", config, "--set", "training.seed=2", "--set", "metrics=[bleu, chrf]",
+        "--set", "tokenizers.source.kind=symbols", "--seed", "3", "--resume",
+    )  # fmt: skip
+    assert resume
+    assert layers == (
+        {"training": {"seed": 1, "epsilon": 1e-8}},
+        {"training": {"seed": 2}},
+        {"metrics": ["bleu", "chrf"]},
+        {"tokenizers": {"source": {"kind": "symbols"}}},
+        {"training": {"seed": 3}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "seed"], "--set takes NAME=VALUE, such as training.seed=3. Received: seed"),
+        (["--set", "training.=3"], "--set takes NAME=VALUE"),
+        (["--set", "training.seed=[3"], "--set training.seed=[3: the value is not valid YAML"),
+        (["--set", "training.sead=3"], "Did you mean `seed`? Received: sead=3."),
+        (["--set", "traning.seed=3"], "Did you mean 'training'? Received: section='traning'."),
+        (["--config", "none.yaml"], "There is no such file of settings: none.yaml."),
+        (["--precision", "float8"], "`precision` must be one of 'float32'"),
+        (["--preset", "g2p_smal"], "Did you mean 'g2p_small'? Received: preset='g2p_smal'."),
+        (["--data", "none.tsv"], "none.tsv: no such file."),
+    ],
+)
+def test_mistakes_take_one_line(keras_attn, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    defaults = ["--preset", "g2p_small"] if "--preset" not in arguments else []
+    defaults += ["--data", "cmudict"] if "--data" not in arguments else []
+    status, _, error = keras_attn("train", "--out", "run", *defaults, *arguments)
+    assert status == 2
+    assert message in error
+    assert error.startswith("keras-attn: error: ")
+    assert error.count("\n") == 1
+
+
+def test_from_a_file_to_a_task(keras_attn, tmp_path):
+    data, run = tmp_path / "pairs.tsv", tmp_path / "run"
+    data.write_text("".join(f"{source}\t{target}\n" for source, target in PAIRS))
+    small = [
+        "training.schedule=constant", "training.warmup_steps=1", "training.validate_every=1",
+        "model.num_layers=1", "model.hidden_dim=8", "model.intermediate_dim=11",
+    ]  # fmt: skip
+    arguments = ["--preset", "g2p_small", "--data", data, "--valid", data, "--steps", "2"]
+    for setting in small:
+        arguments += ["--set", setting]
+    status, output, error = keras_attn("train", "--out", run, *arguments)
+    assert status == 0, error
+    assert "6 pairs" in output
+    settings = yaml.safe_load((run / "run.yaml").read_text())
+    assert settings["training"]["steps"] == 2
+    assert settings["model"]["hidden_dim"] == 8
+
+    status, output, _ = keras_attn("predict", run, "abc", "fade")
+    assert status == 0
+    assert output.count("\n") == 2
+
+    status, output, error = keras_attn("average", run, "--last", "2")
+    assert (status, output.strip()) == (0, str(run / "average-2"))
+    assert keras_attn("predict", run / "average-2", "abc")[0] == 0
+    status, _, error = keras_attn("average", run, "--last", "5")
+    assert status == 2
+    assert "`--last` must not exceed" in error
+    assert "last=5, kept=2." in error
+
+    status, _, error = keras_attn("train", "--out", run, *arguments)
+    assert status == 2
+    assert f"The output folder must be empty, or the run in it resumed. Received: '{run}'" in error
+    status, output, error = keras_attn("train", "--out", run, "--resume", "--steps", "3")
+    assert status == 0, error
+    assert "Resuming from" in output
+    assert "step 2" in output

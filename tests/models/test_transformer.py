@@ -1,0 +1,209 @@
+"""The encoder-decoder Transformer: sizes, masks, saving, learning, parts of any kind."""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn.layers import MultiHeadAttention
+from keras_attn.models import PRESETS, Transformer, get_preset
+from keras_attn.validation import UserError
+from tests.layers.judges import numpy, spread_weights
+
+SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
+SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
+TARGET = np.array([[1, 4, 8, 6, 3, 9, 5], [1, 7, 5, 0, 0, 0, 0]], "int32")
+INPUTS = {"source_ids": SOURCE, "target_ids": TARGET}
+VARIANTS = {
+    "post-norm": {},
+    "pre-norm": {"norm_first": True},
+    "learned positions": {"learned_positions": 13},
+    "two vocabularies": {"target_vocabulary_size": 13},
+    "grouped": {"encoder_attention": MultiHeadAttention(3, 4, num_key_value_heads=1)},
+}
+
+
+def tiny(**arguments):
+    return Transformer(11, **(SIZES | arguments))
+
+
+# Table 3 of the paper, in millions of parameters; rows not named there have the base model's.
+PAPER = {
+    "transformer_base": 65,
+    "transformer_big": 213,
+    "transformer_b_key_16": 58,
+    "transformer_b_key_32": 60,
+    "transformer_c_layers_2": 36,
+    "transformer_c_layers_4": 50,
+    "transformer_c_layers_8": 80,
+    "transformer_c_hidden_256": 28,
+    "transformer_c_hidden_1024": 168,
+    "transformer_c_ff_1024": 53,
+    "transformer_c_ff_4096": 90,
+}
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if "Table 3" in PRESETS[name].paper])
+def test_presets_have_as_many_parameters_as_the_paper_says(name):
+    with keras.StatelessScope():  # nothing is allocated
+        model = Transformer.from_preset(name, 41_000)
+    assert model.count_params() / 1e6 == pytest.approx(PAPER.get(name, 65), rel=0.03)
+
+
+def test_every_row_of_the_table_is_there():
+    assert len([name for name in PRESETS if "Table 3" in PRESETS[name].paper]) == 20
+    assert set(PAPER) < set(PRESETS)
+
+
+def test_parameters_counted_by_hand():
+    # A source vocabulary of 11 and a target one of 13; encoder block: attention 4 * (12 * 12 + 12),
+    # feed-forward 12 * 17 + 17 + 17 * 12 + 12, two norms of 24; the decoder's has one more attention
+    # and norm; the ends of both stacks have a norm too.
+    attention, feed_forward = 4 * (12 * 12 + 12), 12 * 17 + 17 + 17 * 12 + 12
+    expected = 24 * 12 + 2 * (3 * attention + 2 * feed_forward + 5 * 24) + 2 * 24
+    model = tiny(target_vocabulary_size=13, norm_first=True, dropout=0.0)
+    assert model.count_params() == expected
+
+
+def test_from_preset():
+    model = Transformer.from_preset("g2p_small", 11, num_layers=1, target_vocabulary_size=13)
+    config = model.get_config()
+    assert (config["hidden_dim"], config["num_layers"], config["norm_first"]) == (128, 1, True)
+    assert model.output_shape == (None, None, 13)
+    with pytest.raises(UserError, match="Did you mean 'g2p_small'\\? Received: preset='g2p_smal'."):
+        Transformer.from_preset("g2p_smal", 11)
+    with pytest.raises(UserError, match="`preset` must be one of .* Received: preset='g2p_small'"):
+        get_preset("g2p_small", family="Bert")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_heads": 5}, "`num_heads` must divide `hidden_dim`. Received: num_heads=5, hidden_dim=12."),
+        ({"num_layers": 0}, "`num_layers` must be a positive integer. Received: num_layers=0."),
+        ({"intermediate_dim": 0}, "`intermediate_dim` must be a positive integer. Received: intermediate_dim=0."),
+        ({"dropout": 1.0}, "`dropout` must be a number in [0, 1). Received: dropout=1.0."),
+        ({"encoder_attention": "local"}, "`attention` must be a layer. Received: attention='local'."),
+    ],
+)
+def test_mistakes_are_told_in_one_line(arguments, message):
+    with pytest.raises(UserError) as caught:
+        tiny(**arguments)
+    assert str(caught.value) == message
+
+
+def test_sizes_of_heads_need_not_divide_when_given():
+    model = tiny(num_heads=5, key_dim=2, value_dim=3)
+    assert tuple(model(INPUTS).shape) == (2, 7, 11)
+
+
+def test_config_holds_every_argument():
+    arguments = set(inspect.signature(Transformer.__init__).parameters) - {"self", "kwargs"}
+    config = tiny(activation=keras.activations.silu, dtype="mixed_bfloat16", name="mine").get_config()
+    assert set(config) == arguments | {"name", "trainable"}
+    assert config["activation"] == "silu"
+    assert config["name"] == "mine"
+    copy = Transformer.from_config(config)
+    assert copy.get_config() == config
+    assert copy.source_embedding.compute_dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_saved_model_is_the_same(name, tmp_path):
+    model = tiny(**VARIANTS[name])
+    spread_weights(model)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras", safe_mode=True)
+    assert isinstance(loaded, Transformer)
+    assert loaded.get_config() == model.get_config()
+    assert len(loaded.layers) == len(model.layers)
+    np.testing.assert_array_equal(numpy(loaded(INPUTS)), numpy(model(INPUTS)))
+    assert len(loaded.variables) == len(model.variables)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_padding_never_changes_a_real_token(name):
+    model = tiny(**VARIANTS[name])
+    spread_weights(model)
+    alone = numpy(model({"source_ids": SOURCE[1:, :3], "target_ids": TARGET[1:, :3]}))
+    for more in (0, 1, 6):
+        padded = {key: np.pad(ids, ((0, 0), (0, more))) for key, ids in INPUTS.items()}
+        np.testing.assert_allclose(numpy(model(padded))[1, :3], alone[0], atol=2e-5)
+
+
+def test_a_target_never_sees_what_follows():
+    model = tiny()
+    spread_weights(model)
+    changed = TARGET.copy()
+    changed[0, 4:] = 10
+    outputs = [numpy(model({"source_ids": SOURCE, "target_ids": ids}))[0] for ids in (TARGET, changed)]
+    np.testing.assert_array_equal(outputs[0][:4], outputs[1][:4])
+    assert not np.allclose(outputs[0][4:], outputs[1][4:])
+
+
+def test_one_vocabulary_has_one_table():
+    model = tiny()
+    assert model.source_embedding is model.target_embedding
+    tables = [weight for weight in model.weights if weight.path.endswith("embeddings")]
+    assert [tuple(table.shape) for table in tables] == [(11, 12)]
+    two = tiny(target_vocabulary_size=13)
+    assert two.source_embedding is not two.target_embedding
+
+
+def test_every_attention_can_be_exchanged():
+    model = tiny(
+        encoder_attention=MultiHeadAttention(3, 4, num_key_value_heads=1),
+        self_attention=MultiHeadAttention(2, 5, sliding_window=3),
+        cross_attention=MultiHeadAttention(6, 2, value_dim=7),
+    )
+    assert tuple(model(INPUTS).shape) == (2, 7, 11)
+    encoder, decoder = model.encoder_blocks[1], model.decoder_blocks[1]
+    assert encoder.attention.num_key_value_heads == 1
+    assert decoder.self_attention.sliding_window == 3
+    assert decoder.cross_attention.value_dim == 7
+    assert encoder.attention is not model.encoder_blocks[0].attention
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16", "float16"])
+def test_precision_reaches_every_layer(dtype):
+    model = tiny(dtype=dtype, norm_first=True)
+    half = dtype.removeprefix("mixed_")
+    layers = [layer for layer in model._flatten_layers() if not isinstance(layer, keras.layers.InputLayer)]
+    assert {layer.compute_dtype for layer in layers} == {half}
+    logits = model(INPUTS)
+    assert keras.backend.standardize_dtype(logits.dtype) == half
+    assert np.isfinite(numpy(logits).astype("float32")).all()
+    if dtype == "mixed_float16":
+        model.compile("sgd", "mse")
+        assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_fit_learns_to_copy(dropout):
+    """With Keras' own `compile` and `fit`, and its own loss: no other package is needed."""
+    model = tiny(num_layers=1, hidden_dim=24, norm_first=True, dropout=dropout)
+    rng = np.random.default_rng(1)
+    words = rng.integers(3, 11, (256, 4)).astype("int32")
+    end = np.full((256, 1), 2, "int32")
+    inputs = {
+        "source_ids": np.concatenate([words, end], axis=1),
+        "target_ids": np.concatenate([end - 1, words], axis=1),
+    }
+    labels = np.concatenate([words, end], axis=1)
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
+    model.compile(keras.optimizers.Adam(1e-2), loss)
+    history = model.fit(inputs, labels, batch_size=64, epochs=15, verbose=0).history["loss"]
+    assert history[0] > 2  # eight words by chance: the logarithm of 8 is 2.08
+    assert history[-1] < 1.3
+
+
+@pytest.mark.tensorflow
+def test_fit_learns_with_the_loss_of_this_package():
+    from keras_attn.training import TokenCrossEntropy
+
+    model = tiny(num_layers=1, dropout=0.0)
+    model.compile(keras.optimizers.Adam(3e-3), TokenCrossEntropy(label_smoothing=0.1))
+    labels = np.concatenate([TARGET[:, 1:], [[2], [0]]], axis=1)
+    history = model.fit(INPUTS, labels, batch_size=2, epochs=20, verbose=0).history["loss"]
+    assert history[-1] < history[0] - 0.5

@@ -1,0 +1,105 @@
+"""Decoding step by step equals the whole forward pass."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn.layers import MultiHeadAttention
+from keras_attn.models import Transformer
+from keras_attn.validation import UserError
+from tests.layers.judges import numpy, spread_weights
+
+SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
+SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
+VARIANTS = {
+    "post-norm": {},
+    "pre-norm": {"norm_first": True},
+    "learned positions": {"learned_positions": 13},
+    "two vocabularies": {"target_vocabulary_size": 13, "norm_first": True},
+    "grouped": {
+        "self_attention": MultiHeadAttention(4, 3, num_key_value_heads=2, value_dim=5),
+        "cross_attention": MultiHeadAttention(4, 3, num_key_value_heads=1),
+    },
+    "window": {"self_attention": MultiHeadAttention(2, 3, sliding_window=3)},
+    "dropout": {"dropout": 0.5},
+}
+
+
+def beams_of(state, beams):
+    """The state with `beams` rows of hypotheses for each source."""
+    repeat = lambda leaf: ops.repeat(leaf, beams, axis=0)  # noqa: E731
+    return state | {"hypothesis": keras.tree.map_structure(repeat, state["hypothesis"])}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("beams", [1, 3])
+def test_steps_equal_the_whole(name, beams):
+    model = Transformer(11, **(SIZES | VARIANTS[name]))
+    spread_weights(model)
+    target = np.random.default_rng(1).integers(1, 11, (2 * beams, 7)).astype("int32")
+    inputs = {"source_ids": np.repeat(SOURCE, beams, axis=0), "target_ids": target}
+    expected = numpy(model(inputs))
+    state = beams_of(model.initial_state(SOURCE, 9), beams)
+    # What belongs to a source is held once.
+    assert state["source"]["padding_mask"].shape[0] == 2
+    assert {part["key"].shape[0] for part in state["source"]["projected"]} == {2}
+    for index in range(7):
+        position = index if beams == 1 else np.full(2 * beams, index, "int32")
+        logits, state = model.step(target[:, index], state, position)
+        np.testing.assert_allclose(numpy(logits), expected[:, index], atol=3e-5)
+
+
+def test_rows_may_be_at_positions_of_their_own():
+    model = Transformer(11, **SIZES)
+    spread_weights(model)
+    target = np.random.default_rng(1).integers(1, 11, (2, 7)).astype("int32")
+    expected = numpy(model({"source_ids": SOURCE, "target_ids": target}))
+    state = model.initial_state(SOURCE, 7)
+    for index in range(9):  # the second row is three positions late
+        position = np.array([min(index, 6), max(index - 3, 0)], "int32")
+        logits, state = model.step(target[[0, 1], position], state, position)
+        np.testing.assert_allclose(numpy(logits), expected[[0, 1], position], atol=3e-5)
+
+
+@pytest.mark.parametrize("learned", [None, 307])
+def test_bfloat16_past_position_256(learned):
+    """The cached path rounds as the whole one does, and tells late positions apart."""
+    model = Transformer(11, learned_positions=learned, dtype="bfloat16", **(SIZES | {"num_layers": 1}))
+    target = np.full((1, 300), 4, "int32")  # one token over and over: only positions tell
+    inputs = {"source_ids": SOURCE[:1], "target_ids": target}
+    expected = numpy(model(inputs)).astype("float32")[0]
+    assert len(np.unique(expected[256:], axis=0)) > 22
+    state = model.initial_state(SOURCE[:1], 300)
+    step = compiled(model.step)
+    for index in range(300):
+        logits, state = step(target[:, index], state, np.array([index], "int32"))
+        if index >= 250:
+            found = numpy(logits).astype("float32")[0]
+            np.testing.assert_allclose(found, expected[index], atol=0.06)
+
+
+def compiled(function):
+    if keras.backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        return tf.function(function)
+    import jax
+
+    return jax.jit(function)
+
+
+def test_the_encoder_is_that_of_the_whole():
+    model = Transformer(11, norm_first=True, **SIZES)
+    spread_weights(model)
+    longer = np.pad(SOURCE, ((0, 0), (0, 3)))
+    encoded, padded = numpy(model.encode(SOURCE)), numpy(model.encode(longer))
+    np.testing.assert_allclose(padded[:, :5][SOURCE != 0], encoded[SOURCE != 0], atol=2e-5)
+    assert encoded.shape == (2, 5, 12)
+
+
+def test_attention_without_steps_is_told_where_decoding_begins():
+    model = Transformer(11, self_attention=keras.layers.MultiHeadAttention(2, 3), **SIZES)
+    assert tuple(model({"source_ids": SOURCE, "target_ids": SOURCE}).shape) == (2, 5, 11)
+    with pytest.raises(UserError, match="self_attention='MultiHeadAttention'"):
+        model.initial_state(SOURCE, 7)
