@@ -1,6 +1,7 @@
 """Time and memory of dense and chunked attention, each in a fresh process.
 
-    python -m keras_attn.benchmarks.attention --lengths 2048 8192
+Behind `keras-attn benchmark attention`; as a module it has more options:
+`python -m keras_attn.benchmarks.attention --lengths 2048 8192 --causal`.
 """
 
 import argparse

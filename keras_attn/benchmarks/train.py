@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_attn.benchmarks.workloads import TRAIN_WORKLOADS
 from keras_attn.models import Transformer
 from keras_attn.training.optimizer import make_optimizer
-from keras_attn.training.settings import TrainingSettings
+from keras_attn.training.settings import PRECISIONS, TrainingSettings
 from keras_attn.training.step import TrainingStep
 from keras_attn.validation import require_one_of, require_positive
 
@@ -38,9 +38,10 @@ def benchmark_training(
         first and the last step, and by how much the parameters changed (Euclidean norm).
 
     Raises:
-        UserError: An unknown workload.
+        UserError: An unknown workload or precision.
     """
     require_positive(steps=steps)
+    require_one_of("precision", precision, PRECISIONS)
     for name in workloads:
         require_one_of("workload", name, TRAIN_WORKLOADS)
     keras.config.set_dtype_policy(precision)
@@ -50,6 +51,7 @@ def benchmark_training(
             "workload": name,
             "precision": precision,
             "jit": jit,
+            "tied": True,
             "shared_embeddings": shared_embeddings,
         } | _measure(TRAIN_WORKLOADS[name], precision, jit, steps, shared_embeddings)
 

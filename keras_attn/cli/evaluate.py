@@ -44,8 +44,8 @@ def run(options: argparse.Namespace) -> None:
     """Measures and prints, one line a metric."""
     with quiet_start():
         from keras_attn.tasks import measure, open_task
-        from keras_attn.training.job import read_data
         from keras_attn.training.run_settings import DataSettings
+        from keras_attn.training.run_texts import read_data
 
     run_settings = _settings_of_run(options.model)
     stress = options.stress

@@ -47,7 +47,8 @@ class Transformer(keras.Model):
         self_attention: Attention layer to build the decoder's self-attention from, likewise.
         cross_attention: Attention layer to build the attention to the source from, likewise.
         dtype: Dtype policy of all layers; Keras' global one by default.
-        **kwargs: Arguments of `keras.Model`.
+        name: Name of the model.
+        trainable: Whether its weights are to be trained.
 
     Call arguments:
         inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
@@ -81,7 +82,8 @@ class Transformer(keras.Model):
         self_attention: keras.layers.Layer | None = None,
         cross_attention: keras.layers.Layer | None = None,
         dtype=None,
-        **kwargs,
+        name: str | None = None,
+        trainable: bool = True,
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
         require_rate(dropout=dropout)
@@ -151,7 +153,8 @@ class Transformer(keras.Model):
             x = decoder_block(x, source)
         x = decoder_norm(x) if norm_first else x
         logits = target_embedding(x, reverse=True)
-        super().__init__({"source_ids": source_ids, "target_ids": target_ids}, logits, **kwargs)
+        inputs = {"source_ids": source_ids, "target_ids": target_ids}
+        super().__init__(inputs, logits, name=name, trainable=trainable)
 
         # === Config ===
         self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss

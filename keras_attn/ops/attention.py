@@ -9,7 +9,9 @@ from keras_attn.ops.chunked_attention import chunked_attention
 from keras_attn.ops.masks import MASKED_SCORE, causal_mask, combine_masks
 from keras_attn.validation import require, require_one_of, require_rate
 
-# Scores from which on "auto" is chunked.
+# "auto" is chunked from this many scores on, in one head and in all; measured on a CPU with
+# `keras_attn.benchmarks.attention`, chunks are as fast from there on and need less memory.
+AUTO_CHUNKED_HEAD_SCORES = 2**20
 AUTO_CHUNKED_SCORES = 2**24
 
 
@@ -52,9 +54,10 @@ def dot_product_attention(
         seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
         implementation: "dense" builds the (target, source) scores. "chunked" is exact too, with
             memory linear in both lengths, forward and backward, but takes no `bias` and returns
-            no scores. "auto" is chunked where the shapes are known when the function is traced
-            and the scores are many (`AUTO_CHUNKED_SCORES` or more), otherwise dense: with lengths
-            that are unknown until run time, ask for "chunked" where they may become large.
+            no scores. "auto" is chunked where both lengths are known when the function is traced
+            and the scores are many (2²⁰ or more a head and 2²⁴ in all, an unknown batch counting
+            as 1) and neither `bias` nor `return_scores` forbids it; otherwise dense. Where
+            lengths are unknown until run time and may become large, ask for "chunked".
         return_scores: Whether to return the attention probabilities too.
 
     Returns:
@@ -128,7 +131,11 @@ def _is_large(query, key):
     source = key.shape[2]
     if target is None or source is None:
         return False
-    return (batch or 1) * heads * target * source >= AUTO_CHUNKED_SCORES
+    head_scores = target * source
+    return (
+        head_scores >= AUTO_CHUNKED_HEAD_SCORES
+        and (batch or 1) * heads * head_scores >= AUTO_CHUNKED_SCORES
+    )
 
 
 def computing_dtype(dtype: Any) -> str:

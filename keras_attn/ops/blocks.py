@@ -11,22 +11,22 @@ class Cut:
     """How an axis is cut into blocks, the last one padded.
 
     Attributes:
-        length: Length of the axis, an integer or (where unknown until run time) a scalar tensor.
+        length: Length of the axis.
+        count: Number of blocks.
         size: Length of a block.
+
+    Each is an integer, or a scalar tensor where the length is unknown until run time.
     """
 
     length: Any
-    size: int
+    count: Any
+    size: Any
 
     @classmethod
-    def of(cls, length: Any, size: int) -> "Cut":
-        """Cuts an axis, into one block where it is known to be shorter than `size`."""
-        return cls(length, min(size, length) if isinstance(length, int) else size)
-
-    @property
-    def count(self) -> Any:
-        """Number of blocks, an integer or a scalar tensor as `length`."""
-        return (self.length + self.size - 1) // self.size
+    def of(cls, length: Any, largest: int) -> "Cut":
+        """Cuts an axis into the fewest blocks of at most `largest`, padding as little as can be."""
+        count = (length + largest - 1) // largest
+        return cls(length, count, (length + count - 1) // count)
 
     @property
     def padding(self) -> Any:

@@ -19,11 +19,8 @@ from keras import ops
 from keras_attn.ops.blocks import BlockMask, Cut
 from keras_attn.ops.masks import MASKED_SCORE, combine_masks
 
-# Scores in a block over all heads: 4 MiB of float32, which stay in a CPU's cache.
-BLOCK_SCORES = 2**20
-KEY_BLOCK = 256
-SMALLEST_QUERY_BLOCK = 128
-LARGEST_QUERY_BLOCK = 1024
+# Scores in a block over all heads, as a power of 2: 4 MiB of float32 stay in a CPU's cache.
+BLOCK_SCORES_LOG2 = 20
 
 
 def chunked_attention(
@@ -37,7 +34,7 @@ def chunked_attention(
     seed: keras.random.SeedGenerator | None = None,
     dtype: str = "float32",
     query_block: int | None = None,
-    key_block: int = KEY_BLOCK,
+    key_block: int | None = None,
 ) -> Any:
     """Computes what `keras_attn.ops.dot_product_attention` says, block by block.
 
@@ -54,8 +51,8 @@ def chunked_attention(
             the block sizes; the backward pass draws them again.
         seed: Generator of dropout's random numbers, drawn from once.
         dtype: The dtype to compute in, "float32" or "float64".
-        query_block: Queries in a block; chosen by the number of heads where None.
-        key_block: Keys in a block.
+        query_block: Most queries in a block; chosen by the number of heads where None.
+        key_block: Most keys in a block; chosen likewise.
 
     Returns:
         The context (batch, heads, target, value_dim) in the dtype of `query`.
@@ -64,12 +61,10 @@ def chunked_attention(
         Rabe and Staats, "Self-attention Does Not Need O(n²) Memory"; Dao et al.,
         "FlashAttention", algorithms 1 and 4.
     """
-    if query_block is None:
-        query_block = BLOCK_SCORES // (query.shape[1] * key_block)
-        query_block = min(max(query_block, SMALLEST_QUERY_BLOCK), LARGEST_QUERY_BLOCK)
+    bits = BLOCK_SCORES_LOG2 - (query.shape[1] - 1).bit_length()
     attention = _BlockwiseAttention(
-        rows=Cut.of(ops.shape(query)[2], query_block),
-        columns=Cut.of(ops.shape(key)[2], key_block),
+        rows=Cut.of(ops.shape(query)[2], query_block or 1 << (bits + 1) // 2),
+        columns=Cut.of(ops.shape(key)[2], key_block or 1 << bits // 2),
         heads=query.shape[1],
         kv_heads=key.shape[1],
         key_dim=key.shape[-1],

@@ -4,6 +4,7 @@ import abc
 import json
 import os
 import shutil
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -165,10 +166,14 @@ def _check_free(folder: Path) -> None:
 
 
 def _describe(backbone: keras.Model) -> dict:
-    description = keras.saving.serialize_keras_object(backbone)
-    # A task generates: what a model was compiled with may not even load elsewhere.
-    description.pop("compile_config", None)
-    return description
+    # Written out, because Keras would add what the model was compiled with, which a task does not
+    # need and which may not load elsewhere.
+    return {
+        "module": type(backbone).__module__,
+        "class_name": type(backbone).__name__,
+        "registered_name": keras.saving.get_registered_name(type(backbone)),
+        "config": keras.saving.serialize_keras_object(backbone.get_config()),
+    }
 
 
 def _make_backbone(description: dict, dtype: str) -> keras.Model:
@@ -182,8 +187,11 @@ def _make_backbone(description: dict, dtype: str) -> keras.Model:
 def _load_weights(backbone: keras.Model, path: Path) -> None:
     require(path.is_file(), "The task folder lacks its weights.", missing=str(path))
     try:
-        backbone.load_weights(path)
-    except (OSError, ValueError, KeyError) as error:
+        with warnings.catch_warnings():
+            # Keras only warns where it leaves layers as they were initialised.
+            warnings.filterwarnings("error", "Skipping", UserWarning)
+            backbone.load_weights(path)
+    except (OSError, ValueError, KeyError, UserWarning) as error:
         first_line = str(error).strip().splitlines()[0]
         raise UserError(f"{path} is damaged or of another model: {first_line}") from error
 

@@ -1,6 +1,7 @@
 """A whole run: texts to tokenizers, task, training, and what it measures on the test texts."""
 
 import dataclasses
+import inspect
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,28 +9,22 @@ from typing import Any
 
 import keras
 import numpy as np
+import tensorflow as tf
 
-from keras_attn.data import (
-    PairExamples,
-    Pairs,
-    hold_out,
-    load_cmudict,
-    padding_share,
-    plan_epoch,
-    read_pairs,
-)
+from keras_attn.data import PairExamples, Pairs, padding_share, plan_epoch
 from keras_attn.evaluation import get_metric
 from keras_attn.models import Transformer
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask, measure, task_folder
 from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
+from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.run_folder import RunFolder
-from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings
+from keras_attn.training.run_settings import RUN_FILE, RunSettings
+from keras_attn.training.run_texts import read_texts
 from keras_attn.training.strategy import make_strategy, resolve_jit, resolve_strategy
 from keras_attn.training.trainer import Trainer
 from keras_attn.training.validation_set import ValidationSet
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import require, require_one_of
 
-CMUDICT = "cmudict"
 RESULTS_FILE = "results.json"
 TOKENIZERS_FOLDER = "tokenizers"
 _MOST_TOKENS = 256
@@ -61,20 +56,19 @@ def train(
         settings = RunSettings.read(out / RUN_FILE, *layers)
     else:
         settings = RunSettings.resolve(*layers)
-    with RunFolder(out, resume):
+    with RunFolder(out, resume, allowed=(RUN_FILE, TOKENIZERS_FOLDER)):
         pass  # Found to be writable and free before the work begins.
     _check(settings)
-    if not resume:
-        settings = _resolved(settings)
-        # Once more when the lengths are known; a run killed before that can be resumed too.
-        settings.write(out / RUN_FILE)
+    settings = _resolved(settings)
+    # Once more when the lengths are known; a run killed before that can be resumed too.
+    settings.write(out / RUN_FILE)
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
-    keras.config.set_dtype_policy(settings.training.precision)
 
     texts = read_texts(settings.data, settings.training.seed)
-    tokenizers = _tokenizers(settings, texts["train"], out)
+    tokenizers = _tokenizers(settings, texts["train"], out / TOKENIZERS_FOLDER, resume)
     settings, examples = _examples(settings, texts["train"], tokenizers)
+    _check_test(settings, texts.get("test"), tokenizers["source"])
     with make_strategy(settings.training.strategy).scope():
         task = _task(settings, tokenizers)
     _report(task, texts, examples, settings)
@@ -92,88 +86,65 @@ def train(
     return results
 
 
-def read_texts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
-    """Reads the parts of a run's texts: "train", "validation", and "test" where there is one.
-
-    Args:
-        data: Where they come from.
-        seed: Decides what is held out where no validation texts are given.
-
-    Returns:
-        The parts by name.
-
-    Raises:
-        UserError: A file is missing or malformed.
-    """
-    parts = {}
-    if data.train == [CMUDICT]:
-        parts = load_cmudict(data.stress)
-    else:
-        parts["train"] = read_data(data.train, data)
-    if data.valid is not None:
-        parts["validation"] = read_data(data.valid, data)
-    elif "validation" not in parts:
-        count = data.hold_out or min(2000, max(1, len(set(parts["train"].sources)) // 20))
-        parts["train"], parts["validation"] = hold_out(parts["train"], count, seed)
-    if data.test is not None:
-        parts["test"] = read_data(data.test, data)
-    return parts
-
-
-def read_data(paths: list[str], data: DataSettings, part: str = "test") -> Pairs:
-    """Reads the texts that `--data` names.
-
-    Args:
-        paths: `["cmudict"]`, one tab-separated file, or a source and a target file.
-        data: How to read them.
-        part: Which part of cmudict.
-
-    Returns:
-        The pairs.
-    """
-    if list(paths) == [CMUDICT]:
-        return load_cmudict(data.stress)[part]
-    require(
-        len(paths) in (1, 2),
-        "Data must be cmudict, one tab-separated file, or a source and a target file.",
-        data=list(paths),
-    )
-    pairs = read_pairs(paths, skip_bad_lines=data.skip_bad_lines)
-    if pairs.skipped:
-        print(f"{pairs.name}: {pairs.skipped:,} malformed lines left out.")
-    return pairs
-
-
 def _check(settings: RunSettings) -> None:
     require_one_of("task", settings.task, [Seq2SeqTask.kind])
-    require(bool(settings.metrics), "A run needs at least one metric.", metrics=settings.metrics)
+    require(
+        not (settings.init and settings.model),
+        "The section `model` cannot change a model that is loaded.",
+        init=settings.init,
+        model=settings.model,
+    )
+    for name in settings.model:
+        require_one_of("model setting", name, inspect.signature(Transformer).parameters)
     for name in settings.metrics:
         get_metric(name)
     DecodingSettings().replace(**settings.decoding)
 
 
+def _check_test(settings: RunSettings, texts: Pairs | None, tokenizer: Tokenizer) -> None:
+    """Raises before the training for what would be found to be wrong after it."""
+    if texts is None:
+        return
+    require(
+        bool(settings.metrics),
+        "Test texts need at least one of `metrics`.",
+        metrics=settings.metrics,
+    )
+    lengths = tokenizer.tokenize(tf.constant(texts.sources)).row_lengths() + 1
+    longest = int(tf.reduce_max(lengths))
+    require(
+        longest <= settings.decoding["max_source_length"],
+        "`data.max_source_length` must leave room for every test text and its end.",
+        longest=longest,
+        max_source_length=settings.decoding["max_source_length"],
+    )
+
+
 def _resolved(settings: RunSettings) -> RunSettings:
     """Writes out what is chosen automatically, so that resuming chooses the same."""
     training = settings.training
-    if training.metric == "loss":
-        metric = settings.metrics[0]
-        training = dataclasses.replace(
-            training, metric=metric, metric_goal=get_metric(metric).direction
-        )
+    goal = training.metric_goal
+    if goal == "auto" and training.metric in settings.metrics:
+        goal = get_metric(training.metric).direction
     training = dataclasses.replace(
         training,
+        metric_goal=goal,
         jit=resolve_jit(training.jit),
         strategy=resolve_strategy(training.strategy),
     )
     return settings.replace(training=training)
 
 
-def _tokenizers(settings: RunSettings, train_texts: Pairs, out: Path) -> dict[str, Tokenizer]:
-    folder = out / TOKENIZERS_FOLDER
+def _tokenizers(
+    settings: RunSettings, train_texts: Pairs, folder: Path, resume: bool
+) -> dict[str, Tokenizer]:
     if settings.init:
         return Seq2SeqTask.load(task_folder(settings.init)).tokenizers
-    if (folder / "target").is_dir():
+    # The target is written last: its description says that both are there.
+    complete = folder / "target" / CONFIG_FILE
+    if resume and complete.is_file():
         return {role: load_tokenizer(folder / role) for role in ("source", "target")}
+    complete.unlink(missing_ok=True)
     options = dict(settings.tokenizers)
     shared = options.pop("shared", False)
     for role in options:
@@ -184,7 +155,6 @@ def _tokenizers(settings: RunSettings, train_texts: Pairs, out: Path) -> dict[st
     else:
         source = _train_tokenizer(options.get("source"), train_texts.sources, "source")
         target = _train_tokenizer(options.get("target"), train_texts.targets, "target")
-    # The target last: its folder says that both are there.
     source.save(folder / "source")
     target.save(folder / "target")
     return {"source": source, "target": target}
@@ -211,6 +181,13 @@ def _examples(settings, texts, tokenizers) -> tuple[RunSettings, PairExamples]:
         limits["source"] or _MOST_TOKENS,
         limits["target"] or _MOST_TOKENS,
     )
+    require(
+        len(examples) > 0,
+        "The training data must hold a pair that is not too long.",
+        pairs=len(texts),
+        too_long=examples.dropped_long,
+        empty=examples.dropped_empty,
+    )
     longest = {"source": examples.source_lengths.max(), "target": examples.target_lengths.max()}
     for role, limit in limits.items():
         if limit is None:
@@ -228,18 +205,17 @@ def _examples(settings, texts, tokenizers) -> tuple[RunSettings, PairExamples]:
 
 
 def _task(settings: RunSettings, tokenizers: dict[str, Tokenizer]) -> Seq2SeqTask:
-    decoding = DecodingSettings().replace(**settings.decoding)
+    precision = settings.training.precision
     if settings.init:
         # Loaded anew, inside the scope of the strategy.
-        task = Seq2SeqTask.load(task_folder(settings.init), dtype=settings.training.precision)
-        return Seq2SeqTask(task.backbone, *task.tokenizers.values(), decoding)
-    sizes = {"vocabulary_size": tokenizers["source"].vocabulary_size}
+        task = Seq2SeqTask.load(task_folder(settings.init), dtype=precision)
+        decoding = task.decoding.replace(**settings.decoding)
+        return Seq2SeqTask(task.backbone, task.source_tokenizer, task.target_tokenizer, decoding)
+    arguments = {"vocabulary_size": tokenizers["source"].vocabulary_size, "dtype": precision}
     if not settings.tokenizers.get("shared"):
-        sizes["target_vocabulary_size"] = tokenizers["target"].vocabulary_size
-    try:
-        backbone = Transformer.from_preset(settings.preset, **(sizes | settings.model))
-    except TypeError as error:
-        raise UserError(f"The section `model` does not fit: {error}") from error
+        arguments["target_vocabulary_size"] = tokenizers["target"].vocabulary_size
+    backbone = Transformer.from_preset(settings.preset, **(arguments | settings.model))
+    decoding = DecodingSettings().replace(**settings.decoding)
     return Seq2SeqTask(backbone, tokenizers["source"], tokenizers["target"], decoding)
 
 
@@ -251,6 +227,15 @@ def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> V
         settings.data.max_source_length,
         settings.data.max_target_length,
     )
+    require(
+        len(examples) > 0,
+        "The validation data must hold a pair that is not too long.",
+        pairs=len(texts),
+        max_source_length=settings.data.max_source_length,
+        max_target_length=settings.data.max_target_length,
+    )
+    if not settings.metrics:
+        return ValidationSet(examples)
     kept = set(
         list(dict.fromkeys(texts.sources[i] for i in examples.pair_indices.tolist()))[
             : settings.data.decode_limit

@@ -28,7 +28,7 @@ class DataSettings:
         test: Files of the same form, measured at the end, or `None`.
         hold_out: Number of sources held out for validation where `valid` is `None`; by default
             one in twenty, at most 2,000.
-        decode_limit: Most validation sources that are decoded at each validation.
+        decode_limit: Most validation sources that are decoded at each validation; all if `None`.
         stress: Whether the phonemes of cmudict carry stress marks.
         skip_bad_lines: Whether malformed lines are left out and counted, instead of being errors.
         max_source_length: Most source tokens of a pair, the end token included; longer ones are
@@ -40,7 +40,7 @@ class DataSettings:
     valid: list[str] | None = None
     test: list[str] | None = None
     hold_out: int | None = None
-    decode_limit: int = 1000
+    decode_limit: int | None = 1000
     stress: bool = False
     skip_bad_lines: bool = False
     max_source_length: int | None = None

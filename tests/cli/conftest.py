@@ -34,7 +34,7 @@ def task_folder(tmp_path_factory):
     model = Transformer(
         tokenizer.vocabulary_size, num_layers=1, hidden_dim=12, num_heads=2, intermediate_dim=17
     )
-    decoding = DecodingSettings(beams=3, max_source_length=23, max_length=7)
+    decoding = DecodingSettings(beams=3, max_source_length=23, max_length=19)
     folder = tmp_path_factory.mktemp("task") / "task"
     Seq2SeqTask(model, tokenizer, tokenizer, decoding).save(folder)
     return folder

@@ -15,7 +15,7 @@ TINY = {
     "batch": 3,
     "source": 5,
     "target": 7,
-    "dropout": 0.1,
+    "dropout": 0.0,
 }
 
 

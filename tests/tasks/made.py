@@ -1,0 +1,20 @@
+"""A task of a few thousand parameters with random weights."""
+
+from keras_attn.models import Transformer
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.tokenizers import train_tokenizer
+from tests.layers.judges import spread_weights
+
+SIZES = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 11}
+TEXTS = ["abc", "", "fedcba", "a", "gé", "bbbbbbbb", "日本"]
+
+
+def make_task(seed=0, model=None, **decoding):
+    source = train_tokenizer("characters", ["abcdefgé"])
+    target = train_tokenizer("symbols", ["AA B CH D EH"])
+    arguments = {"target_vocabulary_size": target.vocabulary_size} | SIZES | (model or {})
+    backbone = spread_weights(Transformer(source.vocabulary_size, **arguments), seed)
+    # Not too sure of itself, or every hypothesis would be of one length.
+    backbone.target_embedding.embeddings.assign(backbone.target_embedding.embeddings * 0.5)
+    settings = {"beams": 3, "max_length": 7, "max_source_length": 11} | decoding
+    return Seq2SeqTask(backbone, source, target, DecodingSettings(**settings))

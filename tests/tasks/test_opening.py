@@ -1,0 +1,127 @@
+"""What can predict is opened alike: a run, a task folder, a SavedModel."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attn.data import Pairs
+from keras_attn.export import export_saved_model
+from keras_attn.tasks import ExportedSeq2Seq, Seq2SeqTask, measure, open_task, task_folder
+from keras_attn.validation import UserError
+from tests.tasks.made import TEXTS, make_task
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_task()
+
+
+@pytest.fixture(scope="module")
+def exported(task, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served") / "g2p"
+    return export_saved_model(task, folder, n_best=2, examples=["abc"])
+
+
+def test_an_exported_task_equals_the_task(task, exported):
+    model = open_task(exported)
+    assert isinstance(model, ExportedSeq2Seq)
+    assert model.predict(TEXTS) == task.predict(TEXTS)
+    for n_best in (1, 2):
+        found, expected = (which.predict_n_best(TEXTS, n_best) for which in (model, task))
+        for ours, theirs in zip(found, expected, strict=True):
+            assert [h.text for h in ours] == [h.text for h in theirs]
+            for field in ("score", "log_probability"):
+                values = [[getattr(h, field) for h in row] for row in (ours, theirs)]
+                np.testing.assert_allclose(*values, rtol=1e-4)
+    targets = ["AA B", "", "CH D EH AA B CH", "D", "XX D", "B", ""]
+    np.testing.assert_allclose(model.score(TEXTS, targets), task.score(TEXTS, targets), rtol=1e-4)
+    perplexities = [which.perplexity(TEXTS, targets) for which in (model, task)]
+    assert perplexities[0] == pytest.approx(perplexities[1], rel=1e-4)
+
+
+def test_an_exported_task_measures_alike(task, exported):
+    pairs = Pairs(["abc", "abc", "fed"], ["AA B", "B", "CH"], "made")
+    values = [
+        measure(which, pairs, ["per", "wer"], perplexity=True)
+        for which in (task, open_task(exported))
+    ]
+    assert values[0] == pytest.approx(values[1], rel=1e-4)
+    assert values[0]["items"] == 2
+    assert set(values[0]) == {"items", "per", "wer", "perplexity"}
+
+
+def test_measuring_counts_what_differs(task):
+    texts = ["abc", "fedcba", "a"]
+    right = Pairs(texts, task.predict(texts), "made")
+    assert measure(task, right, ["wer"])["wer"] == 0
+    wrong = Pairs(texts, ["ZZ ZZ ZZ"] * 3, "made")
+    assert measure(task, wrong, ["wer"], beams=1)["wer"] == 100
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda model: model.predict(["abcdefgabcd"]), "The source text must have at most 10 tokens"),
+        (lambda model: model.predict(["a"], beams=2), "cannot be changed. Received: beams=2."),
+        (lambda model: model.predict_n_best(["a"], 3), "Received: n_best=3, exported=2."),
+        (lambda model: model.predict_n_best(["a"], 0), "Received: n_best=0."),
+        (lambda model: model.predict("abc"), "not one. Received: 'abc'."),
+        (lambda model: model.score(["a"], []), "Received: sources=1, targets=0."),
+        (lambda model: model.score(["a"], ["B " * 7]), "The target text must have at most 6 tokens"),
+    ],
+)
+def test_mistakes_with_an_exported_task(exported, call, message):
+    with pytest.raises(UserError, match=message) as caught:
+        call(ExportedSeq2Seq(exported))
+    assert "\n" not in str(caught.value)
+
+
+def test_no_texts_for_an_exported_task(exported):
+    model = ExportedSeq2Seq(exported)
+    assert model.predict([]) == []
+    assert model.score([], []) == []
+
+
+def test_the_highest_version_is_opened(task, exported, tmp_path):
+    export_saved_model(task, tmp_path / "g2p", n_best=2, examples=["abc"], version=9)
+    export_saved_model(task, tmp_path / "g2p", n_best=2, examples=["abc"])
+    model = open_task(tmp_path / "g2p")
+    assert model.folder == tmp_path / "g2p" / "10"
+
+
+def test_a_task_and_a_run_are_opened(task, tmp_path):
+    task.save(tmp_path / "run" / "task")
+    (tmp_path / "run" / "run.yaml").write_text("preset: g2p_small\n")
+    for path in (tmp_path / "run", tmp_path / "run" / "task", str(tmp_path / "run")):
+        opened = open_task(path)
+        assert isinstance(opened, Seq2SeqTask)
+        assert opened.predict(TEXTS) == task.predict(TEXTS)
+    assert task_folder(tmp_path / "run") == tmp_path / "run" / "task"
+
+
+def test_what_cannot_be_opened(tmp_path):
+    def opened(path):
+        with pytest.raises(UserError) as caught:
+            open_task(path)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    assert "There is nothing at" in opened(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    assert "holds neither a run nor a task" in opened(tmp_path / "empty")
+    (tmp_path / "file").write_text("text")
+    assert "holds neither a run nor a task" in opened(tmp_path / "file")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.yaml").write_text("preset: g2p_small\n")
+    assert "has not finished" in opened(tmp_path / "run")
+    (tmp_path / "model" / "1").mkdir(parents=True)
+    (tmp_path / "model" / "1" / "saved_model.pb").write_bytes(b"no such thing")
+    assert "is a damaged SavedModel" in opened(tmp_path / "model")
+    (tmp_path / "model" / "2").mkdir()
+    assert "is a damaged SavedModel" in opened(tmp_path / "model")
+    tf.saved_model.save(tf.Module(), str(tmp_path / "foreign"))
+    message = opened(tmp_path / "foreign")
+    assert "must be an exported sequence-to-sequence task" in message
+    assert "missing_signatures=['n_best', 'score', 'serving_default']" in message

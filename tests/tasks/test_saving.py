@@ -1,0 +1,211 @@
+"""Task folders: the same task comes back, nothing foreign is touched, damage is told."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn.layers import MultiHeadAttention
+from keras_attn.tasks import Seq2SeqTask, Task
+from keras_attn.validation import UserError
+from tests.tasks.made import TEXTS, make_task
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tasks") / "task"
+    task = make_task(beams=2, length_penalty=0.3, min_length=2)
+    task.save(folder)
+    return task, folder
+
+
+@pytest.fixture
+def copied(saved, tmp_path):
+    import shutil
+
+    return shutil.copytree(saved[1], tmp_path / "copy")
+
+
+def test_a_loaded_task_is_the_same(saved):
+    task, folder = saved
+    assert {path.name for path in folder.iterdir()} == {"task.json", "model.weights.h5", "assets"}
+    assert {path.name for path in folder.parent.iterdir()} == {"task"}
+    for loaded in (Seq2SeqTask.load(folder), Task.load(str(folder))):
+        assert type(loaded) is Seq2SeqTask
+        assert loaded.decoding == task.decoding
+        assert loaded.target_tokenizer.vocabulary == task.target_tokenizer.vocabulary
+        assert loaded.predict_n_best(TEXTS, 2) == task.predict_n_best(TEXTS, 2)
+        assert loaded.score(["abc"], ["AA"]) == task.score(["abc"], ["AA"])
+
+
+def test_the_description_is_plain(saved):
+    content = json.loads((saved[1] / "task.json").read_text())
+    assert content["format_version"] == 1
+    assert content["task"] == "seq2seq"
+    assert content["decoding"]["beams"] == 2
+    assert content["backbone"]["config"]["hidden_dim"] == 8
+
+
+def test_the_precision_is_chosen_when_loading(tmp_path):
+    make_task(model={"dtype": "mixed_bfloat16"}).save(tmp_path / "task")
+    assert Seq2SeqTask.load(tmp_path / "task").backbone.source_embedding.compute_dtype == "float32"
+    loaded = Seq2SeqTask.load(tmp_path / "task", dtype="mixed_bfloat16")
+    assert loaded.backbone.source_embedding.compute_dtype == "bfloat16"
+
+
+def test_other_attention_is_saved(tmp_path):
+    task = make_task(model={"encoder_attention": MultiHeadAttention(2, 3, num_key_value_heads=1)})
+    task.save(tmp_path / "task")
+    loaded = Seq2SeqTask.load(tmp_path / "task")
+    assert loaded.backbone.encoder_blocks[0].attention.num_key_value_heads == 1
+    assert loaded.predict(TEXTS) == task.predict(TEXTS)
+
+
+def test_a_compiled_model_is_saved_without_what_it_was_compiled_with(tmp_path):
+    task = make_task()
+    task.backbone.compile(keras.optimizers.Adam(), loss=lambda y_true, y_pred: 0.0)
+    task.save(tmp_path / "task")
+    assert Seq2SeqTask.load(tmp_path / "task").predict(TEXTS) == task.predict(TEXTS)
+
+
+def test_saving_again_replaces(tmp_path):
+    first, second = make_task(), make_task(seed=1)
+    first.save(tmp_path / "task")
+    second.save(tmp_path / "task")
+    assert {path.name for path in tmp_path.iterdir()} == {"task"}
+    loaded = Seq2SeqTask.load(tmp_path / "task")
+    assert loaded.predict_n_best(TEXTS, 3) == second.predict_n_best(TEXTS, 3)
+    assert loaded.predict_n_best(TEXTS, 3) != first.predict_n_best(TEXTS, 3)
+
+
+def test_folders_that_are_made_or_empty_or_here(tmp_path, monkeypatch):
+    task = make_task()
+    task.save(tmp_path / "a" / "b")
+    (tmp_path / "empty").mkdir()
+    task.save(tmp_path / "empty")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    task.save(".")
+    for name in ("a/b", "empty", "here"):
+        assert (tmp_path / name / "task.json").is_file()
+
+
+@pytest.mark.parametrize("beside_a_task", [False, True])
+def test_a_foreign_folder_is_left_alone(tmp_path, beside_a_task):
+    folder = tmp_path / "mine"
+    if beside_a_task:
+        make_task().save(folder)
+    folder.mkdir(exist_ok=True)
+    (folder / "thesis.txt").write_text("years of work")
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+    with pytest.raises(UserError, match="hold a task alone. Received: .*mine, which holds thesis"):
+        make_task(seed=1).save(folder)
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
+    assert {path.name for path in tmp_path.iterdir()} == {"mine"}
+
+
+def test_a_file_is_left_alone(tmp_path):
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(UserError, match="Received: .*file"):
+        make_task().save(tmp_path / "file")
+    with pytest.raises(UserError, match="cannot be saved in .*file/below"):
+        make_task().save(tmp_path / "file" / "below")
+    assert (tmp_path / "file").read_text() == "text"
+
+
+def test_a_failure_while_writing_leaves_the_old_task(tmp_path, monkeypatch):
+    task = make_task()
+    task.save(tmp_path / "task")
+
+    def fail(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(task.backbone, "save_weights", fail)
+    with pytest.raises(UserError, match="cannot be saved in .* No space left on device"):
+        task.save(tmp_path / "task")
+    assert {path.name for path in tmp_path.iterdir()} == {"task"}
+    assert Seq2SeqTask.load(tmp_path / "task").predict(TEXTS) == make_task().predict(TEXTS)
+
+
+def changed(folder, **values):
+    path = folder / "task.json"
+    content = json.loads(path.read_text()) | values
+    path.write_text(json.dumps({key: value for key, value in content.items() if value is not ...}))
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def other_backbone(folder, **config):
+    description = json.loads((folder / "task.json").read_text())["backbone"]
+    changed(folder, backbone=description | {"config": description["config"] | config})
+
+
+DAMAGE = {
+    "no description": (lambda f: (f / "task.json").unlink(), "no task folder, .* no task.json"),
+    "cut description": (lambda f: truncated(f / "task.json"), "task.json is damaged"),
+    "binary description": (lambda f: (f / "task.json").write_bytes(b"\xff\x00"), "task.json is damaged"),
+    "a list": (lambda f: (f / "task.json").write_text("[]"), "must hold a JSON object"),
+    "later version": (lambda f: changed(f, format_version=7), "must be 1. Received: format_version=7"),
+    "unknown task": (lambda f: changed(f, task="seq3seq"), "Did you mean 'seq2seq'"),
+    "no backbone": (lambda f: changed(f, backbone=...), "task.json is damaged: KeyError: 'backbone'"),
+    "odd backbone": (lambda f: changed(f, backbone=5), "task.json is damaged: TypeError"),
+    "unknown class": (
+        lambda f: changed(f, backbone={"class_name": "X", "module": "x", "config": {}}),
+        "task.json is damaged",
+    ),
+    "unknown argument": (lambda f: other_backbone(f, colour=3), "task.json is damaged: .*colour"),
+    "wrong size": (lambda f: other_backbone(f, num_heads=3), "num_heads=3, hidden_dim=8"),
+    "odd decoding": (lambda f: changed(f, decoding={"beam": 1}), "task.json is damaged: .*'beam'"),
+    "wrong decoding": (lambda f: changed(f, decoding={"beams": 0}), "beams=0"),
+    "no weights": (lambda f: (f / "model.weights.h5").unlink(), "lacks its weights. .*weights.h5'"),
+    "cut weights": (lambda f: truncated(f / "model.weights.h5"), "weights.h5 is damaged or of another"),
+    "no file of weights": (
+        lambda f: (f / "model.weights.h5").write_text("hello"),
+        "weights.h5 is damaged or of another",
+    ),
+    "other weights": (lambda f: other_backbone(f, hidden_dim=12), "weights.h5 is damaged or of another"),
+    "more weights": (lambda f: other_backbone(f, num_layers=2), "weights.h5 is damaged or of another"),
+    "no tokenizer": (lambda f: (f / "assets/target/tokenizer.json").unlink(), "target"),
+    "cut tokenizer": (lambda f: truncated(f / "assets/source/tokenizer.json"), "source"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_is_told_in_one_line(copied, name):
+    damage, message = DAMAGE[name]
+    damage(copied)
+    with pytest.raises(UserError, match=message) as caught:
+        Seq2SeqTask.load(copied)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_other_things_than_a_task(tmp_path):
+    with pytest.raises(UserError, match="The task folder must exist. Received: folder='.*nothing'."):
+        Seq2SeqTask.load(tmp_path / "nothing")
+
+    class OtherTask(Task):
+        kind = "other"
+
+        @classmethod
+        def _from_parts(cls, backbone, tokenizers, decoding):
+            return cls(backbone, tokenizers, decoding)
+
+    try:
+        make_task().save(tmp_path / "task")
+        with pytest.raises(UserError, match="must hold a OtherTask. .* found='Seq2SeqTask'."):
+            OtherTask.load(tmp_path / "task")
+    finally:
+        del Task.classes["other"]
+
+
+def test_weights_are_those_saved_to_the_bit(saved):
+    task, folder = saved
+    loaded = Seq2SeqTask.load(folder)
+    for ours, theirs in zip(task.backbone.weights, loaded.backbone.weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy(), err_msg=ours.path)
