@@ -74,7 +74,7 @@ class FeedForward(keras.layers.Layer):
             self.gate = self._dense("gate", self.intermediate_dim, 1)
             self.gate.build(input_shape)
         self.dropout_layer = keras.layers.Dropout(
-            self.dropout, seed=self.seed, dtype=self.dtype_policy
+            self.dropout, seed=self.seed, dtype=self.dtype_policy, name="dropout"
         )
         self.output_projection = self._dense("output", input_shape[-1], 2)
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))

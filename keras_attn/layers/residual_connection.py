@@ -33,7 +33,9 @@ class ResidualConnection(keras.layers.Layer):
         self.norm = keras.layers.LayerNormalization(
             epsilon=epsilon, dtype=self.dtype_policy, name="norm"
         )
-        self.dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.dropout = keras.layers.Dropout(
+            dropout, seed=seed, dtype=self.dtype_policy, name="dropout"
+        )
 
     def build(self, inputs_shape, outputs_shape=None):
         self.norm.build(inputs_shape)

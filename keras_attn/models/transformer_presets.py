@@ -150,7 +150,7 @@ TRANSFORMER_PRESETS = {
                 "warmup_steps": 400,
                 "label_smoothing": 0.1,
                 "beta_2": 0.98,
-                "epochs": 7,
+                "epochs": 6,
             },
         },
     },

@@ -6,7 +6,8 @@ import keras
 from keras import ops
 
 from keras_attn.ops.chunked_attention import chunked_attention
-from keras_attn.ops.masks import MASKED_SCORE, causal_mask, combine_masks
+from keras_attn.ops.masks import causal_mask, combine_masks
+from keras_attn.ops.softmax import MASKED_SCORE, softmax
 from keras_attn.validation import require, require_one_of, require_rate
 
 # "auto" is chunked from this many scores on, in one head and in all; measured on a CPU with
@@ -92,7 +93,18 @@ def dot_product_attention(
     return _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, return_scores)
 
 
-def _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, return_scores):
+def _dense(
+    query: Any,
+    key: Any,
+    value: Any,
+    masks: tuple,
+    bias: Any,
+    scale: float,
+    is_causal: bool,
+    dropout: float,
+    seed: keras.random.SeedGenerator | None,
+    return_scores: bool,
+) -> Any:
     dtype = computing_dtype(query.dtype)
     group = query.shape[1] // key.shape[1]
     target, source = ops.shape(query)[2], ops.shape(key)[2]
@@ -107,10 +119,7 @@ def _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, retu
     mask = combine_masks(*masks, causal_mask(target, source)[None, None] if is_causal else None)
     if mask is not None:
         scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, dtype))
-    if scores.shape[-1] == 1:
-        probabilities = ops.exp(scores - scores)  # Keras warns of a softmax over a single number
-    else:
-        probabilities = ops.softmax(scores, axis=-1)
+    probabilities = softmax(scores)
     dropped = probabilities
     if dropout:
         dropped = keras.random.dropout(probabilities, dropout, seed=seed)
@@ -126,7 +135,7 @@ def _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, retu
     return context, ops.cast(probabilities, query.dtype)
 
 
-def _is_large(query, key):
+def _is_large(query: Any, key: Any) -> bool:
     batch, heads, target, _ = query.shape
     source = key.shape[2]
     if target is None or source is None:
@@ -176,7 +185,9 @@ def unfold_groups(tensor: Any, group: int, target: Any) -> Any:
     return ops.reshape(tensor, (batch, kv_heads * group, target, width))
 
 
-def _check_options(bias, dropout, seed, implementation, return_scores):
+def _check_options(
+    bias: Any, dropout: Any, seed: Any, implementation: Any, return_scores: bool
+) -> None:
     require_one_of("implementation", implementation, ("auto", "dense", "chunked"))
     require_rate(dropout=dropout)
     require(
@@ -200,7 +211,7 @@ def _check_options(bias, dropout, seed, implementation, return_scores):
         )
 
 
-def _check_shapes(query, key, value, masks, bias):
+def _check_shapes(query: Any, key: Any, value: Any, masks: tuple, bias: Any) -> None:
     shapes = {
         "query_shape": tuple(query.shape),
         "key_shape": tuple(key.shape),
@@ -240,7 +251,10 @@ def _check_shapes(query, key, value, masks, bias):
         shape = tuple(tensor.shape)
         require(
             len(shape) == 4
-            and all(size == 1 or _same(size, full) for size, full in zip(shape, scores_shape)),
+            and all(
+                size == 1 or _same(size, full)
+                for size, full in zip(shape, scores_shape, strict=True)
+            ),
             f"`{name}` must broadcast to (batch, heads, target, source).",
             **{f"{name}_shape": shape, "scores_shape": scores_shape},
         )

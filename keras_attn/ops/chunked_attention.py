@@ -17,7 +17,8 @@ import keras
 from keras import ops
 
 from keras_attn.ops.blocks import BlockMask, Cut
-from keras_attn.ops.masks import MASKED_SCORE, combine_masks
+from keras_attn.ops.masks import combine_masks
+from keras_attn.ops.softmax import MASKED_SCORE, softmax_with_sums
 
 # Scores in a block over all heads, as a power of 2: 4 MiB of float32 stay in a CPU's cache.
 BLOCK_SCORES_LOG2 = 20
@@ -105,7 +106,7 @@ class _BlockwiseAttention:
             context = ops.where(row_mask, context, 0.0)
             inverse = ops.where(row_mask, inverse, 0.0)
 
-        def gradient(*args, upstream=None):
+        def gradient(*args: Any, upstream: Any = None) -> tuple:
             upstream = ops.cast(args[-1] if upstream is None else upstream, self.dtype)
             shares = ops.sum(upstream * context, axis=-1, keepdims=True)
             rows = map(self._split_rows, (upstream, highest, inverse, shares))
@@ -119,7 +120,7 @@ class _BlockwiseAttention:
 
         return ops.cast(context, query.dtype), gradient
 
-    def _sort_masks(self, masks):
+    def _sort_masks(self, masks: tuple) -> tuple:
         """Joins masks of rows and masks of keys; the others have to be read block by block."""
         row_mask, key_mask, block_masks = None, None, []
         for mask in masks:
@@ -135,7 +136,7 @@ class _BlockwiseAttention:
             key_mask = combine_masks(key_mask, every_key)
         return row_mask, key_mask, tuple(block_masks)
 
-    def _split_inputs(self, query, key, value, key_mask):
+    def _split_inputs(self, query: Any, key: Any, value: Any, key_mask: Any) -> tuple:
         query = ops.cast(query, self.dtype) * self.scale
         key = self.columns.pad(ops.cast(key, self.dtype))
         value = self.columns.pad(ops.cast(value, self.dtype))
@@ -152,15 +153,15 @@ class _BlockwiseAttention:
             self.columns.split(value, self.kv_heads),
         )
 
-    def _split_rows(self, tensor):
+    def _split_rows(self, tensor: Any) -> Any:
         return self.rows.split(self.rows.pad(tensor), self.kv_heads)
 
-    def _forward(self, queries, keys, values):
+    def _forward(self, queries: Any, keys: Any, values: Any) -> tuple:
         """Returns blocks of the context, of the highest scores, and of inverse normalisers."""
 
         def visit_key(row_block, query, column_block, highest, total, context):
             scores = self._scores(row_block, column_block, query, keys[column_block])
-            weights, top, block_total = _softmax(scores)
+            weights, top, block_total = softmax_with_sums(scores)
             if self.dropout:
                 weights *= self._keep(row_block, column_block, weights)
             higher = ops.maximum(highest, top)
@@ -194,7 +195,9 @@ class _BlockwiseAttention:
         def add_block(row_block, column_block, query_grad, key_grad, value_grad):
             query, upstream = queries[row_block], upstreams[row_block]
             key, value = keys[column_block], values[column_block]
-            weights, top, total = _softmax(self._scores(row_block, column_block, query, key))
+            weights, top, total = softmax_with_sums(
+                self._scores(row_block, column_block, query, key)
+            )
             # Without the column of the mask.
             query, key = query[..., : self.key_dim], key[..., : self.key_dim]
             # Probabilities are weights * factor. The factor of a row is applied to the narrow
@@ -246,11 +249,11 @@ class _BlockwiseAttention:
         )
         return grads
 
-    def _scores(self, row_block, column_block, query, key):
+    def _scores(self, row_block: Any, column_block: Any, query: Any, key: Any) -> Any:
         # (batch, kv_heads, group * rows, columns)
         scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
 
-        def masked():
+        def masked() -> Any:
             allowed = [mask.block(row_block, column_block) for mask in self.block_masks]
             if self.is_causal:
                 allowed.append(self._causal_block(row_block, column_block))
@@ -269,11 +272,11 @@ class _BlockwiseAttention:
             return ops.cond(crossed, masked, lambda: scores)
         return scores
 
-    def _last_key(self, row):
+    def _last_key(self, row: Any) -> Any:
         """The last key that a query may attend to under a causal mask."""
         return row + self.columns.length - self.rows.length
 
-    def _visits(self, row_block):
+    def _visits(self, row_block: Any) -> Any:
         """The number of key blocks that a block of queries may attend to."""
         if not self.is_causal:
             return self.columns.count
@@ -281,37 +284,26 @@ class _BlockwiseAttention:
         blocks = self._last_key(last_row) // self.columns.size + 1
         return ops.minimum(ops.maximum(blocks, 0), self.columns.count)
 
-    def _causal_block(self, row_block, column_block):
+    def _causal_block(self, row_block: Any, column_block: Any) -> Any:
         rows = row_block * self.rows.size + ops.arange(self.rows.size, dtype="int32")
         columns = column_block * self.columns.size + ops.arange(self.columns.size, dtype="int32")
         return columns[None, :] <= self._last_key(rows)[:, None]
 
-    def _keep(self, row_block, column_block, like):
+    def _keep(self, row_block: Any, column_block: Any, like: Any) -> Any:
         """Dropout's factors of a block: 0 or 1 / (1 - rate), the same each time they are drawn."""
         index = ops.cast(row_block * self.columns.count + column_block, self.seed.dtype)
         # A large odd step keeps the blocks of one seed away from those of its neighbours.
-        shift = ops.stack([index * 2654435761, ops.zeros_like(index)])
+        shift = ops.stack([index * 1_640_531_527, ops.zeros_like(index)])
         return keras.random.dropout(
             ops.ones_like(like), self.dropout, seed=_DrawnSeed(self.seed + shift)
         )
 
 
-def _softmax(scores):
-    """Softmax within a block, its highest scores, and its sums of exp(score - highest).
-
-    The softmax kernels of a CPU are faster than the exponentials alone.
-    """
-    weights = ops.softmax(scores, axis=-1)
-    highest = ops.max(scores, axis=-1, keepdims=True)
-    # The highest score has a weight of exp(0) / sum.
-    return weights, highest, 1.0 / ops.max(weights, axis=-1, keepdims=True)
-
-
 class _DrawnSeed(keras.random.SeedGenerator):
     """A seed that was drawn before; `keras.random` takes no tensor."""
 
-    def __init__(self, value):
+    def __init__(self, value: Any):
         self._value = value
 
-    def next(self, ordered=True):
+    def next(self, ordered: bool = True) -> Any:
         return self._value

@@ -6,10 +6,6 @@ from keras import ops
 
 from keras_attn.validation import require
 
-# The score of what is masked: finite, so that a row with nothing to attend to stays free of NaN,
-# and far below any real score.
-MASKED_SCORE = -1e30
-
 
 def padding_mask(ids: Any) -> Any:
     """Marks the positions that hold a token.

@@ -128,7 +128,9 @@ class Task(abc.ABC):
         except UserError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
-            reason = " ".join(str(error).split())[:200]
+            # Keras puts the whole configuration before its reason.
+            reason = str(error).rpartition("Exception encountered:")[2]
+            reason = " ".join(reason.split())[:200]
             raise UserError(
                 f"{folder / TASK_FILE} is damaged: {type(error).__name__}: {reason}"
             ) from error

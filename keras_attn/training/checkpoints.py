@@ -108,19 +108,20 @@ def average_checkpoints(folders: Sequence[str | Path]) -> dict[str, np.ndarray]:
         UserError: No folder, a damaged one, or models that differ.
     """
     require(len(folders) > 0, "At least one checkpoint must be given.", folders=list(folders))
-    totals, arrays = {}, {}
+    totals, arrays = [], {}
     for folder in folders:
         everything, _ = read_checkpoint(folder)
-        arrays = {name: a for name, a in everything.items() if name.startswith(_MODEL + "/")}
-        if totals and {n: a.shape for n, a in arrays.items()} != {
-            n: a.shape for n, a in totals.items()
-        }:
+        arrays = {
+            name: everything[name] for name in sorted(everything) if name.startswith(_MODEL + "/")
+        }
+        # By their order: another process may have given the same variables other paths.
+        if totals and [array.shape for array in arrays.values()] != [t.shape for t in totals]:
             raise UserError(f"The checkpoint {folder} is of another model than {folders[0]}.")
-        for name, array in arrays.items():
-            totals[name] = totals.get(name, 0) + array.astype(np.float64)
+        wide = [array.astype(np.float64) for array in arrays.values()]
+        totals = [t + w for t, w in zip(totals, wide, strict=True)] if totals else wide
     return {
-        name: (totals[name] / len(folders)).astype(array.dtype) if _floating(array) else array
-        for name, array in arrays.items()
+        name: (total / len(folders)).astype(array.dtype) if _floating(array) else array
+        for (name, array), total in zip(arrays.items(), totals, strict=True)
     }
 
 

@@ -181,13 +181,6 @@ def _examples(settings, texts, tokenizers) -> tuple[RunSettings, PairExamples]:
         limits["source"] or _MOST_TOKENS,
         limits["target"] or _MOST_TOKENS,
     )
-    require(
-        len(examples) > 0,
-        "The training data must hold a pair that is not too long.",
-        pairs=len(texts),
-        too_long=examples.dropped_long,
-        empty=examples.dropped_empty,
-    )
     longest = {"source": examples.source_lengths.max(), "target": examples.target_lengths.max()}
     for role, limit in limits.items():
         if limit is None:
@@ -197,10 +190,9 @@ def _examples(settings, texts, tokenizers) -> tuple[RunSettings, PairExamples]:
     data = dataclasses.replace(
         data, max_source_length=limits["source"], max_target_length=limits["target"]
     )
-    decoding = {
-        "max_source_length": limits["source"],
-        "max_length": limits["target"],
-    } | settings.decoding
+    decoding = dict(settings.decoding)
+    decoding.setdefault("max_source_length", limits["source"])
+    decoding.setdefault("max_length", limits["target"])
     return settings.replace(data=data, decoding=decoding), examples
 
 
@@ -226,13 +218,6 @@ def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> V
         task.target_tokenizer,
         settings.data.max_source_length,
         settings.data.max_target_length,
-    )
-    require(
-        len(examples) > 0,
-        "The validation data must hold a pair that is not too long.",
-        pairs=len(texts),
-        max_source_length=settings.data.max_source_length,
-        max_target_length=settings.data.max_target_length,
     )
     if not settings.metrics:
         return ValidationSet(examples)

@@ -80,7 +80,9 @@ def _role_weights(layer):
 
 
 def _heads(x, kernel, bias):
-    return np.transpose(np.einsum("ble,ehd->blhd", np.asarray(x, "float64"), kernel) + bias, (0, 2, 1, 3))
+    return np.transpose(
+        np.einsum("ble,ehd->blhd", np.asarray(x, "float64"), kernel) + bias, (0, 2, 1, 3)
+    )
 
 
 def _array(variable):

@@ -22,7 +22,9 @@ def pair(axes, value, **arguments):
 
 
 @pytest.mark.parametrize("axes", SIZES, ids=str)
-@pytest.mark.parametrize("arguments", [{}, {"value_dim": 5, "output_shape": (4, 2)}, {"use_gate": True}])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"value_dim": 5, "output_shape": (4, 2)}, {"use_gate": True}]
+)
 def test_equals_keras(axes, arguments):
     value = numbers(2, 2, *SIZES[axes], 17)
     theirs, ours = pair(axes, value, **arguments)
@@ -56,14 +58,18 @@ def test_masks_of_positions(axes):
     _, ours = pair(axes, QUERY)
     mask = np.random.default_rng(4).random((2, 3, 5)) < 0.7
     mask[0], mask[1, 1, 1] = True, False
-    output, scores = ours(QUERY, QUERY, value_mask=mask, query_mask=mask, return_attention_scores=True)
+    output, scores = ours(
+        QUERY, QUERY, value_mask=mask, query_mask=mask, return_attention_scores=True
+    )
     changed = np.where(mask[..., None], QUERY, 100.0).astype("float32")
     again = ours(changed, changed, value_mask=mask, query_mask=mask)
     np.testing.assert_allclose(numpy(again)[mask], numpy(output)[mask], atol=3e-6)
     # Nothing that is masked gets a share, and what is masked attends to nothing.
     total = numpy(scores).reshape(2, -1).sum(1)
     assert total[0] == pytest.approx(2 * 15, abs=1e-4)
-    np.testing.assert_allclose(numpy(output)[~mask], np.tile(numpy(ours.output_projection.bias), ((~mask).sum(), 1)))
+    np.testing.assert_allclose(
+        numpy(output)[~mask], np.tile(numpy(ours.output_projection.bias), ((~mask).sum(), 1))
+    )
 
 
 def test_one_axis_among_several_may_be_causal():
@@ -85,7 +91,10 @@ def test_symbolic_shapes_and_unknown_sizes(axes):
     symbolic = layer(query, value, return_attention_scores=True)
     lengths = (None,) * (4 if axes is None else 2)
     others = () if axes is None else (None,)
-    assert [part.shape for part in symbolic] == [(None, None, None, 7), (None, *others, 2, *lengths)]
+    assert [part.shape for part in symbolic] == [
+        (None, None, None, 7),
+        (None, *others, 2, *lengths),
+    ]
     outputs = keras.Model([query, value], symbolic)([QUERY, QUERY])
     expected = layer(QUERY, QUERY, return_attention_scores=True)
     for o, e in zip(outputs, expected, strict=True):

@@ -98,9 +98,7 @@ def test_masks_that_keras_propagates_are_honoured(functional):
 
 def test_the_mask_of_the_query_goes_on():
     embedding = keras.layers.Embedding(11, 7, mask_zero=True)
-    output, scores = MultiHeadAttention(3, 2)(
-        embedding(IDS), SOURCE, return_attention_scores=True
-    )
+    output, scores = MultiHeadAttention(3, 2)(embedding(IDS), SOURCE, return_attention_scores=True)
     np.testing.assert_array_equal(numpy(output._keras_mask), IDS != 0)
     assert getattr(scores, "_keras_mask", None) is None
 
@@ -109,9 +107,7 @@ def test_the_mask_of_the_query_goes_on():
 @pytest.mark.parametrize("window", [None, 2])
 @pytest.mark.parametrize("flash_attention", [False, True])
 def test_the_causal_mask_is_aligned_to_the_last_key(target, source, window, flash_attention):
-    layer = MultiHeadAttention(
-        3, 2, sliding_window=window, flash_attention=flash_attention
-    )
+    layer = MultiHeadAttention(3, 2, sliding_window=window, flash_attention=flash_attention)
     query, value = numbers(3, 2, target, 7), numbers(4, 2, source, 7)
     layer(query, value)
     spread_weights(layer)

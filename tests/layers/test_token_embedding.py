@@ -71,5 +71,7 @@ def test_mixed_precision_keeps_the_table_in_float32(dtype):
 
 @pytest.mark.parametrize("name", ["vocabulary_size", "hidden_dim"])
 def test_mistakes(name):
-    with pytest.raises(UserError, match=f"`{name}` must be a positive integer. Received: {name}=0."):
+    with pytest.raises(
+        UserError, match=f"`{name}` must be a positive integer. Received: {name}=0."
+    ):
         TokenEmbedding(**({"vocabulary_size": 11, "hidden_dim": 4} | {name: 0}))

@@ -30,7 +30,9 @@ def built(cross=True, self_attention=None, **arguments):
 def test_norms_and_sums_stand_where_the_paper_puts_them(norm_first, cross):
     block = built(cross, norm_first=norm_first)
     causal = np.tril(np.ones((1, 5, 5), bool))
-    parts = [(block.self_attention_residual, lambda x: block.self_attention(x, x, attention_mask=causal))]
+    parts = [
+        (block.self_attention_residual, lambda x: block.self_attention(x, x, attention_mask=causal))
+    ]
     if cross:
         parts.append((block.cross_attention_residual, lambda x: block.cross_attention(x, SOURCE)))
     parts.append((block.feed_forward_residual, block.feed_forward))
@@ -52,9 +54,7 @@ def test_padding_never_changes_a_real_token(norm_first, amount):
     source = np.concatenate([SOURCE, 10 * numbers(4, 2, amount, 13)], axis=1)
     target_mask = np.arange(5 + amount)[None, :] < np.array([[3], [5]])
     source_mask = np.arange(11 + amount)[None, :] < np.array([[7], [11]])
-    found = numpy(
-        block(target, source, padding_mask=target_mask, source_padding_mask=source_mask)
-    )
+    found = numpy(block(target, source, padding_mask=target_mask, source_padding_mask=source_mask))
     np.testing.assert_allclose(found[0, :3], numpy(block(X[:1, :3], SOURCE[:1, :7]))[0], atol=1e-5)
     np.testing.assert_allclose(found[1, :5], numpy(block(X[1:], SOURCE[1:]))[0], atol=1e-5)
 
@@ -87,7 +87,9 @@ def test_steps_equal_the_whole(norm_first, arguments, rowwise):
     x = numbers(5, 6, 7, 6)
     source_mask = np.arange(11)[None, :] < np.array([[7], [11]])
     expected = numpy(
-        block(x, np.repeat(SOURCE, 3, axis=0), source_padding_mask=np.repeat(source_mask, 3, axis=0))
+        block(
+            x, np.repeat(SOURCE, 3, axis=0), source_padding_mask=np.repeat(source_mask, 3, axis=0)
+        )
     )
     cache = block.initial_cache(6, 9)
     projected = block.project_source(SOURCE)

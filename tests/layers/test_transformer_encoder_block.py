@@ -105,7 +105,9 @@ def test_every_block_builds_its_own_parts():
 class Mean(keras.layers.Layer):
     """A stranger's attention: everybody gets the mean."""
 
-    def call(self, query, value, key=None, attention_mask=None, training=None, use_causal_mask=False):
+    def call(
+        self, query, value, key=None, attention_mask=None, training=None, use_causal_mask=False
+    ):
         return query * 0 + keras.ops.mean(value, axis=1, keepdims=True)
 
 
@@ -148,7 +150,9 @@ def test_the_config_of_a_built_block_builds_no_part_twice():
 
 
 def test_parts_take_the_precision_of_the_block():
-    block = TransformerEncoderBlock(MultiHeadAttention(2, 3), FeedForward(11), dtype="mixed_float16")
+    block = TransformerEncoderBlock(
+        MultiHeadAttention(2, 3), FeedForward(11), dtype="mixed_float16"
+    )
     block(X)
     flat = {layer.compute_dtype for layer in block._flatten_layers()}
     assert flat == {"float16"}
@@ -158,7 +162,10 @@ def test_parts_take_the_precision_of_the_block():
     ("arguments", "message"),
     [
         ({"attention": None}, "`attention` must be a layer. Received: attention=None."),
-        ({"feed_forward": "relu"}, "`feed_forward` must be a layer. Received: feed_forward='relu'."),
+        (
+            {"feed_forward": "relu"},
+            "`feed_forward` must be a layer. Received: feed_forward='relu'.",
+        ),
         ({"dropout": -0.1}, r"`dropout` must be a number in \[0, 1\). Received: dropout=-0.1."),
     ],
 )

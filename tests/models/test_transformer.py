@@ -80,11 +80,20 @@ def test_from_preset():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"num_heads": 5}, "`num_heads` must divide `hidden_dim`. Received: num_heads=5, hidden_dim=12."),
+        (
+            {"num_heads": 5},
+            "`num_heads` must divide `hidden_dim`. Received: num_heads=5, hidden_dim=12.",
+        ),
         ({"num_layers": 0}, "`num_layers` must be a positive integer. Received: num_layers=0."),
-        ({"intermediate_dim": 0}, "`intermediate_dim` must be a positive integer. Received: intermediate_dim=0."),
+        (
+            {"intermediate_dim": 0},
+            "`intermediate_dim` must be a positive integer. Received: intermediate_dim=0.",
+        ),
         ({"dropout": 1.0}, "`dropout` must be a number in [0, 1). Received: dropout=1.0."),
-        ({"encoder_attention": "local"}, "`attention` must be a layer. Received: attention='local'."),
+        (
+            {"encoder_attention": "local"},
+            "`attention` must be a layer. Received: attention='local'.",
+        ),
     ],
 )
 def test_mistakes_are_told_in_one_line(arguments, message):
@@ -105,7 +114,9 @@ def test_sizes_of_heads_need_not_divide_when_given():
 
 def test_config_holds_every_argument():
     arguments = set(inspect.signature(Transformer.__init__).parameters) - {"self"}
-    config = tiny(activation=keras.activations.silu, dtype="mixed_bfloat16", name="mine").get_config()
+    config = tiny(
+        activation=keras.activations.silu, dtype="mixed_bfloat16", name="mine"
+    ).get_config()
     assert set(config) == arguments
     assert config["activation"] == "silu"
     assert config["name"] == "mine"
@@ -142,7 +153,9 @@ def test_a_target_never_sees_what_follows():
     spread_weights(model)
     changed = TARGET.copy()
     changed[0, 4:] = 10
-    outputs = [numpy(model({"source_ids": SOURCE, "target_ids": ids}))[0] for ids in (TARGET, changed)]
+    outputs = [
+        numpy(model({"source_ids": SOURCE, "target_ids": ids}))[0] for ids in (TARGET, changed)
+    ]
     np.testing.assert_array_equal(outputs[0][:4], outputs[1][:4])
     assert not np.allclose(outputs[0][4:], outputs[1][4:])
 
@@ -174,7 +187,9 @@ def test_every_attention_can_be_exchanged():
 def test_precision_reaches_every_layer(dtype):
     model = tiny(dtype=dtype, norm_first=True)
     half = dtype.removeprefix("mixed_")
-    layers = [layer for layer in model._flatten_layers() if not isinstance(layer, keras.layers.InputLayer)]
+    layers = [
+        layer for layer in model._flatten_layers() if not isinstance(layer, keras.layers.InputLayer)
+    ]
     assert {layer.compute_dtype for layer in layers} == {half}
     logits = model(INPUTS)
     assert keras.backend.standardize_dtype(logits.dtype) == half

@@ -65,7 +65,9 @@ def test_rows_may_be_at_positions_of_their_own():
 @pytest.mark.parametrize("learned", [None, 307])
 def test_bfloat16_past_position_256(learned):
     """The cached path rounds as the whole one does, and tells late positions apart."""
-    model = Transformer(11, learned_positions=learned, dtype="bfloat16", **(SIZES | {"num_layers": 1}))
+    model = Transformer(
+        11, learned_positions=learned, dtype="bfloat16", **(SIZES | {"num_layers": 1})
+    )
     target = np.full((1, 300), 4, "int32")  # one token over and over: only positions tell
     inputs = {"source_ids": SOURCE[:1], "target_ids": target}
     expected = numpy(model(inputs)).astype("float32")[0]

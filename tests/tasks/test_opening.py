@@ -63,13 +63,19 @@ def test_measuring_counts_what_differs(task):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda model: model.predict(["abcdefgabcd"]), "The source text must have at most 10 tokens"),
+        (
+            lambda model: model.predict(["abcdefgabcd"]),
+            "The source text must have at most 10 tokens",
+        ),
         (lambda model: model.predict(["a"], beams=2), "cannot be changed. Received: beams=2."),
         (lambda model: model.predict_n_best(["a"], 3), "Received: n_best=3, exported=2."),
         (lambda model: model.predict_n_best(["a"], 0), "Received: n_best=0."),
         (lambda model: model.predict("abc"), "not one. Received: 'abc'."),
         (lambda model: model.score(["a"], []), "Received: sources=1, targets=0."),
-        (lambda model: model.score(["a"], ["B " * 7]), "The target text must have at most 6 tokens"),
+        (
+            lambda model: model.score(["a"], ["B " * 7]),
+            "The target text must have at most 6 tokens",
+        ),
     ],
 )
 def test_mistakes_with_an_exported_task(exported, call, message):
@@ -120,7 +126,7 @@ def test_what_cannot_be_opened(tmp_path):
     (tmp_path / "model" / "1" / "saved_model.pb").write_bytes(b"no such thing")
     assert "is a damaged SavedModel" in opened(tmp_path / "model")
     (tmp_path / "model" / "2").mkdir()
-    assert "is a damaged SavedModel" in opened(tmp_path / "model")
+    assert "must hold a SavedModel or numbered" in opened(tmp_path / "model")
     tf.saved_model.save(tf.Module(), str(tmp_path / "foreign"))
     message = opened(tmp_path / "foreign")
     assert "must be an exported sequence-to-sequence task" in message

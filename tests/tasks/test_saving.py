@@ -148,11 +148,20 @@ def other_backbone(folder, **config):
 DAMAGE = {
     "no description": (lambda f: (f / "task.json").unlink(), "no task folder, .* no task.json"),
     "cut description": (lambda f: truncated(f / "task.json"), "task.json is damaged"),
-    "binary description": (lambda f: (f / "task.json").write_bytes(b"\xff\x00"), "task.json is damaged"),
+    "binary description": (
+        lambda f: (f / "task.json").write_bytes(b"\xff\x00"),
+        "task.json is damaged",
+    ),
     "a list": (lambda f: (f / "task.json").write_text("[]"), "must hold a JSON object"),
-    "later version": (lambda f: changed(f, format_version=7), "must be 1. Received: format_version=7"),
+    "later version": (
+        lambda f: changed(f, format_version=7),
+        "must be 1. Received: format_version=7",
+    ),
     "unknown task": (lambda f: changed(f, task="seq3seq"), "Did you mean 'seq2seq'"),
-    "no backbone": (lambda f: changed(f, backbone=...), "task.json is damaged: KeyError: 'backbone'"),
+    "no backbone": (
+        lambda f: changed(f, backbone=...),
+        "task.json is damaged: KeyError: 'backbone'",
+    ),
     "odd backbone": (lambda f: changed(f, backbone=5), "task.json is damaged: TypeError"),
     "unknown class": (
         lambda f: changed(f, backbone={"class_name": "X", "module": "x", "config": {}}),
@@ -163,13 +172,22 @@ DAMAGE = {
     "odd decoding": (lambda f: changed(f, decoding={"beam": 1}), "task.json is damaged: .*'beam'"),
     "wrong decoding": (lambda f: changed(f, decoding={"beams": 0}), "beams=0"),
     "no weights": (lambda f: (f / "model.weights.h5").unlink(), "lacks its weights. .*weights.h5'"),
-    "cut weights": (lambda f: truncated(f / "model.weights.h5"), "weights.h5 is damaged or of another"),
+    "cut weights": (
+        lambda f: truncated(f / "model.weights.h5"),
+        "weights.h5 is damaged or of another",
+    ),
     "no file of weights": (
         lambda f: (f / "model.weights.h5").write_text("hello"),
         "weights.h5 is damaged or of another",
     ),
-    "other weights": (lambda f: other_backbone(f, hidden_dim=12), "weights.h5 is damaged or of another"),
-    "more weights": (lambda f: other_backbone(f, num_layers=2), "weights.h5 is damaged or of another"),
+    "other weights": (
+        lambda f: other_backbone(f, hidden_dim=12),
+        "weights.h5 is damaged or of another",
+    ),
+    "more weights": (
+        lambda f: other_backbone(f, num_layers=2),
+        "weights.h5 is damaged or of another",
+    ),
     "no tokenizer": (lambda f: (f / "assets/target/tokenizer.json").unlink(), "target"),
     "cut tokenizer": (lambda f: truncated(f / "assets/source/tokenizer.json"), "source"),
 }
@@ -186,7 +204,9 @@ def test_damage_is_told_in_one_line(copied, name):
 
 
 def test_other_things_than_a_task(tmp_path):
-    with pytest.raises(UserError, match="The task folder must exist. Received: folder='.*nothing'."):
+    with pytest.raises(
+        UserError, match="The task folder must exist. Received: folder='.*nothing'."
+    ):
         Seq2SeqTask.load(tmp_path / "nothing")
 
     class OtherTask(Task):

@@ -25,6 +25,7 @@ def log_softmax(logits):
 
 def naive_score(task, source, target):
     """The log-probability, one token after the other, straight from the model."""
+
     def ids(tokenizer, text):
         return [*tokenizer.tokenize(tf.constant([text]))[0].numpy().tolist(), 2]
 
@@ -188,9 +189,15 @@ LONG = "abcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefg"
             lambda task: task.predict(["a"], beams=0),
             "`beams` must be a positive integer. Received: beams=0.",
         ),
-        (lambda task: task.predict("abc"), "`texts` must be several texts, not one. Received: 'abc'."),
+        (
+            lambda task: task.predict("abc"),
+            "`texts` must be several texts, not one. Received: 'abc'.",
+        ),
         (lambda task: task.predict(["a", 5]), "`texts[1]` must be Unicode text. Received: text=5."),
-        (lambda task: task.predict(["\udcff"]), "`texts[0]` must be Unicode text. Received: text='\\udcff'."),
+        (
+            lambda task: task.predict(["\udcff"]),
+            "`texts[0]` must be Unicode text. Received: text='\\udcff'.",
+        ),
         (
             lambda task: task.score(["a", "b"], ["AA"]),
             "Every source must have one target. Received: sources=2, targets=1.",
@@ -236,5 +243,7 @@ def test_decoding_settings_are_replaced_by_name():
     settings = DecodingSettings(beams=5)
     assert settings.replace(beams=None) == settings
     assert settings.replace(beams=2, min_length=3) == DecodingSettings(beams=2, min_length=3)
-    with pytest.raises(UserError, match="Did you mean 'beams'\\? Received: decoding setting='beam'"):
+    with pytest.raises(
+        UserError, match="Did you mean 'beams'\\? Received: decoding setting='beam'"
+    ):
         settings.replace(beam=2)

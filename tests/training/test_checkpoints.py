@@ -223,6 +223,13 @@ def test_average_is_rounded_once(tmp_path):
     np.testing.assert_array_equal(average["model/00001/seed"], [9, 2])
 
 
+def test_average_does_not_mind_what_another_process_called_the_variables(tmp_path):
+    write_checkpoint(tmp_path / "a", {"model/00000/model/w": np.full(3, 1.0)}, {})
+    write_checkpoint(tmp_path / "b", {"model/00000/model_1/w": np.full(3, 4.0)}, {})
+    average = average_checkpoints([tmp_path / "a", tmp_path / "b"])
+    np.testing.assert_array_equal(average["model/00000/model_1/w"], np.full(3, 2.5))
+
+
 def test_average_of_nothing_or_of_different_models(tmp_path):
     with pytest.raises(UserError, match=r"folders=\[\]"):
         average_checkpoints([])

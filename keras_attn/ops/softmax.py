@@ -1,0 +1,42 @@
+"""Softmax of masked scores."""
+
+from typing import Any
+
+from keras import ops
+
+# The score of what is masked: finite, so that a row with nothing to attend to stays free of NaN,
+# and far below any real score.
+MASKED_SCORE = -1e30
+
+
+def softmax(scores: Any) -> Any:
+    """Computes the softmax over the last axis, also where it is known to have one element.
+
+    Args:
+        scores: Finite float tensor.
+
+    Returns:
+        Tensor of the shape and dtype of `scores`.
+    """
+    if scores.shape[-1] == 1:
+        # keras.ops.softmax warns. A constant would cut the gradient, which is 0.
+        return ops.exp(scores - scores)
+    return ops.softmax(scores, axis=-1)
+
+
+def softmax_with_sums(scores: Any) -> tuple[Any, Any, Any]:
+    """Computes the softmax of part of a row, and what is needed to join parts.
+
+    On a CPU the softmax kernel takes half the time of the exponentials alone.
+
+    Args:
+        scores: Finite float tensor (..., columns).
+
+    Returns:
+        The softmax (..., columns), the highest score (..., 1) and the sum of
+        exp(score - highest score) (..., 1), all in the dtype of `scores`.
+    """
+    weights = softmax(scores)
+    highest = ops.max(scores, axis=-1, keepdims=True)
+    # The highest score has a weight of exp(0) / sum.
+    return weights, highest, 1.0 / ops.max(weights, axis=-1, keepdims=True)

@@ -1,0 +1,81 @@
+"""Attention written out row by row in float64: the judge of every implementation."""
+
+import numpy as np
+
+
+def naive_attention(query, key, value, mask=None, bias=None, scale=None, causal=False, keep=None):
+    """Returns context and probabilities; `keep` multiplies the probabilities, as dropout does."""
+    query, key, value = (np.asarray(part, "float64") for part in (query, key, value))
+    batch, heads, target, key_dim = query.shape
+    source, group = key.shape[2], heads // key.shape[1]
+    scale = key_dim**-0.5 if scale is None else scale
+    shape = (batch, heads, target, source)
+    mask = np.broadcast_to(True if mask is None else mask, shape)
+    bias = np.broadcast_to(0.0 if bias is None else bias, shape)
+    keep = np.broadcast_to(1.0 if keep is None else keep, shape)
+    context = np.zeros((batch, heads, target, value.shape[-1]))
+    probabilities = np.zeros(shape)
+    for b, h, t in np.ndindex(batch, heads, target):
+        allowed = [
+            s
+            for s in range(source)
+            if mask[b, h, t, s] and (not causal or s - (source - 1) <= t - (target - 1))
+        ]
+        if not allowed:
+            continue
+        scores = np.array(
+            [scale * query[b, h, t] @ key[b, h // group, s] + bias[b, h, t, s] for s in allowed]
+        )
+        weights = np.exp(scores - scores.max())
+        weights /= weights.sum()
+        probabilities[b, h, t, allowed] = weights
+        for s, weight in zip(allowed, weights, strict=True):
+            context[b, h, t] += weight * keep[b, h, t, s] * value[b, h // group, s]
+    return context, probabilities
+
+
+def naive_gradients(query, key, value, upstream, mask=None, scale=None, causal=False, keep=None):
+    """Returns the gradients of sum(upstream * context), by the softmax's Jacobian of each row."""
+    query, key, value, upstream = (
+        np.asarray(part, "float64") for part in (query, key, value, upstream)
+    )
+    _, probabilities = naive_attention(query, key, value, mask, None, scale, causal)
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    keep = np.broadcast_to(1.0 if keep is None else keep, probabilities.shape)
+    grads = [np.zeros_like(part) for part in (query, key, value)]
+    group = query.shape[1] // key.shape[1]
+    for b, h, t in np.ndindex(query.shape[:3]):
+        p, k, v = probabilities[b, h, t], key[b, h // group], value[b, h // group]
+        jacobian = np.diag(p) - np.outer(p, p)
+        score_grad = scale * jacobian @ (keep[b, h, t] * (v @ upstream[b, h, t]))
+        grads[0][b, h, t] = score_grad @ k
+        grads[1][b, h // group] += np.outer(score_grad, query[b, h, t])
+        grads[2][b, h // group] += np.outer(p * keep[b, h, t], upstream[b, h, t])
+    return grads
+
+
+def context_and_gradients(function, query, key, value, upstream, compiled=False):
+    """Calls `function(query, key, value)` and its gradient on the backend that is in use."""
+    import keras
+
+    if keras.backend.backend() == "jax":
+        import jax
+
+        def run(query, key, value, upstream):
+            context, pull_back = jax.vjp(function, query, key, value)
+            return (context, *pull_back(upstream.astype(context.dtype)))
+
+        run = jax.jit(run) if compiled else run
+    else:
+        import tensorflow as tf
+
+        def run(query, key, value, upstream):
+            with tf.GradientTape() as tape:
+                tape.watch([query, key, value])
+                context = function(query, key, value)
+            grads = tape.gradient(context, [query, key, value], tf.cast(upstream, context.dtype))
+            return (context, *grads)
+
+        run = tf.function(run, jit_compile=compiled == "xla", autograph=False) if compiled else run
+    inputs = (keras.ops.convert_to_tensor(part) for part in (query, key, value, upstream))
+    return [keras.ops.convert_to_numpy(part) for part in run(*inputs)]

@@ -1,0 +1,99 @@
+"""Chunked attention in TensorFlow graphs: unknown shapes, XLA, export."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from tests.ops.naive import context_and_gradients, naive_attention, naive_gradients
+from tests.ops.test_attention import MASKS, chunked, inputs, small_blocks
+
+pytestmark = pytest.mark.tensorflow
+
+
+def attend_with_masks(query, key, value, upstream, *masks):
+    import tensorflow as tf
+
+    with tf.GradientTape() as tape:
+        tape.watch([query, key, value])
+        context = small_blocks(query, key, value, mask=masks, is_causal=True)
+    return (context, *tape.gradient(context, [query, key, value], upstream))
+
+
+def check(results, arrays, masks):
+    expected, _ = naive_attention(*arrays[:3], masks, causal=True)
+    np.testing.assert_allclose(results[0], expected, atol=3e-6)
+    expected = naive_gradients(*arrays, masks, causal=True)
+    for grad, expected_grad in zip(results[1:], expected, strict=True):
+        np.testing.assert_allclose(grad, expected_grad, atol=1e-5)
+
+
+@pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
+@pytest.mark.parametrize("unknown", ["batch", "lengths"])
+def test_unknown_shapes(unknown, jit):
+    import tensorflow as tf
+
+    masks = (*MASKS["several"], MASKS["heads"])
+
+    def spec(array, mask):
+        known = list(array.shape)
+        axes = {"batch": (0,), "lengths": (0, 2, 3) if mask else (0, 2)}[unknown]
+        for axis in axes:
+            known[axis] = None
+        return tf.TensorSpec(known, array.dtype)
+
+    arrays = inputs()
+    signature = [spec(array, False) for array in arrays] + [spec(mask, True) for mask in masks]
+    function = tf.function(
+        attend_with_masks, input_signature=signature, jit_compile=jit, autograph=False
+    )
+    for target, source in ((11, 13), (3, 2), (9, 1)) if unknown == "lengths" else ((11, 13),):
+        arrays = inputs(target, source)
+        cut = [mask[:, :, :target, :source] for mask in masks]
+        whole = cut[0] & cut[1] & cut[2] & cut[3]
+        results = function(*(tf.constant(part) for part in (*arrays, *cut)))
+        check(results, arrays, whole)
+
+
+@pytest.mark.parametrize("mask", ["keys", "dead rows"])
+def test_xla_agrees(mask):
+    arrays, mask = inputs(), MASKS[mask]
+    results = context_and_gradients(
+        lambda *arguments: chunked(*arguments, mask=mask, is_causal=True), *arrays, compiled="xla"
+    )
+    check(results, arrays, mask)
+
+
+def test_export_has_no_xla_op_and_runs(tmp_path):
+    import tensorflow as tf
+
+    module = tf.Module()
+    shapes = ((None, 6, None, 5), (None, 3, None, 5), (None, 3, None, 7), (None, 1, 1, None))
+    dtypes = ("float32", "float32", "float32", "bool")
+
+    @tf.function(
+        input_signature=[tf.TensorSpec(*pair) for pair in zip(shapes, dtypes, strict=True)],
+        autograph=False,
+    )
+    def attend(query, key, value, mask):
+        return {"context": chunked(query, key, value, mask=mask, is_causal=True)}
+
+    module.attend = attend
+    options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
+    tf.saved_model.save(module, str(tmp_path), {"serving_default": attend}, options)
+    loaded = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    graph = loaded.graph.as_graph_def()
+    names = {node.op for node in graph.node}
+    for function in graph.library.function:
+        names |= {node.op for node in function.node_def}
+    assert not [name for name in names if "Xla" in name or "PyFunc" in name]
+    query, key, value, _ = inputs()
+    context = loaded(
+        **{
+            name: tf.constant(part)
+            for name, part in zip(
+                ("query", "key", "value", "mask"), (query, key, value, MASKS["keys"]), strict=True
+            )
+        }
+    )["context"]
+    expected, _ = naive_attention(query, key, value, MASKS["keys"], causal=True)
+    np.testing.assert_allclose(ops.convert_to_numpy(context), expected, atol=3e-6)

@@ -1,0 +1,286 @@
+"""Whole runs: from texts to a measured task, begun again, continued from another, refused."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import pytest
+import yaml
+
+from keras_attn.tasks import Seq2SeqTask, open_task
+from keras_attn.training import job
+from keras_attn.training.run_settings import RunSettings
+from keras_attn.validation import UserError
+from tests.training.made_run import run_settings, write_words
+
+pytestmark = pytest.mark.tensorflow
+PROJECT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("words")
+    return {
+        name: write_words(folder / f"{name}.tsv", count, seed)
+        for name, count, seed in (("train", 60, 1), ("valid", 11, 2), ("test", 13, 3))
+    }
+
+
+@pytest.fixture(scope="module")
+def finished(words, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    data = {name: [path] for name, path in words.items()}
+    return folder, job.train(folder, run_settings(data))
+
+
+def rows(folder):
+    header, *lines = (folder / "metrics.csv").read_text().splitlines()
+    return [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
+
+
+def test_a_run_leaves_everything_it_should(finished, words):
+    folder, results = finished
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    assert names >= {
+        "run.yaml",
+        "tokenizers",
+        "checkpoints",
+        "task",
+        "metrics.csv",
+        "timings.csv",
+        "summary.json",
+        "results.json",
+        "tensorboard",
+    }
+    assert json.loads((folder / "results.json").read_text()) == results
+    assert set(results) == {"items", "per", "wer"}
+    lines = pathlib.Path(words["test"]).read_text().splitlines()
+    sources = {line.split("\t")[0] for line in lines}
+    assert results["items"] == len(sources)
+    last = rows(folder)[-1]
+    assert float(last["loss"]) < float(rows(folder)[0]["loss"])
+    assert {"val_loss", "val_perplexity", "val_per", "val_wer"} <= set(last)
+    assert "seconds" not in last
+
+
+def test_the_trained_task_predicts(finished):
+    folder, _ = finished
+    task = open_task(folder)
+    assert isinstance(task, Seq2SeqTask)
+    assert len(task.predict(["abc", "fed"])) == 2
+    assert task.source_tokenizer.vocabulary[4:] and set(
+        task.source_tokenizer.vocabulary[4:]
+    ) <= set("abcdef")
+    # Seven letters and an end, a quarter more, in steps of eight.
+    assert (task.decoding.max_source_length, task.decoding.max_length) == (16, 16)
+    assert task.decoding.beams == 4
+
+
+def test_what_was_resolved_is_written_down(finished):
+    folder, _ = finished
+    content = yaml.safe_load((folder / "run.yaml").read_text())
+    assert content["training"]["jit"] == "off"
+    assert content["training"]["strategy"] == "one"
+    assert (content["training"]["metric"], content["training"]["metric_goal"]) == ("per", "min")
+    assert content["data"]["max_source_length"] == 16
+    assert content["decoding"]["max_length"] == 16
+    assert content["tokenizers"]["source"] == {"kind": "characters", "lowercase": True}
+    settings = RunSettings.read(folder / "run.yaml")
+    settings.write(folder / "again.yaml")
+    assert RunSettings.read(folder / "again.yaml") == settings
+    assert (folder / "again.yaml").read_text() == (folder / "run.yaml").read_text()
+
+
+def test_a_finished_run_resumed_says_the_same(finished):
+    folder, results = finished
+    before = (folder / "metrics.csv").read_text()
+    assert job.train(folder, resume=True) == results
+    assert (folder / "metrics.csv").read_text() == before
+
+
+def test_training_may_go_on_for_longer(words, tmp_path):
+    layer = run_settings(words["train"], epochs=1)
+    job.train(tmp_path / "run", layer)
+    first = rows(tmp_path / "run")
+    job.train(tmp_path / "run", layer, {"training": {"epochs": 2}}, resume=True)
+    assert rows(tmp_path / "run")[: len(first)] == first
+    assert len(rows(tmp_path / "run")) > len(first)
+
+
+def test_fine_tuning_starts_from_the_task(finished, words, tmp_path):
+    folder, _ = finished
+    policy = keras.config.dtype_policy()
+    layer = {
+        "init": str(folder),
+        "data": {"train": [words["train"]], "valid": [words["valid"]], "test": [words["test"]]},
+        "training": run_settings("")["training"]
+        | {"epochs": 1, "learning_rate": 1e-9, "precision": "mixed_bfloat16"},
+        "decoding": {"beams": 2},
+    }
+    results = job.train(tmp_path / "tuned", layer)
+    assert keras.config.dtype_policy() == policy
+    before, after = Seq2SeqTask.load(folder / "task"), Seq2SeqTask.load(tmp_path / "tuned" / "task")
+    for ours, theirs in zip(after.backbone.weights, before.backbone.weights, strict=True):
+        assert abs(ours.numpy() - theirs.numpy()).max() < 1e-5
+    assert after.source_tokenizer.vocabulary == before.source_tokenizer.vocabulary
+    assert (after.decoding.beams, after.decoding.length_penalty) == (
+        2,
+        before.decoding.length_penalty,
+    )
+    assert set(results) == {"items", "per", "wer"}  # the metrics of the run it came from
+
+
+def test_without_metrics_the_loss_chooses(finished, words, tmp_path):
+    layer = run_settings(words["train"], epochs=1) | {"preset": None, "model": {}}
+    layer["init"] = str(finished[0] / "task")
+    assert job.train(tmp_path / "run", layer) is None
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["metric"] == "loss"
+    assert "val_per" not in rows(tmp_path / "run")[-1]
+
+
+def test_a_mistake_can_be_put_right_without_cleaning_up(words, tmp_path):
+    wrong = run_settings(words["train"], epochs=1)
+    wrong["model"] = wrong["model"] | {"num_heads": 3}
+    with pytest.raises(UserError, match="num_heads=3, hidden_dim=8"):
+        job.train(tmp_path / "run", wrong)
+    job.train(tmp_path / "run", run_settings(words["train"], epochs=1))
+    assert (tmp_path / "run" / "task" / "task.json").is_file()
+
+
+def start(*arguments):
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.training.killed_job", *map(str, arguments)],
+        env=environment,
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_killed_and_resumed_run_equals_a_whole_one(words, tmp_path):
+    first, second, killed = (tmp_path / name for name in ("first", "second", "killed"))
+    whole = start(words["train"], first, "nowhere", second, "nowhere")
+    dead = start(words["train"], killed, "dies")
+    _, errors = dead.communicate(timeout=600)
+    assert dead.returncode == -9, errors[-4000:]
+    assert (killed / "checkpoints" / "step-00000010").is_dir()
+    resumed = start(words["train"], killed, "resume")
+    for process in (whole, resumed):
+        output, errors = process.communicate(timeout=600)
+        assert process.returncode == 0, errors[-4000:]
+    assert "Resuming from" in output
+    expected = (first / "metrics.csv").read_bytes()
+    assert len(expected.splitlines()) > 4
+    for folder in (second, killed):
+        assert (folder / "metrics.csv").read_bytes() == expected, folder.name
+        assert (folder / "run.yaml").read_bytes() == (first / "run.yaml").read_bytes()
+    predictions = [open_task(folder).predict(["abc", "fed"]) for folder in (first, killed)]
+    assert predictions[0] == predictions[1]
+
+
+@pytest.mark.parametrize("moment", ["_tokenizers", "_examples", "_task"])
+def test_a_run_that_ended_before_its_first_step_can_be_resumed(
+    words, tmp_path, monkeypatch, moment
+):
+    def ends(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, moment, ends)
+        with pytest.raises(KeyboardInterrupt):
+            job.train(tmp_path / "run", run_settings(words["train"], steps=2))
+    tokenizers = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("token*.json")}
+    assert bool(tokenizers) == (moment != "_tokenizers")
+    job.train(tmp_path / "run", resume=True)
+    assert rows(tmp_path / "run")[-1]["step"] == "2"
+    assert all(path.stat().st_mtime_ns == time for path, time in tokenizers.items())
+
+
+def with_(path, **sections):
+    layer = run_settings(path)
+    return layer | {name: layer.get(name, {}) | values for name, values in sections.items()}
+
+
+MISTAKES = {
+    "no metric of that name": (
+        lambda w: with_(w) | {"metrics": ["pre"]},
+        "Did you mean 'per'.* metric='pre'",
+    ),
+    "no task of that name": (
+        lambda w: with_(w) | {"task": "lm"},
+        "must be one of 'seq2seq'. Received: task='lm'",
+    ),
+    "no such file": (lambda w: with_("nowhere.tsv"), "nowhere.tsv"),
+    "three files": (
+        lambda w: with_(w, data={"train": [w, w, w]}),
+        "cmudict, one tab-separated file, or",
+    ),
+    "no such model setting": (
+        lambda w: with_(w, model={"num_layer": 2}),
+        "Did you mean 'num_layers'. Received: model setting='num_layer'",
+    ),
+    "no such decoding setting": (lambda w: with_(w, decoding={"beam": 2}), "Did you mean 'beams'"),
+    "no kind of tokenizer": (
+        lambda w: with_(w, tokenizers={"source": {"kind": "letters"}}),
+        "'letters'",
+    ),
+    "no such role": (
+        lambda w: with_(w, tokenizers={"traget": {"kind": "symbols"}}),
+        "Did you mean 'target'",
+    ),
+    "everything too long": (
+        lambda w: with_(w, data={"train": [w], "max_target_length": 1}),
+        "No pair of .* is left",
+    ),
+    "too much held out": (lambda w: with_(w, data={"train": [w], "hold_out": 5000}), "count=5000"),
+    "no such init": (
+        lambda w: with_(w) | {"preset": None, "init": "nowhere", "model": {}},
+        "There is nothing at nowhere",
+    ),
+    "model and init": (lambda w: with_(w) | {"preset": None, "init": "x"}, "cannot change a model"),
+    "no such choice": (
+        lambda w: with_(w, training={"metric": "bleu", "epochs": 1}),
+        "must be one of the validation's values .* Received: metric='bleu'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_told_in_one_line(words, tmp_path, name):
+    settings, message = MISTAKES[name]
+    with pytest.raises((UserError, OSError), match=message) as caught:
+        job.train(tmp_path / "run", settings(words["train"]))
+    if isinstance(caught.value, UserError):
+        assert "\n" not in str(caught.value)
+
+
+def test_test_texts_are_looked_at_before_training(words, tmp_path):
+    (tmp_path / "long.tsv").write_text("abc\tAA\nabcdefabcdefabcdefabcdef\tAA\n")
+    data = {"train": [words["train"]], "test": [str(tmp_path / "long.tsv")]}
+    with pytest.raises(
+        UserError, match="every test text and its end. Received: longest=25, max_source_length=16."
+    ):
+        job.train(tmp_path / "run", run_settings(data))
+    (tmp_path / "long.tsv").write_text("abcdefabcdefabcdefabcdef\tAA\n")
+    data = {"train": [words["train"]], "valid": [str(tmp_path / "long.tsv")]}
+    with pytest.raises(UserError, match="No pair of .*long.tsv is left: of 1 pairs"):
+        job.train(tmp_path / "other", run_settings(data))
+
+
+def test_used_folders_and_nothing_to_resume(finished, words, tmp_path):
+    folder, _ = finished
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != ".lock"}
+    with pytest.raises(UserError, match="must be empty, or the run in it resumed. .* which holds"):
+        job.train(folder, run_settings(words["train"]))
+    assert before == {p: p.stat().st_mtime_ns for p in folder.rglob("*") if p.name != ".lock"}
+    with pytest.raises(UserError, match="There is no run to resume. Received: out='.*nowhere'."):
+        job.train(tmp_path / "nowhere", resume=True)
+    (tmp_path / "file").write_text("text")
+    with pytest.raises(UserError, match="must be writable: .* Received: '.*file'"):
+        job.train(tmp_path / "file", run_settings(words["train"]))

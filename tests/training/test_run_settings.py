@@ -1,0 +1,142 @@
+"""RunSettings: layers, presets, run.yaml, mistakes."""
+
+import pytest
+import yaml
+
+from keras_attn.models import PRESETS
+from keras_attn.training.run_settings import RunSettings, merged, read_yaml
+from keras_attn.validation import UserError
+
+pytestmark = pytest.mark.tensorflow
+DATA = {"data": {"train": ["pairs.tsv"]}}
+BASE = {"preset": "g2p_small"} | DATA
+
+
+def test_layers_count_more_the_later_they_come():
+    settings = RunSettings.resolve(
+        BASE,
+        {"training": {"seed": 5, "batch_tokens": 300}},
+        {"training": {"seed": 7}, "decoding": {"beams": 2}},
+    )
+    assert (settings.training.seed, settings.training.batch_tokens) == (7, 300)
+    recipe = PRESETS["g2p_small"].recipe
+    assert settings.training.learning_rate == recipe["training"]["learning_rate"]
+    assert settings.decoding == recipe["decoding"] | {"beams": 2}
+    assert settings.metrics == recipe["metrics"]
+    assert settings.tokenizers == recipe["tokenizers"]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_resolves_and_is_left_as_it_was(name):
+    before = yaml.safe_dump(PRESETS[name].recipe)
+    settings = RunSettings.resolve({"preset": name} | DATA)
+    settings.tokenizers.setdefault("source", {})["kind"] = "other"
+    settings.metrics.append("other")
+    assert yaml.safe_dump(PRESETS[name].recipe) == before
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_written_and_read_again_they_are_equal(name, tmp_path):
+    layer = {"data": {"train": ["ä.tsv"], "hold_out": 3}, "training": {"epsilon": 1e-9}}
+    settings = RunSettings.resolve({"preset": name} | DATA, layer)
+    settings.write(tmp_path / "run.yaml")
+    assert RunSettings.read(tmp_path / "run.yaml") == settings
+    assert [path.name for path in tmp_path.iterdir()] == ["run.yaml"]
+    read = RunSettings.read(tmp_path / "run.yaml", {"training": {"seed": 3}})
+    assert read.training.seed == 3
+    assert read.data == settings.data
+
+
+def test_steps_take_the_place_of_the_default_epochs():
+    init = {"init": "somewhere"} | DATA
+    assert RunSettings.resolve(init, {"training": {"steps": 5}}).training.epochs is None
+    assert RunSettings.resolve(init).training.epochs == 10
+    both = RunSettings.resolve(init, {"training": {"steps": 5, "epochs": 3}}).training
+    assert (both.steps, both.epochs) == (5, 3)
+
+
+def test_the_first_metric_chooses_unless_another_is_named():
+    assert RunSettings.resolve(BASE).training.metric == "per"
+    assert RunSettings.resolve(BASE, {"metrics": ["wer"]}).training.metric == "wer"
+    named = RunSettings.resolve(BASE, {"training": {"metric": "loss"}})
+    assert named.training.metric == "loss"
+    assert RunSettings.resolve(BASE, {"metrics": []}).training.metric == "loss"
+
+
+def test_a_run_that_starts_from_a_run_takes_its_metrics(tmp_path):
+    (tmp_path / "run.yaml").write_text("metrics: [wer]\n")
+    layer = {"init": str(tmp_path)} | DATA
+    assert RunSettings.resolve(layer).metrics == ["wer"]
+    assert RunSettings.resolve(layer, {"metrics": ["bleu"]}).metrics == ["bleu"]
+    (tmp_path / "run.yaml").unlink()
+    assert RunSettings.resolve(layer).metrics == []
+
+
+def test_a_single_text_is_a_list_of_one():
+    settings = RunSettings.resolve(
+        {"preset": "g2p_small", "data": {"train": "cmudict", "test": "t.tsv"}}
+    )
+    assert (settings.data.train, settings.data.test) == (["cmudict"], ["t.tsv"])
+    assert RunSettings.resolve(BASE, {"metrics": "wer"}).metrics == ["wer"]
+
+
+def test_empty_sections_change_nothing():
+    empty = {"training": None, "decoding": None, "model": None, "metrics": None, "data": None}
+    assert RunSettings.resolve(BASE, empty) == RunSettings.resolve(BASE)
+    # But a name may be taken back.
+    settings = RunSettings.resolve(BASE, {"preset": None, "init": "somewhere"})
+    assert (settings.preset, settings.init) == (None, "somewhere")
+
+
+def test_merging_leaves_both_as_they_were():
+    lower, upper = {"a": {"b": 1, "c": 2}}, {"a": {"c": 3}, "d": 4}
+    assert merged(lower, upper) == {"a": {"b": 1, "c": 3}, "d": 4}
+    assert (lower, upper) == ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}, "d": 4})
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        ({"trainig": {}}, "Did you mean 'training'\\? Received: section='trainig'."),
+        ({"training": {"sed": 3}}, "Did you mean `seed`\\? Received: sed=3."),
+        ({"training": {"seed": "x"}}, "`seed` must be a whole number. Received: seed='x'."),
+        ({"training": {"epochs": 0}}, "Received: epochs=0."),
+        ({"training": 5}, "`training` must hold named settings. Received: training=5."),
+        ({"model": ["a"]}, r"`model` must hold named settings. Received: model=\['a'\]."),
+        ({"data": {"tran": "x"}}, "Did you mean 'train'\\? Received: data setting='tran'."),
+        ({"data": {"train": []}}, "A run needs training data."),
+        ({"data": {"train": 5}}, "`train` must be a text or a list of texts. Received: train=5."),
+        ({"data": {"valid": [5]}}, r"Received: valid=\[5\]."),
+        ({"data": {"hold_out": 0}}, "`hold_out` must be a positive integer. Received: hold_out=0."),
+        ({"data": {"decode_limit": "many"}}, "Received: decode_limit='many'."),
+        ({"data": {"max_source_length": -1}}, "Received: max_source_length=-1."),
+        ({"data": {"stress": "yes"}}, "`stress` must be true or false. Received: stress='yes'."),
+        ({"preset": "g2p_smal"}, "Did you mean 'g2p_small'\\? Received: preset='g2p_smal'."),
+        ({"preset": None}, "either a preset or a task .* Received: preset=None, init=None."),
+        ({"init": "x"}, "either a preset or a task .* Received: preset='g2p_small', init='x'."),
+        ({"preset": 3}, "The section `preset` must be text. Received: preset=3."),
+        ({"metrics": 3}, "`metrics` must be a text or a list of texts. Received: metrics=3."),
+    ],
+)
+def test_mistakes(layer, message):
+    with pytest.raises(UserError, match=message) as caught:
+        RunSettings.resolve(BASE, layer)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "must hold sections of settings. Received: found=None."),
+        (b"- a\n", r"must hold sections of settings. Received: found=\['a'\]."),
+        (b"a: [\n", "is no valid YAML"),
+        (b"a: \xff\n", "is no valid YAML"),
+    ],
+)
+def test_files_that_are_no_settings(tmp_path, content, message):
+    (tmp_path / "run.yaml").write_bytes(content)
+    with pytest.raises(UserError, match=message) as caught:
+        read_yaml(tmp_path / "run.yaml")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(UserError, match="There is no such file of settings: .*other.yaml"):
+        RunSettings.read(tmp_path / "other.yaml")
