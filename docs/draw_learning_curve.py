@@ -10,12 +10,12 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+import matplotlib.pyplot as plt
 
 
 def draw(run: Path, picture: Path) -> None:
     """Draws loss per token, and the decoded metrics where the run has some, over the updates."""
-    with open(run / "metrics.csv", encoding="utf-8", newline="") as file:
+    with (run / "metrics.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     decoded = [name for name in ("val_per", "val_wer", "val_bleu") if name in rows[0]]
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
@@ -28,7 +28,9 @@ def draw(run: Path, picture: Path) -> None:
     for name in decoded:
         points = [(int(row["step"]), float(row[name])) for row in rows if row.get(name)]
         right.plot(*zip(*points, strict=True), marker="o", label=name.removeprefix("val_").upper())
-        right.annotate(f"{points[-1][1]:.1f}", points[-1], xytext=(0, 6), textcoords="offset points")
+        right.annotate(
+            f"{points[-1][1]:.1f}", points[-1], xytext=(0, 6), textcoords="offset points"
+        )
     right.set(xlabel="updates", ylabel="% on held-out words, greedy")
     right.set_ylim(bottom=0)
     right.legend(frameon=False)

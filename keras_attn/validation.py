@@ -40,9 +40,7 @@ def require_rate(**received: Any) -> None:
     """Raises unless every value is a number in [0, 1), as dropout rates are."""
     for name, value in received.items():
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        require(
-            number and 0 <= value < 1, f"`{name}` must be a number in [0, 1).", **{name: value}
-        )
+        require(number and 0 <= value < 1, f"`{name}` must be a number in [0, 1).", **{name: value})
 
 
 def require_one_of(name: str, value: Any, choices: Iterable[Any]) -> None:

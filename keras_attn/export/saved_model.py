@@ -20,9 +20,6 @@ from keras_attn.export.warmup import write_warmup
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.validation import UserError, require, require_positive
 
-# Unequal lengths, so that padding takes part in the golden outputs.
-EXAMPLES = ("example", "a", "a longer example")
-
 
 class _Export(tf.Module):
     """What is saved: the resources that the functions use."""
@@ -53,7 +50,7 @@ def export_saved_model(
         jit: Whether the numeric core is compiled by XLA. Such a model needs a server that runs
             with `--xla_cpu_compilation_enabled`, or a GPU.
         n_best: Number of hypotheses of the `n_best` signature.
-        examples: Texts for the golden outputs and warm-up records; some English words by default.
+        examples: Texts for the golden outputs and warm-up records; the task's own by default.
         version: The version; the highest existing one plus 1 by default.
 
     Returns:
@@ -63,7 +60,7 @@ def export_saved_model(
         UserError: The version exists already, or the folder cannot be written.
     """
     require_positive(n_best=n_best)
-    texts = list(EXAMPLES if examples is None else examples)
+    texts = list(task.example_texts() if examples is None else examples)
     require(
         bool(texts) and all(isinstance(text, str) for text in texts),
         "`examples` must be strings, at least one.",
@@ -170,7 +167,11 @@ def _default_example(spec: tf.TensorSpec, texts: list[str]) -> np.ndarray:
 
 def _run_example(name: str, function: ServingFunction, inputs: dict[str, np.ndarray]) -> Example:
     tensors = {key: tf.constant(inputs[key], spec.dtype) for key, spec in function.inputs.items()}
-    outputs = function.function(**tensors)
+    try:
+        outputs = function.function(**tensors)
+    except tf.errors.InvalidArgumentError as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"The examples do not fit the signature {name}: {reason}") from error
     return name, inputs, {key: _to_numpy(tensor) for key, tensor in outputs.items()}
 
 

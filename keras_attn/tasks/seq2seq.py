@@ -174,13 +174,26 @@ class Seq2SeqTask(Task):
         return {
             "serving_default": ServingFunction(best, {"text": _TEXTS}),
             "n_best": ServingFunction(several, {"text": _TEXTS}),
-            "score": ServingFunction(score, {"text": _TEXTS, "target": _TEXTS}),
+            "score": ServingFunction(
+                score,
+                {"text": _TEXTS, "target": _TEXTS},
+                lambda texts: {"text": texts, "target": self.predict(texts, beams=1)},
+            ),
             "token_ids": ServingFunction(
                 token_ids,
                 {"source_ids": _IDS},
                 lambda texts: {"source_ids": self.source_ids(tf.constant(texts))},
             ),
         }
+
+    def example_texts(self) -> list[str]:
+        """Gives a few texts of unequal lengths, made of the commonest source tokens."""
+        tokenizer = self.source_tokenizer
+        first = tokenizer.unknown_id + 1
+        longest = min(self.decoding.max_source_length - 1, tokenizer.vocabulary_size - first)
+        rows = [range(first, first + min(length, longest)) for length in (5, 1, 9)]
+        texts = tokenizer.detokenize(tf.ragged.constant([list(row) for row in rows], tf.int32))
+        return [text.decode() for text in texts.numpy()]
 
     def resources(self) -> list:
         """Gives all that the serving functions use."""

@@ -43,6 +43,10 @@ class Servable(Protocol):
         """
         ...
 
+    def example_texts(self) -> Sequence[str]:
+        """Returns a few texts of unequal lengths that the task can process."""
+        ...
+
     def resources(self) -> Iterable[tf.Module | tf.Variable]:
         """Returns all that the functions use: tokenizers and the variables of the model."""
         ...

@@ -106,6 +106,9 @@ def test_the_default_examples_fit_every_signature(tmp_path):
         task: ToyTask
         kind: str = "plain"
 
+        def example_texts(self):
+            return self.task.example_texts()
+
         def serving_functions(self, n_best, jit=False):
             functions = self.task.serving_functions(n_best, jit)
             return {

@@ -42,6 +42,9 @@ class ToyTask:
         letters = tf.strings.unicode_split(text, "UTF-8").to_tensor("")
         return tf.where(letters == "", 0, tf.cast(self.encoder.lookup(letters), tf.int32))
 
+    def example_texts(self):
+        return ["example", "a", "a longer example"]
+
     def serving_functions(self, n_best, jit=False):
         core = tf.function(self._core, autograph=False, jit_compile=jit)
 

@@ -47,7 +47,7 @@ def test_norms_and_sums_stand_where_the_paper_puts_them(norm_first, cross):
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("amount", [1, 3, 29])
+@pytest.mark.parametrize("amount", [1, 29])
 def test_padding_never_changes_a_real_token(norm_first, amount):
     block = built(norm_first=norm_first)
     target = np.concatenate([X, 10 * numbers(3, 2, amount, 6)], axis=1)

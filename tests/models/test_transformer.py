@@ -44,6 +44,7 @@ PAPER = {
 }
 
 
+@pytest.mark.tensorflow  # the numbers are those of any backend
 @pytest.mark.parametrize("name", [name for name in PRESETS if "Table 3" in PRESETS[name].paper])
 def test_presets_have_as_many_parameters_as_the_paper_says(name):
     with keras.StatelessScope():  # nothing is allocated
@@ -57,9 +58,9 @@ def test_every_row_of_the_table_is_there():
 
 
 def test_parameters_counted_by_hand():
-    # A source vocabulary of 11 and a target one of 13; encoder block: attention 4 * (12 * 12 + 12),
-    # feed-forward 12 * 17 + 17 + 17 * 12 + 12, two norms of 24; the decoder's has one more attention
-    # and norm; the ends of both stacks have a norm too.
+    # A source vocabulary of 11 and a target one of 13; an encoder block has an attention, a
+    # feed-forward network and two norms of 24, a decoder block one more attention and norm; each
+    # stack ends with a norm.
     attention, feed_forward = 4 * (12 * 12 + 12), 12 * 17 + 17 + 17 * 12 + 12
     expected = 24 * 12 + 2 * (3 * attention + 2 * feed_forward + 5 * 24) + 2 * 24
     model = tiny(target_vocabulary_size=13, norm_first=True, dropout=0.0)

@@ -122,7 +122,7 @@ def test_values_and_gradients_are_those_of_the_naive_loop(attend, mask, causal):
         np.testing.assert_allclose(grad, expected_grad, atol=1e-5)
 
 
-@IMPLEMENTATIONS
+@pytest.mark.parametrize("attend", [dense, small_blocks])
 @pytest.mark.parametrize(
     ("target", "source", "kv_heads"), [(13, 11, 6), (1, 7, 2), (5, 1, 1), (3, 17, 2)]
 )
@@ -145,7 +145,7 @@ def test_lengths_and_groups(attend, target, source, kv_heads):
         np.testing.assert_allclose(grad, wanted, atol=1e-5)
 
 
-@IMPLEMENTATIONS
+@pytest.mark.parametrize("attend", [dense, small_blocks])
 def test_eager_calls_agree(attend):
     query, key, value, upstream = inputs()
     mask = MASKS["dead rows"]

@@ -166,7 +166,7 @@ LONG = "abcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefg"
         (lambda task: task.predict([LONG]), f"Received: 49 tokens in {LONG[:40] + '…'!r}."),
         (
             lambda task: task.score(["a"], ["AA AA AA AA AA AA AA"]),
-            "A target text must have at most 6 tokens. Received: 7 tokens in 'AA AA AA AA AA AA AA'.",
+            "A target text must have at most 6 tokens. Received: 7 tokens in 'AA AA AA AA AA",
         ),
         (lambda task: task.score([LONG], ["AA"]), "A source text must have at most 10 tokens."),
         (
