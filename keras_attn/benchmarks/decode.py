@@ -68,6 +68,7 @@ class _TokenIdsOnly:
     def __init__(self, task: Seq2SeqTask):
         self._task = task
         self.resources = task.resources
+        self.example_texts = task.example_texts
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         return {"token_ids": self._task.serving_functions(n_best, jit)["token_ids"]}

@@ -101,15 +101,15 @@ class _BlockwiseAttention:
         row_mask, key_mask, block_masks = self._sort_masks(masks)
         blocks = self._split_inputs(query, key, value, key_mask)
         attention = dataclasses.replace(self, block_masks=block_masks, seed=seed)
-        context, highest, inverse = map(self.rows.join, attention._forward(*blocks))
+        context, norms = map(self.rows.join, attention._forward(*blocks))
         if row_mask is not None:
             context = ops.where(row_mask, context, 0.0)
-            inverse = ops.where(row_mask, inverse, 0.0)
+            norms = ops.where(row_mask, norms, -MASKED_SCORE)
 
         def gradient(*args: Any, upstream: Any = None) -> tuple:
             upstream = ops.cast(args[-1] if upstream is None else upstream, self.dtype)
             shares = ops.sum(upstream * context, axis=-1, keepdims=True)
-            rows = map(self._split_rows, (upstream, highest, inverse, shares))
+            rows = map(self._split_rows, (upstream, norms, shares))
             query_grad, key_grad, value_grad = attention._backward(*blocks, *rows)
             return (
                 ops.cast(self.rows.join(query_grad) * self.scale, query.dtype),
@@ -157,7 +157,7 @@ class _BlockwiseAttention:
         return self.rows.split(self.rows.pad(tensor), self.kv_heads)
 
     def _forward(self, queries: Any, keys: Any, values: Any) -> tuple:
-        """Returns blocks of the context, of the highest scores, and of inverse normalisers."""
+        """Returns blocks of the context and of the log-sum-exp of each row of scores."""
 
         def visit_key(row_block, query, column_block, highest, total, context):
             scores = self._scores(row_block, column_block, query, keys[column_block])
@@ -179,30 +179,27 @@ class _BlockwiseAttention:
                 (ops.zeros((), "int32"), nothing + MASKED_SCORE, nothing, empty),
             )
             live = highest > MASKED_SCORE / 2
-            inverse = ops.where(live, 1.0 / ops.where(live, total, 1.0), 0.0)
-            block = (ops.where(live, context * inverse, 0.0), highest, inverse)
+            total = ops.where(live, total, 1.0)
+            # Where all is masked, a huge log-sum-exp makes the backward pass's probabilities 0.
+            norms = ops.where(live, highest + ops.log(total), -MASKED_SCORE)
+            block = (ops.where(live, context / total, 0.0), norms)
             return block, block
 
         nothing = ops.zeros_like(queries[0][..., :1])
         # (batch, kv_heads, group * rows, value_dim)
         empty = ops.repeat(nothing, values.shape[-1], axis=-1)
-        start = (empty, nothing, nothing)
-        return ops.scan(visit_row, start, ops.arange(self.rows.count, dtype="int32"))[1]
+        return ops.scan(visit_row, (empty, nothing), ops.arange(self.rows.count, dtype="int32"))[1]
 
-    def _backward(self, queries, keys, values, upstreams, highests, inverses, shares):
+    def _backward(self, queries, keys, values, upstreams, norms, shares):
         """Returns blocks of the gradients of queries, keys and values."""
 
         def add_block(row_block, column_block, query_grad, key_grad, value_grad):
             query, upstream = queries[row_block], upstreams[row_block]
             key, value = keys[column_block], values[column_block]
-            weights, top, total = softmax_with_sums(
-                self._scores(row_block, column_block, query, key)
-            )
+            scores = self._scores(row_block, column_block, query, key)
+            weights = ops.exp(scores - norms[row_block])
             # Without the column of the mask.
             query, key = query[..., : self.key_dim], key[..., : self.key_dim]
-            # Probabilities are weights * factor. The factor of a row is applied to the narrow
-            # matrices instead.
-            factor = ops.exp(top - highests[row_block]) * total * inverses[row_block]
             grad = ops.matmul(upstream, ops.swapaxes(value, -1, -2))
             dropped = weights
             if self.dropout:
@@ -210,9 +207,9 @@ class _BlockwiseAttention:
                 dropped, grad = weights * keep, grad * keep
             grad = weights * (grad - shares[row_block])
             return (
-                query_grad + ops.matmul(grad, key) * factor,
-                key_grad + ops.matmul(ops.swapaxes(grad, -1, -2), query * factor),
-                value_grad + ops.matmul(ops.swapaxes(dropped, -1, -2), upstream * factor),
+                query_grad + ops.matmul(grad, key),
+                key_grad + ops.matmul(ops.swapaxes(grad, -1, -2), query),
+                value_grad + ops.matmul(ops.swapaxes(dropped, -1, -2), upstream),
             )
 
         def visit_row(row_block, query_grads, key_grads, value_grads):

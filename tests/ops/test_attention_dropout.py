@@ -23,7 +23,6 @@ def keep_factors(attend, query, key, mask, seed):
         key,
         identity,
         upstream,
-        compiled=True,
     )
     _, probabilities = naive_attention(query, key, identity, mask)
     live = probabilities > 0
@@ -46,7 +45,6 @@ def test_backward_drops_what_forward_dropped(attend):
         key,
         value,
         upstream,
-        compiled=True,
     )
     expected, _ = naive_attention(query, key, value, mask, keep=keep)
     np.testing.assert_allclose(context, expected, atol=1e-4)

@@ -1,5 +1,6 @@
 """Chunked attention in TensorFlow graphs: unknown shapes, XLA, export."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -61,6 +62,27 @@ def test_xla_agrees(mask):
         lambda *arguments: chunked(*arguments, mask=mask, is_causal=True), *arrays, compiled="xla"
     )
     check(results, arrays, mask)
+
+
+@pytest.mark.parametrize("jit", [False, True], ids=["graph", "xla"])
+def test_dropout_of_a_compiled_call_is_the_same_backward(jit):
+    import tensorflow as tf
+
+    generator = keras.random.SeedGenerator(5)
+
+    @tf.function(jit_compile=jit, autograph=False)
+    def attend(query, key, value, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(value)
+            context = small_blocks(query, key, value, dropout=0.4, seed=generator)
+        return context, tape.gradient(context, value, upstream)
+
+    query, key, value, upstream = inputs()
+    first, grad = (part.numpy() for part in attend(query, key, value, upstream))
+    # The context is linear in the values, if the gradient drops the same probabilities.
+    assert (grad * value).sum() == pytest.approx((first * upstream).sum(), rel=1e-4)
+    second = attend(query, key, value, upstream)[0].numpy()
+    assert np.abs(first - second).max() > 0.01
 
 
 def test_export_has_no_xla_op_and_runs(tmp_path):

@@ -1,6 +1,7 @@
 """Task folders: the same task comes back, nothing foreign is touched, damage is told."""
 
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -24,8 +25,6 @@ def saved(tmp_path_factory):
 
 @pytest.fixture
 def copied(saved, tmp_path):
-    import shutil
-
     return shutil.copytree(saved[1], tmp_path / "copy")
 
 

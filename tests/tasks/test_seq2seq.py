@@ -138,7 +138,7 @@ def test_malformed_bytes_are_read_not_crashed_on(task):
     assert np.isfinite(scores["log_probability"]).all()
 
 
-@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("jit", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_serving_functions_agree_with_the_task(task, jit):
     functions = task.serving_functions(2, jit=jit)
     texts = tf.constant(TEXTS)
