@@ -10,8 +10,9 @@ from keras_attn.ops.masks import causal_mask, combine_masks
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
 from keras_attn.validation import require, require_one_of, require_rate
 
-# "auto" is chunked from this many scores on, in one head and in all; measured on a CPU with
-# `keras_attn.benchmarks.attention`, chunks are as fast from there on and need less memory.
+# "auto" is chunked from this many scores on, in one head and in all: 64 MiB a float32 matrix, of
+# which dense attention keeps several a layer. On a CPU (`keras_attn.benchmarks.attention`) chunks
+# then take up to a quarter more processor time, and a third of the memory or less.
 AUTO_CHUNKED_HEAD_SCORES = 2**20
 AUTO_CHUNKED_SCORES = 2**24
 
