@@ -12,7 +12,7 @@ from keras_attn.validation import UserError, require
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 _EXCERPT_LENGTH = 40
-_HINT = "`skip_bad_lines` leaves such lines out."
+_HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
 
 
 @dataclass

@@ -86,7 +86,11 @@ def _write_version(folder: Path, version: int | None, write: Callable[[Path], No
             raise UserError(
                 f"The folder to export to cannot be written: {folder}: {error.strerror}."
             ) from error
-        write(temporary)
+        try:
+            write(temporary)
+        except tf.errors.ResourceExhaustedError as error:
+            reason = str(error).splitlines()[0]
+            raise UserError(f"The export cannot be written: {reason}") from error
         try:
             temporary.rename(target)
         except OSError as error:

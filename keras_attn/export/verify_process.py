@@ -41,6 +41,8 @@ def check(folder: Path) -> tuple[list[str], list[str]]:
         unchecked = sorted(set(model.signatures) - set(names))
         findings += [f"Signature {name!r} has no golden outputs." for name in unchecked]
         findings += [line for request in requests for line in _replay(model, *request)]
+        if not requests:
+            findings.append("The warm-up records are missing.")
         checks.append(f"warm-up: {len(requests)} records replayed")
     return checks, findings
 

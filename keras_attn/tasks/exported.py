@@ -1,5 +1,6 @@
 """An exported sequence-to-sequence task, used like the task itself."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -114,8 +115,10 @@ class ExportedSeq2Seq:
         try:
             outputs = signature(**{name: tf.constant(values) for name, values in texts.items()})
         except tf.errors.InvalidArgumentError as error:
-            lines = [line for line in str(error).splitlines() if "assertion failed" in line]
-            raise UserError(lines[0] if lines else str(error).splitlines()[0]) from error
+            # An assertion's message and values come in brackets.
+            found = re.search(r"assertion failed: \[(.*?)\] \[(.*?)\]", str(error))
+            line = " ".join(found.groups()) + " tokens." if found else str(error).splitlines()[0]
+            raise UserError(line) from error
         return {name: value.numpy() for name, value in outputs.items()}
 
 

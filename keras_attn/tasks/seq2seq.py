@@ -1,5 +1,6 @@
 """Text to text with an encoder-decoder: translation, letters to phonemes."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 import keras
@@ -269,7 +270,7 @@ class Seq2SeqTask(Task):
         if key not in self._functions:
             if key[0] == "generate":
                 _, decoding, n_best = key
-                function = lambda texts: self._generate_texts(texts, decoding, n_best)  # noqa: E731
+                function = functools.partial(self._generate_texts, decoding=decoding, n_best=n_best)
             else:
                 function = self._score_texts
             self._functions[key] = tf.function(

@@ -59,7 +59,10 @@ def write_checkpoint(
     """
     folder = Path(folder)
     with replaced_folder(folder) as temporary:
-        save_file(arrays, temporary / ARRAYS_FILE)
+        try:
+            save_file(arrays, temporary / ARRAYS_FILE)
+        except SafetensorError as error:
+            raise UserError(f"The checkpoint {folder} cannot be written: {error}.") from error
         digest = _file_digest(temporary / ARRAYS_FILE, flush=True)
         content = {"format": _FORMAT, "sha256": {ARRAYS_FILE: digest}, "state": state}
         content["sha256"][STATE_FILE] = _json_digest(state)

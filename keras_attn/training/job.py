@@ -19,15 +19,18 @@ from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings
-from keras_attn.training.run_texts import read_texts
+from keras_attn.training.run_texts import CMUDICT, read_texts
 from keras_attn.training.strategy import make_strategy, resolve_jit, resolve_strategy
 from keras_attn.training.trainer import Trainer
 from keras_attn.training.validation_set import ValidationSet
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import UserError, require, require_one_of
 
 RESULTS_FILE = "results.json"
 TOKENIZERS_FOLDER = "tokenizers"
+LOSS_METRICS = ("loss", "nll", "accuracy", "perplexity")
 _MOST_TOKENS = 256
+# Arguments of the model that follow from the texts and the training.
+_NOT_SET = ("vocabulary_size", "target_vocabulary_size", "dtype", "name", "trainable")
 
 
 def train(
@@ -60,8 +63,9 @@ def train(
         pass  # Found to be writable and free before the work begins.
     _check(settings)
     settings = _resolved(settings)
-    # Once more when the lengths are known; a run killed before that can be resumed too.
-    settings.write(out / RUN_FILE)
+    if not resume:
+        # Once more when the lengths are known; a run killed before that can be resumed too.
+        settings.write(out / RUN_FILE)
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
 
@@ -72,10 +76,11 @@ def train(
     with make_strategy(settings.training.strategy).scope():
         task = _task(settings, tokenizers)
     _report(task, texts, examples, settings)
-    settings.write(out / RUN_FILE)
 
     validation = _validation_set(task, settings, texts["validation"])
-    Trainer(task, settings.training, out).fit(examples, validation, resume=resume)
+    # Written once the training begins: settings that do not fit the run leave its own in place.
+    begin = keras.callbacks.LambdaCallback(on_train_begin=lambda _: settings.write(out / RUN_FILE))
+    Trainer(task, settings.training, out, [begin]).fit(examples, validation, resume=resume)
     if "test" not in texts:
         return None
     print(f"Decoding {texts['test'].name} with {task.decoding.beams} beams …", flush=True)
@@ -94,11 +99,34 @@ def _check(settings: RunSettings) -> None:
         init=settings.init,
         model=settings.model,
     )
+    require(
+        not (settings.init and settings.tokenizers),
+        "The section `tokenizers` cannot change those of a model that is loaded.",
+        init=settings.init,
+        tokenizers=settings.tokenizers,
+    )
+    require(
+        settings.data.hold_out is None or settings.data.train != [CMUDICT],
+        "`data.hold_out` has no meaning for cmudict, whose validation words are fixed.",
+        hold_out=settings.data.hold_out,
+    )
+    allowed = [name for name in inspect.signature(Transformer).parameters if name not in _NOT_SET]
     for name in settings.model:
-        require_one_of("model setting", name, inspect.signature(Transformer).parameters)
+        require_one_of("model setting", name, allowed)
+    _check_activation(settings.model.get("activation"))
     for name in settings.metrics:
         get_metric(name)
+    require_one_of("training.metric", settings.training.metric, [*LOSS_METRICS, *settings.metrics])
     DecodingSettings().replace(**settings.decoding)
+
+
+def _check_activation(name: str | None) -> None:
+    try:
+        keras.activations.get(name)
+    except ValueError as error:
+        raise UserError(
+            f"`model.activation` must name an activation of Keras. Received: activation={name!r}."
+        ) from error
 
 
 def _check_test(settings: RunSettings, texts: Pairs | None, tokenizer: Tokenizer) -> None:
@@ -174,6 +202,11 @@ def _examples(settings, texts, tokenizers) -> tuple[RunSettings, PairExamples]:
     """Tokenises the training texts, and sets the longest lengths where none are given."""
     data = settings.data
     limits = {"source": data.max_source_length, "target": data.max_target_length}
+    if settings.init:
+        # What the loaded task takes and gives stays as it is, whatever the new texts are.
+        loaded = Seq2SeqTask.load(task_folder(settings.init)).decoding
+        limits["source"] = limits["source"] or loaded.max_source_length
+        limits["target"] = limits["target"] or loaded.max_length
     examples = PairExamples.from_pairs(
         texts,
         tokenizers["source"],

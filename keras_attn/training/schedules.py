@@ -191,9 +191,6 @@ def make_schedule(
             raise UserError(
                 "`total_steps` must be given for the schedule 'cosine'. Received: total_steps=None."
             )
-        # A recipe's warm-up is made for long runs: a short one warms up for a tenth of itself.
-        if warmup_steps >= total_steps:
-            warmup_steps = total_steps // 10
         return WarmupCosine(learning_rate, warmup_steps, total_steps, floor)
     return WarmupConstant(learning_rate, warmup_steps)
 

@@ -157,7 +157,7 @@ class Trainer:
         schedule = self._schedule or make_schedule(
             settings.schedule,
             settings.learning_rate,
-            settings.warmup_steps,
+            self._warmup_steps(total_steps),
             total_steps,
             getattr(model, "hidden_dim", None),
             settings.learning_rate_floor,
@@ -210,6 +210,17 @@ class Trainer:
             progress=ProgressReport(total_steps, state.step),
             signals=signals,
         )
+
+    def _warmup_steps(self, total_steps: int) -> int:
+        """The warm-up; cosine, which ends with the run, has a tenth of a run that is shorter."""
+        given = self.settings.warmup_steps
+        if self.settings.schedule != "cosine" or given < total_steps:
+            return given
+        print(
+            f"The warm-up of {given} steps does not fit a run of {total_steps}: "
+            f"it is shortened to {total_steps // 10}."
+        )
+        return total_steps // 10
 
     def _total_steps(self, batches: int) -> int:
         require(batches > 0, "There must be at least one training example.", batches=batches)

@@ -84,7 +84,7 @@ def test_bad_lines_of_tab_separated(tmp_path, content, place, found):
     path = written(tmp_path, content)
     assert message_of(read_pairs, path) == (
         f"{path}, {place}: expected source<TAB>target, {found}. "
-        "`skip_bad_lines` leaves such lines out."
+        "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
     )
 
 
@@ -113,7 +113,7 @@ def test_bad_lines_of_aligned_files(tmp_path):
     for paths in ([full, gap], [gap, full]):
         assert message_of(read_pairs, paths) == (
             f"{gap}, line 3, column 1: expected a text, found an empty line. "
-            "`skip_bad_lines` leaves such lines out."
+            "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
         )
 
 

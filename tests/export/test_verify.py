@@ -112,6 +112,7 @@ def _forget_a_signature(copy):
         (_change_golden, "Golden outputs of signature 'serving_default': output 'score' differs"),
         (_fail_in_warmup, "Warm-up record of signature 'token_ids': Running 'token_ids' failed"),
         (_forget_a_signature, "Signature 'serving_default' has no golden outputs."),
+        (lambda copy: (copy / WARMUP).unlink(), "The warm-up records are missing."),
     ],
 )
 def test_what_is_wrong_is_found(copy, change, finding):

@@ -67,7 +67,7 @@ def test_measuring_counts_what_differs(task):
     [
         (
             lambda model: model.predict(["abcdefgabcd"]),
-            "The source text must have at most 10 tokens",
+            "^The source text must have at most 10 tokens. Received: 11 tokens.$",
         ),
         (lambda model: model.predict(["a"], beams=2), "cannot be changed. Received: beams=2."),
         (lambda model: model.predict_n_best(["a"], 3), "Received: n_best=3, exported=2."),

@@ -129,6 +129,8 @@ def test_fine_tuning_starts_from_the_task(finished, words, tmp_path):
         before.decoding.length_penalty,
     )
     assert set(results) == {"items", "per", "wer"}  # the metrics of the run it came from
+    assert after.decoding.max_source_length == before.decoding.max_source_length
+    assert after.decoding.max_length == before.decoding.max_length
 
 
 def test_without_metrics_the_loss_chooses(finished, words, tmp_path):
@@ -244,7 +246,26 @@ MISTAKES = {
     "model and init": (lambda w: with_(w) | {"preset": None, "init": "x"}, "cannot change a model"),
     "no such choice": (
         lambda w: with_(w, training={"metric": "bleu", "epochs": 1}),
-        "must be one of the validation's values .* Received: metric='bleu'",
+        "`training.metric` must be one of 'loss'.*'wer'. Received: training.metric='bleu'",
+    ),
+    "a size that follows from the texts": (
+        lambda w: with_(w, model={"vocabulary_size": 5}),
+        "must be one of 'num_layers'.* Received: model setting='vocabulary_size'",
+    ),
+    "no such activation": (
+        lambda w: with_(w, model={"activation": "bogus"}),
+        "must name an activation of Keras. Received: activation='bogus'",
+    ),
+    "held out of cmudict": (
+        lambda w: with_(w, data={"train": ["cmudict"], "hold_out": 20}),
+        "whose validation words are fixed. Received: hold_out=20",
+    ),
+    "tokenizers and init": (
+        lambda w: (
+            with_(w, tokenizers={"source": {"kind": "symbols"}})
+            | {"preset": None, "init": "x", "model": {}}
+        ),
+        "cannot change those of a model that is loaded",
     ),
 }
 
@@ -256,6 +277,21 @@ def test_mistakes_are_told_in_one_line(words, tmp_path, name):
         job.train(tmp_path / "run", settings(words["train"]))
     if isinstance(caught.value, UserError):
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        ({"model": {"hidden_dim": 16}}, "does not fit the model"),
+        ({"data": {"train": ["nowhere.tsv"]}}, "nowhere.tsv"),
+    ],
+)
+def test_resuming_with_a_mistake_changes_nothing(finished, layer, message):
+    folder, _ = finished
+    before = (folder / "run.yaml").read_bytes()
+    with pytest.raises((UserError, OSError), match=message):
+        job.train(folder, layer, resume=True)
+    assert (folder / "run.yaml").read_bytes() == before
 
 
 def test_test_texts_are_looked_at_before_training(words, tmp_path):

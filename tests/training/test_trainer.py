@@ -44,6 +44,12 @@ def run(tmp_path_factory):
     return folder, trainer, result
 
 
+def test_a_warm_up_longer_than_the_run_is_shortened(tmp_path, capsys):
+    train(tmp_path / "run", None, schedule="cosine", warmup_steps=400)
+    said = "The warm-up of 400 steps does not fit a run of 16: it is shortened to 1."
+    assert said in capsys.readouterr().out
+
+
 def test_run_folder(run):
     folder, trainer, result = run
     names = {path.name for path in folder.iterdir()} - {".lock"}
