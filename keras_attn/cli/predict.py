@@ -68,6 +68,17 @@ def _lines(stream: Iterable[bytes]) -> Iterator[str]:
 
 
 def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Texts in lists of `size`; those read before a mistake come before it is raised."""
     texts = iter(texts)
-    while chunk := list(itertools.islice(texts, size)):
-        yield chunk
+    mistake = None
+    while mistake is None:
+        chunk = []
+        try:
+            chunk.extend(itertools.islice(texts, size))
+        except UserError as error:
+            mistake = error
+        if chunk:
+            yield chunk
+        elif mistake is None:
+            return
+    raise mistake

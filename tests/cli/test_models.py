@@ -61,10 +61,12 @@ def test_standard_input_gives_a_line_for_each_line(keras_attn, monkeypatch, mode
 
 
 def test_text_that_is_no_utf8_is_told_by_line(keras_attn, monkeypatch, model):
+    _, expected, _ = keras_attn("predict", model, "abc")
     monkeypatch.setattr(sys, "stdin", Input(b"abc\nbad \xff\n"))
-    status, _, error = keras_attn("predict", model)
+    status, output, error = keras_attn("predict", model)
     line = "keras-attn: error: standard input, line 2, byte 5: the text must be UTF-8.\n"
-    assert (status, error) == (2, line)
+    # The lines before it are not lost.
+    assert (status, output, error) == (2, expected, line)
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(task_folder):
