@@ -13,6 +13,7 @@ import tensorflow_text  # noqa: F401
 from keras_attn.tasks.hypothesis import (
     Hypothesis,
     best_text,
+    found_hypotheses,
     length_sorted_batches,
     perplexity_of,
 )
@@ -80,11 +81,7 @@ class ExportedSeq2Seq:
                 exported=columns[0].shape[1],
             )
             for position, row in zip(positions, zip(*columns, strict=True), strict=True):
-                results[position] = [
-                    Hypothesis(text.decode(errors="replace"), float(score), float(probability))
-                    for text, score, probability in list(zip(*row, strict=True))[:n_best]
-                    if score > -float("inf")
-                ]
+                results[position] = found_hypotheses(*row)[:n_best]
             if progress:
                 progress(len(positions))
         return results

@@ -38,6 +38,24 @@ def perplexity_of(scores: list[tuple[float, int]]) -> float:
     return math.exp(nll) if nll < 700 else math.inf
 
 
+def found_hypotheses(texts, scores, log_probabilities) -> list[Hypothesis]:
+    """Puts one source's generated texts into words, without the places that stayed empty.
+
+    Args:
+        texts: UTF-8 bytes (n_best,), the best first.
+        scores: Floats (n_best,), minus infinity where there is no hypothesis.
+        log_probabilities: Floats (n_best,).
+
+    Returns:
+        The hypotheses there are.
+    """
+    return [
+        Hypothesis(text.decode(errors="replace"), float(score), float(log_probability))
+        for text, score, log_probability in zip(texts, scores, log_probabilities, strict=True)
+        if score > -float("inf")
+    ]
+
+
 def length_sorted_batches(lengths: list[int], budget: int) -> list[list[int]]:
     """Puts items of similar lengths together.
 

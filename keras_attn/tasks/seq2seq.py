@@ -12,6 +12,7 @@ from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.hypothesis import (
     Hypothesis,
     best_text,
+    found_hypotheses,
     length_sorted_batches,
     perplexity_of,
 )
@@ -109,11 +110,7 @@ class Seq2SeqTask(Task):
             outputs = generate(tf.constant([texts[position] for position in positions]))
             columns = (outputs[name].numpy() for name in ("text", "score", "log_probability"))
             for position, row in zip(positions, zip(*columns, strict=True), strict=True):
-                results[position] = [
-                    Hypothesis(text.decode(errors="replace"), float(score), float(log_probability))
-                    for text, score, log_probability in zip(*row, strict=True)
-                    if score > -float("inf")
-                ]
+                results[position] = found_hypotheses(*row)
             if progress:
                 progress(len(positions))
         return results
