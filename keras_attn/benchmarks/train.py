@@ -66,6 +66,8 @@ def _measure(workload, precision, jit, steps, shared_embeddings) -> dict:
         num_heads=workload["num_heads"],
         intermediate_dim=workload["intermediate_dim"],
         dropout=workload["dropout"],
+        attention_dropout=workload["dropout"],
+        activation_dropout=workload["dropout"],
     )
     settings = TrainingSettings(precision=precision, clip_norm=0.0)
     loss_scaling = precision == "mixed_float16"

@@ -1,6 +1,7 @@
 """Export a trained model as a SavedModel for TensorFlow Serving."""
 
 import argparse
+import sys
 
 from keras_attn.cli.terminal import quiet_start
 
@@ -12,8 +13,14 @@ the version is the next free number. Its signatures:
   score             text and target -> the target's log-probability
   token_ids         ids -> ids
 
+--weights float16 halves the folder and the server's memory between requests;
+computing stays in float32. It is refused where it changes a text, or a score
+by more than a thousandth, of the examples: give typical ones. bfloat16 has
+three bits fewer, too few for most models.
+
 examples:
   keras-attn export runs/g2p exported/g2p
+  keras-attn export runs/g2p exported/g2p --weights float16 --examples words.txt
   keras-attn verify exported/g2p
   tensorflow_model_server --model_name=g2p --model_base_path=$PWD/exported/g2p --rest_api_port=8501
 """
@@ -30,7 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--examples",
         metavar="FILE",
-        help="lines of typical text, for warm-up and for `verify` (default: a few English words)",
+        help="lines of typical text, for warm-up and for `verify` (default: the commonest tokens)",
+    )
+    add(
+        "--weights",
+        default="float32",
+        metavar="DTYPE",
+        help="stored as float32, float16 or bfloat16 (default: float32)",
     )
     add(
         "--jit",
@@ -45,6 +58,7 @@ def run(options: argparse.Namespace) -> None:
     with quiet_start():
         from keras_attn.data import read_texts
         from keras_attn.export import export_saved_model
+        from keras_attn.export.layout import read_manifest
         from keras_attn.tasks import Task, task_folder
 
     task = Task.load(task_folder(options.model))
@@ -57,5 +71,13 @@ def run(options: argparse.Namespace) -> None:
         n_best=n_best,
         examples=read_texts(options.examples) if options.examples else None,
         version=options.model_version,
+        weights=options.weights,
     )
     print(path)
+    if options.weights != "float32":
+        stored = read_manifest(path)["weights"]
+        print(
+            f"Weights in {stored['dtype']}: equal texts for all examples, and scores that differ "
+            f"by at most {stored['largest_difference']:.4%}.",
+            file=sys.stderr,
+        )

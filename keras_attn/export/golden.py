@@ -6,7 +6,7 @@ their invalid bytes kept by Python's `surrogateescape`.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,21 +14,35 @@ from keras_attn.export.layout import GOLDEN, read_json, write_json
 from keras_attn.validation import UserError
 
 RTOL, ATOL = 1e-4, 1e-5
+HALF_RTOL = 1e-3
+"""Three digits, for weights that are stored in half precision."""
 
 Example = tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]
 
 
-def write_golden(version_folder: Path, examples: list[Example]) -> None:
-    """Writes examples: the name of a signature, its inputs, and its outputs."""
+class Golden(NamedTuple):
+    """What an exported SavedModel must answer.
+
+    Attributes:
+        examples: Of each the name of a signature, its inputs, and its outputs.
+        rtol: How far floating-point outputs may be from these, relative to them.
+    """
+
+    examples: list[Example]
+    rtol: float = RTOL
+
+
+def write_golden(version_folder: Path, golden: Golden) -> None:
+    """Writes golden outputs into a version folder."""
     content = [
         {"signature": name, "inputs": _to_json(inputs), "outputs": _to_json(outputs)}
-        for name, inputs, outputs in examples
+        for name, inputs, outputs in golden.examples
     ]
-    write_json(version_folder / GOLDEN, {"rtol": RTOL, "atol": ATOL, "examples": content})
+    write_json(version_folder / GOLDEN, {"rtol": golden.rtol, "atol": ATOL, "examples": content})
 
 
-def read_golden(version_folder: Path) -> list[Example]:
-    """Returns the examples of an exported SavedModel.
+def read_golden(version_folder: Path) -> Golden:
+    """Returns the golden outputs of an exported SavedModel.
 
     Raises:
         UserError: The file is missing or damaged, or holds no example.
@@ -40,32 +54,50 @@ def read_golden(version_folder: Path) -> list[Example]:
             (entry["signature"], _from_json(entry["inputs"]), _from_json(entry["outputs"]))
             for entry in content["examples"]
         ]
+        rtol = float(content["rtol"])
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is not a file of golden outputs: {error!r}.") from error
     if not examples:
         raise UserError(f"{path} holds no example.")
-    return examples
+    return Golden(examples, rtol)
 
 
-def compare(expected: Mapping[str, np.ndarray], received: Mapping[str, np.ndarray]) -> list[str]:
+def compare(
+    expected: Mapping[str, np.ndarray], received: Mapping[str, np.ndarray], rtol: float = RTOL
+) -> list[str]:
     """Returns how received outputs differ from the expected ones, one line for each output.
 
-    Floating-point numbers may differ by `RTOL` and `ATOL`; all else must be equal.
+    Floating-point numbers may differ by `rtol` and `ATOL`; all else must be equal.
     """
     if sorted(expected) != sorted(received):
         return [f"outputs {sorted(received)} instead of {sorted(expected)}"]
-    differences = (_difference(name, expected[name], received[name]) for name in sorted(expected))
+    differences = (
+        _difference(name, expected[name], received[name], rtol) for name in sorted(expected)
+    )
     return [difference for difference in differences if difference]
 
 
-def _difference(name: str, expected: np.ndarray, received: np.ndarray) -> str:
+def largest_difference(
+    expected: Mapping[str, np.ndarray], received: Mapping[str, np.ndarray]
+) -> float:
+    """Returns the largest relative difference between finite numbers of outputs; 0 for none."""
+    largest = 0.0
+    for name, values in expected.items():
+        if values.dtype.kind == "f":
+            counted = np.isfinite(values) & (values != 0)
+            differences = np.abs(received[name][counted] / values[counted] - 1)
+            largest = max(largest, float(differences.max(initial=0)))
+    return largest
+
+
+def _difference(name: str, expected: np.ndarray, received: np.ndarray, rtol: float) -> str:
     if expected.shape != received.shape or expected.dtype != received.dtype:
         return (
             f"output {name!r} is {received.dtype} {received.shape} "
             f"instead of {expected.dtype} {expected.shape}"
         )
     if expected.dtype.kind == "f":
-        equal = np.isclose(received, expected, rtol=RTOL, atol=ATOL, equal_nan=True)
+        equal = np.isclose(received, expected, rtol=rtol, atol=ATOL, equal_nan=True)
     else:
         equal = np.asarray(received == expected)
     if equal.all():

@@ -9,16 +9,26 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 import keras_attn
-from keras_attn.export.golden import Example, write_golden
+from keras_attn.export.golden import (
+    HALF_RTOL,
+    RTOL,
+    Example,
+    Golden,
+    compare,
+    largest_difference,
+    write_golden,
+)
 from keras_attn.export.layout import FORMAT_VERSION, MANIFEST, existing_versions, write_json
+from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import write_warmup
 from keras_attn.tasks.serving import Servable, ServingFunction
-from keras_attn.validation import UserError, require, require_positive
+from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 
 class _Export(tf.Module):
@@ -36,6 +46,7 @@ def export_saved_model(
     n_best: int = 4,
     examples: Sequence[str] | None = None,
     version: int | None = None,
+    weights: str = "float32",
 ) -> Path:
     """Writes a task as a SavedModel under `folder/<version>/`.
 
@@ -52,13 +63,20 @@ def export_saved_model(
         n_best: Number of hypotheses of the `n_best` signature.
         examples: Texts for the golden outputs and warm-up records; the task's own by default.
         version: The version; the highest existing one plus 1 by default.
+        weights: "float16" or "bfloat16" stores the weights in half of the room; computing stays
+            in the task's dtype, for which they are cast once a call. The golden outputs are the
+            task's own all the same: the export is only written if it gives equal texts for the
+            examples, and scores equal to three digits. The largest relative difference measured
+            stands in the description of the export.
 
     Returns:
         The version folder.
 
     Raises:
-        UserError: The version exists already, or the folder cannot be written.
+        UserError: The version exists already, the folder cannot be written, or half precision
+            changes what the task answers to the examples.
     """
+    require_one_of("weights", weights, DTYPES)
     require_positive(n_best=n_best)
     texts = list(task.example_texts() if examples is None else examples)
     require(
@@ -69,7 +87,9 @@ def export_saved_model(
     functions = dict(task.serving_functions(n_best, jit=jit))
     require(bool(functions), "The task must give at least one serving function.", task=task)
     return _write_version(
-        Path(folder), version, lambda path: _write(path, task, functions, texts, jit, n_best)
+        Path(folder),
+        version,
+        lambda path: _write(path, task, functions, texts, weights, {"jit": jit, "n_best": n_best}),
     )
 
 
@@ -125,29 +145,59 @@ def _write(
     task: Servable,
     functions: Mapping[str, ServingFunction],
     texts: list[str],
-    jit: bool,
-    n_best: int,
+    weights: str,
+    options: Mapping[str, Any],
 ) -> None:
-    golden, warmup = [], []
+    examples, warmup = [], []
     for name, function in functions.items():
         inputs = _example_inputs(function, texts)
-        golden.append(_run_example(name, function, inputs))
+        examples.append(_run_example(name, function, inputs))
         warmup.append((name, inputs))
         warmup.append((name, {key: array[:1] for key, array in inputs.items()}))
-    module = _Export(task.resources())
-    signatures = {name: _signature(function) for name, function in functions.items()}
-    tf.saved_model.save(module, str(path), signatures)
+    golden = Golden(examples, RTOL if weights == "float32" else HALF_RTOL)
+    stored = StoredWeights(task.resources(), weights)
+    signatures = {name: _signature(function, stored) for name, function in functions.items()}
+    measured = {"dtype": weights}
+    if weights != "float32":
+        measured["largest_difference"] = _measure_change(signatures, golden, weights)
+    tf.saved_model.save(_Export(stored.resources), str(path), signatures)
     write_golden(path, golden)
     write_warmup(path, warmup)
-    write_json(path / MANIFEST, _manifest(task, jit, n_best, sorted(functions)))
+    write_json(path / MANIFEST, _manifest(task, sorted(functions), measured, options))
 
 
-def _signature(function: ServingFunction) -> tf.types.experimental.ConcreteFunction:
+def _signature(
+    function: ServingFunction, stored: StoredWeights
+) -> tf.types.experimental.ConcreteFunction:
     specs = {
         name: tf.TensorSpec(spec.shape, spec.dtype, name=name)
         for name, spec in function.inputs.items()
     }
-    return tf.function(function.function, autograph=False).get_concrete_function(**specs)
+    traced = tf.function(stored.reading(function.function), autograph=False)
+    return traced.get_concrete_function(**specs)
+
+
+def _measure_change(
+    signatures: Mapping[str, tf.types.experimental.ConcreteFunction], golden: Golden, weights: str
+) -> float:
+    """Returns the largest relative difference from the golden outputs.
+
+    Raises:
+        UserError: It is larger than allowed, or something else than a number differs.
+    """
+    largest = 0.0
+    for name, inputs, expected in golden.examples:
+        tensors = {key: tf.constant(array) for key, array in inputs.items()}
+        outputs = {key: _to_numpy(tensor) for key, tensor in signatures[name](**tensors).items()}
+        differences = compare(expected, outputs, golden.rtol)
+        if differences:
+            raise UserError(
+                "The weights must be stored in a dtype that leaves the task's answers as they are. "
+                f"Received: weights={weights!r}, with which of signature {name!r} "
+                f"{'; '.join(differences)}."
+            )
+        largest = max(largest, largest_difference(expected, outputs))
+    return largest
 
 
 def _example_inputs(function: ServingFunction, texts: list[str]) -> dict[str, np.ndarray]:
@@ -189,14 +239,19 @@ def _to_numpy(value: tf.Tensor | np.ndarray) -> np.ndarray:
     return strings
 
 
-def _manifest(task: Servable, jit: bool, n_best: int, signatures: list[str]) -> dict:
+def _manifest(
+    task: Servable,
+    signatures: list[str],
+    weights: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
     packages = ("keras", "tensorflow", "tensorflow-text")
     versions = {name: importlib.metadata.version(name) for name in packages}
     return {
         "format_version": FORMAT_VERSION,
         "task": task.kind,
-        "jit": jit,
-        "n_best": n_best,
+        **options,
+        "weights": weights,
         "signatures": signatures,
         "versions": {"keras_attn": keras_attn.__version__, **versions},
     }

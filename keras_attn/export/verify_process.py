@@ -26,7 +26,7 @@ def check(folder: Path) -> tuple[list[str], list[str]]:
         UserError: The SavedModel is missing, damaged or not ours.
     """
     jit = bool(read_manifest(folder).get("jit"))
-    examples, requests = golden.read_golden(folder), warmup.read_warmup(folder)
+    (examples, rtol), requests = golden.read_golden(folder), warmup.read_warmup(folder)
     ops = served_ops()
     findings = lint_saved_model(folder, ops, allow_xla=jit)
     checks = [f"lint: signatures, {len(ops)} ops that TensorFlow Serving links, paths"]
@@ -35,7 +35,7 @@ def check(folder: Path) -> tuple[list[str], list[str]]:
         version = c_api.load_tensorflow().TF_Version().decode()
         checks.append(f"loaded by TensorFlow {version}'s C++ runtime, XLA {xla}")
         for name, inputs, outputs in examples:
-            findings += _compare(model, name, inputs, outputs)
+            findings += _compare(model, name, inputs, outputs, rtol)
         names = sorted({name for name, _, _ in examples})
         checks.append(f"golden outputs: {len(examples)} examples of {', '.join(names)}")
         unchecked = sorted(set(model.signatures) - set(names))
@@ -47,12 +47,14 @@ def check(folder: Path) -> tuple[list[str], list[str]]:
     return checks, findings
 
 
-def _compare(model: CppSavedModel, name: str, inputs: dict, outputs: dict) -> list[str]:
+def _compare(
+    model: CppSavedModel, name: str, inputs: dict, outputs: dict, rtol: float
+) -> list[str]:
     try:
         received = model.run(name, inputs)
     except UserError as error:
         return [f"Golden outputs of signature {name!r}: {error}"]
-    differences = golden.compare(outputs, received)
+    differences = golden.compare(outputs, received, rtol)
     return [f"Golden outputs of signature {name!r}: {difference}." for difference in differences]
 
 

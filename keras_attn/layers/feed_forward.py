@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.dropout import Dropout
 from keras_attn.validation import require_positive, require_rate
 
 
@@ -73,7 +74,7 @@ class FeedForward(keras.layers.Layer):
         if self.gated:
             self.gate = self._dense("gate", self.intermediate_dim, 1)
             self.gate.build(input_shape)
-        self.dropout_layer = keras.layers.Dropout(
+        self.dropout_layer = Dropout(
             self.dropout, seed=self.seed, dtype=self.dtype_policy, name="dropout"
         )
         self.output_projection = self._dense("output", input_shape[-1], 2)

@@ -10,6 +10,7 @@ from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.head_projection import ROLES, HeadProjection
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
+from keras_attn.ops.decoding_cache import initial_cache
 from keras_attn.validation import require, require_one_of, require_positive, require_rate
 
 
@@ -245,43 +246,55 @@ class MultiHeadAttention(keras.layers.Layer):
         output, scores = result
         return axes.unfold(output, query), axes.unfold_scores(scores, query, value)
 
-    def initial_cache(self, batch_size, max_length: int) -> dict:
+    def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
         """Makes the empty cache of self-attention for decoding, to be filled by `attend_step`.
 
         Args:
-            batch_size: Number of sequences, a number or a scalar int32 tensor.
-            max_length: Number of positions the cache can hold, likewise.
+            batch_size: Number of sequences, or of sources of which several hypotheses are
+                decoded; a number or a scalar int32 tensor.
+            max_length: Number of positions the cache can hold, as JAX and XLA need it; `None`,
+                on TensorFlow without XLA, for a cache that grows.
+            beams: Number of hypotheses of each source.
 
         Returns:
-            `{"key": (batch, key heads, max_length, key_dim), "value": …}` of zeros.
-        """
-        shape = (batch_size, self.num_key_value_heads, max_length)
-        return {
-            "key": ops.zeros((*shape, self.key_dim), self.compute_dtype),
-            "value": ops.zeros((*shape, self.value_dim), self.compute_dtype),
-        }
+            The cache, a tuple of `key` (batch, key heads, slots, key_dim) and `value`: see
+            `keras_attn.ops.decoding_cache`.
 
-    def attend_step(self, query, cache: dict, index):
+        Raises:
+            UserError: No `max_length` on another backend than TensorFlow.
+        """
+        widths = (self.key_dim, self.value_dim)
+        heads = self.num_key_value_heads
+        return initial_cache(batch_size, heads, widths, self.compute_dtype, max_length, beams)
+
+    def attend_step(self, query, cache, index, ancestor_bias=None):
         """Attends from one new position to itself and the cached ones before it.
 
         Args:
-            query: Tensor (batch, 1, features), the input at position `index`.
+            query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
+                of one source side by side; (batch, 1, features) without a beam search.
             cache: The cache with the positions before `index`.
-            index: Position of the query, int32: a scalar, or one for each sequence (batch,).
+            index: Position of the query, int32: a scalar, or with one beam and a cache of a
+                fixed length one for each sequence (batch,).
+            ancestor_bias: Float (batch, 1, beams, slots), added to the scores: which slots
+                belong to which hypothesis, this position included. May be left out with one beam.
 
         Returns:
-            The output (batch, 1, features) and the cache with this position added.
+            The output (batch, beams, features) and the cache with this position added.
         """
         heads = self._project(query, query, None)
-        positions = ops.arange(ops.shape(cache["key"])[2], dtype="int32")  # (length,)
-        index = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
-        here = ops.equal(positions, index)[:, None, :, None]  # (1 or batch, 1, length, 1)
-        cache = {name: ops.where(here, heads[name], cache[name]) for name in ("key", "value")}
-        mask = ops.less_equal(positions, index)
-        if self.sliding_window is not None:
-            mask = ops.logical_and(mask, ops.greater(positions, index - self.sliding_window))
-        output = self._attend(heads | cache, mask[:, None, None, :])
-        return output, cache
+        cache = cache.append(heads["key"], heads["value"], index)
+        beams, slots = query.shape[1], ops.shape(cache.key)[2]
+        mask = None
+        if ancestor_bias is None or self.sliding_window is not None:
+            positions = ops.arange(slots, dtype="int32") // beams
+            index = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
+            mask = ops.less_equal(positions, index)
+            if self.sliding_window is not None:
+                mask = ops.logical_and(mask, ops.greater(positions, index - self.sliding_window))
+            mask = mask[:, None, None, :]
+        heads |= {"key": cache.key, "value": cache.value}
+        return self._attend(heads, mask, bias=ancestor_bias), cache
 
     def project_source(self, value, key=None) -> dict:
         """Projects the source of cross-attention once, for every step of decoding.
@@ -326,16 +339,17 @@ class MultiHeadAttention(keras.layers.Layer):
                 remaining = [role for role in remaining if role not in roles]
         return heads
 
-    def _attend(self, heads, mask, training=False, return_scores=False, is_causal=False):
+    def _attend(self, heads, mask, training=False, return_scores=False, is_causal=False, bias=None):
         result = dot_product_attention(
             heads["query"],
             heads["key"],
             heads["value"],
             mask=mask,
+            bias=bias,
             is_causal=is_causal,
             dropout=self.dropout if training else 0.0,
             seed=self.seed_generator,
-            implementation={None: "auto", True: "chunked", False: "dense"}[self.flash_attention],
+            implementation=self._implementation(bias),
             return_scores=return_scores,
         )
         context, scores = result if return_scores else (result, None)
@@ -348,6 +362,12 @@ class MultiHeadAttention(keras.layers.Layer):
         if isinstance(self.output_features, tuple | list):
             output = ops.reshape(output, (-1, length, *self.output_features))
         return (output, scores) if return_scores else output
+
+    def _implementation(self, bias) -> str:
+        # Chunks take no bias; it comes with a single position, which needs none.
+        if bias is not None:
+            return "dense"
+        return {None: "auto", True: "chunked", False: "dense"}[self.flash_attention]
 
     def _windowed(self, attention_mask, query, key, use_causal_mask):
         if self.sliding_window is None:

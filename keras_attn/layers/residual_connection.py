@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.dropout import Dropout
+
 
 class ResidualConnection(keras.layers.Layer):
     """Normalisation, dropout and sum around one part of a block.
@@ -33,9 +35,7 @@ class ResidualConnection(keras.layers.Layer):
         self.norm = keras.layers.LayerNormalization(
             epsilon=epsilon, dtype=self.dtype_policy, name="norm"
         )
-        self.dropout = keras.layers.Dropout(
-            dropout, seed=seed, dtype=self.dtype_policy, name="dropout"
-        )
+        self.dropout = Dropout(dropout, seed=seed, dtype=self.dtype_policy, name="dropout")
 
     def build(self, inputs_shape, outputs_shape=None):
         self.norm.build(inputs_shape)

@@ -130,14 +130,14 @@ class TransformerDecoderBlock(keras.layers.Layer):
             x = self.cross_attention_residual(x, y, training=training)
         return self._feed_forward(x, training)
 
-    def initial_cache(self, batch_size, max_length) -> dict:
+    def initial_cache(self, batch_size, max_length=None, beams=1):
         """Makes the empty self-attention cache of decoding (see the attention layer's own)."""
         require(
             hasattr(self.self_attention, "attend_step"),
             "Decoding step by step needs a self-attention with `initial_cache` and `attend_step`.",
             self_attention=type(self.self_attention).__name__,
         )
-        return self.self_attention.initial_cache(batch_size, max_length)
+        return self.self_attention.initial_cache(batch_size, max_length, beams)
 
     def project_source(self, source) -> dict:
         """Projects the source once for all steps of decoding.
@@ -156,29 +156,32 @@ class TransformerDecoderBlock(keras.layers.Layer):
         )
         return self.cross_attention.project_source(source)
 
-    def decode_step(self, inputs, cache: dict, index, source=None, source_padding_mask=None):
+    def decode_step(
+        self, inputs, cache, index, source=None, source_padding_mask=None, ancestor_bias=None
+    ):
         """Runs the block on one new position, the earlier ones being cached.
 
         Args:
-            inputs: Tensor (rows, 1, features), the position `index` of each hypothesis.
-            cache: The self-attention cache, with `rows` rows.
-            index: Position, int32: a scalar, or one for each row (rows,).
-            source: What `project_source` returned, with a row for each source; `rows` is a
-                multiple of it, the hypotheses of one source standing together.
+            inputs: Tensor (sources, beams, features), the position `index` of each hypothesis;
+                (batch, 1, features) without a beam search.
+            cache: The self-attention cache.
+            index: Position, int32: a scalar, or one for each row where the self-attention
+                allows that.
+            source: What `project_source` returned.
             source_padding_mask: Boolean (sources, source length), `False` at padding.
+            ancestor_bias: Which slots of the cache belong to which hypothesis, see the
+                self-attention's `attend_step`.
 
         Returns:
-            The output (rows, 1, features) and the cache with this position added.
+            The output (sources, beams, features) and the cache with this position added.
         """
         x = self.self_attention_residual.before(inputs)
-        y, cache = self.self_attention.attend_step(x, cache, index)
+        y, cache = self.self_attention.attend_step(x, cache, index, ancestor_bias)
         x = self.self_attention_residual(inputs, y)
         if self.cross_attention is not None:
-            sources, features = ops.shape(source["key"])[0], inputs.shape[-1]
-            # The hypotheses of a source are queries side by side: its keys are not repeated.
-            y = ops.reshape(self.cross_attention_residual.before(x), (sources, -1, features))
+            y = self.cross_attention_residual.before(x)
             y = self.cross_attention.attend_source(y, source, source_padding_mask)
-            x = self.cross_attention_residual(x, ops.reshape(y, (-1, 1, features)))
+            x = self.cross_attention_residual(x, y)
         return self._feed_forward(x), cache
 
     def _feed_forward(self, x, training=None):

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import serialize_layer
+from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
@@ -16,6 +17,12 @@ from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
 from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
 from keras_attn.models.presets import get_preset
 from keras_attn.ops import masks
+from keras_attn.ops.decoding_cache import (
+    GrowingCache,
+    ancestor_bias,
+    extend_ancestors,
+    initial_ancestors,
+)
 from keras_attn.validation import require, require_positive, require_rate
 
 _ATTENTION = ("encoder_attention", "self_attention", "cross_attention")
@@ -38,8 +45,11 @@ class Transformer(keras.Model):
         key_dim: Size of each head's query and key; `hidden_dim / num_heads` by default.
         value_dim: Size of each head's value; `hidden_dim / num_heads` by default.
         activation: Activation in the feed-forward networks.
-        dropout: Share dropped in training: of the embeddings, of each part's output, of the
-            attention probabilities and of the feed-forward activations.
+        dropout: Share dropped in training where the paper drops: of the embeddings and of each
+            part's output.
+        attention_dropout: Share of the attention probabilities dropped in training.
+        activation_dropout: Share of the activations inside the feed-forward networks dropped in
+            training.
         norm_first: Pre-norm with a norm after the last block, instead of the paper's post-norm.
         learned_positions: Number of positions with a learned vector each, on either side, instead
             of sinusoids.
@@ -76,6 +86,8 @@ class Transformer(keras.Model):
         value_dim: int | None = None,
         activation: str = "relu",
         dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
         norm_first: bool = False,
         learned_positions: int | None = None,
         encoder_attention: keras.layers.Layer | None = None,
@@ -87,6 +99,7 @@ class Transformer(keras.Model):
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
         require_rate(dropout=dropout)
+        require_rate(attention_dropout=attention_dropout, activation_dropout=activation_dropout)
         require(
             hidden_dim % num_heads == 0 or (key_dim is not None and value_dim is not None),
             "`num_heads` must divide `hidden_dim`.",
@@ -98,9 +111,9 @@ class Transformer(keras.Model):
             num_heads,
             key_dim or hidden_dim // num_heads,
             value_dim or hidden_dim // num_heads,
-            dropout=dropout,
+            dropout=attention_dropout,
         )
-        feed_forward = FeedForward(intermediate_dim, activation, dropout=dropout)
+        feed_forward = FeedForward(intermediate_dim, activation, dropout=activation_dropout)
         block = {
             "feed_forward": feed_forward,
             "dropout": dropout,
@@ -119,8 +132,8 @@ class Transformer(keras.Model):
             )
         source_positions = _positions(learned_positions, dtype, "source_positions")
         target_positions = _positions(learned_positions, dtype, "target_positions")
-        source_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="source_dropout")
-        target_dropout = keras.layers.Dropout(dropout, dtype=dtype, name="target_dropout")
+        source_dropout = Dropout(dropout, dtype=dtype, name="source_dropout")
+        target_dropout = Dropout(dropout, dtype=dtype, name="target_dropout")
         encoder_blocks = [
             TransformerEncoderBlock(encoder_attention or attention, name=f"encoder_{i}", **block)
             for i in range(num_layers)
@@ -179,6 +192,8 @@ class Transformer(keras.Model):
             "value_dim": value_dim,
             "activation": keras.activations.serialize(keras.activations.get(activation)),
             "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "activation_dropout": activation_dropout,
             "norm_first": norm_first,
             "learned_positions": learned_positions,
             "encoder_attention": encoder_attention,
@@ -196,25 +211,36 @@ class Transformer(keras.Model):
             x = block(x)
         return self.encoder_norm(x) if self.encoder_norm else x
 
-    def initial_state(self, source_ids, max_length) -> dict:
+    def initial_state(self, source_ids, max_length: int | None = None, beams: int = 1) -> dict:
         """Makes the state from which `step` generates.
 
         Args:
             source_ids: int32 (batch, source), 0 at padding.
-            max_length: Number of target positions to make room for, a number or a scalar tensor.
+            max_length: Number of target positions to make room for, as JAX and XLA need it;
+                `None`, on TensorFlow without XLA, for caches that grow.
+            beams: Number of hypotheses of each source, those of a beam search.
 
         Returns:
-            `{"source": …, "hypothesis": …}`, both with one row for each source.
+            `{"source": …, "hypothesis": …}`, both with one row for each source. The keys and
+            values of all hypotheses belong to the source: they are not reordered
+            (`keras_attn.ops.decoding_cache`).
+
+        Raises:
+            UserError: No `max_length` on another backend than TensorFlow.
         """
+        require_positive(beams=beams)
         encoded = self.encode(source_ids)
         batch_size = ops.shape(source_ids)[0]
+        blocks = self.decoder_blocks
         source = {
-            "projected": [block.project_source(encoded) for block in self.decoder_blocks],
+            "caches": [block.initial_cache(batch_size, max_length, beams) for block in blocks],
+            "projected": [block.project_source(encoded) for block in blocks],
             "padding_mask": masks.padding_mask(source_ids),
+            "beams": ops.arange(beams, dtype="int32"),
             "output_kernel": self.target_embedding.output_kernel(),
         }
-        caches = [block.initial_cache(batch_size, max_length) for block in self.decoder_blocks]
-        return {"source": source, "hypothesis": caches}
+        ancestors = initial_ancestors(batch_size, max_length)
+        return {"source": source, "hypothesis": {"ancestors": ancestors}}
 
     def step(self, token_ids, state: dict, index) -> tuple[Any, dict]:
         """Predicts the token after `token_ids`.
@@ -224,22 +250,35 @@ class Transformer(keras.Model):
                 hypotheses of one source stand together.
             state: What `initial_state` or the step before returned, its hypothesis part with one
                 row for each hypothesis.
-            index: Position of the tokens, int32: a scalar, or one for each row (rows,).
+            index: Position of the tokens, int32: a scalar, or with one hypothesis a source and a
+                `max_length` one for each row (rows,).
 
         Returns:
             Logits (rows, target vocabulary), and the state with this position added.
         """
         source = state["source"]
+        beams = source["beams"].shape[0]
+        _require_rows(token_ids, source["padding_mask"], beams)
+        growing = isinstance(source["caches"][0], GrowingCache)
+        ancestors = extend_ancestors(state["hypothesis"]["ancestors"], beams, index, growing)
+        # A lone hypothesis attends to all that a growing cache holds.
+        bias = None if growing and beams == 1 else ancestor_bias(ancestors, beams)
         x = self.target_embedding(ops.expand_dims(token_ids, 1))
         x = self.target_positions(x, start_index=index)
+        x = ops.reshape(x, (-1, beams, self.hidden_dim))  # (sources, beams, hidden_dim)
         caches = []
-        blocks = zip(self.decoder_blocks, state["hypothesis"], source["projected"], strict=True)
-        for block, cache, projected in blocks:
-            x, cache = block.decode_step(x, cache, index, projected, source["padding_mask"])
+        for block, cache, projected in zip(
+            self.decoder_blocks, source["caches"], source["projected"], strict=True
+        ):
+            x, cache = block.decode_step(x, cache, index, projected, source["padding_mask"], bias)
             caches.append(cache)
         x = self.decoder_norm(x) if self.decoder_norm else x
-        logits = self.target_embedding.logits(x[:, 0], source["output_kernel"])
-        return logits, {"source": source, "hypothesis": caches}
+        x = ops.reshape(x, (-1, self.hidden_dim))  # (rows, hidden_dim)
+        logits = self.target_embedding.logits(x, source["output_kernel"])
+        return logits, {
+            "source": source | {"caches": caches},
+            "hypothesis": {"ancestors": ancestors},
+        }
 
     @classmethod
     def from_preset(cls, name: str, vocabulary_size: int, **overrides) -> "Transformer":
@@ -278,3 +317,15 @@ def _positions(learned_positions, dtype, name):
     if learned_positions is None:
         return SinusoidalPositionEncoding(dtype=dtype, name=name)
     return LearnedPositionEmbedding(learned_positions, dtype=dtype, name=name)
+
+
+def _require_rows(token_ids, padding_mask, beams):
+    rows, sources = token_ids.shape[0], padding_mask.shape[0]
+    require(
+        rows is None or sources is None or rows == sources * beams,
+        "`step` needs a token for each of the `beams` hypotheses that `initial_state` made room "
+        "for.",
+        tokens=rows,
+        sources=sources,
+        beams=beams,
+    )

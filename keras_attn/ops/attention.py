@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.ops.chunked_attention import chunked_attention
+from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.masks import causal_mask, combine_masks
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
 from keras_attn.validation import require, require_one_of, require_rate
@@ -123,7 +124,7 @@ def _dense(
     probabilities = softmax(scores)
     dropped = probabilities
     if dropout:
-        dropped = keras.random.dropout(probabilities, dropout, seed=seed)
+        dropped = drop_out(probabilities, dropout, seed)
     dropped = fold_groups(ops.cast(dropped, value.dtype), key.shape[1])
     context = ops.cast(unfold_groups(ops.matmul(dropped, value), group, target), query.dtype)
     if mask is not None:

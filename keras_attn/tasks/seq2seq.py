@@ -195,8 +195,7 @@ class Seq2SeqTask(Task):
 
     def resources(self) -> list:
         """Gives all that the serving functions use."""
-        variables = [variable.value for variable in self.backbone.variables]
-        return [self.source_tokenizer, self.target_tokenizer, *variables]
+        return [self.source_tokenizer, self.target_tokenizer, *self.backbone.variables]
 
     def source_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Turns texts into ids, an end id after each and 0 as padding.
@@ -234,7 +233,9 @@ class Seq2SeqTask(Task):
                 "length_penalty": decoding.length_penalty,
                 "forbidden_ids": (tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id),
             }
-            state = self.backbone.initial_state(source_ids, decoding.max_length)
+            # XLA needs the sizes of what a loop carries to be known.
+            room = decoding.max_length if jit else None
+            state = self.backbone.initial_state(source_ids, room, decoding.beams)
             if decoding.beams == 1:
                 return greedy_search(self.backbone.step, state, **settings)
             return beam_search(self.backbone.step, state, decoding.beams, n_best=n_best, **settings)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+import keras
 import tensorflow as tf
 
 
@@ -47,6 +48,9 @@ class Servable(Protocol):
         """Returns a few texts of unequal lengths that the task can process."""
         ...
 
-    def resources(self) -> Iterable[tf.Module | tf.Variable]:
-        """Returns all that the functions use: tokenizers and the variables of the model."""
+    def resources(self) -> Iterable[tf.Module | tf.Variable | keras.Variable]:
+        """Returns all that the functions use: tokenizers and the variables of the model.
+
+        An export may have the functions read other values in place of Keras variables.
+        """
         ...

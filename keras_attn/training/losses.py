@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.ops.softmax import softmax_with_sums
 from keras_attn.validation import require_rate
 
 PADDING_ID = 0
@@ -130,10 +131,9 @@ def _smoothed_cross_entropy(labels: Any, logits: Any, smoothing: float) -> tuple
 
     @ops.custom_gradient
     def losses_of(logits: Any) -> tuple[Any, Callable]:
-        largest = ops.max(logits, axis=-1)
-        log_total = largest + ops.log(
-            ops.sum(ops.exp(logits - ops.expand_dims(largest, -1)), axis=-1)
-        )
+        probabilities, largest, total = softmax_with_sums(logits)
+        largest = ops.squeeze(largest, axis=-1)
+        log_total = largest + ops.log(ops.squeeze(total, axis=-1))
         target = ops.squeeze(
             ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1), axis=-1
         )
@@ -147,7 +147,9 @@ def _smoothed_cross_entropy(labels: Any, logits: Any, smoothing: float) -> tuple
             upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
             column = ops.expand_dims(upstream, -1)
             spread = smoothing / vocabulary
-            grad = (ops.exp(logits - ops.expand_dims(log_total, -1)) - spread) * column
+            grad = probabilities * column
+            if smoothing:
+                grad = grad - spread * column
             at_label = (ops.exp(target - log_total) - spread - (1 - smoothing)) * upstream
             rows = ops.arange(ops.shape(labels)[0], dtype="int32")
             return ops.scatter_update(grad, ops.stack([rows, labels], axis=1), at_label)

@@ -3,8 +3,11 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_attn.layers import MultiHeadAttention
+from keras_attn.ops.decoding_cache import ancestor_bias, extend_ancestors, initial_ancestors
+from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
 
@@ -25,13 +28,18 @@ def built(arguments, fused=True, dtype="float32"):
     return spread_weights(layer)
 
 
+# Room for more than is used, and no room but what is taken.
+LENGTHS = [13, None] if keras.backend.backend() == "tensorflow" else [13]
+
+
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("fused", [True, False])
-def test_steps_equal_the_whole(name, fused):
+@pytest.mark.parametrize("max_length", LENGTHS)
+def test_steps_equal_the_whole(name, fused, max_length):
     layer = built(VARIANTS[name], fused)
     x = numbers(1, 2, 11, 7)
     expected = numpy(layer(x, x, use_causal_mask=True))
-    cache = layer.initial_cache(2, 13)  # room for more than is used
+    cache = layer.initial_cache(2, max_length)
     for index in range(11):
         output, cache = layer.attend_step(x[:, index : index + 1], cache, index)
         np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=2e-6)
@@ -56,7 +64,8 @@ def test_what_lies_ahead_in_the_cache_does_not_count():
     layer = built({})
     x = numbers(1, 2, 3, 7)
     expected = numpy(layer(x, x, use_causal_mask=True))
-    cache = {name: np.full_like(numpy(t), 1e4) for name, t in layer.initial_cache(2, 5).items()}
+    cache = layer.initial_cache(2, 5)
+    cache = type(cache)(*(np.full_like(numpy(tensor), 1e4) for tensor in cache))
     for index in range(3):
         output, cache = layer.attend_step(x[:, index : index + 1], cache, index)
         np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=2e-6)
@@ -88,7 +97,34 @@ def test_a_projected_source_with_keys_of_its_own():
 def test_caches_have_the_compute_dtype():
     layer = built({"num_key_value_heads": 2, "value_dim": 5}, dtype="mixed_bfloat16")
     cache = layer.initial_cache(3, 11)
-    shapes = {name: tuple(tensor.shape) for name, tensor in cache.items()}
-    assert shapes == {"key": (3, 2, 11, 3), "value": (3, 2, 11, 5)}
-    dtypes = {keras.backend.standardize_dtype(tensor.dtype) for tensor in cache.values()}
-    assert dtypes == {"bfloat16"}
+    assert [tuple(tensor.shape) for tensor in cache] == [(3, 2, 11, 3), (3, 2, 11, 5)]
+    assert {keras.backend.standardize_dtype(tensor.dtype) for tensor in cache} == {"bfloat16"}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("max_length", LENGTHS)
+def test_hypotheses_side_by_side_attend_to_their_ancestors(name, max_length):
+    """A search whose survivors descend from parents at random, against whole sequences."""
+    layer = built(VARIANTS[name])
+    rng = np.random.default_rng(0)
+    cache = layer.initial_cache(2, max_length, beams=3)
+    ancestors = initial_ancestors(6, max_length)
+    histories = np.zeros((6, 0, 7), "float32")
+    for index in range(7):
+        parents = np.add(rng.integers(0, 3, (2, 3)), [[0], [3]]).ravel()
+        new = numbers(10 + index, 6, 1, 7)
+        histories = np.concatenate([histories[parents], new], axis=1)
+        ancestors = extend_ancestors(
+            ops.take(ancestors, parents, axis=0), 3, index, max_length is None
+        )
+        output, cache = layer.attend_step(
+            new.reshape(2, 3, 7), cache, index, ancestor_bias(ancestors, 3)
+        )
+        expected = numpy(layer(histories, histories, use_causal_mask=True))[:, -1]
+        np.testing.assert_allclose(numpy(output).reshape(6, 7), expected, atol=2e-6)
+
+
+@pytest.mark.skipif(keras.backend.backend() == "tensorflow", reason="TensorFlow's caches grow")
+def test_a_cache_that_grows_needs_tensorflow():
+    with pytest.raises(UserError, match=r"need TensorFlow; .* Received: .*backend='jax'"):
+        built({}).initial_cache(2)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import FeedForward, MultiHeadAttention, TransformerDecoderBlock
+from keras_attn.ops.decoding_cache import ancestor_bias, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
@@ -80,26 +81,41 @@ def test_masks_that_keras_propagates_count_beside_those_given():
 
 @pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize("arguments", [{}, {"num_key_value_heads": 1}, {"sliding_window": 3}])
-@pytest.mark.parametrize("rowwise", [False, True])
-def test_steps_equal_the_whole(norm_first, arguments, rowwise):
+def test_steps_equal_the_whole(norm_first, arguments):
     block = built(self_attention=MultiHeadAttention(2, 3, **arguments), norm_first=norm_first)
-    # Two sources, three hypotheses of each: rows 0 to 2 belong to source 0.
-    x = numbers(5, 6, 7, 6)
+    # Two sources, three hypotheses of each that never change places.
+    x = numbers(5, 2, 3, 7, 6)
     source_mask = np.arange(11)[None, :] < np.array([[7], [11]])
     expected = numpy(
         block(
-            x, np.repeat(SOURCE, 3, axis=0), source_padding_mask=np.repeat(source_mask, 3, axis=0)
+            x.reshape(6, 7, 6),
+            np.repeat(SOURCE, 3, axis=0),
+            source_padding_mask=np.repeat(source_mask, 3, axis=0),
         )
-    )
-    cache = block.initial_cache(6, 9)
+    ).reshape(2, 3, 7, 6)
+    cache = block.initial_cache(2, 9, beams=3)
+    ancestors = initial_ancestors(6, 9)
     projected = block.project_source(SOURCE)
     assert projected["key"].shape[0] == 2  # once a source
     for index in range(7):
-        position = np.full(6, index, "int32") if rowwise else index
+        ancestors = extend_ancestors(ancestors, 3, index, growing=False)
         output, cache = block.decode_step(
-            x[:, index : index + 1], cache, position, projected, source_mask
+            x[:, :, index], cache, index, projected, source_mask, ancestor_bias(ancestors, 3)
         )
-        np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=1e-5)
+        np.testing.assert_allclose(numpy(output), expected[:, :, index], atol=1e-5)
+
+
+def test_rows_step_at_positions_of_their_own():
+    block = built()
+    source_mask = np.arange(11)[None, :] < np.array([[7], [11]])
+    expected = numpy(block(X, SOURCE, source_padding_mask=source_mask))
+    cache, projected = block.initial_cache(2, 5), block.project_source(SOURCE)
+    for index in range(7):  # the second row is two positions late
+        position = np.array([min(index, 4), max(index - 2, 0)], "int32")
+        output, cache = block.decode_step(
+            X[[0, 1], position][:, None], cache, position, projected, source_mask
+        )
+        np.testing.assert_allclose(numpy(output)[:, 0], expected[[0, 1], position], atol=1e-5)
 
 
 def test_decoder_only_steps_equal_the_whole():

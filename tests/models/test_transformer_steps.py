@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn.generation.decoder_state import take_rows
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.models import Transformer
 from keras_attn.validation import UserError
@@ -26,28 +27,41 @@ VARIANTS = {
 }
 
 
-def beams_of(state, beams):
-    """The state with `beams` rows of hypotheses for each source."""
-    repeat = lambda leaf: ops.repeat(leaf, beams, axis=0)  # noqa: E731
-    return state | {"hypothesis": keras.tree.map_structure(repeat, state["hypothesis"])}
+# Caches of a fixed length, and caches that grow.
+LENGTHS = [9, None] if keras.backend.backend() == "tensorflow" else [9]
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 @pytest.mark.parametrize("beams", [1, 3])
-def test_steps_equal_the_whole(name, beams):
+@pytest.mark.parametrize("max_length", LENGTHS)
+def test_steps_equal_the_whole(name, beams, max_length):
+    """Hypotheses that descend from parents at random, as a search's survivors do."""
     model = Transformer(11, **(SIZES | VARIANTS[name]))
     spread_weights(model)
-    target = np.random.default_rng(1).integers(1, 11, (2 * beams, 7)).astype("int32")
-    inputs = {"source_ids": np.repeat(SOURCE, beams, axis=0), "target_ids": target}
-    expected = numpy(model(inputs))
-    state = beams_of(model.initial_state(SOURCE, 9), beams)
+    rng = np.random.default_rng(1)
+    sources = np.repeat(SOURCE, beams, axis=0)
+    state = model.initial_state(SOURCE, max_length, beams)
     # What belongs to a source is held once.
     assert state["source"]["padding_mask"].shape[0] == 2
     assert {part["key"].shape[0] for part in state["source"]["projected"]} == {2}
+    state = take_rows(state, np.repeat([0, 1], beams))
+    history = np.zeros((2 * beams, 0), "int32")
     for index in range(7):
-        position = index if beams == 1 else np.full(2 * beams, index, "int32")
-        logits, state = model.step(target[:, index], state, position)
-        np.testing.assert_allclose(numpy(logits), expected[:, index], atol=3e-5)
+        parents = np.add(rng.integers(0, beams, (2, beams)), [[0], [beams]]).ravel()
+        token_ids = rng.integers(1, 11, 2 * beams).astype("int32")
+        history = np.concatenate([history[parents], token_ids[:, None]], axis=1)
+        logits, state = model.step(
+            ops.convert_to_tensor(token_ids), take_rows(state, parents), index
+        )
+        expected = numpy(model({"source_ids": sources, "target_ids": history}))[:, -1]
+        np.testing.assert_allclose(numpy(logits), expected, atol=3e-5)
+
+
+def test_a_token_for_each_hypothesis():
+    model = Transformer(11, **SIZES)
+    state = model.initial_state(SOURCE, 5, beams=3)
+    with pytest.raises(UserError, match="Received: tokens=2, sources=2, beams=3"):
+        model.step(ops.convert_to_tensor([4, 5]), state, 0)
 
 
 def test_rows_may_be_at_positions_of_their_own():

@@ -1,0 +1,158 @@
+"""What self-attention remembers of the positions decoded so far.
+
+Keys and values are held as (batch, heads, slots, width), the hypotheses of one source side by
+side: slot `position * beams + beam`. Nothing in them is ever reordered. Which slots a hypothesis
+may attend to follows from its ancestors: the beam at which it, or the hypothesis that it grew out
+of, stood at each position. So a beam search moves a few integers a step, not all keys and values.
+
+On TensorFlow without XLA a cache that grows costs least: steps attend to no empty slots, and
+nothing is written but what is new and a copy. JAX and XLA need a fixed length, and write in place.
+"""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_attn.ops.softmax import MASKED_SCORE
+from keras_attn.validation import require
+
+
+class GrowingCache(NamedTuple):
+    """Keys (batch, heads, slots, key_dim) and values (batch, heads, slots, value_dim)."""
+
+    key: Any
+    value: Any
+
+    def append(self, key: Any, value: Any, index: Any) -> "GrowingCache":
+        """The cache with one more position; key and value are (batch, heads, beams, width)."""
+        return GrowingCache(
+            ops.concatenate([self.key, key], axis=2), ops.concatenate([self.value, value], axis=2)
+        )
+
+
+class FixedCache(NamedTuple):
+    """Keys (batch, heads, slots, key_dim) and values (batch, heads, slots, value_dim)."""
+
+    key: Any
+    value: Any
+
+    def append(self, key: Any, value: Any, index: Any) -> "FixedCache":
+        """The cache with position `index` filled; key and value are (batch, heads, beams, width).
+
+        Args:
+            key: The keys of the position.
+            value: The values of the position.
+            index: int32, a scalar, or with one beam one for each row (batch,).
+        """
+        return FixedCache(_filled(self.key, key, index), _filled(self.value, value, index))
+
+
+def initial_cache(
+    batch_size: Any,
+    heads: int,
+    widths: tuple[int, int],
+    dtype: str,
+    max_length: int | None = None,
+    beams: int = 1,
+) -> FixedCache | GrowingCache:
+    """Makes an empty cache.
+
+    Args:
+        batch_size: Number of sources, a number or a scalar int32 tensor.
+        heads: Number of key and value heads.
+        widths: Sizes of a head's key and value.
+        dtype: Dtype of both.
+        max_length: Number of positions of a cache of a fixed length; `None` for one that grows.
+        beams: Number of hypotheses of each source.
+
+    Returns:
+        The cache.
+
+    Raises:
+        UserError: A growing cache is asked for on another backend than TensorFlow.
+    """
+    if max_length is not None:
+        slots = max_length * beams
+        return FixedCache(*(ops.zeros((batch_size, heads, slots, n), dtype) for n in widths))
+    _require_growth()
+    none = _no_slots()
+    return GrowingCache(*(ops.zeros((batch_size, heads, none, n), dtype) for n in widths))
+
+
+def initial_ancestors(batch_size: Any, max_length: int | None = None) -> Any:
+    """Makes the ancestors of hypotheses with no position yet.
+
+    Args:
+        batch_size: Number of sources, a number or a scalar int32 tensor.
+        max_length: Number of positions of the caches, or `None` where they grow.
+
+    Returns:
+        int32 (batch, max_length) of -1, or (batch, 0).
+    """
+    if max_length is not None:
+        return ops.full((batch_size, max_length), -1, dtype="int32")
+    _require_growth()
+    return ops.zeros((batch_size, _no_slots()), dtype="int32")
+
+
+def extend_ancestors(ancestors: Any, beams: int, index: Any, growing: bool) -> Any:
+    """Adds position `index`, at which every hypothesis stands at its own beam.
+
+    Args:
+        ancestors: int32 (rows, positions), the hypotheses of one source standing together.
+        beams: Number of hypotheses of each source.
+        index: int32, a scalar or one for each row (rows,); not used where `growing`.
+        growing: Whether the caches grow.
+
+    Returns:
+        int32 (rows, positions), with one more position where `growing`.
+    """
+    rows, length = ops.shape(ancestors)
+    own = ops.reshape(ops.arange(rows, dtype="int32") % beams, (-1, 1))  # (rows, 1)
+    if growing:
+        return ops.concatenate([ancestors, own], axis=1)
+    here = ops.equal(ops.arange(length, dtype="int32"), ops.reshape(index, (-1, 1)))
+    return ops.where(here, own, ancestors)
+
+
+def ancestor_bias(ancestors: Any, beams: int) -> Any:
+    """What to add to the scores, so that a hypothesis attends to its ancestors alone.
+
+    Args:
+        ancestors: int32 (rows, positions), -1 at positions that lie ahead.
+        beams: Number of hypotheses of each source.
+
+    Returns:
+        float32 (rows / beams, 1, beams, positions * beams), 0 at a hypothesis' ancestors and
+        far below any score elsewhere.
+    """
+    slots = ops.arange(beams, dtype="int32")
+    is_ancestor = ops.equal(ops.expand_dims(ancestors, -1), slots)  # (rows, positions, beams)
+    length = ops.shape(ancestors)[1]
+    is_ancestor = ops.reshape(is_ancestor, (-1, 1, beams, length * beams))
+    return ops.where(is_ancestor, 0.0, MASKED_SCORE)
+
+
+def _filled(cache: Any, new: Any, index: Any) -> Any:
+    if len(ops.shape(index)) == 0:
+        return ops.slice_update(cache, (0, 0, index * ops.shape(new)[2], 0), new)
+    positions = ops.arange(ops.shape(cache)[2], dtype="int32")
+    here = ops.equal(positions, ops.reshape(index, (-1, 1)))  # (batch, length)
+    return ops.where(here[:, None, :, None], new, cache)
+
+
+def _require_growth() -> None:
+    require(
+        keras.backend.backend() == "tensorflow",
+        "Caches that grow need TensorFlow; give a `max_length`.",
+        max_length=None,
+        backend=keras.backend.backend(),
+    )
+
+
+def _no_slots() -> Any:
+    """0, of which only the running graph knows: a loop's variables may grow along an axis whose
+    size is not known beforehand."""
+    zero = ops.convert_to_tensor(0, "int32")
+    return ops.while_loop(lambda count: count > 0, lambda count: count - 1, zero)
