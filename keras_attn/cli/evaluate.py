@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     items = results.pop("items")
     print(f"{'sources':<15} {items:>9,}")
     for name, value in results.items():
-        print(f"{name:<15} {value:>9.2f}")
+        print(f"{name:<15} {value:>9.2f}" if isinstance(value, float) else f"{name}  {value}")
     if options.json:
         text = json.dumps({"items": items} | results, indent=1)
         options.json.write_text(f"{text}\n", encoding="utf-8")

@@ -13,10 +13,11 @@ the version is the next free number. Its signatures:
   score             text and target -> the target's log-probability
   token_ids         ids -> ids
 
---weights float16 halves the folder and the server's memory between requests;
-computing stays in float32. It is refused where it changes a text, or a score
-by more than a thousandth, of the examples: give typical ones. bfloat16 has
-three bits fewer, too few for most models.
+--weights float16 halves the folder. Computing stays in float32, for which each
+request casts the weights once, so that a server saves no memory and answers a
+little later. It is refused where it changes a text, or a score by more than a
+thousandth, of the examples: give typical ones. bfloat16 has three bits fewer,
+too few for most models.
 
 examples:
   keras-attn export runs/g2p exported/g2p

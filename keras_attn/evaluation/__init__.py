@@ -5,7 +5,13 @@ from keras_attn.evaluation.error_rates import (
     phoneme_error_rate,
     word_error_rate,
 )
-from keras_attn.evaluation.metrics import Metric, evaluate_texts, get_metric, metric_names
+from keras_attn.evaluation.metrics import (
+    Metric,
+    evaluate_texts,
+    get_metric,
+    metric_names,
+    metric_signatures,
+)
 from keras_attn.evaluation.perplexity import perplexity
 from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 
@@ -18,6 +24,7 @@ __all__ = [
     "evaluate_texts",
     "get_metric",
     "metric_names",
+    "metric_signatures",
     "perplexity",
     "phoneme_error_rate",
     "word_error_rate",

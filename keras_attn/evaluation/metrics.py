@@ -1,5 +1,6 @@
 """Metrics by name, for whatever is told by its user what to measure."""
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -36,15 +37,22 @@ class Metric:
         return new > old if self.higher_is_better else new < old
 
 
+_TRANSLATION = {
+    "bleu": bleu,
+    "bleu_tokenized": functools.partial(bleu, tokenized=True),
+    "chrf": chrf,
+}
+
 _METRICS = {
     metric.name: metric
     for metric in (
         Metric("wer", word_error_rate, higher_is_better=False),
         Metric("per", phoneme_error_rate, higher_is_better=False),
         Metric("exact_match", lambda *texts: 100.0 - word_error_rate(*texts), True),
-        Metric("bleu", lambda *texts: bleu(*texts).score, True),
-        Metric("bleu_tokenized", lambda *texts: bleu(*texts, tokenized=True).score, True),
-        Metric("chrf", lambda *texts: chrf(*texts).score, True),
+        *(
+            Metric(name, lambda *texts, score=score: score(*texts).score, True)
+            for name, score in _TRANSLATION.items()
+        ),
     )
 }
 
@@ -84,3 +92,28 @@ def evaluate_texts(
     require(not isinstance(names, str), "`names` must be a list of names.", names=names)
     metrics = [get_metric(name) for name in names]
     return {metric.name: metric.function(hypotheses, references) for metric in metrics}
+
+
+def metric_signatures(names: Iterable[str], references: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Returns sacrebleu's signatures of those metrics that have one.
+
+    A signature holds the settings, sacrebleu's version and the number of references: scores with
+    equal signatures can be compared.
+
+    Args:
+        names: Names of metrics.
+        references: For each item, one or more strings that are right.
+
+    Returns:
+        A signature by name, for BLEU and chrF.
+
+    Raises:
+        UserError: No items, or an item without references.
+    """
+    # Of a score of the references themselves: the hypotheses leave no trace in it.
+    first = [row[0] for row in references if row]
+    return {
+        name: _TRANSLATION[name](first, references).signature
+        for name in names
+        if name in _TRANSLATION
+    }

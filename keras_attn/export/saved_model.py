@@ -63,11 +63,11 @@ def export_saved_model(
         n_best: Number of hypotheses of the `n_best` signature.
         examples: Texts for the golden outputs and warm-up records; the task's own by default.
         version: The version; the highest existing one plus 1 by default.
-        weights: "float16" or "bfloat16" stores the weights in half of the room; computing stays
-            in the task's dtype, for which they are cast once a call. The golden outputs are the
-            task's own all the same: the export is only written if it gives equal texts for the
-            examples, and scores equal to three digits. The largest relative difference measured
-            stands in the description of the export.
+        weights: "float16" or "bfloat16" stores the weights in half of the room on disk; computing
+            stays in the task's dtype, for which they are cast once a call. The golden outputs are
+            the task's own all the same: the export is only written if it gives equal texts for
+            the examples, and scores equal to three digits. The largest relative difference
+            measured stands in the description of the export.
 
     Returns:
         The version folder.

@@ -357,10 +357,12 @@ class MultiHeadAttention(keras.layers.Layer):
             context = ops.multiply(context, ops.sigmoid(heads["gate"]))
         length = ops.shape(context)[2]
         context = ops.transpose(context, (0, 2, 1, 3))  # (batch, target, heads, value_dim)
-        context = ops.reshape(context, (-1, length, self.num_heads * self.value_dim))
+        # As one matrix, so that TensorFlow joins product and bias into one kernel.
+        context = ops.reshape(context, (-1, self.num_heads * self.value_dim))
         output = self.output_projection(context)
-        if isinstance(self.output_features, tuple | list):
-            output = ops.reshape(output, (-1, length, *self.output_features))
+        features = self.output_features
+        sizes = tuple(features) if isinstance(features, tuple | list) else (output.shape[-1],)
+        output = ops.reshape(output, (-1, length, *sizes))
         return (output, scores) if return_scores else output
 
     def _implementation(self, bias) -> str:

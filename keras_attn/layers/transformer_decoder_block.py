@@ -1,7 +1,6 @@
 """The decoder block of the Transformer."""
 
 import keras
-from keras import ops
 
 from keras_attn.layers.copies import (
     build_self_attention,

@@ -112,7 +112,8 @@ def extend_ancestors(ancestors: Any, beams: int, index: Any, growing: bool) -> A
     own = ops.reshape(ops.arange(rows, dtype="int32") % beams, (-1, 1))  # (rows, 1)
     if growing:
         return ops.concatenate([ancestors, own], axis=1)
-    here = ops.equal(ops.arange(length, dtype="int32"), ops.reshape(index, (-1, 1)))
+    index = ops.reshape(ops.convert_to_tensor(index, dtype="int32"), (-1, 1))  # (1 or rows, 1)
+    here = ops.equal(ops.arange(length, dtype="int32"), index)
     return ops.where(here, own, ancestors)
 
 
@@ -135,7 +136,8 @@ def ancestor_bias(ancestors: Any, beams: int) -> Any:
 
 
 def _filled(cache: Any, new: Any, index: Any) -> Any:
-    if len(ops.shape(index)) == 0:
+    index = ops.convert_to_tensor(index, dtype="int32")
+    if len(index.shape) == 0:
         return ops.slice_update(cache, (0, 0, index * ops.shape(new)[2], 0), new)
     positions = ops.arange(ops.shape(cache)[2], dtype="int32")
     here = ops.equal(positions, ops.reshape(index, (-1, 1)))  # (batch, length)
@@ -152,7 +154,9 @@ def _require_growth() -> None:
 
 
 def _no_slots() -> Any:
+    """0, of which only the running graph knows."""
     """0, of which only the running graph knows: a loop's variables may grow along an axis whose
-    size is not known beforehand."""
+    size is not known beforehand.
+    """
     zero = ops.convert_to_tensor(0, "int32")
     return ops.while_loop(lambda count: count > 0, lambda count: count - 1, zero)

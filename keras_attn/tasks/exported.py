@@ -20,6 +20,8 @@ from keras_attn.tasks.hypothesis import (
 from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.validation import UserError, require, require_positive
 
+SAVED_MODEL = "saved_model.pb"
+
 
 class ExportedSeq2Seq:
     """Runs a SavedModel that `keras_attn.export` wrote from a `Seq2SeqTask`.
@@ -131,13 +133,18 @@ def latest_version(folder: Path) -> Path:
     Raises:
         UserError: There is none.
     """
-    if (folder / "saved_model.pb").is_file():
-        return folder
-    versions = folder.iterdir() if folder.is_dir() else ()
-    versions = [path for path in versions if path.name.isdecimal() and path.is_dir()]
+    versions = [] if (folder / SAVED_MODEL).is_file() else version_folders(folder)
+    latest = versions[-1] if versions else folder
     require(
-        bool(versions),
+        (latest / SAVED_MODEL).is_file(),
         "The folder must hold a SavedModel or numbered version folders of one.",
-        folder=str(folder),
+        folder=str(latest),
     )
-    return max(versions, key=lambda path: int(path.name))
+    return latest
+
+
+def version_folders(folder: Path) -> list[Path]:
+    """Lists the folders in a model folder that are named by whole numbers, in ascending order."""
+    found = folder.iterdir() if folder.is_dir() else ()
+    numbered = (path for path in found if path.name.isascii() and path.name.isdecimal())
+    return sorted((path for path in numbered if path.is_dir()), key=lambda path: int(path.name))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from keras_attn.data import Pairs, group_references
-from keras_attn.evaluation import evaluate_texts
+from keras_attn.evaluation import evaluate_texts, metric_signatures
 from keras_attn.tasks.exported import ExportedSeq2Seq
 from keras_attn.tasks.seq2seq import Seq2SeqTask
 
@@ -15,7 +15,7 @@ def measure(
     beams: int | None = None,
     perplexity: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> dict[str, float]:
+) -> dict[str, float | str]:
     """Decodes the sources and compares the texts with the references.
 
     Rows with an equal source count as one item with alternative references.
@@ -29,7 +29,8 @@ def measure(
         progress: Called with the number of sources done after each batch.
 
     Returns:
-        Each metric's value by its name, and "items", the number of different sources.
+        Each metric's value by its name; "items", the number of different sources; and for BLEU
+        and chrF sacrebleu's signature, as "bleu_signature".
     """
     sources, references = group_references(pairs)
     results = task.predict_n_best(sources, 1, beams, progress)
@@ -37,4 +38,9 @@ def measure(
     values = evaluate_texts(metrics, hypotheses, references)
     if perplexity:
         values["perplexity"] = task.perplexity(pairs.sources, pairs.targets)
-    return {"items": len(sources)} | values
+    signatures = metric_signatures(metrics, references)
+    return (
+        {"items": len(sources)}
+        | values
+        | {f"{name}_signature": signature for name, signature in signatures.items()}
+    )

@@ -83,10 +83,12 @@ def train(
     Trainer(task, settings.training, out, [begin]).fit(examples, validation, resume=resume)
     if "test" not in texts:
         return None
+    # As whoever loads it will have it: in float32, whatever precision it was trained in.
+    task = Seq2SeqTask.load(task_folder(out))
     print(f"Decoding {texts['test'].name} with {task.decoding.beams} beams …", flush=True)
     results = measure(task, texts["test"], settings.metrics)
     (out / RESULTS_FILE).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    shown = ", ".join(f"{name} {value:.2f}" for name, value in results.items() if name != "items")
+    shown = ", ".join(f"{name} {results[name]:.2f}" for name in settings.metrics)
     print(f"On {results['items']:,} test sources: {shown}.", flush=True)
     return results
 
@@ -268,8 +270,7 @@ def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> V
 
 def _decoded_metrics(task, pairs, metrics) -> dict[str, float]:
     values = measure(task, pairs, metrics, beams=1)
-    values.pop("items")
-    return values
+    return {name: values[name] for name in metrics}
 
 
 def _report(task, texts, examples, settings) -> None:

@@ -26,12 +26,12 @@ class _FusedUpdate:
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates a variable and its moments, by the formula of `keras.optimizers.Adam`."""
         index = self._get_variable_index(variable)
-        momentum, velocity = (slot[index].value for slot in (self._momentums, self._velocities))
+        momentum, velocity = self._momentums[index].value, self._velocities[index].value
         step = tf.cast(self.iterations + 1, variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
-            m=_local(momentum).handle,
-            v=_local(velocity).handle,
+            m=momentum.handle,
+            v=velocity.handle,
             beta1_power=tf.pow(tf.cast(self.beta_1, variable.dtype), step),
             beta2_power=tf.pow(tf.cast(self.beta_2, variable.dtype), step),
             lr=tf.cast(learning_rate, variable.dtype),
@@ -40,11 +40,6 @@ class _FusedUpdate:
             epsilon=self.epsilon,
             grad=tf.cast(gradient, variable.dtype),
         )
-
-
-def _local(variable: Any) -> tf.Variable:
-    """The part of a mirrored variable that lives where the update runs."""
-    return variable
 
 
 class _Adam(_FusedUpdate, _SummedGradients, keras.optimizers.Adam):

@@ -3,6 +3,8 @@
 import io
 import json
 import math
+import re
+import shutil
 import subprocess
 import sys
 
@@ -138,6 +140,94 @@ def test_evaluate_adds_perplexity(keras_attn, task_folder, tmp_path):
     assert list(found) == ["sources", "bleu", "chrf", "wer", "perplexity"]
     assert 3 < float(found["perplexity"]) < 48
     assert math.isfinite(float(found["chrf"]))
+
+
+@pytest.fixture
+def shipped(task_folder, exported, tmp_path):
+    """A folder as in `saved_models/`: two versions, the task, a card."""
+    folder = tmp_path / "saved_models" / "letters"
+    for version in ("1", "2"):
+        shutil.copytree(exported / "1", folder / version)
+    shutil.copytree(task_folder, folder / "task")
+    (folder / "README.md").write_text("# letters\n")
+    return folder
+
+
+def test_a_model_folder_predicts_and_is_verified_by_its_newest_version(
+    keras_attn, exported, shipped
+):
+    answer = keras_attn("predict", exported, *TEXTS, "--scores")
+    assert answer[0] == 0
+    (shipped / "1" / "saved_model.pb").write_bytes(b"damaged")
+    assert keras_attn("predict", shipped, *TEXTS, "--scores") == answer
+    status, output, _ = keras_attn("verify", shipped)
+    assert (status, output.splitlines()[0]) == (0, f"{shipped / '2'}: verified")
+    # The beams of an export are fixed, those of the task are not.
+    status, _, error = keras_attn("predict", shipped, "abc", "--beam", "2")
+    assert status == 2
+    assert "beams of an exported model cannot be changed. Received: beams=2." in error
+    assert keras_attn("predict", shipped / "task", "abc", "--beam", "2")[0] == 0
+
+
+def test_a_model_folder_is_evaluated_as_its_run_was(keras_attn, shipped, tmp_path):
+    data = tmp_path / "data.tsv"
+    data.write_text("abc\tfed\ng\tcab\n")
+    found = []
+    for settings in (None, "metrics: [per]\n"):
+        if settings:
+            (shipped / "run.yaml").write_text(settings)
+        for model in (shipped, shipped / "2", shipped / "task"):
+            status, output, error = keras_attn("evaluate", model, "--data", data, "--perplexity")
+            assert status == 0, error
+            found.append([line.split() for line in output.splitlines()])
+    names = [[name for name, _ in lines] for lines in found]
+    assert names[:3] == [["sources", "bleu", "chrf", "wer", "perplexity"]] * 3
+    assert names[3:] == [["sources", "per", "perplexity"]] * 3
+    assert all(lines[-1] == found[0][-1] for lines in found)
+
+
+def test_a_model_folder_is_trained_further_and_exported_anew(keras_attn, shipped, tmp_path):
+    from keras_attn.tasks import Task
+
+    data, run = tmp_path / "data.tsv", tmp_path / "run"
+    data.write_text("abc\tfed\ng\tcab\n")
+    status, _, error = keras_attn(
+        "train", "--init", shipped, "--data", data, "--valid", data, "--out", run, "--steps", "1",
+        "--set", "training.deterministic=false", "--set", "training.learning_rate=1e-9",
+    )  # fmt: skip
+    assert status == 0, error
+    weights = [Task.load(path / "task").backbone.weights for path in (shipped, run)]
+    for before, after in zip(*weights, strict=True):
+        assert abs(after.numpy() - before.numpy()).max() < 1e-5
+    status, output, error = keras_attn("export", shipped, shipped)
+    assert (status, output.strip()) == (0, str(shipped / "3")), error
+    for command in (["train", "--data", data, "--out", tmp_path / "x", "--init"], ["export"]):
+        extra = [tmp_path / "new"] if command == ["export"] else []
+        status, _, error = keras_attn(*command, shipped / "3", *extra)
+        assert status == 2
+        assert f"{shipped / '3'} holds a SavedModel alone: a run or a task folder" in error
+
+
+def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
+    status, output, error = keras_attn(
+        "export", task_folder, tmp_path / "half", "--weights", "float16"
+    )
+    # The path alone, for scripts; what was measured beside it.
+    assert (status, output) == (0, f"{tmp_path / 'half' / '1'}\n"), error
+    found = re.fullmatch(
+        r"Weights in float16: equal texts for all examples, and scores that differ by at most "
+        r"(\d\.\d{4})%\.\n",
+        error,
+    )
+    assert 0 < float(found[1]) < 0.1
+    assert keras_attn("verify", tmp_path / "half")[0] == 0
+    answers = [keras_attn("predict", model, "g") for model in (task_folder, tmp_path / "half")]
+    assert answers[0] == answers[1]
+    status, _, error = keras_attn("export", task_folder, tmp_path / "new", "--weights", "float15")
+    assert status == 2
+    assert "Did you mean 'float16'" in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "new").exists()
 
 
 def test_export_then_verify(keras_attn, task_folder, tmp_path):

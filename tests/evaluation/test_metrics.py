@@ -4,7 +4,15 @@ import sys
 
 import pytest
 
-from keras_attn.evaluation import evaluate_texts, get_metric, metric_names, perplexity
+from keras_attn.evaluation import (
+    bleu,
+    chrf,
+    evaluate_texts,
+    get_metric,
+    metric_names,
+    metric_signatures,
+    perplexity,
+)
 from keras_attn.validation import UserError
 
 HYPOTHESES = ["A B C D E", "A D"]
@@ -42,6 +50,20 @@ def test_directions(name):
     assert metric.is_better(wrong, math.nan)
     assert not metric.is_better(math.nan, wrong)
     assert not metric.is_better(math.nan, None)
+
+
+def test_signatures_are_those_of_a_score():
+    names = ["wer", "bleu", "bleu_tokenized", "chrf"]
+    references = [["a b c", "a b d"], ["e f g h"]]
+    found = metric_signatures(names, references)
+    assert list(found) == names[1:]
+    texts = (["a b", "e f"], references)
+    assert found["bleu"] == bleu(*texts).signature
+    assert found["bleu_tokenized"] == bleu(*texts, tokenized=True).signature
+    assert found["chrf"] == chrf(*texts).signature
+    assert "tok:13a" in found["bleu"]
+    assert "tok:none" in found["bleu_tokenized"]
+    assert metric_signatures(names, [["a"]])["bleu"].startswith("nrefs:1|")
 
 
 def test_wrong_arguments():

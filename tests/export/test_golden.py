@@ -21,8 +21,10 @@ def test_arrays_survive_the_file(tmp_path):
         "ended": np.array([True, False]),
         "none": np.zeros((0, 3), np.int64),
     }
-    golden.write_golden(tmp_path, [("serving_default", inputs, outputs)])
-    [(name, read_inputs, read_outputs)] = golden.read_golden(tmp_path)
+    written = golden.Golden([("serving_default", inputs, outputs)], rtol=0.0625)
+    golden.write_golden(tmp_path, written)
+    [(name, read_inputs, read_outputs)], rtol = golden.read_golden(tmp_path)
+    assert rtol == 0.0625
     assert name == "serving_default"
     for written, read in ((inputs, read_inputs), (outputs, read_outputs)):
         assert sorted(read) == sorted(written)
@@ -57,6 +59,33 @@ def test_floats_have_a_tolerance(received, difference):
         assert difference in differences[0]
 
 
+@pytest.mark.parametrize(("factor", "equal"), [(1.0009, True), (1.0011, False)])
+def test_the_tolerance_can_be_chosen(factor, equal):
+    received = {"score": SCORE * np.float32(factor)}
+    assert (golden.compare({"score": SCORE}, received, rtol=1e-3) == []) is equal
+
+
+@pytest.mark.parametrize(
+    ("received", "largest"),
+    [
+        # 100 against 99 and -4 against -4.5, while infinity and zero do not count.
+        ({"a": [100, -4, -np.inf], "b": [0.5]}, 0),
+        ({"a": [99, -4, -np.inf], "b": [0.5]}, 0.01),
+        ({"a": [99, -4.5, -np.inf], "b": [0.5]}, 0.125),
+        ({"a": [99, -4.5, -np.inf], "b": [0.625]}, 0.25),
+    ],
+)
+def test_the_largest_difference_is_relative(received, largest):
+    expected = {"a": [100, -4, -np.inf], "b": [0.5], "c": [0]}
+    expected, received = (
+        {name: np.array(values, np.float32) for name, values in outputs.items()}
+        for outputs in (expected, received | {"c": [7]})
+    )
+    expected["ids"] = received["ids"] = np.array([1, 2])
+    assert golden.largest_difference(expected, received) == pytest.approx(largest, rel=1e-5)
+    assert golden.largest_difference({"ids": np.array([1])}, {"ids": np.array([2])}) == 0
+
+
 @pytest.mark.parametrize(
     ("expected", "received", "difference"),
     [
@@ -77,7 +106,9 @@ def test_all_else_must_be_equal(expected, received, difference):
         (None, "cannot be read as JSON: .*No such file"),
         ("{", "cannot be read as JSON: Expecting"),
         ("[]", "not a file of golden outputs"),
-        (json.dumps({"examples": []}), "holds no example"),
+        (json.dumps({"examples": [], "rtol": 1e-4}), "holds no example"),
+        (json.dumps({"examples": [], "rtol": None}), "not a file of golden outputs"),
+        (json.dumps({"examples": []}), "not a file of golden outputs.*'rtol'"),
         (json.dumps({"examples": [{"signature": "a"}]}), "not a file of golden outputs.*'inputs'"),
     ],
 )

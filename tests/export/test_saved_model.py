@@ -24,6 +24,7 @@ def test_the_description_has_no_clock_and_no_path(toy_model):
         "task": "toy",
         "jit": False,
         "n_best": 2,
+        "weights": {"dtype": "float32"},
         "signatures": ["serving_default", "token_ids"],
     }
     assert sorted(versions) == ["keras", "keras_attn", "tensorflow", "tensorflow-text"]
@@ -31,7 +32,9 @@ def test_the_description_has_no_clock_and_no_path(toy_model):
 
 
 def test_golden_outputs_are_the_tasks(toy_model):
-    examples = {name: (inputs, outputs) for name, inputs, outputs in read_golden(toy_model)}
+    examples = {
+        name: (inputs, outputs) for name, inputs, outputs in read_golden(toy_model).examples
+    }
     texts = ["abc", "e", "aéb"]
     inputs, outputs = examples["serving_default"]
     assert [text.decode() for text in inputs["text"]] == texts
@@ -120,7 +123,7 @@ def test_the_default_examples_fit_every_signature(tmp_path):
             return self.task.resources()
 
     version = export_saved_model(Plain(ToyTask()), tmp_path)
-    inputs = {name: inputs for name, inputs, _ in read_golden(version)}
+    inputs = {name: inputs for name, inputs, _ in read_golden(version).examples}
     texts = [text.decode() for text in inputs["serving_default"]["text"]]
     assert len(set(map(len, texts))) == len(texts) > 1
     assert inputs["token_ids"]["token_ids"].tolist() == np.ones((len(texts), 3)).tolist()

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.export import SavedModelError, export_saved_model, verify
-from keras_attn.export.golden import GOLDEN, write_golden
+from keras_attn.export.golden import GOLDEN, Golden, write_golden
 from keras_attn.export.layout import MANIFEST
 from keras_attn.export.warmup import WARMUP, write_warmup
 from keras_attn.validation import UserError
@@ -103,7 +103,8 @@ def _fail_in_warmup(copy):
 
 def _forget_a_signature(copy):
     outputs = {"scores": np.array([[6.0, 6.0]], np.float32)}
-    write_golden(copy, [("token_ids", {"token_ids": np.array([[4]], np.int32)}, outputs)])
+    inputs = {"token_ids": np.array([[4]], np.int32)}
+    write_golden(copy, Golden([("token_ids", inputs, outputs)]))
 
 
 @pytest.mark.parametrize(
@@ -125,11 +126,21 @@ def test_what_is_wrong_is_found(copy, change, finding):
     assert str(report).startswith(f"{copy}: FAILED\n")
 
 
+@pytest.mark.parametrize(("rtol", "ok"), [(1e-4, False), (1e-3, True)])
+def test_the_golden_outputs_say_how_far_off_is_too_far(copy, rtol, ok):
+    """The score of "abc" is 30, three times 2 + 3 + 5."""
+    path = copy / GOLDEN
+    content = json.loads(path.read_text())
+    content["examples"][0]["outputs"]["score"]["values"][0] = 30.015
+    path.write_text(json.dumps(content | {"rtol": rtol}))
+    assert verify(copy).ok is ok
+
+
 def test_a_linting_mistake_is_found(copy):
     text = named("text", [None], tf.string)
     shutil.rmtree(copy / "variables")
     save(copy, lambda text: {"words": tf.strings.split(text)}, text)
-    write_golden(copy, [("serving_default", {"text": np.array([b"a"], object)}, {})])
+    write_golden(copy, Golden([("serving_default", {"text": np.array([b"a"], object)}, {})]))
     write_warmup(copy, [])
     findings = verify(copy).findings
     assert any("is composite (ragged or sparse)" in finding for finding in findings)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.data import Pairs
-from keras_attn.export import export_saved_model
+from keras_attn.export import export_saved_model, resolve_version
 from keras_attn.tasks import ExportedSeq2Seq, Seq2SeqTask, measure, open_task, task_folder
 from keras_attn.validation import UserError
 from tests.tasks.made import TEXTS, make_task
@@ -107,6 +107,60 @@ def test_a_task_and_a_run_are_opened(task, tmp_path):
         assert isinstance(opened, Seq2SeqTask)
         assert opened.predict(TEXTS) == task.predict(TEXTS)
     assert task_folder(tmp_path / "run") == tmp_path / "run" / "task"
+
+
+@pytest.fixture
+def model(task, exported, tmp_path):
+    """A model as in `saved_models/`, with two versions and what must not be taken for one."""
+    folder = tmp_path / "g2p"
+    task.save(folder / "task")
+    for version in ("9", "10"):
+        shutil.copytree(exported, folder / version)
+    (folder / "README.md").write_text("# g2p\n")
+    (folder / "11").write_text("a file")
+    for name in ("\N{ARABIC-INDIC DIGIT THREE}\N{ARABIC-INDIC DIGIT THREE}", "12-notes"):
+        (folder / name).mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("with_settings", [False, True])
+def test_a_model_folder_predicts_by_its_newest_version(task, model, with_settings):
+    if with_settings:
+        (model / "run.yaml").write_text("preset: g2p_small\n")
+    opened = open_task(model)
+    assert isinstance(opened, ExportedSeq2Seq)
+    assert opened.folder == model / "10" == resolve_version(model)
+    assert opened.predict(TEXTS) == task.predict(TEXTS)
+    assert open_task(model / "9").folder == model / "9"
+
+
+def test_a_model_folder_is_trained_further_from_its_task(model):
+    assert task_folder(model) == task_folder(model / "task") == model / "task"
+    assert isinstance(open_task(model / "task"), Seq2SeqTask)
+
+
+def test_a_model_folder_without_versions_predicts_by_its_task(model):
+    for version in ("9", "10"):
+        shutil.rmtree(model / version)
+    opened = open_task(model)
+    assert isinstance(opened, Seq2SeqTask)
+    assert len(opened.predict(TEXTS)) == len(TEXTS)
+
+
+def test_an_export_into_a_task_folder_leaves_it_a_task(exported, model):
+    shutil.copytree(exported, model / "task" / "1")
+    assert isinstance(open_task(model / "task"), Seq2SeqTask)
+    assert open_task(model / "task" / "1").folder == model / "task" / "1"
+
+
+@pytest.mark.parametrize("settings", [False, True])
+def test_a_savedmodel_alone_cannot_be_trained_further(model, settings):
+    shutil.rmtree(model / "task")
+    if settings:
+        (model / "run.yaml").write_text("preset: g2p_small\n")
+    for folder in (model, model / "10"):
+        with pytest.raises(UserError, match="g2p.* holds a SavedModel alone: a run or a task"):
+            task_folder(folder)
 
 
 def test_what_cannot_be_opened(tmp_path):

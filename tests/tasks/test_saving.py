@@ -49,10 +49,27 @@ def test_the_description_is_plain(saved):
 
 
 def test_the_precision_is_chosen_when_loading(tmp_path):
+    attention = MultiHeadAttention(2, 3, dtype="mixed_bfloat16")
+    task = make_task(
+        model={"dtype": "mixed_bfloat16", "encoder_attention": attention, "norm_first": True}
+    )
+    task.save(tmp_path / "task")
+    for options, dtype in (({}, "float32"), ({"dtype": "mixed_bfloat16"}, "bfloat16")):
+        loaded = Seq2SeqTask.load(tmp_path / "task", **options)
+        layers = [layer for layer in loaded.backbone._flatten_layers() if layer.weights]
+        assert {layer.compute_dtype for layer in layers} == {dtype}
+        for ours, theirs in zip(loaded.backbone.weights, task.backbone.weights, strict=True):
+            np.testing.assert_array_equal(ours.numpy(), theirs.numpy(), err_msg=ours.path)
+        assert {weight.dtype for weight in loaded.backbone.trainable_weights} == {"float32"}
+
+
+def test_what_was_trained_in_low_precision_predicts_in_float32(tmp_path):
     make_task(model={"dtype": "mixed_bfloat16"}).save(tmp_path / "task")
-    assert Seq2SeqTask.load(tmp_path / "task").backbone.source_embedding.compute_dtype == "float32"
-    loaded = Seq2SeqTask.load(tmp_path / "task", dtype="mixed_bfloat16")
-    assert loaded.backbone.source_embedding.compute_dtype == "bfloat16"
+    loaded = Seq2SeqTask.load(tmp_path / "task")
+    full, mixed = (make_task(model={"dtype": dtype}) for dtype in ("float32", "mixed_bfloat16"))
+    targets = full.predict(TEXTS)
+    assert loaded.score(TEXTS, targets) == full.score(TEXTS, targets)
+    assert loaded.score(TEXTS, targets) != mixed.score(TEXTS, targets)
 
 
 def test_other_attention_is_saved(tmp_path):

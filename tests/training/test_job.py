@@ -10,6 +10,7 @@ import keras
 import pytest
 import yaml
 
+from keras_attn.data import read_pairs
 from keras_attn.tasks import Seq2SeqTask, open_task
 from keras_attn.training import job
 from keras_attn.training.run_settings import RunSettings
@@ -131,6 +132,25 @@ def test_fine_tuning_starts_from_the_task(finished, words, tmp_path):
     assert set(results) == {"items", "per", "wer"}  # the metrics of the run it came from
     assert after.decoding.max_source_length == before.decoding.max_source_length
     assert after.decoding.max_length == before.decoding.max_length
+
+
+def test_precision_ends_with_the_training(words, tmp_path, monkeypatch):
+    computed_in, measure = [], job.measure
+
+    def recorded(task, *arguments, **options):
+        layers = [layer for layer in task.backbone.layers if layer.variables]
+        computed_in.append({layer.compute_dtype for layer in layers})
+        return measure(task, *arguments, **options)
+
+    monkeypatch.setattr(job, "measure", recorded)
+    data = {name: [path] for name, path in words.items()}
+    layer = run_settings(data, epochs=1, precision="mixed_bfloat16")
+    results = job.train(tmp_path / "run", layer)
+    assert computed_in[0] == {"bfloat16"}  # validation, in the midst of it
+    assert computed_in[-1] == {"float32"}
+    task = open_task(tmp_path / "run")
+    assert {layer.dtype_policy.name for layer in task.backbone.layers} == {"float32"}
+    assert results == measure(task, read_pairs([words["test"]]), ["per", "wer"])
 
 
 def test_without_metrics_the_loss_chooses(finished, words, tmp_path):

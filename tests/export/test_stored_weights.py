@@ -1,0 +1,288 @@
+"""Weights stored in half precision: half the room, the same answers, cast once a call."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from keras_attn.export import CppSavedModel, export_saved_model, verify
+from keras_attn.export.golden import read_golden
+from keras_attn.tasks import Seq2SeqTask
+from keras_attn.validation import UserError
+from tests.export.toy import ToyTask
+from tests.tasks.made import TEXTS, make_task
+
+HALVES = {"float16": np.float16, "bfloat16": tf.bfloat16.as_numpy_dtype}
+
+
+def export(task, folder, dtype, examples=TEXTS, **options):
+    n_best = min(2, task.decoding.beams)
+    return export_saved_model(
+        task, folder, n_best=n_best, examples=examples, weights=dtype, **options
+    )
+
+
+def rounded_task(dtype):
+    """The made task with matrices that the dtype holds exactly."""
+    task = make_task()
+    for weight in task.backbone.variables:
+        if len(weight.shape) > 1:
+            weight.assign(weight.numpy().astype(HALVES[dtype]).astype(np.float32))
+    return task
+
+
+def bits(task):
+    return {weight.path: weight.numpy().tobytes() for weight in task.backbone.variables}
+
+
+class Exported(NamedTuple):
+    task: Seq2SeqTask
+    bits: dict
+    hypotheses: list
+    folder: Path
+
+
+def exported_from(task, folder, dtype):
+    """The task, what it was before, and its export."""
+    before = bits(task), task.predict_n_best(TEXTS, 2)
+    return Exported(task, *before, export(task, folder, dtype))
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    return exported_from(make_task(), tmp_path_factory.mktemp("float16"), "float16")
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory):
+    """Matrices that bfloat16 holds exactly."""
+    folder = tmp_path_factory.mktemp("bfloat16")
+    return exported_from(rounded_task("bfloat16"), folder, "bfloat16")
+
+
+@pytest.fixture(params=HALVES)
+def either(request):
+    """An export, and the dtype of its matrices."""
+    name = {"float16": "exported", "bfloat16": "exact"}[request.param]
+    return request.getfixturevalue(name), request.param
+
+
+def stored_bytes(folder):
+    """Bytes of the weights by dtype, as the checkpoint's index says."""
+    reader = tf.train.load_checkpoint(str(folder / "variables" / "variables"))
+    dtypes, found = reader.get_variable_to_dtype_map(), {}
+    for name, shape in reader.get_variable_to_shape_map().items():
+        if name.startswith("resources/"):
+            dtype = dtypes[name]
+            found[dtype.name] = found.get(dtype.name, 0) + dtype.size * int(np.prod(shape))
+    return found
+
+
+def test_matrices_take_half_the_room_and_are_written_once(either):
+    (task, *_, folder), dtype = either
+    expected = {dtype: 0}
+    for weight in task.backbone.variables:
+        array = weight.numpy()
+        if array.ndim > 1:
+            expected[dtype] += array.nbytes // 2
+        else:
+            expected[array.dtype.name] = expected.get(array.dtype.name, 0) + array.nbytes
+    assert expected[dtype] > expected["float32"] > 0
+    assert stored_bytes(folder) == expected
+
+
+def test_the_cpp_runtime_answers_what_the_task_answers(exported):
+    report = verify(exported.folder)
+    assert report.ok, str(report)
+    with CppSavedModel(exported.folder) as model:
+        outputs = model.run("n_best", {"text": TEXTS})
+    for row, hypotheses in enumerate(exported.hypotheses):
+        assert [text.decode() for text in outputs["text"][row]] == [h.text for h in hypotheses]
+        np.testing.assert_allclose(outputs["score"][row], [h.score for h in hypotheses], rtol=1e-3)
+
+
+def test_only_storing_loses_digits_not_computing(exported):
+    """The judge is a task whose matrices NumPy rounded; what computes in half differs by more."""
+    rounded = rounded_task("float16")
+    targets = [row[0].text for row in exported.hypotheses]
+    with CppSavedModel(exported.folder) as model:
+        outputs = model.run("score", {"text": TEXTS, "target": targets})
+    scores = rounded.score(TEXTS, targets)
+    np.testing.assert_allclose(outputs["log_probability"], scores, rtol=5e-6)
+    assert np.abs(np.divide(scores, exported.task.score(TEXTS, targets)) - 1).max() > 2e-5
+
+
+def test_the_task_stays_as_it_was(either):
+    (task, before, hypotheses, _), _ = either
+    assert bits(task) == before
+    task._functions.clear()  # traced anew
+    assert task.predict_n_best(TEXTS, 2) == hypotheses
+
+
+def functions_of(folder):
+    saved = saved_model_pb2.SavedModel.FromString((folder / "saved_model.pb").read_bytes())
+    [meta_graph] = saved.meta_graphs
+    return {function.signature.name: function for function in meta_graph.graph_def.library.function}
+
+
+def called_by(node):
+    for value in node.attr.values():
+        yield from (function.name for function in (value.func, *value.list.func) if function.name)
+
+
+def inside_loops(functions):
+    """Names of the functions that loops run, and of those that these call."""
+    waiting = [
+        name
+        for function in functions.values()
+        for node in function.node_def
+        if node.op in ("While", "StatelessWhile")
+        for name in called_by(node)
+    ]
+    found = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += [called for node in functions[name].node_def for called in called_by(node)]
+    return found
+
+
+def casts_from(dtype, function):
+    return [
+        node.name
+        for node in function.node_def
+        if node.op == "Cast" and node.attr["SrcT"].type == tf.as_dtype(dtype).as_datatype_enum
+    ]
+
+
+def casts(folder, dtype):
+    """Number of casts from a dtype outside of loops and inside."""
+    functions = functions_of(folder)
+    loops = inside_loops(functions)
+    assert loops
+    counts = {True: 0, False: 0}
+    for name, function in functions.items():
+        counts[name in loops] += len(casts_from(dtype, function))
+    return counts[False], counts[True]
+
+
+def test_weights_are_cast_once_a_call_and_never_in_a_loop(either):
+    (task, *_, folder), dtype = either
+    matrices = sum(len(weight.shape) > 1 for weight in task.backbone.variables)
+    assert casts(folder, dtype) == (matrices * len(task.serving_functions(2)), 0)
+
+
+def test_a_cast_in_a_loop_would_be_seen(tmp_path):
+    module = tf.Module()
+    module.half = tf.Variable(tf.ones([3, 3], tf.float16))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3], tf.float32, "rows")])
+    def run(rows):
+        return {"rows": tf.while_loop(lambda _: True, step, [rows], maximum_iterations=2)[0]}
+
+    def step(rows):
+        return [tf.cond(rows[0, 0] > 0, lambda: multiply(rows), lambda: rows)]
+
+    multiply = tf.function(lambda rows: rows @ tf.cast(module.half, tf.float32))
+    tf.saved_model.save(module, str(tmp_path), {"serving_default": run})
+    assert casts(tmp_path, "float16") == (0, 1)
+
+
+def description(folder):
+    return json.loads((folder / "assets.extra" / "keras_attn.json").read_text())["weights"]
+
+
+def test_the_measured_change_is_described(exported):
+    stored = description(exported.folder)
+    assert stored["dtype"] == "float16"
+    expected = 0.0
+    with CppSavedModel(exported.folder) as model:
+        for name, inputs, outputs in read_golden(exported.folder).examples:
+            received = model.run(name, inputs)
+            for key, values in outputs.items():
+                if values.dtype == np.float32:
+                    found = np.abs(np.float64(received[key]) - values) / np.abs(values)
+                    expected = max(expected, found[np.isfinite(found)].max())
+    assert 2e-5 < stored["largest_difference"] == pytest.approx(expected, rel=0.05)
+
+
+def test_weights_that_half_precision_holds_change_nothing(exact):
+    assert description(exact.folder) == {
+        "dtype": "bfloat16",
+        "largest_difference": pytest.approx(0, abs=5e-6),
+    }
+
+
+def test_golden_outputs_are_the_tasks_in_full_precision(exported):
+    examples, rtol = read_golden(exported.folder)
+    assert rtol == 1e-3
+    [outputs] = [outputs for name, _, outputs in examples if name == "n_best"]
+    expected = [[h.score for h in row] for row in exported.hypotheses]
+    np.testing.assert_allclose(outputs["score"], expected, rtol=5e-6)
+
+
+def test_scores_that_change_too_much_are_refused(tmp_path):
+    """bfloat16 keeps eight bits, and this task's scores then change in the third digit."""
+    with pytest.raises(UserError, match="leaves the task's answers as they are") as raised:
+        export(make_task(seed=1), tmp_path / "new" / "g2p", "bfloat16", examples=["", "abc"])
+    message = str(raised.value)
+    assert "Received: weights='bfloat16', with which of signature 'serving_default' " in message
+    assert "output 'score' differs in " in message
+    assert "\n" not in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_text_that_changes_is_refused(tmp_path):
+    """Two tokens so alike that half precision cannot tell them apart, nor the scores."""
+    task = make_task(beams=1, min_length=2)
+    words = task.target_tokenizer.vocabulary
+    best = words.index(task.predict(["abc"])[0].split()[0])
+    embeddings = task.backbone.target_embedding.embeddings.numpy()
+    twin = len(embeddings) - 1
+    assert best < twin
+    embeddings[best] = embeddings[best].astype(np.float16)
+    embeddings[twin] = embeddings[best] * np.float32(1 + 2**-13)
+    task.backbone.target_embedding.embeddings.assign(embeddings)
+    assert words[twin] in task.predict(["abc"])[0].split()
+    with pytest.raises(UserError) as raised:
+        export(task, tmp_path, "float16", examples=["abc"])
+    assert "signature 'serving_default' output 'text' differs in 1 of 1 values" in str(raised.value)
+    assert "'score'" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_beyond_the_range_are_refused(tmp_path):
+    task = make_task(beams=1)
+    kernel = task.backbone.encoder_blocks[0].variables[0]
+    assert len(kernel.shape) == 2
+    kernel.assign(kernel.numpy() * 1e6)
+    with pytest.raises(UserError, match="weights='float16'"):
+        export(task, tmp_path, "float16", examples=["abc"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_compiled_by_xla_it_computes_in_full_precision_too(tmp_path):
+    folder = export(make_task(), tmp_path, "float16", jit=True)
+    assert description(folder)["largest_difference"] < 1e-3
+    report = verify(folder)
+    assert report.ok, str(report)
+
+
+@pytest.mark.parametrize(
+    ("make", "dtype", "message"),
+    [
+        (make_task, "int8", "`weights` must be one of.*Received: weights='int8'"),
+        (make_task, "half", "`weights` must be one of.*Received: weights='half'"),
+        (ToyTask, "float16", "needs a task with Keras weights.*Received: weights='float16'"),
+    ],
+)
+def test_mistakes(tmp_path, make, dtype, message):
+    with pytest.raises(UserError, match=message):
+        export_saved_model(make(), tmp_path / "new", weights=dtype)
+    assert list(tmp_path.iterdir()) == []
