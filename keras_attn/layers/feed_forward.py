@@ -81,14 +81,17 @@ class FeedForward(keras.layers.Layer):
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
 
     def call(self, inputs, training=None):
-        # As one matrix, so that TensorFlow joins product, bias and activation into one kernel.
         lengths, features = ops.shape(inputs)[:-1], inputs.shape[-1]
-        inputs = ops.reshape(inputs, (-1, features))
+        if training:
+            # As one matrix, for which TensorFlow joins product, bias and activation into one
+            # kernel. Such a kernel packs its weights anew at every call, which pays for many rows,
+            # and not for the few of a decoding step.
+            inputs = ops.reshape(inputs, (-1, features))
         x = self.activation(self.intermediate(inputs))
         if self.gate is not None:
             x = ops.multiply(x, self.gate(inputs))
         x = self.output_projection(self.dropout_layer(x, training=training))
-        return ops.reshape(x, (*lengths, features))
+        return ops.reshape(x, (*lengths, features)) if training else x
 
     def _dense(self, name, units, offset):
         return keras.layers.Dense(

@@ -71,8 +71,12 @@ class HeadProjection(keras.layers.Layer):
                 constraint=self.bias_constraint,
             )
 
-    def call(self, inputs, roles: tuple[str, ...] | None = None):
+    def call(self, inputs, roles: tuple[str, ...] | None = None, training: bool = False):
         """Projects `inputs` (batch, length, features) to the heads of `roles` (default: all).
+
+        In training the bias is added to a matrix, and TensorFlow joins product and bias into one
+        kernel. Such a kernel packs its weights anew at every call, which pays for many rows, and
+        not for the few of a decoding step.
 
         Returns:
             A list with one tensor (batch, heads, length, head size) for each role.
@@ -82,19 +86,18 @@ class HeadProjection(keras.layers.Layer):
         length = ops.shape(inputs)[1]
         x = ops.reshape(inputs, (-1, inputs.shape[-1]))
         x = ops.matmul(x, kernel)
+        if not training:
+            x = ops.reshape(x, (-1, length, kernel.shape[-1]))
         if bias is not None:
             x = ops.add(x, bias)
         shapes = [self.heads[role] for role in roles]
-        if len(set(shapes)) == 1:
-            num_heads, size = shapes[0]
-            if len(roles) == 1:
-                x = ops.reshape(x, (-1, length, num_heads, size))
-                return [ops.transpose(x, (0, 2, 1, 3))]
-            x = ops.reshape(x, (-1, length, len(roles), num_heads, size))
+        if len(roles) > 1 and len(set(shapes)) == 1 and inputs.shape[1] != 1:
+            x = ops.reshape(x, (-1, length, len(roles), *shapes[0]))
             return ops.unstack(ops.transpose(x, (2, 0, 3, 1, 4)), num=len(roles))
-        # Roles of different sizes (grouped queries, a value size of its own) are cut apart.
+        # Roles of different sizes (grouped queries, a value size of its own) are cut apart; and
+        # those of a single position, whose heads then are in place already.
         ends = list(_running_sums(math.prod(shape) for shape in shapes))[:-1]
-        parts = ops.split(x, ends, axis=-1)
+        parts = ops.split(x, ends, axis=-1) if ends else [x]
         return [
             ops.transpose(ops.reshape(part, (-1, length, *shape)), (0, 2, 1, 3))
             for part, shape in zip(parts, shapes, strict=True)
@@ -127,7 +130,7 @@ class HeadProjection(keras.layers.Layer):
             parts.append(initializer((shape[0], size), dtype=dtype))
         return ops.concatenate(parts, axis=-1)
 
-    def compute_output_spec(self, inputs, roles=None):
+    def compute_output_spec(self, inputs, roles=None, training=False):
         batch, length = inputs.shape[:2]
         shapes = [self.heads[role] for role in roles or self.heads]
         return [

@@ -212,7 +212,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 training,
                 use_causal_mask,
             )
-        heads = self._project(query, value, key)
+        heads = self._project(query, value, key, training)
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask
         )
@@ -235,7 +235,7 @@ class MultiHeadAttention(keras.layers.Layer):
         names = ("query_mask", "value_mask", "key_mask")
         arguments = [axes.fold_mask(*pair) for pair in zip(names, input_masks, strict=True)]
         attention_mask = axes.fold_attention_mask(attention_mask, query, value)
-        heads = self._project(*(None if x is None else folded[id(x)] for x in inputs))
+        heads = self._project(*(None if x is None else folded[id(x)] for x in inputs), training)
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask
         )
@@ -267,7 +267,7 @@ class MultiHeadAttention(keras.layers.Layer):
         heads = self.num_key_value_heads
         return initial_cache(batch_size, heads, widths, self.compute_dtype, max_length, beams)
 
-    def attend_step(self, query, cache, index, ancestor_bias=None):
+    def attend_step(self, query, cache, index, ancestor_mask=None):
         """Attends from one new position to itself and the cached ones before it.
 
         Args:
@@ -276,8 +276,8 @@ class MultiHeadAttention(keras.layers.Layer):
             cache: The cache with the positions before `index`.
             index: Position of the query, int32: a scalar, or with one beam and a cache of a
                 fixed length one for each sequence (batch,).
-            ancestor_bias: Float (batch, 1, beams, slots), added to the scores: which slots
-                belong to which hypothesis, this position included. May be left out with one beam.
+            ancestor_mask: Boolean (batch, 1, beams, slots), which slots belong to which
+                hypothesis, this position included. May be left out with one beam.
 
         Returns:
             The output (batch, beams, features) and the cache with this position added.
@@ -285,46 +285,56 @@ class MultiHeadAttention(keras.layers.Layer):
         heads = self._project(query, query, None)
         cache = cache.append(heads["key"], heads["value"], index)
         beams, slots = query.shape[1], ops.shape(cache.key)[2]
-        mask = None
-        if ancestor_bias is None or self.sliding_window is not None:
+        mask = () if ancestor_mask is None else (ancestor_mask,)
+        if ancestor_mask is None or self.sliding_window is not None:
             positions = ops.arange(slots, dtype="int32") // beams
             index = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
-            mask = ops.less_equal(positions, index)
+            near = ops.less_equal(positions, index)
             if self.sliding_window is not None:
-                mask = ops.logical_and(mask, ops.greater(positions, index - self.sliding_window))
-            mask = mask[:, None, None, :]
+                near = ops.logical_and(near, ops.greater(positions, index - self.sliding_window))
+            mask += (near[:, None, None, :],)
         heads |= {"key": cache.key, "value": cache.value}
-        return self._attend(heads, mask, bias=ancestor_bias), cache
+        return self._attend(heads, mask, every_query_attends=True), cache
 
-    def project_source(self, value, key=None) -> dict:
+    def project_source(self, value, key=None, value_mask=None) -> dict:
         """Projects the source of cross-attention once, for every step of decoding.
 
         Args:
             value: Tensor (batch, source, features).
             key: Tensor (batch, source, features); `value` by default.
+            value_mask: Boolean (batch, source), `False` where the source is padding.
 
         Returns:
-            `{"key": (batch, key heads, source, key_dim), "value": …}`.
+            `{"key": (batch, key heads, source, key_dim), "value": …, "mask": …}`, of which
+            "mask", boolean (batch, 1, 1, source), is there where `value_mask` is given.
         """
         heads = self._project(None, value, key)
-        return {"key": heads["key"], "value": heads["value"]}
+        source = {"key": heads["key"], "value": heads["value"]}
+        if value_mask is None:
+            return source
+        real = value_mask[:, None, None, :]
+        # Nothing of padding is left, so that a source of nothing else has a context of zeros.
+        kept = ops.cast(ops.swapaxes(real, -1, -2), source["value"].dtype)
+        return source | {
+            "value": ops.multiply(source["value"], kept),
+            "mask": real,
+        }
 
-    def attend_source(self, query, source: dict, value_mask=None):
+    def attend_source(self, query, source: dict):
         """Attends to a source projected by `project_source`.
 
         Args:
             query: Tensor (batch, target, features). Where several hypotheses share a source,
                 they stand side by side along `target`.
             source: What `project_source` returned.
-            value_mask: Boolean (batch, source), `False` where the source is padding.
 
         Returns:
             The output (batch, target, features).
         """
         heads = self._project(query, None, None) | source
-        return self._attend(heads, masks.separate_masks(value_mask=value_mask))
+        return self._attend(heads, source.get("mask"), every_query_attends=True)
 
-    def _project(self, query, value, key) -> dict:
+    def _project(self, query, value, key, training=False) -> dict:
         inputs = {"query": query, "gate": query, "value": value, "key": value}
         if key is not None:
             inputs["key"] = key
@@ -335,41 +345,46 @@ class MultiHeadAttention(keras.layers.Layer):
             while remaining:
                 shared = inputs[remaining[0]]
                 roles = tuple(role for role in remaining if inputs[role] is shared)
-                heads |= dict(zip(roles, projection(shared, roles=roles), strict=True))
+                heads |= dict(
+                    zip(roles, projection(shared, roles=roles, training=training), strict=True)
+                )
                 remaining = [role for role in remaining if role not in roles]
         return heads
 
-    def _attend(self, heads, mask, training=False, return_scores=False, is_causal=False, bias=None):
+    def _attend(
+        self,
+        heads,
+        mask,
+        training=False,
+        return_scores=False,
+        is_causal=False,
+        every_query_attends=False,
+    ):
         result = dot_product_attention(
             heads["query"],
             heads["key"],
             heads["value"],
             mask=mask,
-            bias=bias,
             is_causal=is_causal,
             dropout=self.dropout if training else 0.0,
             seed=self.seed_generator,
-            implementation=self._implementation(bias),
+            implementation={None: "auto", True: "chunked", False: "dense"}[self.flash_attention],
             return_scores=return_scores,
+            every_query_attends=every_query_attends,
         )
         context, scores = result if return_scores else (result, None)
         if self.use_gate:
             context = ops.multiply(context, ops.sigmoid(heads["gate"]))
         length = ops.shape(context)[2]
         context = ops.transpose(context, (0, 2, 1, 3))  # (batch, target, heads, value_dim)
-        # As one matrix, so that TensorFlow joins product and bias into one kernel.
-        context = ops.reshape(context, (-1, self.num_heads * self.value_dim))
+        width = self.num_heads * self.value_dim
+        # As one matrix where TensorFlow is to join product and bias (see HeadProjection).
+        context = ops.reshape(context, (-1, width) if training else (-1, length, width))
         output = self.output_projection(context)
         features = self.output_features
         sizes = tuple(features) if isinstance(features, tuple | list) else (output.shape[-1],)
         output = ops.reshape(output, (-1, length, *sizes))
         return (output, scores) if return_scores else output
-
-    def _implementation(self, bias) -> str:
-        # Chunks take no bias; it comes with a single position, which needs none.
-        if bias is not None:
-            return "dense"
-        return {None: "auto", True: "chunked", False: "dense"}[self.flash_attention]
 
     def _windowed(self, attention_mask, query, key, use_causal_mask):
         if self.sliding_window is None:

@@ -138,11 +138,12 @@ class TransformerDecoderBlock(keras.layers.Layer):
         )
         return self.self_attention.initial_cache(batch_size, max_length, beams)
 
-    def project_source(self, source) -> dict:
+    def project_source(self, source, padding_mask=None) -> dict:
         """Projects the source once for all steps of decoding.
 
         Args:
             source: Tensor (batch, source, features), the encoder's output.
+            padding_mask: Boolean (batch, source), `False` at padding of the source.
 
         Returns:
             The projected source, a dict of tensors with `batch` rows.
@@ -153,11 +154,9 @@ class TransformerDecoderBlock(keras.layers.Layer):
             "`attend_source`.",
             cross_attention=type(self.cross_attention).__name__,
         )
-        return self.cross_attention.project_source(source)
+        return self.cross_attention.project_source(source, value_mask=padding_mask)
 
-    def decode_step(
-        self, inputs, cache, index, source=None, source_padding_mask=None, ancestor_bias=None
-    ):
+    def decode_step(self, inputs, cache, index, source=None, ancestor_mask=None):
         """Runs the block on one new position, the earlier ones being cached.
 
         Args:
@@ -167,19 +166,18 @@ class TransformerDecoderBlock(keras.layers.Layer):
             index: Position, int32: a scalar, or one for each row where the self-attention
                 allows that.
             source: What `project_source` returned.
-            source_padding_mask: Boolean (sources, source length), `False` at padding.
-            ancestor_bias: Which slots of the cache belong to which hypothesis, see the
+            ancestor_mask: Which slots of the cache belong to which hypothesis, see the
                 self-attention's `attend_step`.
 
         Returns:
             The output (sources, beams, features) and the cache with this position added.
         """
         x = self.self_attention_residual.before(inputs)
-        y, cache = self.self_attention.attend_step(x, cache, index, ancestor_bias)
+        y, cache = self.self_attention.attend_step(x, cache, index, ancestor_mask)
         x = self.self_attention_residual(inputs, y)
         if self.cross_attention is not None:
             y = self.cross_attention_residual.before(x)
-            y = self.cross_attention.attend_source(y, source, source_padding_mask)
+            y = self.cross_attention.attend_source(y, source)
             x = self.cross_attention_residual(x, y)
         return self._feed_forward(x), cache
 

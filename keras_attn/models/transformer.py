@@ -19,7 +19,7 @@ from keras_attn.models.presets import get_preset
 from keras_attn.ops import masks
 from keras_attn.ops.decoding_cache import (
     GrowingCache,
-    ancestor_bias,
+    ancestor_mask,
     extend_ancestors,
     initial_ancestors,
 )
@@ -231,11 +231,11 @@ class Transformer(keras.Model):
         require_positive(beams=beams)
         encoded = self.encode(source_ids)
         batch_size = ops.shape(source_ids)[0]
+        padding_mask = masks.padding_mask(source_ids)
         blocks = self.decoder_blocks
         source = {
             "caches": [block.initial_cache(batch_size, max_length, beams) for block in blocks],
-            "projected": [block.project_source(encoded) for block in blocks],
-            "padding_mask": masks.padding_mask(source_ids),
+            "projected": [block.project_source(encoded, padding_mask) for block in blocks],
             "beams": ops.arange(beams, dtype="int32"),
             "output_kernel": self.target_embedding.output_kernel(),
         }
@@ -258,11 +258,11 @@ class Transformer(keras.Model):
         """
         source = state["source"]
         beams = source["beams"].shape[0]
-        _require_rows(token_ids, source["padding_mask"], beams)
+        _require_rows(token_ids, source["caches"][0].key, beams)
         growing = isinstance(source["caches"][0], GrowingCache)
         ancestors = extend_ancestors(state["hypothesis"]["ancestors"], beams, index, growing)
         # A lone hypothesis attends to all that a growing cache holds.
-        bias = None if growing and beams == 1 else ancestor_bias(ancestors, beams)
+        mask = None if growing and beams == 1 else ancestor_mask(ancestors, beams)
         x = self.target_embedding(ops.expand_dims(token_ids, 1))
         x = self.target_positions(x, start_index=index)
         x = ops.reshape(x, (-1, beams, self.hidden_dim))  # (sources, beams, hidden_dim)
@@ -270,7 +270,7 @@ class Transformer(keras.Model):
         for block, cache, projected in zip(
             self.decoder_blocks, source["caches"], source["projected"], strict=True
         ):
-            x, cache = block.decode_step(x, cache, index, projected, source["padding_mask"], bias)
+            x, cache = block.decode_step(x, cache, index, projected, mask)
             caches.append(cache)
         x = self.decoder_norm(x) if self.decoder_norm else x
         x = ops.reshape(x, (-1, self.hidden_dim))  # (rows, hidden_dim)
@@ -319,8 +319,8 @@ def _positions(learned_positions, dtype, name):
     return LearnedPositionEmbedding(learned_positions, dtype=dtype, name=name)
 
 
-def _require_rows(token_ids, padding_mask, beams):
-    rows, sources = token_ids.shape[0], padding_mask.shape[0]
+def _require_rows(token_ids, cache, beams):
+    rows, sources = token_ids.shape[0], cache.shape[0]
     require(
         rows is None or sources is None or rows == sources * beams,
         "`step` needs a token for each of the `beams` hypotheses that `initial_state` made room "

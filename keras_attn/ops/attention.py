@@ -30,6 +30,7 @@ def dot_product_attention(
     seed: keras.random.SeedGenerator | None = None,
     implementation: str = "auto",
     return_scores: bool = False,
+    every_query_attends: bool = False,
 ) -> Any:
     """Computes softmax(scale * query keyᵀ + bias) value under a mask.
 
@@ -62,6 +63,8 @@ def dot_product_attention(
             as 1) and neither `bias` nor `return_scores` forbids it; otherwise dense. Where
             lengths are unknown until run time and may become large, ask for "chunked".
         return_scores: Whether to return the attention probabilities too.
+        every_query_attends: Whether the caller knows that no query is masked from all keys: the
+            context of one that is need not be 0 then. Saves a decoding step several operations.
 
     Returns:
         The context (batch, heads, target, value_dim) in the dtype of `query`. With
@@ -92,7 +95,14 @@ def dot_product_attention(
     if implementation == "chunked":
         dtype = computing_dtype(query.dtype)
         return chunked_attention(query, key, value, masks, scale, is_causal, dropout, seed, dtype)
-    return _dense(query, key, value, masks, bias, scale, is_causal, dropout, seed, return_scores)
+    context, probabilities, mask = _dense(
+        query, key, value, masks, bias, scale, is_causal, dropout, seed
+    )
+    if mask is not None and not every_query_attends:
+        attends = ops.any(mask, axis=-1, keepdims=True)
+        context = ops.where(attends, context, ops.zeros((), context.dtype))
+        probabilities = ops.where(attends, probabilities, ops.zeros((), probabilities.dtype))
+    return (context, ops.cast(probabilities, query.dtype)) if return_scores else context
 
 
 def _dense(
@@ -105,8 +115,8 @@ def _dense(
     is_causal: bool,
     dropout: float,
     seed: keras.random.SeedGenerator | None,
-    return_scores: bool,
-) -> Any:
+) -> tuple:
+    """Context, probabilities before dropout and the joined mask or None."""
     dtype = computing_dtype(query.dtype)
     group = query.shape[1] // key.shape[1]
     target, source = ops.shape(query)[2], ops.shape(key)[2]
@@ -127,14 +137,7 @@ def _dense(
         dropped = drop_out(probabilities, dropout, seed)
     dropped = fold_groups(ops.cast(dropped, value.dtype), key.shape[1])
     context = ops.cast(unfold_groups(ops.matmul(dropped, value), group, target), query.dtype)
-    if mask is not None:
-        attends = ops.any(mask, axis=-1, keepdims=True)
-        context = ops.where(attends, context, ops.zeros((), context.dtype))
-    if not return_scores:
-        return context
-    if mask is not None:
-        probabilities = ops.where(attends, probabilities, ops.zeros((), dtype))
-    return context, ops.cast(probabilities, query.dtype)
+    return context, probabilities, mask
 
 
 def _is_large(query: Any, key: Any) -> bool:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_attn.ops.softmax import MASKED_SCORE
 from keras_attn.validation import require
 
 
@@ -117,22 +116,20 @@ def extend_ancestors(ancestors: Any, beams: int, index: Any, growing: bool) -> A
     return ops.where(here, own, ancestors)
 
 
-def ancestor_bias(ancestors: Any, beams: int) -> Any:
-    """What to add to the scores, so that a hypothesis attends to its ancestors alone.
+def ancestor_mask(ancestors: Any, beams: int) -> Any:
+    """Lets a hypothesis attend to its ancestors alone.
 
     Args:
         ancestors: int32 (rows, positions), -1 at positions that lie ahead.
         beams: Number of hypotheses of each source.
 
     Returns:
-        float32 (rows / beams, 1, beams, positions * beams), 0 at a hypothesis' ancestors and
-        far below any score elsewhere.
+        Boolean (rows / beams, 1, beams, positions * beams), True at a hypothesis' ancestors.
     """
     slots = ops.arange(beams, dtype="int32")
     is_ancestor = ops.equal(ops.expand_dims(ancestors, -1), slots)  # (rows, positions, beams)
     length = ops.shape(ancestors)[1]
-    is_ancestor = ops.reshape(is_ancestor, (-1, 1, beams, length * beams))
-    return ops.where(is_ancestor, 0.0, MASKED_SCORE)
+    return ops.reshape(is_ancestor, (-1, 1, beams, length * beams))
 
 
 def _filled(cache: Any, new: Any, index: Any) -> Any:

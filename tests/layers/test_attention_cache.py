@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn.layers import MultiHeadAttention
-from keras_attn.ops.decoding_cache import ancestor_bias, extend_ancestors, initial_ancestors
+from keras_attn.ops.decoding_cache import ancestor_mask, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
@@ -78,12 +78,22 @@ def test_a_projected_source_equals_cross_attention(name, fused):
     source, query = numbers(2, 2, 11, 7), numbers(3, 2, 5, 7)
     mask = np.arange(11)[None, :] < np.array([[8], [11]])
     expected = numpy(layer(query, source, value_mask=mask))
-    projected = layer.project_source(source)
+    projected = layer.project_source(source, value_mask=mask)
     heads = layer.num_key_value_heads
     assert tuple(projected["key"].shape) == (2, heads, 11, 3)
     assert tuple(projected["value"].shape) == (2, heads, 11, layer.value_dim)
-    found = layer.attend_source(query, projected, mask)
+    found = layer.attend_source(query, projected)
     np.testing.assert_allclose(numpy(found), expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_source_of_nothing_but_padding_has_a_context_of_zeros(dtype):
+    layer = built({"use_bias": False}, fused=False, dtype=dtype)
+    source, query = numbers(2, 2, 11, 7), numbers(3, 2, 5, 7)
+    mask = np.arange(11)[None, :] < np.array([[0], [11]])
+    found = numpy(layer.attend_source(query, layer.project_source(source, value_mask=mask)))
+    np.testing.assert_array_equal(found[0], 0)
+    assert np.all(found[1] != 0)
 
 
 def test_a_projected_source_with_keys_of_its_own():
@@ -118,7 +128,7 @@ def test_hypotheses_side_by_side_attend_to_their_ancestors(name, max_length):
             ops.take(ancestors, parents, axis=0), 3, index, max_length is None
         )
         output, cache = layer.attend_step(
-            new.reshape(2, 3, 7), cache, index, ancestor_bias(ancestors, 3)
+            new.reshape(2, 3, 7), cache, index, ancestor_mask(ancestors, 3)
         )
         expected = numpy(layer(histories, histories, use_causal_mask=True))[:, -1]
         np.testing.assert_allclose(numpy(output).reshape(6, 7), expected, atol=2e-6)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import FeedForward, MultiHeadAttention, TransformerDecoderBlock
-from keras_attn.ops.decoding_cache import ancestor_bias, extend_ancestors, initial_ancestors
+from keras_attn.ops.decoding_cache import ancestor_mask, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
@@ -95,12 +95,12 @@ def test_steps_equal_the_whole(norm_first, arguments):
     ).reshape(2, 3, 7, 6)
     cache = block.initial_cache(2, 9, beams=3)
     ancestors = initial_ancestors(6, 9)
-    projected = block.project_source(SOURCE)
+    projected = block.project_source(SOURCE, source_mask)
     assert projected["key"].shape[0] == 2  # once a source
     for index in range(7):
         ancestors = extend_ancestors(ancestors, 3, index, growing=False)
         output, cache = block.decode_step(
-            x[:, :, index], cache, index, projected, source_mask, ancestor_bias(ancestors, 3)
+            x[:, :, index], cache, index, projected, ancestor_mask(ancestors, 3)
         )
         np.testing.assert_allclose(numpy(output), expected[:, :, index], atol=1e-5)
 
@@ -109,12 +109,10 @@ def test_rows_step_at_positions_of_their_own():
     block = built()
     source_mask = np.arange(11)[None, :] < np.array([[7], [11]])
     expected = numpy(block(X, SOURCE, source_padding_mask=source_mask))
-    cache, projected = block.initial_cache(2, 5), block.project_source(SOURCE)
+    cache, projected = block.initial_cache(2, 5), block.project_source(SOURCE, source_mask)
     for index in range(7):  # the second row is two positions late
         position = np.array([min(index, 4), max(index - 2, 0)], "int32")
-        output, cache = block.decode_step(
-            X[[0, 1], position][:, None], cache, position, projected, source_mask
-        )
+        output, cache = block.decode_step(X[[0, 1], position][:, None], cache, position, projected)
         np.testing.assert_allclose(numpy(output)[:, 0], expected[[0, 1], position], atol=1e-5)
 
 

@@ -42,7 +42,7 @@ def test_steps_equal_the_whole(name, beams, max_length):
     sources = np.repeat(SOURCE, beams, axis=0)
     state = model.initial_state(SOURCE, max_length, beams)
     # What belongs to a source is held once.
-    assert state["source"]["padding_mask"].shape[0] == 2
+    assert {cache.key.shape[0] for cache in state["source"]["caches"]} == {2}
     assert {part["key"].shape[0] for part in state["source"]["projected"]} == {2}
     state = take_rows(state, np.repeat([0, 1], beams))
     history = np.zeros((2 * beams, 0), "int32")
