@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import separate_initializer
+from keras_attn.ops.heads import split_heads
 
 ROLES = ("query", "key", "value", "gate")
 
@@ -86,22 +87,18 @@ class HeadProjection(keras.layers.Layer):
         length = ops.shape(inputs)[1]
         x = ops.reshape(inputs, (-1, inputs.shape[-1]))
         x = ops.matmul(x, kernel)
-        if not training:
-            x = ops.reshape(x, (-1, length, kernel.shape[-1]))
-        if bias is not None:
+        if training and bias is not None:
+            x = ops.add(x, bias)
+        x = ops.reshape(x, (-1, length, kernel.shape[-1]))
+        if not training and bias is not None:
             x = ops.add(x, bias)
         shapes = [self.heads[role] for role in roles]
-        if len(roles) > 1 and len(set(shapes)) == 1 and inputs.shape[1] != 1:
-            x = ops.reshape(x, (-1, length, len(roles), *shapes[0]))
-            return ops.unstack(ops.transpose(x, (2, 0, 3, 1, 4)), num=len(roles))
-        # Roles of different sizes (grouped queries, a value size of its own) are cut apart; and
-        # those of a single position, whose heads then are in place already.
+        if len(set(shapes)) == 1:
+            return split_heads(x, len(roles), shapes[0][0])
+        # Roles of different sizes: grouped queries, a value size of its own.
         ends = list(_running_sums(math.prod(shape) for shape in shapes))[:-1]
-        parts = ops.split(x, ends, axis=-1) if ends else [x]
-        return [
-            ops.transpose(ops.reshape(part, (-1, length, *shape)), (0, 2, 1, 3))
-            for part, shape in zip(parts, shapes, strict=True)
-        ]
+        parts = zip(ops.split(x, ends, axis=-1), shapes, strict=True)
+        return [split_heads(part, 1, num_heads)[0] for part, (num_heads, _) in parts]
 
     def compute_mask(self, inputs, previous_mask):
         # Heads have no length axis where Keras looks for one; the attention has the mask already.

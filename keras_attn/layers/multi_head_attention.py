@@ -11,6 +11,7 @@ from keras_attn.layers.head_projection import ROLES, HeadProjection
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
 from keras_attn.ops.decoding_cache import initial_cache
+from keras_attn.ops.heads import merge_heads
 from keras_attn.validation import require, require_one_of, require_positive, require_rate
 
 
@@ -375,11 +376,10 @@ class MultiHeadAttention(keras.layers.Layer):
         context, scores = result if return_scores else (result, None)
         if self.use_gate:
             context = ops.multiply(context, ops.sigmoid(heads["gate"]))
-        length = ops.shape(context)[2]
-        context = ops.transpose(context, (0, 2, 1, 3))  # (batch, target, heads, value_dim)
-        width = self.num_heads * self.value_dim
-        # As one matrix where TensorFlow is to join product and bias (see HeadProjection).
-        context = ops.reshape(context, (-1, width) if training else (-1, length, width))
+        context = merge_heads(context)  # (batch, target, num_heads * value_dim)
+        length = ops.shape(context)[1]
+        if training:  # one matrix, for TensorFlow to join product and bias: see HeadProjection
+            context = ops.reshape(context, (-1, self.num_heads * self.value_dim))
         output = self.output_projection(context)
         features = self.output_features
         sizes = tuple(features) if isinstance(features, tuple | list) else (output.shape[-1],)
