@@ -54,6 +54,8 @@ class TrainingStep:
         if jit:
             self._gradients = tf.function(self._sums_and_gradients, jit_compile=True)
         self._accumulators = _make_accumulators(model, strategy) if accumulate else None
+        # Then one replica's micro-batch is the whole update, and its number of tokens known.
+        self._is_whole = not accumulate and strategy.num_replicas_in_sync == 1
         self._functions = {}
 
     def __call__(self, batches: list) -> tf.Tensor:
@@ -88,7 +90,11 @@ class TrainingStep:
         return self._functions[name]
 
     def _sums_and_gradients(self, inputs: Any, labels: Any) -> tuple[tf.Tensor, list[tf.Tensor]]:
-        """Sums (4,) of one replica's part, and gradients of its loss / divisor, loss-scaled."""
+        """Sums (4,) of one replica's part, and the gradients of its loss, divided and scaled.
+
+        Divided by the number of tokens where that is the whole update's, otherwise by a constant
+        that `_apply` makes up for.
+        """
         variables = self._model.trainable_variables
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([variable.value for variable in variables])
@@ -97,7 +103,8 @@ class TrainingStep:
             loss, nll, count, correct = self._loss(labels, outputs, self._label_smoothing)
             for penalty in self._model.losses:
                 loss += tf.cast(penalty, loss.dtype) * count
-            target = self._optimizer.scale_loss(loss / self._divisor)
+            divisor = tf.maximum(count, 1) if self._is_whole else self._divisor
+            target = self._optimizer.scale_loss(loss / divisor)
         gradients = tape.gradient(target, [variable.value for variable in variables])
         dense = [
             tf.zeros_like(variable.value) if gradient is None else tf.convert_to_tensor(gradient)
@@ -123,10 +130,11 @@ class TrainingStep:
 
     def _apply(self, sums: tf.Tensor, gradients: list[tf.Tensor]) -> tf.Tensor:
         """Sums over replicas, divides by the number of tokens, updates."""
-        context = tf.distribute.get_replica_context()
-        sums, *gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, [sums, *gradients])
-        factor = self._divisor / tf.maximum(sums[SUMS.index("tokens")], 1)
-        gradients = [gradient * tf.cast(factor, gradient.dtype) for gradient in gradients]
+        if not self._is_whole:
+            context = tf.distribute.get_replica_context()
+            sums, *gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, [sums, *gradients])
+            factor = self._divisor / tf.maximum(sums[SUMS.index("tokens")], 1)
+            gradients = [gradient * tf.cast(factor, gradient.dtype) for gradient in gradients]
         self._optimizer.apply(gradients, self._model.trainable_variables)
         return sums
 
