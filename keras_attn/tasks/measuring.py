@@ -33,14 +33,11 @@ def measure(
         and chrF sacrebleu's signature, as "bleu_signature".
     """
     sources, references = group_references(pairs)
-    results = task.predict_n_best(sources, 1, beams, progress)
-    hypotheses = [found[0].text if found else "" for found in results]
-    values = evaluate_texts(metrics, hypotheses, references)
-    if perplexity:
-        values["perplexity"] = task.perplexity(pairs.sources, pairs.targets)
+    found = task.predict_n_best(sources, 1, beams, progress)
+    hypotheses = [best[0].text if best else "" for best in found]
+    results = {"items": len(sources)} | evaluate_texts(metrics, hypotheses, references)
     signatures = metric_signatures(metrics, references)
-    return (
-        {"items": len(sources)}
-        | values
-        | {f"{name}_signature": signature for name, signature in signatures.items()}
-    )
+    results |= {f"{name}_signature": signature for name, signature in signatures.items()}
+    if perplexity:
+        results["perplexity"] = task.perplexity(pairs.sources, pairs.targets)
+    return results

@@ -137,7 +137,9 @@ def test_evaluate_adds_perplexity(keras_attn, task_folder, tmp_path):
     status, output, _ = keras_attn("evaluate", task_folder, "--data", data, "--perplexity")
     assert status == 0
     found = dict(line.split() for line in output.splitlines())
-    assert list(found) == ["sources", "bleu", "chrf", "wer", "perplexity"]
+    signatures = ["bleu_signature", "chrf_signature"]
+    assert list(found) == ["sources", "bleu", "chrf", "wer", *signatures, "perplexity"]
+    assert "|tok:13a|" in found["bleu_signature"]
     assert 3 < float(found["perplexity"]) < 48
     assert math.isfinite(float(found["chrf"]))
 
@@ -181,7 +183,8 @@ def test_a_model_folder_is_evaluated_as_its_run_was(keras_attn, shipped, tmp_pat
             assert status == 0, error
             found.append([line.split() for line in output.splitlines()])
     names = [[name for name, _ in lines] for lines in found]
-    assert names[:3] == [["sources", "bleu", "chrf", "wer", "perplexity"]] * 3
+    signatures = ["bleu_signature", "chrf_signature"]
+    assert names[:3] == [["sources", "bleu", "chrf", "wer", *signatures, "perplexity"]] * 3
     assert names[3:] == [["sources", "per", "perplexity"]] * 3
     assert all(lines[-1] == found[0][-1] for lines in found)
 
