@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+from keras_attn.generation import beam_search, greedy_search
 from keras_attn.generation.decoder_state import take_rows
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.models import Transformer
@@ -55,6 +56,28 @@ def test_steps_equal_the_whole(name, beams, max_length):
         )
         expected = numpy(model({"source_ids": sources, "target_ids": history}))[:, -1]
         np.testing.assert_allclose(numpy(logits), expected, atol=3e-5)
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+@pytest.mark.parametrize("max_length", LENGTHS)
+def test_a_compiled_search_equals_an_eager_one(beams, max_length):
+    """What graph optimisation makes of a step computes what the step says."""
+    model = Transformer(
+        23, num_layers=2, hidden_dim=32, num_heads=4, intermediate_dim=64, dropout=0.1
+    )
+    spread_weights(model)
+
+    def search(source_ids):
+        state = model.initial_state(source_ids, max_length, beams)
+        if beams == 1:
+            return greedy_search(model.step, state, 1, 2, max_length=9, min_length=6)
+        return beam_search(model.step, state, beams, 1, 2, max_length=9, min_length=6, n_best=4)
+
+    expected = search(ops.convert_to_tensor(SOURCE))
+    found = compiled(search)(ops.convert_to_tensor(SOURCE))
+    np.testing.assert_array_equal(found.token_ids, expected.token_ids)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
+    assert np.all(numpy(found.lengths) >= 6)
 
 
 def test_a_token_for_each_hypothesis():
