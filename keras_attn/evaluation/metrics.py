@@ -110,10 +110,11 @@ def metric_signatures(names: Iterable[str], references: Sequence[Sequence[str]])
     Raises:
         UserError: No items, or an item without references.
     """
-    # Of a score of the references themselves: the hypotheses leave no trace in it.
-    first = [row[0] for row in references if row]
+    # Nothing but the numbers of references leaves a trace: one item of each number is enough.
+    rows = list({len(row): row for row in references}.values())
+    hypotheses = [row[0] for row in rows if row]
     return {
-        name: _TRANSLATION[name](first, references).signature
+        name: _TRANSLATION[name](hypotheses, rows).signature
         for name in names
         if name in _TRANSLATION
     }

@@ -83,9 +83,7 @@ class FeedForward(keras.layers.Layer):
     def call(self, inputs, training=None):
         lengths, features = ops.shape(inputs)[:-1], inputs.shape[-1]
         if training:
-            # As one matrix, for which TensorFlow joins product, bias and activation into one
-            # kernel. Such a kernel packs its weights anew at every call, which pays for many rows,
-            # and not for the few of a decoding step.
+            # One matrix, for TensorFlow to join product, bias and activation: see HeadProjection.
             inputs = ops.reshape(inputs, (-1, features))
         x = self.activation(self.intermediate(inputs))
         if self.gate is not None:

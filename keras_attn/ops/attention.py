@@ -98,11 +98,15 @@ def dot_product_attention(
     context, probabilities, mask = _dense(
         query, key, value, masks, bias, scale, is_causal, dropout, seed
     )
+    attends = None
     if mask is not None and not every_query_attends:
         attends = ops.any(mask, axis=-1, keepdims=True)
         context = ops.where(attends, context, ops.zeros((), context.dtype))
+    if not return_scores:
+        return context
+    if attends is not None:
         probabilities = ops.where(attends, probabilities, ops.zeros((), probabilities.dtype))
-    return (context, ops.cast(probabilities, query.dtype)) if return_scores else context
+    return context, ops.cast(probabilities, query.dtype)
 
 
 def _dense(

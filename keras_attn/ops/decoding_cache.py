@@ -152,8 +152,6 @@ def _require_growth() -> None:
 
 def _no_slots() -> Any:
     """0, of which only the running graph knows."""
-    """0, of which only the running graph knows: a loop's variables may grow along an axis whose
-    size is not known beforehand.
-    """
+    # A loop's variables may grow only along an axis whose size is not known before it runs.
     zero = ops.convert_to_tensor(0, "int32")
     return ops.while_loop(lambda count: count > 0, lambda count: count - 1, zero)

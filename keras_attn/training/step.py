@@ -129,7 +129,7 @@ class TrainingStep:
         return self._apply(sums, gradients)
 
     def _apply(self, sums: tf.Tensor, gradients: list[tf.Tensor]) -> tf.Tensor:
-        """Sums over replicas, divides by the number of tokens, updates."""
+        """Updates, after a sum over replicas and a division by the tokens where need be."""
         if not self._is_whole:
             context = tf.distribute.get_replica_context()
             sums, *gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, [sums, *gradients])

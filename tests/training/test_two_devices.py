@@ -1,29 +1,13 @@
-import json
-import os
-import pathlib
-import subprocess
-import sys
-
 import pytest
 
-pytestmark = pytest.mark.tensorflow
+from tests.training.module_process import run_module
 
-PROJECT = pathlib.Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.tensorflow
 
 
 @pytest.fixture(scope="module")
 def found():
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.training.two_devices"],
-        env=environment,
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return run_module("tests.training.two_devices", timeout=600)[0]
 
 
 @pytest.mark.parametrize(("kind", "updates"), [("single", 5), ("accumulated", 3)])

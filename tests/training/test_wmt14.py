@@ -1,11 +1,8 @@
 """The paper's recipes for WMT14: their numbers, and a few steps of each by the command line."""
 
 import json
-import os
 import pathlib
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -19,9 +16,9 @@ from keras_attn.tasks import Task
 from keras_attn.tokenizers import load_tokenizer
 from keras_attn.training import make_schedule
 from keras_attn.training.run_settings import RunSettings
+from tests.training.module_process import run_module
 
 pytestmark = pytest.mark.tensorflow
-PROJECT = pathlib.Path(__file__).resolve().parents[2]
 NAMES = ("transformer_base", "transformer_big")
 VOCABULARY = 89
 
@@ -159,18 +156,10 @@ def run_commands(folder, name, *options):
         ["evaluate", average, "--data", *test, "--json", str(folder / "scores.json")],
         ["predict", average, *sources],
     ]
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.training.commands_on_two_devices", json.dumps(commands)],
-        env=environment,
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=1800,
+    found, errors = run_module(
+        "tests.training.commands_on_two_devices", json.dumps(commands), timeout=1800
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert [status for status, _ in found] == [0] * 4, (found, done.stderr[-4000:])
+    assert [status for status, _ in found] == [0] * 4, (found, errors[-4000:])
     return [output for _, output in found]
 
 
