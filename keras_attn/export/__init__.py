@@ -9,7 +9,6 @@ import importlib
 from collections.abc import Callable
 from pathlib import Path
 
-from keras_attn.export.layout import resolve_version
 from keras_attn.export.lint import lint_saved_model
 from keras_attn.export.runtime import CppSavedModel, SavedModelError, served_ops
 from keras_attn.export.verify import Report, verify
@@ -20,7 +19,6 @@ __all__ = [
     "SavedModelError",
     "export_saved_model",
     "lint_saved_model",
-    "resolve_version",
     "served_ops",
     "verify",
 ]

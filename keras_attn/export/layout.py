@@ -10,40 +10,6 @@ FORMAT_VERSION = 1
 GOLDEN = Path("assets.extra", "golden.json")
 MANIFEST = Path("assets.extra", "keras_attn.json")
 WARMUP = Path("assets.extra", "tf_serving_warmup_requests")
-SAVED_MODEL = "saved_model.pb"
-
-
-def existing_versions(folder: str | Path) -> list[int]:
-    """Returns the version numbers under `folder`, in ascending order: names that are integers."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        return []
-    names = (path.name for path in folder.iterdir() if path.is_dir())
-    return sorted(int(name) for name in names if name.isascii() and name.isdecimal())
-
-
-def resolve_version(folder: str | Path) -> Path:
-    """Returns the folder that holds `saved_model.pb`.
-
-    Args:
-        folder: A version folder itself, or the folder above, of which the highest version counts,
-            as it does for TensorFlow Serving.
-
-    Raises:
-        UserError: There is no SavedModel.
-    """
-    folder = Path(folder)
-    require(folder.is_dir(), "A SavedModel is a folder.", folder=str(folder))
-    if (folder / SAVED_MODEL).is_file():
-        return folder
-    versions = existing_versions(folder)
-    latest = folder / str(versions[-1]) if versions else folder
-    require(
-        (latest / SAVED_MODEL).is_file(),
-        f"A SavedModel folder holds {SAVED_MODEL!r}, itself or under its highest version.",
-        folder=str(latest),
-    )
-    return latest
 
 
 def read_manifest(version_folder: Path) -> dict[str, Any]:

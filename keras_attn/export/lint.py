@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Set
 from pathlib import Path
 
 from keras_attn.export.c_api import STRING
-from keras_attn.export.layout import SAVED_MODEL, resolve_version
 from keras_attn.export.messages import GraphDef, MetaGraphDef, NodeDef, TensorProto
 from keras_attn.export.runtime import Signature, SignatureTensor, read_meta_graph, read_signatures
+from keras_attn.model_versions import SAVED_MODEL, latest_version
 
 _PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
 # Names that TensorFlow and Keras make up where a model names nothing.
@@ -33,7 +33,7 @@ def lint_saved_model(
     Raises:
         UserError: There is no SavedModel, or it is damaged.
     """
-    folder = resolve_version(folder)
+    folder = latest_version(folder)
     meta_graph = read_meta_graph(folder)
     findings = [*_signature_findings(meta_graph), *_op_findings(meta_graph.graph_def, served_ops)]
     if not allow_xla:

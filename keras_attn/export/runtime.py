@@ -13,8 +13,8 @@ import numpy as np
 
 from keras_attn.export import c_api
 from keras_attn.export.c_api import SavedModelError, Status
-from keras_attn.export.layout import SAVED_MODEL, resolve_version
 from keras_attn.export.messages import MetaGraphDef, OpList, SavedModel, TensorInfo
+from keras_attn.model_versions import SAVED_MODEL, latest_version
 from keras_attn.validation import require, require_one_of
 
 
@@ -134,7 +134,7 @@ class CppSavedModel:
     """
 
     def __init__(self, folder: str | Path, disable_xla: bool = False) -> None:
-        self.folder = resolve_version(folder)
+        self.folder = latest_version(folder)
         meta_graph = read_meta_graph(self.folder)
         _require_variables(self.folder, meta_graph)
         self.signatures = read_signatures(meta_graph)

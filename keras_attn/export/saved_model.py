@@ -24,9 +24,10 @@ from keras_attn.export.golden import (
     largest_difference,
     write_golden,
 )
-from keras_attn.export.layout import FORMAT_VERSION, MANIFEST, existing_versions, write_json
+from keras_attn.export.layout import FORMAT_VERSION, MANIFEST, write_json
 from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import write_warmup
+from keras_attn.model_versions import version_folders
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
@@ -125,7 +126,7 @@ def _write_version(folder: Path, version: int | None, write: Callable[[Path], No
 
 def _choose_version(folder: Path, version: int | None) -> int:
     if version is None:
-        return max(existing_versions(folder), default=0) + 1
+        return max(version_folders(folder), default=0) + 1
     require_positive(version=version)
     target = folder / str(version)
     require(

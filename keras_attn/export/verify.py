@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from keras_attn.export.c_api import SavedModelError, one_line
-from keras_attn.export.layout import read_manifest, resolve_version
+from keras_attn.export.layout import read_manifest
+from keras_attn.model_versions import latest_version
 from keras_attn.validation import require
 
 
@@ -59,7 +60,7 @@ def verify(folder: str | Path, timeout: float = 600) -> Report:
     Raises:
         UserError: The SavedModel is missing, damaged, not exported by this package, or too slow.
     """
-    folder = resolve_version(folder).resolve()
+    folder = latest_version(folder).resolve()
     read_manifest(folder)
     command = [sys.executable, "-m", "keras_attn.export.verify_process", str(folder)]
     environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}

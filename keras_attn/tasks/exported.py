@@ -10,6 +10,7 @@ import tensorflow as tf
 # Registers the ops that a SavedModel with tokenizers needs.
 import tensorflow_text  # noqa: F401
 
+from keras_attn.model_versions import latest_version
 from keras_attn.tasks.hypothesis import (
     Hypothesis,
     best_text,
@@ -19,8 +20,6 @@ from keras_attn.tasks.hypothesis import (
 )
 from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.validation import UserError, require, require_positive
-
-SAVED_MODEL = "saved_model.pb"
 
 
 class ExportedSeq2Seq:
@@ -35,7 +34,7 @@ class ExportedSeq2Seq:
     """
 
     def __init__(self, folder: str | Path):
-        self.folder = latest_version(Path(folder))
+        self.folder = latest_version(folder)
         try:
             self._model = tf.saved_model.load(str(self.folder))
         except (OSError, ValueError, tf.errors.OpError) as error:
@@ -119,32 +118,3 @@ class ExportedSeq2Seq:
             line = " ".join(found.groups()) + " tokens." if found else str(error).splitlines()[0]
             raise UserError(line) from error
         return {name: value.numpy() for name, value in outputs.items()}
-
-
-def latest_version(folder: Path) -> Path:
-    """Finds the SavedModel in a model folder.
-
-    Args:
-        folder: A version folder, or a folder of version folders.
-
-    Returns:
-        The version folder: the one given, or the highest.
-
-    Raises:
-        UserError: There is none.
-    """
-    versions = [] if (folder / SAVED_MODEL).is_file() else version_folders(folder)
-    latest = versions[-1] if versions else folder
-    require(
-        (latest / SAVED_MODEL).is_file(),
-        "The folder must hold a SavedModel or numbered version folders of one.",
-        folder=str(latest),
-    )
-    return latest
-
-
-def version_folders(folder: Path) -> list[Path]:
-    """Lists the folders in a model folder that are named by whole numbers, in ascending order."""
-    found = folder.iterdir() if folder.is_dir() else ()
-    numbered = (path for path in found if path.name.isascii() and path.name.isdecimal())
-    return sorted((path for path in numbered if path.is_dir()), key=lambda path: int(path.name))

@@ -12,8 +12,9 @@ What counts in a folder is decided here alone, for all commands:
 
 from pathlib import Path
 
+from keras_attn.model_versions import SAVED_MODEL, version_folders
 from keras_attn.tasks.base import TASK_FILE, Task
-from keras_attn.tasks.exported import SAVED_MODEL, ExportedSeq2Seq, version_folders
+from keras_attn.tasks.exported import ExportedSeq2Seq
 from keras_attn.validation import UserError
 
 RUN_TASK = "task"

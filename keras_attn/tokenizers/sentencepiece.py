@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
 
@@ -60,6 +61,7 @@ class SentencePieceTokenizer(Tokenizer):
         character_coverage: float = 1.0,
         byte_fallback: bool = False,
         lowercase: bool = False,
+        input_sentence_size: int = 4_000_000,
     ) -> "SentencePieceTokenizer":
         """Trains a model in memory; the same texts always give the same bytes.
 
@@ -71,6 +73,8 @@ class SentencePieceTokenizer(Tokenizer):
                 rarest others are unknown. In (0, 1].
             byte_fallback: Whether unknown characters are spelled in 256 pieces for single bytes.
             lowercase: Whether text is lower-cased, now and in `tokenize`.
+            input_sentence_size: Most texts to train on; of more, so many are drawn at random,
+                always the same.
 
         Returns:
             The tokenizer.
@@ -79,7 +83,7 @@ class SentencePieceTokenizer(Tokenizer):
             UserError: An option is wrong, the texts are empty, or `vocabulary_size` is too large
                 or too small for them (the message names the limit).
         """
-        require_positive(vocabulary_size=vocabulary_size)
+        require_positive(vocabulary_size=vocabulary_size, input_sentence_size=input_sentence_size)
         require_one_of("model_type", model_type, MODEL_TYPES)
         require(
             isinstance(character_coverage, int | float) and 0 < character_coverage <= 1,
@@ -94,6 +98,10 @@ class SentencePieceTokenizer(Tokenizer):
             f"`vocabulary_size` must be at least {minimum}.",
             vocabulary_size=vocabulary_size,
         )
+        if len(lines) > input_sentence_size:
+            draw = np.random.default_rng(0)
+            rows = draw.choice(len(lines), input_sentence_size, replace=False)
+            lines = [lines[row] for row in rows]
         model = _train_model(
             lines,
             vocab_size=vocabulary_size,

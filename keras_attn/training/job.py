@@ -70,11 +70,16 @@ def train(
     keras.utils.set_random_seed(settings.training.seed)
 
     texts = read_texts(settings.data, settings.training.seed)
-    tokenizers = _tokenizers(settings, texts["train"], out / TOKENIZERS_FOLDER, resume)
-    settings, examples = _examples(settings, texts["train"], tokenizers)
-    _check_test(settings, texts.get("test"), tokenizers["source"])
     with make_strategy(settings.training.strategy).scope():
-        task = _task(settings, tokenizers)
+        initial = _initial_task(settings)
+        tokenizers = (
+            initial.tokenizers
+            if initial
+            else _tokenizers(settings, texts["train"], out / TOKENIZERS_FOLDER, resume)
+        )
+        settings, examples = _examples(settings, texts["train"], tokenizers, initial)
+        _check_test(settings, texts.get("test"), tokenizers["source"])
+        task = _task(settings, tokenizers, initial)
     _report(task, texts, examples, settings)
 
     validation = _validation_set(task, settings, texts["validation"])
@@ -165,11 +170,16 @@ def _resolved(settings: RunSettings) -> RunSettings:
     return settings.replace(training=training)
 
 
+def _initial_task(settings: RunSettings) -> Seq2SeqTask | None:
+    """The trained task to go on from, where there is one."""
+    if not settings.init:
+        return None
+    return Seq2SeqTask.load(task_folder(settings.init), dtype=settings.training.precision)
+
+
 def _tokenizers(
     settings: RunSettings, train_texts: Pairs, folder: Path, resume: bool
 ) -> dict[str, Tokenizer]:
-    if settings.init:
-        return Seq2SeqTask.load(task_folder(settings.init)).tokenizers
     # The target is written last: its description says that both are there.
     complete = folder / "target" / CONFIG_FILE
     if resume and complete.is_file():
@@ -200,15 +210,14 @@ def _train_tokenizer(options: Mapping[str, Any] | None, texts: list[str], role: 
     return train_tokenizer(options.pop("kind"), texts, **options)
 
 
-def _examples(settings, texts, tokenizers) -> tuple[RunSettings, PairExamples]:
+def _examples(settings, texts, tokenizers, initial) -> tuple[RunSettings, PairExamples]:
     """Tokenises the training texts, and sets the longest lengths where none are given."""
     data = settings.data
     limits = {"source": data.max_source_length, "target": data.max_target_length}
-    if settings.init:
+    if initial:
         # What the loaded task takes and gives stays as it is, whatever the new texts are.
-        loaded = Seq2SeqTask.load(task_folder(settings.init)).decoding
-        limits["source"] = limits["source"] or loaded.max_source_length
-        limits["target"] = limits["target"] or loaded.max_length
+        limits["source"] = limits["source"] or initial.decoding.max_source_length
+        limits["target"] = limits["target"] or initial.decoding.max_length
     examples = PairExamples.from_pairs(
         texts,
         tokenizers["source"],
@@ -231,19 +240,25 @@ def _examples(settings, texts, tokenizers) -> tuple[RunSettings, PairExamples]:
     return settings.replace(data=data, decoding=decoding), examples
 
 
-def _task(settings: RunSettings, tokenizers: dict[str, Tokenizer]) -> Seq2SeqTask:
-    precision = settings.training.precision
-    if settings.init:
-        # Loaded anew, inside the scope of the strategy.
-        task = Seq2SeqTask.load(task_folder(settings.init), dtype=precision)
-        decoding = task.decoding.replace(**settings.decoding)
-        return Seq2SeqTask(task.backbone, task.source_tokenizer, task.target_tokenizer, decoding)
-    arguments = {"vocabulary_size": tokenizers["source"].vocabulary_size, "dtype": precision}
+def _task(
+    settings: RunSettings, tokenizers: dict[str, Tokenizer], initial: Seq2SeqTask | None
+) -> Seq2SeqTask:
+    if initial:
+        backbone, decoding = initial.backbone, initial.decoding
+    else:
+        backbone, decoding = _backbone(settings, tokenizers), DecodingSettings()
+    decoding = decoding.replace(**settings.decoding)
+    return Seq2SeqTask(backbone, tokenizers["source"], tokenizers["target"], decoding)
+
+
+def _backbone(settings: RunSettings, tokenizers: dict[str, Tokenizer]) -> Transformer:
+    arguments = {
+        "vocabulary_size": tokenizers["source"].vocabulary_size,
+        "dtype": settings.training.precision,
+    }
     if not settings.tokenizers.get("shared"):
         arguments["target_vocabulary_size"] = tokenizers["target"].vocabulary_size
-    backbone = Transformer.from_preset(settings.preset, **(arguments | settings.model))
-    decoding = DecodingSettings().replace(**settings.decoding)
-    return Seq2SeqTask(backbone, tokenizers["source"], tokenizers["target"], decoding)
+    return Transformer.from_preset(settings.preset, **(arguments | settings.model))
 
 
 def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> ValidationSet:

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.data import Pairs
-from keras_attn.export import export_saved_model, resolve_version
+from keras_attn.export import export_saved_model
+from keras_attn.model_versions import latest_version
 from keras_attn.tasks import ExportedSeq2Seq, Seq2SeqTask, measure, open_task, task_folder
 from keras_attn.validation import UserError
 from tests.tasks.made import TEXTS, make_task
@@ -129,7 +130,7 @@ def test_a_model_folder_predicts_by_its_newest_version(task, model, with_setting
         (model / "run.yaml").write_text("preset: g2p_small\n")
     opened = open_task(model)
     assert isinstance(opened, ExportedSeq2Seq)
-    assert opened.folder == model / "10" == resolve_version(model)
+    assert opened.folder == model / "10" == latest_version(model)
     assert opened.predict(TEXTS) == task.predict(TEXTS)
     assert open_task(model / "9").folder == model / "9"
 
@@ -182,7 +183,7 @@ def test_what_cannot_be_opened(tmp_path):
     (tmp_path / "model" / "1" / "saved_model.pb").write_bytes(b"no such thing")
     assert "is a damaged SavedModel" in opened(tmp_path / "model")
     (tmp_path / "model" / "2").mkdir()
-    assert "must hold a SavedModel or numbered" in opened(tmp_path / "model")
+    assert "A SavedModel folder holds" in opened(tmp_path / "model")
     tf.saved_model.save(tf.Module(), str(tmp_path / "foreign"))
     message = opened(tmp_path / "foreign")
     assert "must be an exported sequence-to-sequence task" in message

@@ -113,6 +113,18 @@ def test_character_coverage_leaves_rare_characters_out():
     assert 3 in covered.tokenize(["z"]).to_list()[0]
 
 
+def test_of_many_texts_some_are_drawn_always_the_same():
+    # Each text has a character of its own, which tells whether it was drawn.
+    texts = [f"ka ro mi {chr(0x4E00 + number)}" for number in range(100)]
+
+    def drawn():
+        trained = SentencePieceTokenizer.train(texts, vocabulary_size=30, input_sentence_size=10)
+        return [text for text in texts if trained.unknown_id not in trained.tokenize([text])[0]]
+
+    assert len(drawn()) == 10
+    assert drawn() == drawn() != texts[:10]
+
+
 def test_long_lines_are_trained_on():
     # By itself the library leaves out lines of more than 4,192 bytes.
     tokenizer = SentencePieceTokenizer.train(["qux " * 3001, "ab ab"], vocabulary_size=13)

@@ -1,0 +1,39 @@
+"""Versions of a SavedModel, `NAME/<version>/`: TensorFlow Serving runs the highest."""
+
+from pathlib import Path
+
+from keras_attn.validation import require
+
+SAVED_MODEL = "saved_model.pb"
+
+
+def version_folders(folder: str | Path) -> dict[int, Path]:
+    """Returns the folders in a model folder that are named by whole numbers, in ascending order."""
+    folder = Path(folder)
+    found = folder.iterdir() if folder.is_dir() else ()
+    numbered = (path for path in found if path.name.isascii() and path.name.isdecimal())
+    return dict(sorted((int(path.name), path) for path in numbered if path.is_dir()))
+
+
+def latest_version(folder: str | Path) -> Path:
+    """Finds the SavedModel in a model folder.
+
+    Args:
+        folder: A version folder itself, or the folder above, of which the highest version counts.
+
+    Returns:
+        The version folder, which holds `saved_model.pb`.
+
+    Raises:
+        UserError: There is none.
+    """
+    folder = Path(folder)
+    require(folder.is_dir(), "A SavedModel is a folder.", folder=str(folder))
+    versions = {} if (folder / SAVED_MODEL).is_file() else version_folders(folder)
+    latest = versions[max(versions)] if versions else folder
+    require(
+        (latest / SAVED_MODEL).is_file(),
+        f"A SavedModel folder holds {SAVED_MODEL!r}, itself or under its highest version.",
+        folder=str(latest),
+    )
+    return latest
