@@ -2,7 +2,7 @@
 
 _VASWANI = "Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, Table 3"
 _WU = 'Wu et al., ACL 2021, "Good for Misconceived Reasons" (Transformer-Tiny)'
-_G2P = "sizes after Wu et al., 2021, https://arxiv.org/abs/2005.10213 (character transduction)"
+_G2P = "sizes of g2p-seq2seq, https://github.com/cmusphinx/g2p-seq2seq (3 layers, d 256, ff 512)"
 
 _BASE = {
     "num_layers": 6,
@@ -142,7 +142,7 @@ TRANSFORMER_PRESETS = {
     },
     "g2p_small": {
         "description": "letters to phonemes, quick to train",
-        "paper": _G2P,
+        "paper": "sizes of our own",
         "config": {
             "num_layers": 2,
             "hidden_dim": 128,
@@ -165,26 +165,26 @@ TRANSFORMER_PRESETS = {
         },
     },
     "g2p_base": {
-        "description": "letters to phonemes",
+        "description": "letters to phonemes, for two hours on two cores",
         "paper": _G2P,
         "config": {
             "num_layers": 3,
             "hidden_dim": 256,
-            "intermediate_dim": 1024,
+            "intermediate_dim": 512,
             "num_heads": 4,
-            "dropout": 0.2,
+            "dropout": 0.1,
             "norm_first": True,
         },
         "recipe": _LETTERS_TO_PHONEMES
         | {
             "training": {
                 "batch_tokens": 4_096,
-                "schedule": "inverse_square_root",
-                "learning_rate": 1e-3,
-                "warmup_steps": 4_000,
+                "schedule": "cosine",
+                "learning_rate": 1.4e-3,
+                "warmup_steps": 1_000,
                 "label_smoothing": 0.1,
                 "beta_2": 0.98,
-                "epochs": 40,
+                "epochs": 86,
                 "average_last": 10,
             },
         },
