@@ -70,15 +70,16 @@ def train(
     keras.utils.set_random_seed(settings.training.seed)
 
     texts = read_texts(settings.data, settings.training.seed)
-    with make_strategy(settings.training.strategy).scope():
+    strategy = make_strategy(settings.training.strategy)
+    with strategy.scope():
         initial = _initial_task(settings)
-        tokenizers = (
-            initial.tokenizers
-            if initial
-            else _tokenizers(settings, texts["train"], out / TOKENIZERS_FOLDER, resume)
-        )
-        settings, examples = _examples(settings, texts["train"], tokenizers, initial)
-        _check_test(settings, texts.get("test"), tokenizers["source"])
+    if initial:
+        tokenizers = initial.tokenizers
+    else:
+        tokenizers = _tokenizers(settings, texts["train"], out / TOKENIZERS_FOLDER, resume)
+    settings, examples = _examples(settings, texts["train"], tokenizers, initial)
+    _check_test(settings, texts.get("test"), tokenizers["source"])
+    with strategy.scope():
         task = _task(settings, tokenizers, initial)
     _report(task, texts, examples, settings)
 
