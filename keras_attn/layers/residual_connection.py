@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.layer_normalization import LayerNormalization
 
 
 class ResidualConnection(keras.layers.Layer):
@@ -32,9 +33,7 @@ class ResidualConnection(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.norm_first = norm_first
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=epsilon, dtype=self.dtype_policy, name="norm"
-        )
+        self.norm = LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
         self.dropout = Dropout(dropout, seed=seed, dtype=self.dtype_policy, name="dropout")
 
     def build(self, inputs_shape, outputs_shape=None):

@@ -9,6 +9,7 @@ from keras import ops
 from keras_attn.layers.copies import serialize_layer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.feed_forward import FeedForward
+from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
@@ -150,7 +151,7 @@ class Transformer(keras.Model):
         encoder_norm = decoder_norm = None
         if norm_first:
             encoder_norm, decoder_norm = (
-                keras.layers.LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
+                LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
                 for name in ("encoder_norm", "decoder_norm")
             )
 
