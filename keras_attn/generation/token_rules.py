@@ -7,6 +7,8 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.ops.softmax import softmax_with_sums
+from keras_attn.ops.top_k import top_k
 from keras_attn.validation import require, require_positive
 
 
@@ -91,11 +93,8 @@ class TokenRules:
         )
         logits = ops.cast(logits, dtype)
         columns = min(count + len(self.forbidden_ids), vocabulary)
-        best, token_ids = ops.top_k(logits, columns)
-        # The largest logit is among the best: no second search for the log-sum-exp. Not sliced
-        # off, since XLA only turns its sort into a top-k whose outputs are sliced alike.
-        peak = ops.max(best, axis=1, keepdims=True)
-        total = ops.sum(ops.exp(logits - peak), axis=-1, keepdims=True)
+        best, token_ids = top_k(logits, columns)
+        _, peak, total = softmax_with_sums(logits)
         normalizer = peak + ops.log(total)
 
         log_probabilities = best - normalizer
@@ -112,4 +111,4 @@ class TokenRules:
         )
         # False for NaN as well, which is also what a row of nothing but -inf has come to.
         log_probabilities = ops.where(log_probabilities > -math.inf, log_probabilities, -math.inf)
-        return log_probabilities, ops.where(is_last, self.end_id, ops.cast(token_ids, "int32"))
+        return log_probabilities, ops.where(is_last, self.end_id, token_ids)
