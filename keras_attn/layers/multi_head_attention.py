@@ -10,7 +10,7 @@ from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.head_projection import ROLES, HeadProjection
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
-from keras_attn.ops.decoding_cache import initial_cache
+from keras_attn.ops.decoding_cache import FixedCache, initial_cache
 from keras_attn.ops.heads import merge_heads
 from keras_attn.validation import require, require_one_of, require_positive, require_rate
 
@@ -287,7 +287,8 @@ class MultiHeadAttention(keras.layers.Layer):
         cache = cache.append(heads["key"], heads["value"], index)
         beams, slots = query.shape[1], ops.shape(cache.key)[2]
         mask = () if ancestor_mask is None else (ancestor_mask,)
-        if ancestor_mask is None or self.sliding_window is not None:
+        some_empty = ancestor_mask is None and isinstance(cache, FixedCache)
+        if some_empty or self.sliding_window is not None:
             positions = ops.arange(slots, dtype="int32") // beams
             index = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
             near = ops.less_equal(positions, index)
