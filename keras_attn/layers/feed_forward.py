@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
 from keras_attn.validation import require_positive, require_rate
 
@@ -68,7 +69,7 @@ class FeedForward(keras.layers.Layer):
         self.seed = seed
 
     def build(self, input_shape):
-        self.intermediate = self._dense("intermediate", self.intermediate_dim, 0)
+        self.intermediate = self._dense("intermediate", self.intermediate_dim, 0, self.activation)
         self.intermediate.build(input_shape)
         self.gate = None
         if self.gated:
@@ -81,19 +82,16 @@ class FeedForward(keras.layers.Layer):
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
 
     def call(self, inputs, training=None):
-        lengths, features = ops.shape(inputs)[:-1], inputs.shape[-1]
-        if training:
-            # One matrix, for TensorFlow to join product, bias and activation: see HeadProjection.
-            inputs = ops.reshape(inputs, (-1, features))
-        x = self.activation(self.intermediate(inputs))
+        x = self.intermediate(inputs, training=training)
         if self.gate is not None:
-            x = ops.multiply(x, self.gate(inputs))
-        x = self.output_projection(self.dropout_layer(x, training=training))
-        return ops.reshape(x, (*lengths, features)) if training else x
+            x = ops.multiply(x, self.gate(inputs, training=training))
+        x = self.dropout_layer(x, training=training)
+        return self.output_projection(x, training=training)
 
-    def _dense(self, name, units, offset):
-        return keras.layers.Dense(
+    def _dense(self, name, units, offset, activation=None):
+        return Dense(
             units,
+            activation=activation,
             use_bias=self.use_bias,
             kernel_initializer=separate_initializer(self.kernel_initializer, offset),
             bias_initializer=self.bias_initializer,

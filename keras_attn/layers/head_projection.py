@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.ops.heads import split_heads
+from keras_attn.ops.linear import linear
 
 ROLES = ("query", "key", "value", "gate")
 
@@ -75,23 +76,12 @@ class HeadProjection(keras.layers.Layer):
     def call(self, inputs, roles: tuple[str, ...] | None = None, training: bool = False):
         """Projects `inputs` (batch, length, features) to the heads of `roles` (default: all).
 
-        In training the bias is added to a matrix, and TensorFlow joins product and bias into one
-        kernel. Such a kernel packs its weights anew at every call, which pays for many rows, and
-        not for the few of a decoding step.
-
         Returns:
             A list with one tensor (batch, heads, length, head size) for each role.
         """
         roles = tuple(self.heads) if roles is None else roles
         kernel, bias = self._columns(roles)
-        length = ops.shape(inputs)[1]
-        x = ops.reshape(inputs, (-1, inputs.shape[-1]))
-        x = ops.matmul(x, kernel)
-        if training and bias is not None:
-            x = ops.add(x, bias)
-        x = ops.reshape(x, (-1, length, kernel.shape[-1]))
-        if not training and bias is not None:
-            x = ops.add(x, bias)
+        x = linear(inputs, kernel, bias, training=training)
         shapes = [self.heads[role] for role in roles]
         if len(set(shapes)) == 1:
             return split_heads(x, len(roles), shapes[0][0])

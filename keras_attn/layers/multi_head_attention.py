@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
 from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.dense import Dense
 from keras_attn.layers.head_projection import ROLES, HeadProjection
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
@@ -181,7 +182,7 @@ class MultiHeadAttention(keras.layers.Layer):
             )
             projection.build(shape)
             self.projections.append(projection)
-        self.output_projection = keras.layers.Dense(
+        self.output_projection = Dense(
             math.prod(self._output_features(query_shape)),
             kernel_initializer=separate_initializer(self.kernel_initializer, len(ROLES)),
             name="output",
@@ -378,13 +379,9 @@ class MultiHeadAttention(keras.layers.Layer):
         if self.use_gate:
             context = ops.multiply(context, ops.sigmoid(heads["gate"]))
         context = merge_heads(context)  # (batch, target, num_heads * value_dim)
-        length = ops.shape(context)[1]
-        if training:  # one matrix, for TensorFlow to join product and bias: see HeadProjection
-            context = ops.reshape(context, (-1, self.num_heads * self.value_dim))
-        output = self.output_projection(context)
-        features = self.output_features
-        sizes = tuple(features) if isinstance(features, tuple | list) else (output.shape[-1],)
-        output = ops.reshape(output, (-1, length, *sizes))
+        output = self.output_projection(context, training=training)
+        if isinstance(self.output_features, tuple | list):
+            output = ops.reshape(output, (-1, ops.shape(output)[1], *self.output_features))
         return (output, scores) if return_scores else output
 
     def _windowed(self, attention_mask, query, key, use_causal_mask):
