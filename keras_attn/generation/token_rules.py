@@ -109,6 +109,8 @@ class TokenRules:
         log_probabilities = ops.where(
             is_last, end, ops.where(offered, log_probabilities, -math.inf)
         )
-        # False for NaN as well, which is also what a row of nothing but -inf has come to.
-        log_probabilities = ops.where(log_probabilities > -math.inf, log_probabilities, -math.inf)
+        # A row with NaN, or of nothing but -inf, has come to NaN, and with XLA, whose maximum may
+        # pass over NaN, to infinity: neither compares as finite.
+        is_finite = ops.abs(log_probabilities) < math.inf
+        log_probabilities = ops.where(is_finite, log_probabilities, -math.inf)
         return log_probabilities, ops.where(is_last, self.end_id, token_ids)
