@@ -17,6 +17,7 @@ import keras
 from keras import ops
 
 from keras_attn.ops.blocks import BlockMask, Cut
+from keras_attn.ops.custom_gradient import custom_gradient
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.softmax import MASKED_SCORE, softmax_with_sums
 
@@ -76,7 +77,7 @@ def chunked_attention(
     )
     # Everything is an argument, because JAX forbids closing over what is being transformed.
     seeds = (seed.next(),) if dropout else ()
-    return ops.custom_gradient(attention.with_gradient)(query, key, value, *seeds, *masks)
+    return custom_gradient(attention.with_gradient)(query, key, value, *seeds, *masks)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,8 +107,8 @@ class _BlockwiseAttention:
             context = ops.where(row_mask, context, 0.0)
             norms = ops.where(row_mask, norms, -MASKED_SCORE)
 
-        def gradient(*args: Any, upstream: Any = None) -> tuple:
-            upstream = ops.cast(args[-1] if upstream is None else upstream, self.dtype)
+        def gradient(upstream: Any) -> tuple:
+            upstream = ops.cast(upstream, self.dtype)
             shares = ops.sum(upstream * context, axis=-1, keepdims=True)
             rows = map(self._split_rows, (upstream, norms, shares))
             query_grad, key_grad, value_grad = attention._backward(*blocks, *rows)

@@ -6,6 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.ops.custom_gradient import custom_gradient
+
 
 def layer_norm(inputs: Any, gamma: Any, beta: Any, epsilon: float, training: bool = False) -> Any:
     """Computes gamma * (x - mean) / sqrt(variance + epsilon) + beta over the last axis.
@@ -33,7 +35,7 @@ def layer_norm(inputs: Any, gamma: Any, beta: Any, epsilon: float, training: boo
     x = ops.cast(inputs, dtype)
     if training:
         x = ops.reshape(x, (-1, x.shape[-1]))
-        normalize = ops.custom_gradient(lambda *values: _with_gradient(*values, epsilon))
+        normalize = custom_gradient(lambda *values: _with_gradient(*values, epsilon))
         outputs = ops.reshape(normalize(x, gamma, beta), ops.shape(inputs))
     else:
         outputs = _normalized(x, epsilon)[0] * gamma + beta
@@ -51,8 +53,7 @@ def _with_gradient(x: Any, gamma: Any, beta: Any, epsilon: float) -> tuple[Any, 
     """(rows, width) -> the same, and the gradients with respect to all three."""
     normalized, scale = _normalized(x, epsilon)
 
-    def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any, Any]:
-        (upstream,) = args if upstream is None else (upstream,)
+    def gradient(upstream: Any) -> tuple[Any, Any, Any]:
         product = upstream * normalized
         # Sums over rows and weighted sums over columns, as matrix products.
         ones = ops.ones((1, ops.shape(x)[0]), x.dtype)

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.ops.custom_gradient import custom_gradient
 from keras_attn.ops.softmax import softmax_with_sums
 from keras_attn.validation import require_rate
 
@@ -129,7 +130,7 @@ def _smoothed_cross_entropy(labels: Any, logits: Any, smoothing: float) -> tuple
     """
     vocabulary = logits.shape[-1]
 
-    @ops.custom_gradient
+    @custom_gradient
     def losses_of(logits: Any) -> tuple[Any, Callable]:
         probabilities, largest, total = softmax_with_sums(logits)
         largest = ops.squeeze(largest, axis=-1)
@@ -142,9 +143,7 @@ def _smoothed_cross_entropy(labels: Any, logits: Any, smoothing: float) -> tuple
             losses = losses - smoothing * ops.mean(logits, axis=-1)
         correct = ops.cast(ops.greater_equal(target, largest), logits.dtype)
 
-        def gradient(*args: Any, upstream: Any = None) -> Any:
-            # Backends pass the gradients of the three results in different ways.
-            upstream = keras.tree.flatten(args if upstream is None else upstream)[0]
+        def gradient(upstream: Any, *_: Any) -> Any:
             column = ops.expand_dims(upstream, -1)
             spread = smoothing / vocabulary
             grad = probabilities * column
