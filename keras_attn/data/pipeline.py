@@ -78,6 +78,9 @@ def batch_dataset(
     options = tf.data.Options()
     # Batches are divided over the replicas already.
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    # There is nothing to tune, and the end of a tuned iterator waits for the tuner to wake: up to
+    # a minute at the end of every epoch.
+    options.autotune.enabled = False
     return dataset.prefetch(prefetch).with_options(options)
 
 

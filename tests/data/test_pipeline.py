@@ -167,6 +167,11 @@ def test_is_not_sharded_again(examples):
     assert policy == tf.data.experimental.AutoShardPolicy.OFF
 
 
+def test_has_no_tuner(examples):
+    # At the end of an epoch the loop would wait for it.
+    assert batch_dataset(examples, plan_epoch(examples, 307, 1)).options().autotune.enabled is False
+
+
 @pytest.mark.parametrize("skip", [-1, 4])
 def test_skip_out_of_range(skip):
     examples = random_examples(7)
