@@ -1,0 +1,27 @@
+"""The recorded runs whose results the README states are runs of the presets."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from keras_attn.models.presets import get_preset
+
+RUNS = sorted((Path(__file__).parents[2] / "docs" / "runs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_is_the_recipe_of_its_preset(path):
+    run = yaml.safe_load(path.read_text(encoding="utf-8"))
+    recipe = get_preset(run["preset"]).recipe
+    assert run["model"] == {}
+    for part in ("training", "decoding", "tokenizers"):
+        assert run[part] | recipe[part] == run[part]
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+def test_names_files_and_no_folders(path):
+    data = yaml.safe_load(path.read_text(encoding="utf-8"))["data"]
+    files = [name for part in ("train", "valid", "test") for name in data[part] or []]
+    assert files
+    assert all(Path(name).name == name for name in files)
