@@ -135,7 +135,7 @@ TRANSFORMER_PRESETS = {
                 "warmup_steps": 2_000,
                 "label_smoothing": 0.1,
                 "beta_2": 0.98,
-                # At most 8,000 there; these take two hours on one core.
+                # At most 8,000 in the paper; these take two hours on one core.
                 "steps": 5_000,
                 "average_last": 10,
             },
