@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import json
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -272,16 +273,22 @@ def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> V
     )
     if not settings.metrics:
         return ValidationSet(examples)
-    kept = set(
-        list(dict.fromkeys(texts.sources[i] for i in examples.pair_indices.tolist()))[
-            : settings.data.decode_limit
-        ]
-    )
+    sources = list(dict.fromkeys(texts.sources[i] for i in examples.pair_indices.tolist()))
+    limit = settings.data.decode_limit
+    whole = partial(_decoded_metrics, task, _pairs_of(sources, texts), settings.metrics)
+    if limit is None or len(sources) <= limit:
+        return ValidationSet(examples, whole)
+    part = partial(_decoded_metrics, task, _pairs_of(sources[:limit], texts), settings.metrics)
+    return ValidationSet(examples, part, whole)
+
+
+def _pairs_of(sources: list[str], texts: Pairs) -> Pairs:
+    """The pairs of `texts` that have one of `sources`."""
+    kept = set(sources)
     rows = [row for row, source in enumerate(texts.sources) if source in kept]
-    decoded = Pairs(
+    return Pairs(
         [texts.sources[row] for row in rows], [texts.targets[row] for row in rows], texts.name
     )
-    return ValidationSet(examples, lambda: _decoded_metrics(task, decoded, settings.metrics))
 
 
 def _decoded_metrics(task, pairs, metrics) -> dict[str, float]:

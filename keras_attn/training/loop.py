@@ -81,7 +81,7 @@ class TrainingLoop:
         self.progress.close()
         self.recorder.close()
 
-    def measure(self, what: str) -> float | None:
+    def measure(self, what: str, final: bool = False) -> float:
         """Validates the model as it is, tells it, and returns the metric that chooses."""
         self.progress.pause()
         self.signals.in_validation = True
@@ -89,7 +89,7 @@ class TrainingLoop:
             if self.signals.received is not None:
                 raise StopValidation
             self._callbacks.on_test_begin()
-            values = self.validator.measure()
+            values = self.validator.measure(final)
         finally:
             self.signals.in_validation = False
         self.state.validation = {f"val_{name}": value for name, value in values.items()}

@@ -29,6 +29,7 @@ class DataSettings:
         hold_out: Number of sources held out for validation where `valid` is `None`; by default
             one in twenty, at most 2,000.
         decode_limit: Most validation sources that are decoded at each validation; all if `None`.
+            The choice between the best and the averaged weights, at the end, is made by all.
         stress: Whether the phonemes of cmudict carry stress marks.
         skip_bad_lines: Whether malformed lines are left out and counted, instead of being errors.
         max_source_length: Most source tokens of a pair, the end token included; longer ones are

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
@@ -50,8 +51,9 @@ class TrainingResult:
         metric: Name of the metric that chose, or None without validation.
         value: Its value for the kept weights, or None.
         best_step: Step of the best validation, or None.
-        best_value: Value of the best validation, or None.
-        average_value: Value of the averaged weights, or None.
+        best_value: Value of the best weights: at the end where that is judged by more (see
+            `ValidationSet`), otherwise that of their validation; or None.
+        average_value: Value of the averaged weights at the end, or None.
     """
 
     step: int
@@ -255,45 +257,61 @@ class Trainer:
         return state
 
     def _finish(self, loop: TrainingLoop) -> TrainingResult:
-        """Chooses between the best and the averaged weights, and writes the task."""
-        state, settings, model = loop.state, self.settings, self.task.backbone
-        kept, value, average_value = "last", None, None
-        folders = loop.checkpoints.milestones()[-settings.average_last :]
-        average = average_checkpoints(folders) if settings.average_last > 1 else None
-        if average is not None and len(folders) > 1:
-            assign_model_arrays(model, average)
-            kept = "average"
-            if loop.validator is not None:
-                average_value = value = loop.measure(f"average of {len(folders)}")
-        if state.best_value is not None and not (
-            average_value is not None and better(average_value, state.best_value, self._goal)
-        ):
-            kept, value = self._load_best(loop)
+        """Chooses the weights to keep, and writes the task."""
+        state = loop.state
+        kept, values = self._choose(loop)
         with replaced_folder(loop.folder.task) as temporary:
             self.task.save(temporary)
         result = TrainingResult(
             step=state.step,
             kept=kept,
-            metric=settings.metric if loop.validator is not None else None,
-            value=value,
+            metric=self.settings.metric if loop.validator is not None else None,
+            value=values.get(kept),
             best_step=state.best_step if state.best_value is not None else None,
-            best_value=state.best_value,
-            average_value=average_value,
+            best_value=values.get("best", state.best_value),
+            average_value=values.get("average"),
         )
         summary = json.dumps(asdict(result), indent=1) + "\n"
         (loop.folder.path / "summary.json").write_text(summary, encoding="utf-8")
-        shown = f", {result.metric} {value:.4f}" if value is not None else ""
+        shown = f", {result.metric} {result.value:.4f}" if result.value is not None else ""
         loop.progress.say(f"Done after {state.step} steps: kept {kept}{shown}.")
         return result
 
-    def _load_best(self, loop: TrainingLoop) -> tuple[str, float | None]:
+    def _choose(self, loop: TrainingLoop) -> tuple[str, dict[str, float]]:
+        """Gives the model the best or the averaged weights, the last where there are neither.
+
+        Returns:
+            The name of what was chosen, and the values of what there was to choose from.
+        """
+        state, model = loop.state, self.task.backbone
+        candidates = {"best": self._best_weights(loop), "average": self._averaged_weights(loop)}
+        candidates = {name: arrays for name, arrays in candidates.items() if arrays is not None}
+        values = {"best": state.best_value} if "best" in candidates else {}
+        if loop.validator is not None and "average" in candidates:
+            for name in candidates if loop.validator.has_final else ["average"]:
+                assign_model_arrays(model, candidates[name])
+                values[name] = loop.measure(f"{name} weights", final=True)
+        kept = next(iter(candidates), "last")
+        if len(candidates) > 1 and better(values["average"], values["best"], self._goal):
+            kept = "average"
+        if candidates:
+            assign_model_arrays(model, candidates[kept])
+        return kept, values
+
+    def _averaged_weights(self, loop: TrainingLoop) -> dict[str, np.ndarray] | None:
+        wanted = self.settings.average_last
+        folders = loop.checkpoints.milestones()[-wanted:] if wanted > 1 else []
+        return average_checkpoints(folders) if len(folders) > 1 else None
+
+    def _best_weights(self, loop: TrainingLoop) -> dict[str, np.ndarray] | None:
+        if loop.state.best_value is None:
+            return None
         try:
             arrays, _ = read_checkpoint(loop.checkpoints.folder / BEST_FOLDER)
         except UserError as error:
-            loop.progress.say(f"{error} Keeping the last weights instead.")
-            return "last", None
-        assign_model_arrays(self.task.backbone, arrays)
-        return "best", loop.state.best_value
+            loop.progress.say(f"{error} Keeping other weights instead.")
+            return None
+        return arrays
 
 
 def _say(line: str) -> None:

@@ -23,10 +23,14 @@ class ValidationSet:
         examples: Tokenised examples for the loss per token, or None.
         decode_metrics: Gives further values by name, such as `{"per": 7.5}`, measured with the
             model as it is when called; or None.
+        final_metrics: The same values of more texts, where `decode_metrics` is of a part; by
+            these a run chooses at its end between the best and the averaged weights. None where
+            there is no more.
     """
 
     examples: Any = None
     decode_metrics: Callable[[], dict[str, float]] | None = None
+    final_metrics: Callable[[], dict[str, float]] | None = None
 
 
 class Validator:
@@ -59,8 +63,17 @@ class Validator:
         if validation.examples is not None:
             self._plan = plan_epoch(validation.examples, batch_tokens, seed=None)
 
-    def measure(self) -> dict[str, float]:
-        """Values by name: loss, nll, accuracy and perplexity per token, and decoded metrics."""
+    @property
+    def has_final(self) -> bool:
+        """Whether the end of a run is judged by more than its validations."""
+        return self._validation.final_metrics is not None
+
+    def measure(self, final: bool = False) -> dict[str, float]:
+        """Values by name: loss, nll, accuracy and perplexity per token, and decoded metrics.
+
+        Args:
+            final: Whether the decoded metrics are those of the end of a run.
+        """
         values = {}
         if self._plan is not None:
             totals = np.zeros(len(SUMS))
@@ -68,7 +81,9 @@ class Validator:
                 totals += self._evaluate(batch).numpy()
             values = means(dict(zip(SUMS, totals.tolist(), strict=True)))
             values["perplexity"] = math.exp(min(values["nll"], 700.0))
-        if self._validation.decode_metrics is not None:
-            decoded = self._validation.decode_metrics()
-            values |= {name: float(value) for name, value in decoded.items()}
+        decode = self._validation.decode_metrics
+        if final and self.has_final:
+            decode = self._validation.final_metrics
+        if decode is not None:
+            values |= {name: float(value) for name, value in decode().items()}
         return values

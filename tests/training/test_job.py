@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from keras_attn.data import read_pairs
-from keras_attn.tasks import Seq2SeqTask, open_task
+from keras_attn.tasks import Seq2SeqTask, measure, open_task
 from keras_attn.training import job
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.validation import UserError
@@ -160,6 +160,20 @@ def test_without_metrics_the_loss_chooses(finished, words, tmp_path):
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["metric"] == "loss"
     assert "val_per" not in rows(tmp_path / "run")[-1]
+
+
+def test_the_end_is_judged_by_all_words_held_out(words, tmp_path, monkeypatch):
+    decoded = []
+
+    def counted(task, pairs, *arguments, **named):
+        decoded.append(len(set(pairs.sources)))
+        return measure(task, pairs, *arguments, **named)
+
+    monkeypatch.setattr(job, "measure", counted)
+    data = {"train": [words["train"]], "valid": [words["valid"]], "decode_limit": 2}
+    job.train(tmp_path / "run", run_settings(data, average_last=2))
+    whole = len(set(read_pairs(words["valid"]).sources))
+    assert decoded == [2, 2, whole, whole]  # two epochs, the best weights, the average
 
 
 def test_a_mistake_can_be_put_right_without_cleaning_up(words, tmp_path):

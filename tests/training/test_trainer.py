@@ -223,6 +223,36 @@ def test_average_is_left_when_it_is_worse(tmp_path):
     assert_same_weights(final_weights(trainer), weights.after[2])
 
 
+def test_choice_at_the_end_is_made_by_all_texts(tmp_path):
+    weights = Weights()
+    parts, whole = Scripted(9, 5, 7), Scripted(8, 6)  # of the best weights, then of the average
+    trainer, result = train(
+        tmp_path / "part",
+        ValidationSet(decode_metrics=parts, final_metrics=whole),
+        epochs=3,
+        metric="per",
+        average_last=2,
+    )
+    assert (result.kept, result.best_value, result.average_value) == ("average", 8.0, 6.0)
+    parts, whole = Scripted(9, 5, 7), Scripted(6, 8)
+    trainer, result = train(
+        tmp_path / "other",
+        ValidationSet(decode_metrics=parts, final_metrics=whole),
+        callbacks=[weights],
+        epochs=3,
+        metric="per",
+        average_last=2,
+    )
+    assert (result.kept, result.best_step, result.best_value) == ("best", 16, 6.0)
+    assert_same_weights(final_weights(trainer), weights.after[1])
+
+
+def test_nothing_is_measured_again_where_there_is_no_choice(tmp_path):
+    validation = ValidationSet(decode_metrics=Scripted(9, 5), final_metrics=Scripted())
+    _, result = train(tmp_path / "run", validation, metric="per")
+    assert (result.kept, result.value) == ("best", 5.0)
+
+
 def test_no_validation_keeps_the_last_weights(tmp_path):
     weights = Weights()
     trainer, result = train(tmp_path / "run", callbacks=[weights])
