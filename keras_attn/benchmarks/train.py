@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.benchmarks.profile import profile
 from keras_attn.benchmarks.workloads import REAL_WORKLOADS, TRAIN_WORKLOADS
 from keras_attn.data import PairExamples, batch_dataset, load_cmudict, plan_epoch
 from keras_attn.models import Transformer
@@ -26,6 +27,7 @@ def benchmark_training(
     steps: int = 9,
     shared_embeddings: bool = False,
     save_batches: Path | None = None,
+    with_profile: bool = False,
 ) -> Iterator[dict]:
     """Times the trainer's own step: forward, loss, backward and Adam, with dropout everywhere.
 
@@ -39,6 +41,8 @@ def benchmark_training(
             tied with the target embedding either way.
         save_batches: File to write the batches of a real workload to, so that others can be
             timed on them: `source_ids_0`, `target_ids_0`, `labels_0`, `source_ids_1` ….
+        with_profile: Whether to add where the time goes, of a real workload's first batch. Its
+            shares mean something where `use_one_thread` was called.
 
     Yields:
         For each workload its figures: seconds a step, target tokens a second, the loss of the
@@ -59,11 +63,17 @@ def benchmark_training(
             model, batches = _real(REAL_WORKLOADS[name])
             if save_batches is not None:
                 _save(batches, save_batches)
-            figures = _measure_all(_step(model, precision, jit), batches)
+            batch = batches[0]
+            run = _step(model, precision, jit)
+            figures = _measure_all(run, batches)
         else:
             workload = TRAIN_WORKLOADS[name]
             model = _model(workload, shared_embeddings)
-            figures = _measure_one(_step(model, precision, jit), workload, model, steps)
+            batch = _random_batch(workload)
+            run = _step(model, precision, jit)
+            figures = _measure_one(run, batch, model, steps)
+        if with_profile:
+            figures |= profile(run, batch, model)
         yield {
             "peer": "keras_attn",
             "workload": name,
@@ -93,7 +103,7 @@ def _real(workload) -> tuple[Transformer, list]:
         pairs, *tokenizers, max_source_length=64, max_target_length=64
     )
     plan = plan_epoch(examples, workload["batch_tokens"], seed=0)
-    batches = list(batch_dataset(examples, plan).take(workload["batches"]).as_numpy_iterator())
+    batches = list(batch_dataset(examples, plan).take(workload["batches"]))
     model = Transformer.from_preset(
         workload["preset"],
         tokenizers[0].vocabulary_size,
@@ -125,9 +135,8 @@ def _step(model, precision, jit) -> Callable:
     return TrainingStep(model, optimizer, tf.distribute.get_strategy(), jit=jit)
 
 
-def _measure_one(run, workload, model, steps) -> dict:
+def _measure_one(run, batch, model, steps) -> dict:
     """The median of steps on one batch."""
-    batch = _random_batch(workload)
     before = [variable.numpy() for variable in model.trainable_variables]
     losses, seconds = [], []
     for _ in range(steps + 2):
@@ -140,7 +149,7 @@ def _measure_one(run, workload, model, steps) -> dict:
     median = statistics.median(seconds[2:])
     return {
         "seconds": round(median, 4),
-        "tokens_per_second": round(workload["batch"] * workload["target"] / median),
+        "tokens_per_second": round(tokens / median),
         "first_loss": round(float(losses[0]), 4),
         "last_loss": round(float(losses[-1]), 4),
         "parameter_change": round(change, 4),
@@ -150,7 +159,6 @@ def _measure_one(run, workload, model, steps) -> dict:
 def _measure_all(run, batches) -> dict:
     """All batches once, after two that are not timed; padding counts for nothing."""
     losses, total = [], 0
-    batches = [tf.nest.map_structure(tf.constant, batch) for batch in batches]
     for batch in batches[:2]:
         run([batch])
     start = time.perf_counter()

@@ -15,6 +15,7 @@ attention   dense and chunked attention, forward and backward, time and memory
 
 examples:
   keras-attn benchmark train --workload train-small --jit
+  keras-attn benchmark train --workload train-small --profile
   keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
   keras-attn benchmark attention --lengths 2048 8192
 """
@@ -46,6 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.npz",
         help="write the batches of cmudict to a file, to time something else on them",
     )
+    train.add_argument(
+        "--profile",
+        action="store_true",
+        help="add where a step's time goes, by kinds of ops, and how far it is from the peak of "
+        "matrix products; computes in one thread",
+    )
     decode = parser.add_argument_group("decode")
     decode.add_argument("--batches", type=int, nargs="+", metavar="N", help="batch sizes")
     decode.add_argument("--beams", type=int, nargs="+", metavar="N", help="beam widths")
@@ -75,11 +82,13 @@ def _measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
         return measure_attention(options.lengths, jit=options.jit, rounds=options.rounds)
     with quiet_start():
-        from keras_attn.benchmarks import decode, train
+        from keras_attn.benchmarks import decode, profile, train
         from keras_attn.benchmarks.workloads import TRAIN_WORKLOADS
 
     if options.kind == "decode":
         return decode.benchmark_decoding(options.batches, options.beams, options.jit, options.runs)
+    if options.profile:
+        profile.use_one_thread()
     return train.benchmark_training(
         options.workload or list(TRAIN_WORKLOADS),
         options.precision,
@@ -87,4 +96,5 @@ def _measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         options.steps,
         options.shared_embeddings,
         options.save_batches,
+        options.profile,
     )

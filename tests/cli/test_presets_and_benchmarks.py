@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_attn.benchmarks import attention, train, workloads
+from keras_attn.benchmarks import attention, profile, train, workloads
 
 TINY = {
     "hidden_dim": 8,
@@ -61,6 +61,21 @@ def test_benchmark_train(keras_attn, monkeypatch, tmp_path, options):
     assert figures["tokens_per_second"] == pytest.approx(21 / figures["seconds"], rel=0.5)
     assert figures["last_loss"] < figures["first_loss"]
     assert figures["parameter_change"] > 0
+
+
+def test_benchmark_train_tells_where_the_time_goes(keras_attn, monkeypatch):
+    monkeypatch.setitem(train.TRAIN_WORKLOADS, "train-small", TINY)
+    monkeypatch.setattr(profile, "use_one_thread", lambda: None)  # TensorFlow has begun already
+    status, output, error = keras_attn(
+        "benchmark", "train", "--workload", "train-small", "--steps", "1", "--profile"
+    )
+    assert status == 0, error
+    figures = json.loads(output)
+    assert {"matrix products", "products of attention", "optimiser", "between ops"} <= set(
+        figures["time"]
+    )
+    assert sum(figures["time"].values()) == pytest.approx(1, abs=0.02)
+    assert 0 <= figures["of_peak"] < 1 < figures["peak_gflops"]
 
 
 @pytest.mark.parametrize("options", [[], ["--jit"]])

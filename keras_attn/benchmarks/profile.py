@@ -1,0 +1,185 @@
+"""Where the time of a training step goes, by kinds of TensorFlow ops, in one thread."""
+
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from keras_attn.models import Transformer
+
+PRODUCTS = "matrix products"
+OTHERS = "element-wise and others"
+BETWEEN = "between ops"
+# Kinds by what the type of an op contains, and by what its name does; the first that fits.
+_TYPES = {
+    "products of attention": ("BatchMatMul",),
+    PRODUCTS: ("MatMul", "Einsum"),
+    "optimiser": ("ResourceApply",),
+}
+_NAMES = {
+    "dropout": ("dropout", "random"),
+    "layer norm": ("norm",),
+    "softmax": ("softmax",),
+}
+_OTHER_TYPES = {
+    "casts": ("Cast",),
+    "copies and transposes": (
+        *("Transpose", "Concat", "Split", "Slice", "Pack", "Pad", "Tile", "Reshape", "Gather"),
+        *("ReadVariable", "Identity", "Fill"),
+    ),
+    "sums": ("Sum", "Mean", "BiasAddGrad", "AddN"),
+}
+_STEPS = 5
+
+
+def use_one_thread() -> None:
+    """Lets TensorFlow compute in one thread, so that ops do not overlap; call it before any op."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def profile(run: Callable, batch: tuple[dict, tf.Tensor], model: Transformer) -> dict[str, Any]:
+    """Where the time of a training step goes, and how far it is from the machine's products.
+
+    Args:
+        run: The step, run before, so that nothing is traced now.
+        batch: Its batch.
+        model: What it trains.
+
+    Returns:
+        `time` (shares by kind), `gflops` (matrix products' operations a second, in 10⁹, over the
+        whole step), `peak_gflops` (those of one large product) and `of_peak`, their ratio.
+    """
+    inputs, labels = batch
+    rows, source = inputs["source_ids"].shape
+    operations = matrix_operations(model, rows, source, labels.shape[1])
+    reached = operations / _fastest(lambda: run([batch]).numpy())
+    peak = matrix_peak(model.compute_dtype)
+    return {
+        "time": shares_of_time(lambda: run([batch]).numpy()),
+        "gflops": round(reached / 1e9, 1),
+        "peak_gflops": round(peak / 1e9, 1),
+        "of_peak": round(reached / peak, 3),
+    }
+
+
+def shares_of_time(step: Callable[[], None]) -> dict[str, float]:
+    """Runs a step a few times under TensorFlow's profiler; gives the kinds' shares of the time.
+
+    Args:
+        step: Makes one step and waits for it; it was run before, so that nothing is traced now.
+
+    Returns:
+        Shares between 0 and 1 by kind, the largest first; together they are 1.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        tf.profiler.experimental.start(folder)
+        start = time.perf_counter()
+        for _ in range(_STEPS):
+            step()
+        total = time.perf_counter() - start
+        tf.profiler.experimental.stop()
+        spent = Counter()
+        for name, kind, seconds in _ops(Path(folder)):
+            spent[kind_of(name, kind)] += seconds
+    spent[BETWEEN] = total - spent.total()
+    return {kind: round(seconds / total, 3) for kind, seconds in spent.most_common()}
+
+
+def kind_of(name: str, type_: str) -> str:
+    """The kind of an op of a training step.
+
+    Args:
+        name: Its name with the scopes, such as `"transformer/dropout/Mul"`.
+        type_: Its type, such as `"Mul"`.
+    """
+    lowered = name.lower()
+    looked_at = ((_TYPES, type_), (_NAMES, lowered), (_OTHER_TYPES, type_))
+    for kinds, text in looked_at:
+        for kind, parts in kinds.items():
+            if any(part in text for part in parts):
+                return kind
+    return OTHERS
+
+
+def own_seconds(events: list[tuple[str, int, int]]) -> Iterator[tuple[str, float]]:
+    """What events of one thread took without those inside them.
+
+    Args:
+        events: Name, beginning and duration of each, in picoseconds.
+
+    Yields:
+        The name of each and its own seconds.
+    """
+    around: list[list] = []  # name, end and own picoseconds of what has not ended
+    for name, start, duration in sorted(events, key=lambda event: (event[1], -event[2])):
+        while around and around[-1][1] <= start:
+            ended, _, own = around.pop()
+            yield ended, own / 1e12
+        if around:
+            around[-1][2] -= duration
+        around.append([name, start + duration, duration])
+    for name, _, own in around:
+        yield name, own / 1e12
+
+
+def matrix_operations(model: Transformer, rows: int, source: int, target: int) -> int:
+    """Floating-point operations of a step's matrix products, attention's own among them.
+
+    Two for a product and its sum; the backward pass has twice those of the forward pass.
+
+    Args:
+        model: An encoder-decoder whose keys and values are as wide as the model.
+        rows: Sequences of the batch.
+        source: Length of the sources.
+        target: Length of the targets.
+    """
+    config = model.get_config()
+    width, layers = config["hidden_dim"], config["num_layers"]
+    vocabulary = config["target_vocabulary_size"] or config["vocabulary_size"]
+    feed_forward = 2 * width * config["intermediate_dim"]
+    of_source = layers * (4 * width**2 + feed_forward + 2 * width * source)
+    of_source += layers * 2 * width**2  # keys and values for the decoder
+    of_target = layers * (6 * width**2 + feed_forward + 2 * width * (source + target))
+    of_target += width * vocabulary
+    return 2 * 3 * rows * (source * of_source + target * of_target)
+
+
+def matrix_peak(dtype: str, size: int = 2048) -> float:
+    """Floating-point operations a second of one large product, the fastest of some."""
+    matrix = tf.cast(tf.random.normal((size, size)), dtype)
+    return 2 * size**3 / _fastest(lambda: tf.linalg.matmul(matrix, matrix).numpy())
+
+
+def _fastest(step: Callable[[], Any]) -> float:
+    """Seconds of the fastest of some runs."""
+    seconds = []
+    for _ in range(_STEPS):
+        start = time.perf_counter()
+        step()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def _ops(folder: Path) -> Iterator[tuple[str, str, float]]:
+    """Name, type and own seconds of every op that the profiler saw."""
+    from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace
+
+    (path,) = folder.rglob("*.xplane.pb")
+    for plane in XSpace.FromString(path.read_bytes()).planes:
+        if "CPU" not in plane.name:
+            continue
+        names = {number: data.name for number, data in plane.event_metadata.items()}
+        for line in plane.lines:
+            events = [
+                (names[event.metadata_id], event.offset_ps, event.duration_ps)
+                for event in line.events
+                if ":" in names[event.metadata_id].replace("::", "")
+            ]
+            for event, seconds in own_seconds(events):
+                name, _, type_ = event.rpartition(":")
+                yield name, type_, seconds
