@@ -3,6 +3,7 @@
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
+from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from keras_attn.layers.token_embedding import TokenEmbedding
 from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
@@ -12,6 +13,7 @@ __all__ = [
     "FeedForward",
     "LearnedPositionEmbedding",
     "MultiHeadAttention",
+    "RotaryEmbedding",
     "SinusoidalPositionEncoding",
     "TokenEmbedding",
     "TransformerDecoderBlock",

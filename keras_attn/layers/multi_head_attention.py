@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
-from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.copies import copy_layer, separate_initializer, serialize_layer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.head_projection import ROLES, HeadProjection
 from keras_attn.ops import masks
@@ -52,6 +52,8 @@ class MultiHeadAttention(keras.layers.Layer):
         seed: Seed of the dropout, a whole number.
         num_key_value_heads: Number of key and value heads, a divisor of `num_heads`; as many as
             query heads by default, 1 for multi-query attention.
+        rotary_embedding: Layer to build from what rotates queries and keys by their positions, a
+            `RotaryEmbedding`, for self-attention; none by default.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -106,6 +108,7 @@ class MultiHeadAttention(keras.layers.Layer):
         use_gate: bool = False,
         seed: int | None = None,
         num_key_value_heads: int | None = None,
+        rotary_embedding: keras.layers.Layer | None = None,
         **kwargs,
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
@@ -145,6 +148,11 @@ class MultiHeadAttention(keras.layers.Layer):
         self.use_gate = use_gate
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+        self.rotary_embedding = None
+        if rotary_embedding is not None:
+            self.rotary_embedding = copy_layer(
+                rotary_embedding, "rotary_embedding", dtype=self.dtype_policy
+            )
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         """Creates the weights.
@@ -214,7 +222,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 training,
                 use_causal_mask,
             )
-        heads = self._project(query, value, key, training)
+        heads = self._rotated(self._project(query, value, key, training))
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask
         )
@@ -225,11 +233,13 @@ class MultiHeadAttention(keras.layers.Layer):
         self, axes, inputs, input_masks, attention_mask, return_scores, training, use_causal_mask
     ):
         require(
-            len(axes.axes) == 1 or not (use_causal_mask or self.sliding_window),
-            "A causal mask or a sliding window needs a single attended axis.",
+            len(axes.axes) == 1
+            or not (use_causal_mask or self.sliding_window or self.rotary_embedding),
+            "A causal mask, a sliding window or a rotary embedding needs a single attended axis.",
             attention_axes=axes.axes,
             use_causal_mask=use_causal_mask,
             sliding_window=self.sliding_window,
+            rotary_embedding=self.rotary_embedding,
         )
         query, value, _ = inputs
         # An input in two roles stays one tensor, so that they share a matrix product.
@@ -238,6 +248,7 @@ class MultiHeadAttention(keras.layers.Layer):
         arguments = [axes.fold_mask(*pair) for pair in zip(names, input_masks, strict=True)]
         attention_mask = axes.fold_attention_mask(attention_mask, query, value)
         heads = self._project(*(None if x is None else folded[id(x)] for x in inputs), training)
+        heads = self._rotated(heads)
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask
         )
@@ -285,6 +296,10 @@ class MultiHeadAttention(keras.layers.Layer):
             The output (batch, beams, features) and the cache with this position added.
         """
         heads = self._project(query, query, None)
+        if self.rotary_embedding is not None:
+            position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
+            for role in ("query", "key"):
+                heads[role] = self.rotary_embedding(heads[role], positions=position)
         cache = cache.append(heads["key"], heads["value"], index)
         beams, slots = query.shape[1], ops.shape(cache.key)[2]
         mask = () if ancestor_mask is None else (ancestor_mask,)
@@ -311,6 +326,11 @@ class MultiHeadAttention(keras.layers.Layer):
             `{"key": (batch, key heads, source, key_dim), "value": …, "mask": …}`, of which
             "mask", boolean (batch, 1, 1, source), is there where `value_mask` is given.
         """
+        require(
+            self.rotary_embedding is None,
+            "`rotary_embedding` is for self-attention, not for attention to another sequence.",
+            rotary_embedding=self.rotary_embedding,
+        )
         heads = self._project(None, value, key)
         source = {"key": heads["key"], "value": heads["value"]}
         if value_mask is None:
@@ -353,6 +373,17 @@ class MultiHeadAttention(keras.layers.Layer):
                 )
                 remaining = [role for role in remaining if role not in roles]
         return heads
+
+    def _rotated(self, heads) -> dict:
+        """Heads with query and key rotated; the last query stands at the last key."""
+        if self.rotary_embedding is None:
+            return heads
+        queries, keys = (ops.shape(heads[role])[2] for role in ("query", "key"))
+        positions = ops.arange(queries, dtype="int32") + (keys - queries)
+        return heads | {
+            "query": self.rotary_embedding(heads["query"], positions=positions),
+            "key": self.rotary_embedding(heads["key"]),
+        }
 
     def _attend(
         self,
@@ -460,4 +491,14 @@ class MultiHeadAttention(keras.layers.Layer):
             "use_gate": self.use_gate,
             "seed": self.seed,
             "num_key_value_heads": self.num_key_value_heads,
+            "rotary_embedding": serialize_layer(self.rotary_embedding),
         }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        if config.get("rotary_embedding") is not None:
+            config["rotary_embedding"] = keras.saving.deserialize_keras_object(
+                config["rotary_embedding"]
+            )
+        return cls(**config)

@@ -76,6 +76,13 @@ class TransformerDecoderBlock(keras.layers.Layer):
         )
         self.cross_attention = None
         if cross_attention is not None:
+            rotary = getattr(cross_attention, "rotary_embedding", None)
+            require(
+                rotary is None,
+                "`cross_attention` must have no rotary embedding: positions of two sequences have "
+                "no distance.",
+                rotary_embedding=rotary,
+            )
             self.cross_attention = copy_layer(cross_attention, "cross_attention", **policy)
             self.cross_attention_residual = ResidualConnection(
                 *residual, seed=separate_seed(seed, 1), name="cross_attention_residual", **policy

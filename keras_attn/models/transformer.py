@@ -1,6 +1,7 @@
 """The encoder-decoder Transformer of "Attention Is All You Need"."""
 
 import types
+from functools import partial
 from typing import Any
 
 import keras
@@ -12,6 +13,7 @@ from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
+from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from keras_attn.layers.token_embedding import TokenEmbedding
 from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
@@ -54,6 +56,8 @@ class Transformer(keras.Model):
         norm_first: Pre-norm with a norm after the last block, instead of the paper's post-norm.
         learned_positions: Number of positions with a learned vector each, on either side, instead
             of sinusoids.
+        rotary_positions: Whether self-attention rotates its queries and keys by their positions
+            as well (Su et al., 2021), so that it sees distances.
         encoder_attention: Attention layer to build the encoder's from, multi-head by default.
         self_attention: Attention layer to build the decoder's self-attention from, likewise.
         cross_attention: Attention layer to build the attention to the source from, likewise.
@@ -91,6 +95,7 @@ class Transformer(keras.Model):
         activation_dropout: float = 0.0,
         norm_first: bool = False,
         learned_positions: int | None = None,
+        rotary_positions: bool = False,
         encoder_attention: keras.layers.Layer | None = None,
         self_attention: keras.layers.Layer | None = None,
         cross_attention: keras.layers.Layer | None = None,
@@ -108,12 +113,14 @@ class Transformer(keras.Model):
             hidden_dim=hidden_dim,
         )
         dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        attention = MultiHeadAttention(
+        attention = partial(
+            MultiHeadAttention,
             num_heads,
             key_dim or hidden_dim // num_heads,
             value_dim or hidden_dim // num_heads,
             dropout=attention_dropout,
         )
+        rotary = RotaryEmbedding() if rotary_positions else None
         feed_forward = FeedForward(intermediate_dim, activation, dropout=activation_dropout)
         block = {
             "feed_forward": feed_forward,
@@ -136,13 +143,17 @@ class Transformer(keras.Model):
         source_dropout = Dropout(dropout, dtype=dtype, name="source_dropout")
         target_dropout = Dropout(dropout, dtype=dtype, name="target_dropout")
         encoder_blocks = [
-            TransformerEncoderBlock(encoder_attention or attention, name=f"encoder_{i}", **block)
+            TransformerEncoderBlock(
+                encoder_attention or attention(rotary_embedding=rotary),
+                name=f"encoder_{i}",
+                **block,
+            )
             for i in range(num_layers)
         ]
         decoder_blocks = [
             TransformerDecoderBlock(
-                self_attention or attention,
-                cross_attention=cross_attention or attention,
+                self_attention or attention(rotary_embedding=rotary),
+                cross_attention=cross_attention or attention(),
                 name=f"decoder_{i}",
                 **block,
             )
@@ -197,6 +208,7 @@ class Transformer(keras.Model):
             "activation_dropout": activation_dropout,
             "norm_first": norm_first,
             "learned_positions": learned_positions,
+            "rotary_positions": rotary_positions,
             "encoder_attention": encoder_attention,
             "self_attention": self_attention,
             "cross_attention": cross_attention,

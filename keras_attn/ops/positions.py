@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import keras
 from keras import ops
 
 from keras_attn.validation import require, require_positive
@@ -49,3 +50,41 @@ def sinusoidal_positions(
     encoding = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
     encoding = ops.reshape(encoding, (*ops.shape(positions), 2 * pairs))
     return encoding[..., :hidden_dim]
+
+
+def rotate_by_position(x: Any, positions: Any, max_wavelength: float = 10_000.0) -> Any:
+    """Rotates pairs of features by angles that grow with the position.
+
+    Features i and i + width / 2 are a pair; it is turned by
+    `position / max_wavelength ** (2i / width)` radians. The product of two vectors that were
+    rotated so depends on the distance of their positions alone.
+
+    Args:
+        x: Tensor (batch, heads, length, width) of an even width.
+        positions: Tensor (length,) or (batch, length), integers or floats.
+        max_wavelength: Base of the geometric progression of wavelengths (in units of 2 pi
+            positions).
+
+    Returns:
+        Tensor of the shape and dtype of `x`. Angles are computed in float32 or wider.
+
+    Raises:
+        UserError: The width is odd, or `max_wavelength` is not above 0.
+
+    Reference:
+        Su et al., 2021, https://arxiv.org/abs/2104.09864, equation 34; pairs as in GPT-NeoX.
+    """
+    width = x.shape[-1]
+    require(width % 2 == 0, "The width of what is rotated must be even.", width=width)
+    require(max_wavelength > 0, "`max_wavelength` must be above 0.", max_wavelength=max_wavelength)
+    half = width // 2
+    dtype = keras.backend.result_type(x.dtype, "float32")
+    rates = [max_wavelength ** (-2 * pair / width) for pair in range(half)]
+    angles = ops.expand_dims(ops.cast(positions, dtype), -1) * ops.convert_to_tensor(rates, dtype)
+    if len(angles.shape) == 3:
+        angles = ops.expand_dims(angles, 1)  # (batch, 1, length, half)
+    cosines, sines = ops.cast(ops.cos(angles), x.dtype), ops.cast(ops.sin(angles), x.dtype)
+    first, second = x[..., :half], x[..., half:]
+    return ops.concatenate(
+        [first * cosines - second * sines, first * sines + second * cosines], axis=-1
+    )

@@ -105,6 +105,21 @@ POSITIONS = [
         trainable=1,
         note="start",
     ),
+    LayerCase(
+        layers.RotaryEmbedding,
+        {"max_wavelength": 100.0, "scaling_factor": 2.0},
+        {"inputs": numbers(3, 2, 3, 5, 8)},
+        outputs=(2, 3, 5, 8),
+        trainable=0,
+    ),
+    LayerCase(
+        layers.RotaryEmbedding,
+        {},
+        {"inputs": numbers(3, 2, 3, 5, 8), "positions": np.array([[3], [17]], "int32")},
+        outputs=(2, 3, 5, 8),
+        trainable=0,
+        note="positions",
+    ),
 ]
 
 ATTENTION = [
@@ -162,6 +177,18 @@ ATTENTION = [
         trainable=8,
         still=("key/bias",),
         note="chunked",
+    ),
+    LayerCase(
+        layers.MultiHeadAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 6,
+            "rotary_embedding": lambda: layers.RotaryEmbedding(50.0),
+        },
+        {"query": X, "value": X},
+        outputs=(2, 5, 7),
+        trainable=6,
+        note="rotary",
     ),
 ]
 

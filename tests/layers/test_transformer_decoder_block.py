@@ -4,7 +4,12 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn.layers import FeedForward, MultiHeadAttention, TransformerDecoderBlock
+from keras_attn.layers import (
+    FeedForward,
+    MultiHeadAttention,
+    RotaryEmbedding,
+    TransformerDecoderBlock,
+)
 from keras_attn.ops.decoding_cache import ancestor_mask, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
 from tests.harness import numbers
@@ -152,5 +157,11 @@ def test_mistakes():
         built()(X)
     with pytest.raises(UserError, match="source_given=True, cross_attention=None"):
         built(cross=False)(X, SOURCE)
+    with pytest.raises(UserError, match="no rotary embedding.*Received: rotary_embedding=<Rotary"):
+        TransformerDecoderBlock(
+            MultiHeadAttention(2, 6),
+            FeedForward(11),
+            MultiHeadAttention(2, 6, rotary_embedding=RotaryEmbedding()),
+        )
     with pytest.raises(UserError, match="`cross_attention` must be a layer. .*=3."):
         TransformerDecoderBlock(MultiHeadAttention(2, 3), FeedForward(11), 3)

@@ -19,6 +19,7 @@ VARIANTS = {
     "post-norm": {},
     "pre-norm": {"norm_first": True},
     "learned positions": {"learned_positions": 13},
+    "rotary positions": {"rotary_positions": True},
     "two vocabularies": {"target_vocabulary_size": 13},
     "grouped": {"encoder_attention": MultiHeadAttention(3, 4, num_key_value_heads=1)},
 }

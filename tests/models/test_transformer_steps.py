@@ -18,6 +18,7 @@ VARIANTS = {
     "post-norm": {},
     "pre-norm": {"norm_first": True},
     "learned positions": {"learned_positions": 13},
+    "rotary positions": {"rotary_positions": True},
     "two vocabularies": {"target_vocabulary_size": 13, "norm_first": True},
     "grouped": {
         "self_attention": MultiHeadAttention(4, 3, num_key_value_heads=2, value_dim=5),
