@@ -42,13 +42,10 @@ def sinusoidal_positions(
     if isinstance(positions, int):
         require_positive(positions=positions)
         positions = ops.arange(positions, dtype="int32")
-    positions = ops.cast(positions, dtype)
-    pairs = math.ceil(hidden_dim / 2)
-    rates = [max_wavelength ** (-2 * pair / hidden_dim) for pair in range(pairs)]
-    angles = ops.expand_dims(positions, -1) * ops.convert_to_tensor(rates, dtype=dtype)
+    angles = _angles(positions, hidden_dim, max_wavelength, dtype)
     # (..., pairs, 2) -> (..., 2 * pairs)
     encoding = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
-    encoding = ops.reshape(encoding, (*ops.shape(positions), 2 * pairs))
+    encoding = ops.reshape(encoding, (*ops.shape(angles)[:-1], 2 * angles.shape[-1]))
     return encoding[..., :hidden_dim]
 
 
@@ -79,8 +76,7 @@ def rotate_by_position(x: Any, positions: Any, max_wavelength: float = 10_000.0)
     require(max_wavelength > 0, "`max_wavelength` must be above 0.", max_wavelength=max_wavelength)
     half = width // 2
     dtype = keras.backend.result_type(x.dtype, "float32")
-    rates = [max_wavelength ** (-2 * pair / width) for pair in range(half)]
-    angles = ops.expand_dims(ops.cast(positions, dtype), -1) * ops.convert_to_tensor(rates, dtype)
+    angles = _angles(positions, width, max_wavelength, dtype)
     if len(angles.shape) == 3:
         angles = ops.expand_dims(angles, 1)  # (batch, 1, length, half)
     cosines, sines = ops.cast(ops.cos(angles), x.dtype), ops.cast(ops.sin(angles), x.dtype)
@@ -88,3 +84,11 @@ def rotate_by_position(x: Any, positions: Any, max_wavelength: float = 10_000.0)
     return ops.concatenate(
         [first * cosines - second * sines, first * sines + second * cosines], axis=-1
     )
+
+
+def _angles(positions, width, max_wavelength, dtype) -> Any:
+    """The angle of each position for each pair of features, (*shape of positions, pairs)."""
+    pairs = math.ceil(width / 2)
+    rates = [max_wavelength ** (-2 * pair / width) for pair in range(pairs)]
+    positions = ops.expand_dims(ops.cast(positions, dtype), -1)
+    return positions * ops.convert_to_tensor(rates, dtype=dtype)
