@@ -74,16 +74,18 @@ def rotate_by_position(x: Any, positions: Any, max_wavelength: float = 10_000.0)
     width = x.shape[-1]
     require(width % 2 == 0, "The width of what is rotated must be even.", width=width)
     require(max_wavelength > 0, "`max_wavelength` must be above 0.", max_wavelength=max_wavelength)
-    half = width // 2
     dtype = keras.backend.result_type(x.dtype, "float32")
     angles = _angles(positions, width, max_wavelength, dtype)
     if len(angles.shape) == 3:
-        angles = ops.expand_dims(angles, 1)  # (batch, 1, length, half)
-    cosines, sines = ops.cast(ops.cos(angles), x.dtype), ops.cast(ops.sin(angles), x.dtype)
-    first, second = x[..., :half], x[..., half:]
-    return ops.concatenate(
-        [first * cosines - second * sines, first * sines + second * cosines], axis=-1
-    )
+        angles = ops.expand_dims(angles, 1)  # (batch, 1, length, pairs)
+    angles = ops.expand_dims(angles, -2)
+    cosines, sines = ops.cos(angles), ops.sin(angles)
+    sines = ops.concatenate([-sines, sines], axis=-2)  # (…, length, 2, pairs)
+    # (first, second) -> (first, second) * cos + (second, first) * (-sin, sin): a flip costs a third
+    # of slices and a concatenation, forward and backward.
+    pairs = ops.reshape(x, (*ops.shape(x)[:-1], 2, width // 2))
+    rotated = pairs * ops.cast(cosines, x.dtype) + ops.flip(pairs, -2) * ops.cast(sines, x.dtype)
+    return ops.reshape(rotated, ops.shape(x))
 
 
 def _angles(positions, width, max_wavelength, dtype) -> Any:
