@@ -296,20 +296,17 @@ class MultiHeadAttention(keras.layers.Layer):
             The output (batch, beams, features) and the cache with this position added.
         """
         heads = self._project(query, query, None)
-        if self.rotary_embedding is not None:
-            position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
-            for role in ("query", "key"):
-                heads[role] = self.rotary_embedding(heads[role], positions=position)
+        position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
+        heads = self._rotated(heads, position)
         cache = cache.append(heads["key"], heads["value"], index)
         beams, slots = query.shape[1], ops.shape(cache.key)[2]
         mask = () if ancestor_mask is None else (ancestor_mask,)
         some_empty = ancestor_mask is None and isinstance(cache, FixedCache)
         if some_empty or self.sliding_window is not None:
             positions = ops.arange(slots, dtype="int32") // beams
-            index = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
-            near = ops.less_equal(positions, index)
+            near = ops.less_equal(positions, position)
             if self.sliding_window is not None:
-                near = ops.logical_and(near, ops.greater(positions, index - self.sliding_window))
+                near = ops.logical_and(near, ops.greater(positions, position - self.sliding_window))
             mask += (near[:, None, None, :],)
         heads |= {"key": cache.key, "value": cache.value}
         return self._attend(heads, mask, every_query_attends=True), cache
@@ -374,15 +371,16 @@ class MultiHeadAttention(keras.layers.Layer):
                 remaining = [role for role in remaining if role not in roles]
         return heads
 
-    def _rotated(self, heads) -> dict:
-        """Heads with query and key rotated; the last query stands at the last key."""
+    def _rotated(self, heads, position=None) -> dict:
+        """Heads with queries and keys rotated: to `position`, or the last query to the last key."""
         if self.rotary_embedding is None:
             return heads
-        queries, keys = (ops.shape(heads[role])[2] for role in ("query", "key"))
-        positions = ops.arange(queries, dtype="int32") + (keys - queries)
+        positions = {"query": position, "key": position}
+        if position is None:
+            queries, keys = (ops.shape(heads[role])[2] for role in positions)
+            positions["query"] = ops.arange(queries, dtype="int32") + (keys - queries)
         return heads | {
-            "query": self.rotary_embedding(heads["query"], positions=positions),
-            "key": self.rotary_embedding(heads["key"]),
+            role: self.rotary_embedding(heads[role], positions=at) for role, at in positions.items()
         }
 
     def _attend(
