@@ -127,4 +127,4 @@ def test_readme_begins_with_one_line_to_run_and_one_to_test():
     assert "\n" not in run
     assert "\n" not in test
     assert "keras-attn train" in run
-    assert "-m pytest" in test
+    assert test.endswith("-m pytest -n auto --dist loadfile")

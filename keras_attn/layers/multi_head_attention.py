@@ -6,7 +6,12 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
-from keras_attn.layers.copies import copy_layer, separate_initializer, serialize_layer
+from keras_attn.layers.copies import (
+    copy_layer,
+    deserialize_layers,
+    separate_initializer,
+    serialize_layer,
+)
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.head_projection import ROLES, HeadProjection
 from keras_attn.ops import masks
@@ -494,9 +499,4 @@ class MultiHeadAttention(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        config = dict(config)
-        if config.get("rotary_embedding") is not None:
-            config["rotary_embedding"] = keras.saving.deserialize_keras_object(
-                config["rotary_embedding"]
-            )
-        return cls(**config)
+        return cls(**deserialize_layers(config, "rotary_embedding"))

@@ -5,6 +5,7 @@ import keras
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
+    deserialize_layers,
     separate_seed,
     serialize_layer,
 )
@@ -216,8 +217,5 @@ class TransformerDecoderBlock(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        config = dict(config)
-        for part in ("self_attention", "feed_forward", "cross_attention"):
-            if config[part] is not None:
-                config[part] = keras.saving.deserialize_keras_object(config[part])
-        return cls(**config)
+        parts = ("self_attention", "feed_forward", "cross_attention")
+        return cls(**deserialize_layers(config, *parts))

@@ -5,6 +5,7 @@ import keras
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
+    deserialize_layers,
     separate_seed,
     serialize_layer,
 )
@@ -119,7 +120,4 @@ class TransformerEncoderBlock(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        config = dict(config)
-        for part in ("attention", "feed_forward"):
-            config[part] = keras.saving.deserialize_keras_object(config[part])
-        return cls(**config)
+        return cls(**deserialize_layers(config, "attention", "feed_forward"))

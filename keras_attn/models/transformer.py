@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.copies import serialize_layer
+from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.layer_normalization import LayerNormalization
@@ -317,13 +317,7 @@ class Transformer(keras.Model):
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        config = dict(config)
-        for part in _ATTENTION:
-            if config[part] is not None:
-                config[part] = keras.saving.deserialize_keras_object(
-                    config[part], custom_objects=custom_objects
-                )
-        return cls(**config)
+        return cls(**deserialize_layers(config, *_ATTENTION, custom_objects=custom_objects))
 
 
 def _positions(learned_positions, dtype, name):
