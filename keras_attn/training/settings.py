@@ -35,6 +35,9 @@ class TrainingSettings:
         warmup_steps: Updates with a rising learning rate.
         learning_rate_floor: Last learning rate of `"cosine"`.
         label_smoothing: Share of the target probability spread over the vocabulary, in [0, 1).
+        consistency: Weight of R-Drop (Wu et al. 2021, alpha in equation 4): every row passes twice
+            under different dropout, and the divergence of the two predictions is added to the
+            loss. An update costs twice the time and memory; 0 turns it off.
         clip_norm: Largest norm of the whole gradient; 0 turns clipping off.
         beta_1: Adam's decay of the first moment.
         beta_2: Adam's decay of the second moment.
@@ -68,6 +71,7 @@ class TrainingSettings:
     warmup_steps: int = 1000
     learning_rate_floor: float = 0.0
     label_smoothing: float = 0.1
+    consistency: float = 0.0
     clip_norm: float = 1.0
     beta_1: float = 0.9
     beta_2: float = 0.98
@@ -146,6 +150,7 @@ class TrainingSettings:
 _AT_LEAST_ZERO = (
     "warmup_steps",
     "learning_rate_floor",
+    "consistency",
     "clip_norm",
     "weight_decay",
     "seed",

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_attn.training.consistency import divergence, twice
 from keras_attn.training.losses import token_cross_entropy
 from keras_attn.training.strategy import replica_random_streams
 
@@ -30,6 +31,8 @@ class TrainingStep:
         batch_tokens: About the number of tokens in a batch: keeps loss scaling in a usable range.
         jit: Whether XLA compiles the gradient.
         accumulate: Whether updates may have more than one micro-batch.
+        consistency: Weight alpha of R-Drop: the loss is the mean of those under two dropout masks
+            plus alpha/4 · (KL(p‖q) + KL(q‖p)), which is half of the paper's equation 4.
     """
 
     def __init__(
@@ -42,12 +45,14 @@ class TrainingStep:
         batch_tokens: int = 1,
         jit: bool = False,
         accumulate: bool = False,
+        consistency: float = 0.0,
     ) -> None:
         self._model = model
         self._optimizer = optimizer
         self._strategy = strategy
         self._loss = loss
         self._label_smoothing = label_smoothing
+        self._consistency = consistency
         # A power of two: dividing by it and multiplying again changes no bit.
         self._divisor = 2.0 ** round(math.log2(batch_tokens))
         self._gradients = self._sums_and_gradients
@@ -96,11 +101,16 @@ class TrainingStep:
         that `_apply` makes up for.
         """
         variables = self._model.trainable_variables
+        if self._consistency:
+            inputs, labels = twice((inputs, labels))
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([variable.value for variable in variables])
             with replica_random_streams(self._model):
                 outputs = self._model(inputs, training=True)
             loss, nll, count, correct = self._loss(labels, outputs, self._label_smoothing)
+            if self._consistency:
+                loss, nll, count, correct = loss / 2, nll / 2, count / 2, correct / 2
+                loss += self._consistency / 4 * divergence(labels, outputs)
             for penalty in self._model.losses:
                 loss += tf.cast(penalty, loss.dtype) * count
             divisor = tf.maximum(count, 1) if self._is_whole else self._divisor

@@ -176,6 +176,7 @@ class Trainer:
             settings.batch_tokens,
             jit=static_shapes,
             accumulate=settings.accumulate_steps > 1,
+            consistency=settings.consistency,
         )
         keep = max(settings.keep_checkpoints, settings.average_last)
         checkpoints = Checkpoints(folder.checkpoints, keep, _say)

@@ -18,7 +18,7 @@ def double():
     keras.config.set_dtype_policy("float64")
 
 
-def one_update(batches, jit=False, loss_scaling=False, **changes):
+def one_update(batches, consistency=0.0, jit=False, loss_scaling=False, **changes):
     """Weights and sums after one update from several micro-batches."""
     model = backbone()
     numbers = settings(**changes)
@@ -31,6 +31,7 @@ def one_update(batches, jit=False, loss_scaling=False, **changes):
         batch_tokens=numbers.batch_tokens,
         jit=jit,
         accumulate=len(batches) > 1,
+        consistency=consistency,
     )
     sums = step(batches).numpy()
     return [np.array(w) for w in model.get_weights()], sums, optimizer
