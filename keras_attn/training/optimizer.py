@@ -26,34 +26,71 @@ class _FusedUpdate:
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         """Updates a variable and its moments, by the formula of `keras.optimizers.Adam`."""
         index = self._get_variable_index(variable)
-        momentum, velocity = self._momentums[index].value, self._velocities[index].value
-        step = tf.cast(self.iterations + 1, variable.dtype)
-        tf.raw_ops.ResourceApplyAdam(
-            var=variable.handle,
-            m=momentum.handle,
-            v=velocity.handle,
-            beta1_power=tf.pow(tf.cast(self.beta_1, variable.dtype), step),
-            beta2_power=tf.pow(tf.cast(self.beta_2, variable.dtype), step),
-            lr=tf.cast(learning_rate, variable.dtype),
-            beta1=self.beta_1,
-            beta2=self.beta_2,
-            epsilon=self.epsilon,
-            grad=tf.cast(gradient, variable.dtype),
-        )
+        moments = self._momentums[index], self._velocities[index]
+        _adam_update(self, gradient, variable, learning_rate, moments, (self.beta_1, self.beta_2))
 
 
 class _Adam(_FusedUpdate, _SummedGradients, keras.optimizers.Adam):
     pass
 
 
-class _AdamW(_FusedUpdate, _SummedGradients, keras.optimizers.AdamW):
-    pass
+class _Muon(_SummedGradients, keras.optimizers.Muon):
+    """Keras' Muon, with half-precision products where the model has them, and the fused Adam."""
+
+    def __init__(self, half_precision: bool, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._half_precision = half_precision
+
+    def zeropower_via_newtonschulz5(self, x: Any, steps: int) -> Any:
+        """The orthogonal matrix nearest to `x`, roughly; bfloat16 is enough for it."""
+        if not self._half_precision:
+            return super().zeropower_via_newtonschulz5(x, steps)
+        scaled = tf.cast(x / (tf.norm(x) + 1e-7), tf.bfloat16)
+        return tf.cast(super().zeropower_via_newtonschulz5(scaled, steps), x.dtype)
+
+    def lr_adjust(self, x: Any) -> Any:
+        """`x` times 0.2 √(larger side), as Keras has it, which fails in float64."""
+        return x * (self.rms_rate * max(x.shape) ** 0.5)
+
+    def _adamw_update_step(
+        self, gradient: Any, variable: Any, learning_rate: Any, m: Any, v: Any
+    ) -> None:
+        betas = self.adam_beta_1, self.adam_beta_2
+        _adam_update(self, gradient, variable, learning_rate, (m, v), betas)
+
+    def _apply_weight_decay(self, variables: list) -> None:
+        # Muon's own assigns to a replica's variables one by one, which tf.distribute refuses.
+        keras.optimizers.Optimizer._apply_weight_decay(self, variables)
+
+
+def _adam_update(
+    optimizer: keras.optimizers.Optimizer,
+    gradient: Any,
+    variable: Any,
+    learning_rate: Any,
+    moments: tuple[keras.Variable, keras.Variable],
+    betas: tuple[float, float],
+) -> None:
+    step = tf.cast(optimizer.iterations + 1, variable.dtype)
+    (momentum, velocity), (beta_1, beta_2) = moments, betas
+    tf.raw_ops.ResourceApplyAdam(
+        var=variable.handle,
+        m=momentum.value.handle,
+        v=velocity.value.handle,
+        beta1_power=tf.pow(tf.cast(beta_1, variable.dtype), step),
+        beta2_power=tf.pow(tf.cast(beta_2, variable.dtype), step),
+        lr=tf.cast(learning_rate, variable.dtype),
+        beta1=beta_1,
+        beta2=beta_2,
+        epsilon=optimizer.epsilon,
+        grad=tf.cast(gradient, variable.dtype),
+    )
 
 
 def make_optimizer(
     settings: TrainingSettings, schedule: Any, variables: list[keras.Variable], loss_scaling: bool
 ) -> keras.optimizers.Optimizer:
-    """Adam (AdamW with `weight_decay`) with clipping by the norm of the whole gradient.
+    """The optimizer of the settings, with clipping by the norm of the whole gradient.
 
     Args:
         settings: The numbers of the run.
@@ -64,20 +101,25 @@ def make_optimizer(
     Returns:
         A built optimizer, to be used in a replica context with gradients summed over replicas.
     """
-    arguments = {
+    shared = {
         "learning_rate": schedule,
-        "beta_1": settings.beta_1,
-        "beta_2": settings.beta_2,
         "epsilon": settings.epsilon,
+        "weight_decay": settings.weight_decay or None,
         "global_clipnorm": settings.clip_norm or None,
     }
-    if settings.weight_decay:
-        optimizer = _AdamW(weight_decay=settings.weight_decay, name="adamw", **arguments)
-        vectors = [variable for variable in variables if len(variable.shape) < 2]
-        if vectors:
-            optimizer.exclude_from_weight_decay(var_list=vectors)
+    if settings.optimizer == "muon":
+        optimizer = _Muon(
+            half_precision=settings.precision.startswith("mixed"),
+            adam_beta_1=settings.beta_1,
+            adam_beta_2=settings.beta_2,
+            name="muon",
+            **shared,
+        )
     else:
-        optimizer = _Adam(name="adam", **arguments)
+        optimizer = _Adam(beta_1=settings.beta_1, beta_2=settings.beta_2, name="adam", **shared)
+    vectors = [variable for variable in variables if len(variable.shape) < 2]
+    if settings.weight_decay and vectors:
+        optimizer.exclude_from_weight_decay(var_list=vectors)
     if loss_scaling:
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     optimizer.build(variables)

@@ -12,6 +12,7 @@ from keras_attn.validation import UserError, require, require_one_of, require_po
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16", "float64")
 JIT_CHOICES = ("auto", "on", "off")
 STRATEGIES = ("auto", "one", "mirrored")
+OPTIMIZERS = ("adam", "muon")
 GOALS = ("auto", "min", "max")
 
 
@@ -39,6 +40,9 @@ class TrainingSettings:
             under different dropout, and the divergence of the two predictions is added to the
             loss. An update costs twice the time and memory; 0 turns it off.
         clip_norm: Largest norm of the whole gradient; 0 turns clipping off.
+        optimizer: `"adam"`, or `"muon"` (Jordan et al. 2024; Liu et al. 2025): matrices move along
+            the orthogonalised momentum of their gradients, embeddings and vectors by Adam. Wants a
+            larger `learning_rate` than Adam's, 3e-3 or 4e-3 where Adam has 1e-3.
         beta_1: Adam's decay of the first moment.
         beta_2: Adam's decay of the second moment.
         epsilon: Adam's epsilon.
@@ -73,6 +77,7 @@ class TrainingSettings:
     label_smoothing: float = 0.1
     consistency: float = 0.0
     clip_norm: float = 1.0
+    optimizer: str = "adam"
     beta_1: float = 0.9
     beta_2: float = 0.98
     epsilon: float = 1e-9
@@ -118,6 +123,7 @@ class TrainingSettings:
             value = getattr(self, name)
             require(value >= 0, f"`{name}` must be at least 0.", **{name: value})
         require_one_of("schedule", self.schedule, SCHEDULES)
+        require_one_of("optimizer", self.optimizer, OPTIMIZERS)
         require_one_of("precision", self.precision, PRECISIONS)
         require_one_of("jit", self.jit, JIT_CHOICES)
         require_one_of("strategy", self.strategy, STRATEGIES)

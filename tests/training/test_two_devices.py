@@ -10,13 +10,17 @@ def found():
     return run_module("tests.training.two_devices", timeout=600)[0]
 
 
-@pytest.mark.parametrize(("kind", "updates"), [("single", 5), ("accumulated", 3)])
-def test_two_devices_equal_one(found, kind, updates):
+@pytest.mark.parametrize(
+    ("kind", "updates", "tolerance"),
+    # Muon's orthogonal matrices enlarge the last bits of a small gradient.
+    [("single", 5, 2e-15), ("accumulated", 3, 2e-15), ("muon", 5, 1e-12)],
+)
+def test_two_devices_equal_one(found, kind, updates, tolerance):
     result = found[kind]
     assert result["updates"] == updates
     assert result["moved"] > 1e-3
-    assert result["weights"] < 2e-15
-    assert result["sums"] < 2e-15
+    assert result["weights"] < tolerance
+    assert result["sums"] < tolerance
 
 
 def test_each_replica_drops_out_its_own(found):

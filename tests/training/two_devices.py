@@ -23,11 +23,11 @@ from keras_attn.training.strategy import replica_random_streams
 from tests.training.stand_in import StandInTask, backbone, examples, settings, validation_set
 
 
-def weights_after_updates(strategy, accumulate):
+def weights_after_updates(strategy, accumulate, optimizer):
     """Six updates with clipping and decay, from batches that do not divide evenly."""
     with strategy.scope():
         model = backbone()
-        numbers = settings(clip_norm=0.01, epsilon=0.001, weight_decay=0.1)
+        numbers = settings(clip_norm=0.01, epsilon=0.001, weight_decay=0.1, optimizer=optimizer)
         optimizer = make_optimizer(numbers, 2.0**-7, model.trainable_variables, False)
     step = TrainingStep(
         model, optimizer, strategy, label_smoothing=0.1, batch_tokens=64, accumulate=accumulate > 1
@@ -39,9 +39,9 @@ def weights_after_updates(strategy, accumulate):
     return model.get_weights(), np.array(sums)
 
 
-def difference(accumulate):
-    one, one_sums = weights_after_updates(make_strategy("one"), accumulate)
-    two, two_sums = weights_after_updates(make_strategy("mirrored"), accumulate)
+def difference(accumulate, optimizer="adam"):
+    one, one_sums = weights_after_updates(make_strategy("one"), accumulate, optimizer)
+    two, two_sums = weights_after_updates(make_strategy("mirrored"), accumulate, optimizer)
     start = backbone().get_weights()
     return {
         "weights": max(float(np.abs(a - b).max()) for a, b in zip(one, two, strict=True)),
@@ -111,7 +111,7 @@ if __name__ == "__main__":
     (cpu,) = tf.config.list_physical_devices("CPU")
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     keras.config.set_dtype_policy("float64")
-    found = {"single": difference(1), "accumulated": difference(2)}
+    found = {"single": difference(1), "accumulated": difference(2), "muon": difference(1, "muon")}
     keras.config.set_dtype_policy("float32")
     found["dropout"] = dropout_masks()
     with tempfile.TemporaryDirectory() as folder:
