@@ -19,6 +19,7 @@ from keras_attn.training.checkpoints import (
 )
 from keras_attn.training.feed import distributed_batches
 from keras_attn.training.interruption import SignalWatch, StopValidation, TrainingInterrupted
+from keras_attn.training.optimizer import averaged_weights
 from keras_attn.training.progress import ProgressReport
 from keras_attn.training.recorder import Recorder, Stopwatch
 from keras_attn.training.run_folder import RunFolder
@@ -81,8 +82,8 @@ class TrainingLoop:
         self.progress.close()
         self.recorder.close()
 
-    def measure(self, what: str, final: bool = False) -> float:
-        """Validates the model as it is, tells it, and returns the metric that chooses."""
+    def measure(self, what: str, final: bool = False) -> float | None:
+        """Validates the model as it is, tells it, and returns the metric that chooses, if there."""
         self.progress.pause()
         self.signals.in_validation = True
         try:
@@ -97,14 +98,7 @@ class TrainingLoop:
         shown = " ".join(f"{name} {value:.4f}" for name, value in self.state.validation.items())
         self.progress.say(f"{what}: {shown}")
         self.progress.resume()
-        metric = self.settings.metric.removeprefix("val_")
-        if metric not in values:
-            self._checkpoint(milestone=False)
-            raise UserError(
-                f"`metric` must be one of the validation's values {', '.join(values)}. "
-                f"Received: metric={self.settings.metric!r}."
-            )
-        return values[metric]
+        return values.get(self.settings.metric.removeprefix("val_"))
 
     def _epoch(self) -> None:
         state = self.state
@@ -180,12 +174,20 @@ class TrainingLoop:
             return {}
         self._look()
         try:
-            value = self.measure(f"epoch {state.epoch + 1} step {state.step} {self._shown()}")
+            with averaged_weights(self.optimizer, self._model.trainable_variables):
+                value = self.measure(f"epoch {state.epoch + 1} step {state.step} {self._shown()}")
+                if value is not None and state.judge(value, self.goal):
+                    self._save_best()
         except StopValidation:
             self._interrupt()
+        if value is None:
+            self._checkpoint(milestone=False)
+            names = ", ".join(name.removeprefix("val_") for name in state.validation)
+            raise UserError(
+                f"`metric` must be one of the validation's values {names}. "
+                f"Received: metric={self.settings.metric!r}."
+            )
         state.validated_step = state.step
-        if state.judge(value, self.goal):
-            self._save_best()
         return dict(state.validation)
 
     def _save_best(self) -> None:
@@ -278,9 +280,9 @@ class TrainingLoop:
 
 
 def _watches_batches(callback: keras.callbacks.Callback) -> bool:
-    """Whether a callback overrides what is called after batches."""
+    """Whether a callback overrides what is called after batches, as its own attribute or not."""
     base = keras.callbacks.Callback
     return any(
-        getattr(type(callback), name) is not getattr(base, name)
+        getattr(getattr(callback, name), "__func__", None) is not getattr(base, name)
         for name in ("on_train_batch_end", "on_batch_end")
     )

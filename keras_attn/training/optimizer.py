@@ -1,6 +1,7 @@
 """Keras optimizers that take gradients which are already summed over replicas."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
@@ -20,6 +21,28 @@ class _SummedGradients:
         return list(grads_and_vars)
 
 
+class _AveragedWeights:
+    """Mixin: the moving average of the weights, updated with each of them.
+
+    Keras updates the averages outside of `update_step`, where tf.distribute refuses it. The decay
+    rises to `ema_momentum` as the average gets a longer past to draw on: t / (9 + t) after t
+    updates, so that the first weights are the first average.
+    """
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Updates a variable, and then its average."""
+        super().update_step(gradient, variable, learning_rate)
+        if self.use_ema:
+            average = self._model_variables_moving_average[self._get_variable_index(variable)]
+            updates = tf.cast(self.iterations, variable.dtype)
+            most = tf.cast(self.ema_momentum, variable.dtype)
+            decay = tf.minimum(most, updates / (9 + updates))
+            average.value.assign_sub((1 - decay) * (average.value - variable))
+
+    def _update_model_variables_moving_average(self, variables: list) -> None:
+        pass
+
+
 class _FusedUpdate:
     """Mixin: TensorFlow's one kernel for Adam's update, instead of a dozen passes over memory."""
 
@@ -30,11 +53,11 @@ class _FusedUpdate:
         _adam_update(self, gradient, variable, learning_rate, moments, (self.beta_1, self.beta_2))
 
 
-class _Adam(_FusedUpdate, _SummedGradients, keras.optimizers.Adam):
+class _Adam(_AveragedWeights, _FusedUpdate, _SummedGradients, keras.optimizers.Adam):
     pass
 
 
-class _Muon(_SummedGradients, keras.optimizers.Muon):
+class _Muon(_AveragedWeights, _SummedGradients, keras.optimizers.Muon):
     """Keras' Muon, with half-precision products where the model has them, and the fused Adam."""
 
     def __init__(self, half_precision: bool, **arguments: Any) -> None:
@@ -106,6 +129,8 @@ def make_optimizer(
         "epsilon": settings.epsilon,
         "weight_decay": settings.weight_decay or None,
         "global_clipnorm": settings.clip_norm or None,
+        "use_ema": settings.ema_decay > 0,
+        "ema_momentum": settings.ema_decay,
     }
     if settings.optimizer == "muon":
         optimizer = _Muon(
@@ -124,3 +149,25 @@ def make_optimizer(
         optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     optimizer.build(variables)
     return optimizer
+
+
+@contextlib.contextmanager
+def averaged_weights(
+    optimizer: keras.optimizers.Optimizer, variables: list[keras.Variable]
+) -> Iterator[None]:
+    """Gives variables the moving averages that the optimizer has of them, if any, for a while.
+
+    Args:
+        optimizer: From `make_optimizer`.
+        variables: Those that it was made for; they have their own values again afterwards.
+    """
+    if not getattr(optimizer, "inner_optimizer", optimizer).use_ema:
+        yield
+        return
+    own = [variable.numpy() for variable in variables]
+    optimizer.finalize_variable_values(variables)
+    try:
+        yield
+    finally:
+        for variable, value in zip(variables, own, strict=True):
+            variable.assign(value)

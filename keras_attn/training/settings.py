@@ -47,6 +47,8 @@ class TrainingSettings:
         beta_2: Adam's decay of the second moment.
         epsilon: Adam's epsilon.
         weight_decay: Decoupled decay of matrices (not of biases or norms); 0 turns it off.
+        ema_decay: Decay of a moving average of the weights, such as 0.999, which validations, the
+            best and the last model then have instead of the weights themselves; 0 for none.
         seed: Seed of the data order; to be given to `keras.utils.set_random_seed` before the model
             is built, for its weights and dropout.
         precision: Keras dtype policy; set before the model is built.
@@ -82,6 +84,7 @@ class TrainingSettings:
     beta_2: float = 0.98
     epsilon: float = 1e-9
     weight_decay: float = 0.0
+    ema_decay: float = 0.0
     seed: int = 1
     precision: str = "float32"
     jit: str = "auto"
@@ -116,6 +119,7 @@ class TrainingSettings:
             keep_checkpoints=self.keep_checkpoints,
         )
         require_rate(label_smoothing=self.label_smoothing, beta_1=self.beta_1, beta_2=self.beta_2)
+        require_rate(ema_decay=self.ema_decay)
         for name in ("learning_rate", "epsilon", "max_minutes"):
             value = getattr(self, name)
             require(value is None or value > 0, f"`{name}` must be above 0.", **{name: value})

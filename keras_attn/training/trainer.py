@@ -297,6 +297,8 @@ class Trainer:
             kept = "average"
         if candidates:
             assign_model_arrays(model, candidates[kept])
+        else:
+            loop.optimizer.finalize_variable_values(model.trainable_variables)
         return kept, values
 
     def _averaged_weights(self, loop: TrainingLoop) -> dict[str, np.ndarray] | None:

@@ -27,6 +27,7 @@ def run_settings(data, **training):
             "schedule": "constant",
             "warmup_steps": 3,
             "learning_rate": 0.01,
+            "ema_decay": 0.9,
             "log_every": 3,
             "deterministic": False,
         }

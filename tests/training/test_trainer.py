@@ -253,6 +253,52 @@ def test_nothing_is_measured_again_where_there_is_no_choice(tmp_path):
     assert (result.kept, result.value) == ("best", 5.0)
 
 
+def moving_averages(weights, decay):
+    """After each update, by the definition."""
+    averages = [weights[0]]
+    for updates, current in enumerate(weights[1:], start=1):
+        share = min(decay, updates / (9 + updates))
+        pairs = zip(averages[-1], current, strict=True)
+        averages.append([share * average + (1 - share) * weight for average, weight in pairs])
+    return averages
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_moving_average_of_the_weights_is_judged_and_kept(tmp_path, optimizer):
+    task, seen, judged = StandInTask(), [], []
+
+    def copied():
+        return [np.array(weight) for weight in task.backbone.get_weights()]
+
+    def judge():
+        judged.append(copied())
+        return {"loss": 5 - len(judged)}
+
+    watch = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: seen.append(copied())
+    )
+    train(tmp_path, judge, task=task, callbacks=[watch], ema_decay=0.6, optimizer=optimizer)
+    averages = moving_averages(seen, 0.6)
+    assert len(averages) == 16
+    for found, expected in ((judged[0], averages[7]), (judged[1], averages[15])):
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
+    for kept, last in zip(copied(), judged[1], strict=True):
+        np.testing.assert_array_equal(kept, last)
+    # The averages change nothing of the training.
+    plain = StandInTask()
+    train(tmp_path / "plain", task=plain, optimizer=optimizer)
+    for ours, expected in zip(seen[-1], plain.backbone.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, expected)
+
+
+def test_without_validation_the_last_average_is_kept(tmp_path):
+    task, seen = StandInTask(), Weights()
+    train(tmp_path, task=task, callbacks=[seen], ema_decay=0.9)
+    for kept, last in zip(task.backbone.get_weights(), seen.after[-1], strict=True):
+        assert np.abs(kept - last).max() > 1e-4
+
+
 def test_no_validation_keeps_the_last_weights(tmp_path):
     weights = Weights()
     trainer, result = train(tmp_path / "run", callbacks=[weights])

@@ -24,10 +24,12 @@ from tests.training.stand_in import StandInTask, backbone, examples, settings, v
 
 
 def weights_after_updates(strategy, accumulate, optimizer):
-    """Six updates with clipping and decay, from batches that do not divide evenly."""
+    """Six updates with clipping, decay and averaging, from batches that do not divide evenly."""
     with strategy.scope():
         model = backbone()
-        numbers = settings(clip_norm=0.01, epsilon=0.001, weight_decay=0.1, optimizer=optimizer)
+        numbers = settings(
+            clip_norm=0.01, epsilon=0.001, weight_decay=0.1, ema_decay=0.9, optimizer=optimizer
+        )
         optimizer = make_optimizer(numbers, 2.0**-7, model.trainable_variables, False)
     step = TrainingStep(
         model, optimizer, strategy, label_smoothing=0.1, batch_tokens=64, accumulate=accumulate > 1
@@ -36,6 +38,7 @@ def weights_after_updates(strategy, accumulate, optimizer):
     plan = plan_epoch(rows, 64, seed=3)
     batches = list(distributed_batches(strategy, rows, plan))[: 6 * accumulate]
     sums = [step(batches[k : k + accumulate]).numpy() for k in range(0, len(batches), accumulate)]
+    optimizer.finalize_variable_values(model.trainable_variables)
     return model.get_weights(), np.array(sums)
 
 
