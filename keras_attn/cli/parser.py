@@ -4,6 +4,7 @@ import argparse
 import difflib
 import importlib.metadata
 import platform
+import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -70,7 +71,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         arguments: What follows the program's name; from `sys.argv` by default.
 
     Returns:
-        The options; `run` is the function to call with them.
+        The options; `run` is the function to call with them, `arguments` what was parsed.
 
     Raises:
         UserError: An unknown command or option, or a value that does not fit.
@@ -88,6 +89,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         known = commands[options.command]._option_string_actions
         word = next((text for text in rest if text.startswith("-")), rest[0])
         commands[options.command].error(f"unknown argument {word!r}{_hint(word, known)}")
+    options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     return options
 
 

@@ -1,6 +1,8 @@
 """Train a model on texts."""
 
 import argparse
+import sys
+from pathlib import Path
 from typing import Any
 
 from keras_attn.cli.terminal import quiet_start
@@ -17,6 +19,12 @@ settings:
   The first of these that names one counts: options, --set, --config, the preset, defaults. All
   are written to RUN/run.yaml, which --config takes again.
 
+several machines:
+  Start the same command on each, with --workers and each its own --worker-index (or TF_CONFIG
+  set, as clusters do), and RUN on a disk that all share. They wait --set training.join_seconds
+  for each other. If one is lost all end with status 75: start them again with --resume, or
+  have --supervise do it on each.
+
 examples:
   keras-attn train --preset g2p_small --data cmudict --out runs/g2p --epochs 3
   keras-attn train --preset transformer_tiny --data train.en train.de --valid val.en val.de \\
@@ -24,7 +32,8 @@ examples:
   keras-attn train --init runs/en-de --data more.tsv --out runs/en-de-more --epochs 2
   keras-attn train --out runs/g2p --resume
 
-Ctrl-C writes a checkpoint and ends; --resume continues from there, or from where a run was killed.
+Ctrl-C writes a checkpoint and ends; --resume continues from there, or from where a run was killed,
+and begins a run that is not there yet.
 """
 
 # From options to the sections and names of run.yaml.
@@ -73,20 +82,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-minutes", type=float, metavar="M", help="end in good order after M minutes")
     add("--batch-tokens", type=int, metavar="N", help="source and target tokens a batch, each")
     add("--precision", metavar="NAME", help="float32, mixed_bfloat16 or mixed_float16")
-    add("--strategy", metavar="NAME", help="devices: auto, one or mirrored")
+    add("--strategy", metavar="NAME", help="devices: auto, one, mirrored or multi_worker")
+    add("--workers", metavar="HOST:PORT,…", help="all workers, the first is the chief (see below)")
+    add("--worker-index", type=int, metavar="N", help="which of them this is, from 0")
     add("--jit", metavar="CHOICE", help="compile with XLA: on, off or auto (on with a GPU)")
     add("--seed", type=int, metavar="N", help="of weights, dropout and the order of the data")
-    add("--resume", action="store_true", help="continue the run in the folder")
+    add("--resume", action="store_true", help="continue the run in the folder, if there is one")
+    add(
+        "--supervise",
+        action="store_true",
+        help="start again, as with --resume, when killed or when a worker is lost",
+    )
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> int | None:
     """Trains."""
+    if options.supervise:
+        return _supervised(options)
     with quiet_start():
         from keras_attn.training.job import train
         from keras_attn.training.run_settings import read_yaml
 
+    if options.workers is not None or options.worker_index is not None:
+        _cluster(options).to_environment()
     config = read_yaml(options.config) if options.config else {}
     train(options.out, config, *map(_setting, options.set), _given(options), resume=options.resume)
+    return None
+
+
+def _supervised(options: argparse.Namespace) -> int:
+    from keras_attn.training.supervision import supervise
+
+    arguments = [word for word in options.arguments if word not in ("--supervise", "--resume")]
+    command = [sys.executable, "-m", "keras_attn", *arguments, "--resume"]
+    return supervise(command, Path(options.out) / "checkpoints")
+
+
+def _cluster(options: argparse.Namespace):
+    """The workers that the options name."""
+    from keras_attn.training.cluster import Cluster
+
+    if options.workers is None or options.worker_index is None:
+        raise UserError(
+            "--workers and --worker-index belong together. "
+            f"Received: --workers {options.workers} --worker-index {options.worker_index}"
+        )
+    workers = tuple(address.strip() for address in options.workers.split(","))
+    return Cluster(workers, options.worker_index)
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -135,21 +136,29 @@ class Checkpoints:
         folder: Where they are; made when missing. What an interrupted write left is removed.
         keep: How many milestones to keep. The newest two of all are always kept.
         say: Receives lines for the user.
+        writes: Whether this process writes the run; otherwise it only reads.
     """
 
     def __init__(
-        self, folder: str | Path, keep: int = 2, say: Callable[[str], None] = print
+        self,
+        folder: str | Path,
+        keep: int = 2,
+        say: Callable[[str], None] = print,
+        writes: bool = True,
     ) -> None:
         self.folder = Path(folder)
         self._keep = keep
         self._say = say
-        self.folder.mkdir(parents=True, exist_ok=True)
-        remove_unfinished(self.folder)
+        self._writes = writes
+        if writes:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            remove_unfinished(self.folder)
 
     def folders(self) -> list[Path]:
         """All checkpoint folders, the newest last."""
-        names = [p for p in self.folder.iterdir() if re.fullmatch(r"step-\d{8,}", p.name)]
-        return sorted(names, key=lambda path: int(path.name.removeprefix("step-")))
+        found = self.folder.glob("step-*")
+        names = [path for path in found if re.fullmatch(r"step-\d{8,}", path.name)]
+        return sorted(names, key=_step)
 
     def milestones(self) -> list[Path]:
         """The checkpoints made at validations, the newest last."""
@@ -167,23 +176,30 @@ class Checkpoints:
                 shutil.rmtree(old, ignore_errors=True)
         return folder
 
-    def latest(self) -> tuple[Path, dict[str, np.ndarray], dict[str, Any]] | None:
+    def latest(
+        self, at_most: float = math.inf
+    ) -> tuple[Path, dict[str, np.ndarray], dict[str, Any]] | None:
         """Folder, arrays and state of the newest sound checkpoint, or None for no checkpoint.
 
         Damaged ones are told, and set aside under the name `damaged-…` if a sound one is left.
+
+        Args:
+            at_most: The last step that counts.
 
         Raises:
             UserError: There are checkpoints, and all are damaged.
         """
         damaged = []
         for folder in reversed(self.folders()):
+            if _step(folder) > at_most:
+                continue
             try:
                 arrays, state = read_checkpoint(folder)
             except UserError as error:
                 self._say(f"{error} Falling back to the checkpoint before.")
                 damaged.append(folder)
                 continue
-            for other in damaged:
+            for other in damaged if self._writes else []:
                 aside = other.with_name(f"damaged-{other.name}")
                 shutil.rmtree(aside, ignore_errors=True)
                 other.rename(aside)
@@ -222,6 +238,10 @@ def remove_unfinished(folder: Path) -> None:
             path.rename(original)
         else:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _step(folder: Path) -> int:
+    return int(folder.name.removeprefix("step-"))
 
 
 def _is_milestone(folder: Path) -> bool:

@@ -18,6 +18,8 @@ from keras_attn.models import Transformer
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask, measure, task_folder
 from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
+from keras_attn.training.agreement import Agreement
+from keras_attn.training.cluster import WorkerLost
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings
 from keras_attn.training.run_texts import CMUDICT, read_texts
@@ -45,55 +47,100 @@ def train(
     Args:
         out: The run folder.
         *layers: Nested settings as in run.yaml, the later ones counting more.
-        resume: Go on with the run in the folder; its own run.yaml is the first layer then.
+        resume: Go on with the run in the folder; its own run.yaml is the first layer then. Where
+            there is none yet, and the layers name data, it begins.
 
     Returns:
-        The metrics on the test texts, or `None` where there are none.
+        The metrics on the test texts; None where there are none, and for workers other than the
+        first.
 
     Raises:
         UserError: Settings, texts or the folder are not as they must be.
         TrainingInterrupted: A signal ended the training after a checkpoint.
+        WorkerLost: Not all workers came, or one of them went away.
     """
     out = Path(out)
-    if resume:
-        require((out / RUN_FILE).is_file(), "There is no run to resume.", out=str(out))
+    begun = (out / RUN_FILE).is_file()
+    if resume and begun:
         settings = RunSettings.read(out / RUN_FILE, *layers)
     else:
+        complete = any("data" in layer for layer in layers)
+        require(complete or not resume, "There is no run to resume.", out=str(out))
         settings = RunSettings.resolve(*layers)
-    with RunFolder(out, resume, allowed=(RUN_FILE, TOKENIZERS_FOLDER)):
-        pass  # Found to be writable and free before the work begins.
+    resume = resume and begun
     _check(settings)
     settings = _resolved(settings)
-    if not resume:
+    # Before TensorFlow does anything else: the workers must have joined by then.
+    training = settings.training
+    strategy = make_strategy(training.strategy, training.join_seconds, training.lost_seconds)
+    agreement = Agreement(strategy)
+    try:
+        return _train(out, settings, strategy, agreement, resume)
+    except tf.errors.OpError as error:
+        if agreement.workers == 1:
+            raise
+        reason = error.message.partition("\n")[0][:200]
+        raise WorkerLost(f"The other workers cannot be reached: {reason}") from error
+
+
+def _train(
+    out: Path,
+    settings: RunSettings,
+    strategy: tf.distribute.Strategy,
+    agreement: Agreement,
+    resume: bool,
+) -> dict[str, float] | None:
+    chief = agreement.is_chief
+    resume = agreement.of_chief(resume)
+    shared = settings.to_dict() | {"data": None}  # whose place may be another on each machine
+    agreement.require_equal("settings", json.dumps(shared, sort_keys=True).encode())
+    allowed = (RUN_FILE, TOKENIZERS_FOLDER)
+    with RunFolder(out, resume, allowed, writes=chief):
+        pass  # Found to be writable and free before the work begins.
+    if chief and not resume:
         # Once more when the lengths are known; a run killed before that can be resumed too.
         settings.write(out / RUN_FILE)
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
 
     texts = read_texts(settings.data, settings.training.seed)
-    strategy = make_strategy(settings.training.strategy)
     with strategy.scope():
         initial = _initial_task(settings)
     if initial:
         tokenizers = initial.tokenizers
     else:
-        tokenizers = _tokenizers(settings, texts["train"], out / TOKENIZERS_FOLDER, resume)
+        if chief:
+            tokenizers = _tokenizers(settings, texts["train"], out / TOKENIZERS_FOLDER, resume)
+        agreement.meet()
+        if not chief:
+            tokenizers = _load_tokenizers(out / TOKENIZERS_FOLDER)
     settings, examples = _examples(settings, texts["train"], tokenizers, initial)
+    agreement.require_equal("training data", examples.source_ids, examples.target_ids)
     _check_test(settings, texts.get("test"), tokenizers["source"])
     with strategy.scope():
         task = _task(settings, tokenizers, initial)
-    _report(task, texts, examples, settings)
+    if chief:
+        _report(task, texts, examples, settings)
 
     validation = _validation_set(task, settings, texts["validation"])
-    # Written once the training begins: settings that do not fit the run leave its own in place.
-    begin = keras.callbacks.LambdaCallback(on_train_begin=lambda _: settings.write(out / RUN_FILE))
-    Trainer(task, settings.training, out, [begin]).fit(examples, validation, resume=resume)
-    if "test" not in texts:
-        return None
+    callbacks = []
+    if chief:
+        # Written once training begins: settings that do not fit the run leave its own in place.
+        write = lambda _: settings.write(out / RUN_FILE)  # noqa: E731
+        callbacks.append(keras.callbacks.LambdaCallback(on_train_begin=write))
+    Trainer(task, settings.training, out, callbacks).fit(examples, validation, resume=resume)
+    results = None
+    if "test" in texts and chief:
+        results = _measure_test(out, settings, texts["test"])
+    agreement.meet()
+    return results
+
+
+def _measure_test(out: Path, settings: RunSettings, texts: Pairs) -> dict[str, float]:
     # As whoever loads it will have it: in float32, whatever precision it was trained in.
     task = Seq2SeqTask.load(task_folder(out))
-    print(f"Decoding {texts['test'].name} with {task.decoding.beams} beams …", flush=True)
-    results = measure(task, texts["test"], settings.metrics)
+    print(f"Decoding {texts.name} with {task.decoding.beams} beams …", flush=True)
+    results = measure(task, texts, settings.metrics)
     (out / RESULTS_FILE).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     shown = ", ".join(f"{name} {results[name]:.2f}" for name in settings.metrics)
     print(f"On {results['items']:,} test sources: {shown}.", flush=True)
@@ -185,7 +232,7 @@ def _tokenizers(
     # The target is written last: its description says that both are there.
     complete = folder / "target" / CONFIG_FILE
     if resume and complete.is_file():
-        return {role: load_tokenizer(folder / role) for role in ("source", "target")}
+        return _load_tokenizers(folder)
     complete.unlink(missing_ok=True)
     options = dict(settings.tokenizers)
     shared = options.pop("shared", False)
@@ -200,6 +247,10 @@ def _tokenizers(
     source.save(folder / "source")
     target.save(folder / "target")
     return {"source": source, "target": target}
+
+
+def _load_tokenizers(folder: Path) -> dict[str, Tokenizer]:
+    return {role: load_tokenizer(folder / role) for role in ("source", "target")}
 
 
 def _train_tokenizer(options: Mapping[str, Any] | None, texts: list[str], role: str) -> Tokenizer:

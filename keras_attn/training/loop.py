@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
+from keras_attn.training.agreement import Agreement
 from keras_attn.training.checkpoints import (
     Checkpoints,
     model_arrays,
@@ -43,6 +44,7 @@ class TrainingLoop:
     examples: Any
     plan: Callable
     strategy: tf.distribute.Strategy
+    agreement: Agreement
     schedule: keras.optimizers.schedules.LearningRateSchedule
     optimizer: keras.optimizers.Optimizer
     train_step: TrainingStep
@@ -56,6 +58,11 @@ class TrainingLoop:
     signals: SignalWatch
     _pending: list = field(default_factory=list)
     _tokens_to_show: float = 0.0
+    # What the workers agreed on last.
+    _signal: int | None = None
+    _stopped: bool = False
+    _time_is_up: bool = False
+    _checkpoint_is_due: bool = False
 
     def __post_init__(self) -> None:
         self._model = self.task.backbone
@@ -71,6 +78,7 @@ class TrainingLoop:
     def run(self) -> None:
         """Trains until the settings, a callback, a signal or the clock ends it."""
         self._callbacks.on_train_begin()
+        self._agree()
         if self._validation_due() and self.state.validated_step != self.state.step:
             self._milestone()  # an earlier part of the run ended just before it
         while not self._finished():
@@ -85,12 +93,14 @@ class TrainingLoop:
     def measure(self, what: str, final: bool = False) -> float | None:
         """Validates the model as it is, tells it, and returns the metric that chooses, if there."""
         self.progress.pause()
-        self.signals.in_validation = True
+        # Several workers hear of a signal when they next agree.
+        self.signals.in_validation = self.agreement.workers == 1
         try:
-            if self.signals.received is not None:
+            if self.signals.in_validation and self.signals.received is not None:
                 raise StopValidation
             self._callbacks.on_test_begin()
-            values = self.validator.measure(final)
+            own = self.validator.measure(final)
+            values = {name: self.agreement.of_chief(value) for name, value in own.items()}
         finally:
             self.signals.in_validation = False
         self.state.validation = {f"val_{name}": value for name, value in values.items()}
@@ -133,12 +143,12 @@ class TrainingLoop:
             self._milestone()
         elif settings.log_every and state.step % settings.log_every == 0 and not last:
             self._row({})
-        minutes = (time.monotonic() - self._last_saved) / 60
-        if (settings.checkpoint_every and state.step % settings.checkpoint_every == 0) or (
-            0 < settings.checkpoint_minutes <= minutes
-        ):
+        if state.step % self.agreement.steps_between == 0:
+            self._agree()
+        every = settings.checkpoint_every
+        if self._checkpoint_is_due or (every and state.step % every == 0):
             self._checkpoint(milestone=False)
-        if self.signals.received is not None:
+        if self._signal is not None:
             self._interrupt()
 
     def _after_epoch(self, complete: bool) -> None:
@@ -155,8 +165,26 @@ class TrainingLoop:
         self._callbacks.on_epoch_end(epoch, logs)
         if ending or not settings.validate_every:
             self._checkpoint(milestone=True)
-        if self.signals.received is not None:
+        self._agree()
+        if self._signal is not None:
             self._interrupt()
+
+    def _agree(self) -> None:
+        """Asks all workers for what only their signals, callbacks and the chief's clock know."""
+        settings = self.settings
+        since_saved = (time.monotonic() - self._last_saved) / 60
+        limit = settings.max_minutes
+        told = self.agreement.gather(
+            [
+                self.signals.received or 0,
+                bool(self._model.stop_training),
+                limit is not None and self._stopwatch.total / 60 >= limit,
+                0 < settings.checkpoint_minutes <= since_saved,
+            ]
+        )
+        self._signal = int(told[:, 0].max()) or None
+        self._stopped = bool(told[:, 1].any())
+        self._time_is_up, self._checkpoint_is_due = map(bool, told[0, 2:])
 
     def _validation_due(self) -> bool:
         every, step = self.settings.validate_every, self.state.step
@@ -191,6 +219,8 @@ class TrainingLoop:
         return dict(state.validation)
 
     def _save_best(self) -> None:
+        if not self.agreement.is_chief:
+            return
         state = {"step": self.state.step, "metric": self.settings.metric}
         state["value"] = self.state.best_value
         folder = self.checkpoints.folder / BEST_FOLDER
@@ -215,22 +245,25 @@ class TrainingLoop:
 
     def _checkpoint(self, milestone: bool) -> None:
         """Writes a checkpoint; only a milestone takes the place of one of the same step."""
+        self._checkpoint_is_due = False
         if self._saved_step == self.state.step and not milestone:
             return
         self._drain()
         self.state.seconds = self._stopwatch.total
-        arrays = {**model_arrays(self._model), **optimizer_arrays(self.optimizer)}
-        self.checkpoints.write(self.state.step, arrays, self.state.to_dict(), milestone)
+        if self.agreement.is_chief:
+            arrays = {**model_arrays(self._model), **optimizer_arrays(self.optimizer)}
+            self.checkpoints.write(self.state.step, arrays, self.state.to_dict(), milestone)
         self._saved_step = self.state.step
         self._last_saved = time.monotonic()
 
     def _interrupt(self) -> NoReturn:
         self._checkpoint(milestone=False)
+        self.agreement.meet()
         self.progress.say(
             f"Interrupted at step {self.state.step}, checkpoint written. "
             "Run the same command with --resume to go on."
         )
-        raise TrainingInterrupted(self.signals.received)
+        raise TrainingInterrupted(self._signal or self.signals.received)
 
     def _look(self) -> None:
         """Brings the progress report up to date."""
@@ -266,11 +299,10 @@ class TrainingLoop:
     def _enough(self) -> bool:
         """Whether no further update is to be made."""
         settings, state = self.settings, self.state
-        minutes = self._stopwatch.total / 60
         return (
-            self._model.stop_training
+            self._stopped
+            or self._time_is_up
             or (settings.steps is not None and state.step >= settings.steps)
-            or (settings.max_minutes is not None and minutes >= settings.max_minutes)
             or (0 < settings.patience <= state.waiting)
         )
 

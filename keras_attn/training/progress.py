@@ -5,6 +5,7 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+QUIET = Console(quiet=True)
 _SECONDS_BETWEEN_LINES = 10.0
 
 

@@ -75,6 +75,19 @@ class Recorder:
         self._writer.flush()
 
 
+class SilentRecorder:
+    """Has the methods of `Recorder` and writes nothing: one of several workers writes."""
+
+    def row(self, history: list[dict[str, float]]) -> None:
+        """Does nothing."""
+
+    def timing(self, step: int, epoch: int, seconds: float, target_tokens: float) -> None:
+        """Does nothing."""
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
 class Stopwatch:
     """Seconds of training, those of earlier parts of the run included.
 

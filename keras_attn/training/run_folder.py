@@ -23,6 +23,7 @@ class RunFolder:
         path: The folder; made when missing.
         resume: Whether it may hold an earlier part of the run.
         allowed: Names that it may hold in any case; names that begin with a dot always may.
+        writes: Whether this process writes it; of several workers only one does.
 
     Raises:
         UserError: It cannot be written, holds something already, or another process writes it.
@@ -33,6 +34,7 @@ class RunFolder:
         path: str | Path,
         resume: bool = False,
         allowed: Collection[str] = ("run.yaml",),
+        writes: bool = True,
     ) -> None:
         self.path = Path(path)
         self.checkpoints = self.path / "checkpoints"
@@ -42,9 +44,12 @@ class RunFolder:
         self.tensorboard = self.path / "tensorboard"
         self._resume = resume
         self._allowed = allowed
+        self._writes = writes
         self._handle = None
 
     def __enter__(self) -> "RunFolder":
+        if not self._writes:
+            return self
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
@@ -62,7 +67,8 @@ class RunFolder:
 
     def __exit__(self, *_: object) -> None:
         # Closing gives up the lock, and so does the end of the process, however it ends.
-        os.close(self._handle)
+        if self._handle is not None:
+            os.close(self._handle)
         self._handle = None
 
     def _hold(self) -> None:

@@ -125,9 +125,13 @@ class RunSettings:
         """Writes run.yaml, under a temporary name first."""
         path = Path(path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        text = yaml.safe_dump(dataclasses.asdict(self), sort_keys=False, allow_unicode=True)
+        text = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
         temporary.write_text(text, encoding="utf-8")
         temporary.replace(path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All settings as nested plain values."""
+        return dataclasses.asdict(self)
 
     def replace(self, **sections: Any) -> "RunSettings":
         """Copies the settings with some sections replaced."""

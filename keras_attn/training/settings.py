@@ -11,7 +11,7 @@ from keras_attn.validation import UserError, require, require_one_of, require_po
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16", "float64")
 JIT_CHOICES = ("auto", "on", "off")
-STRATEGIES = ("auto", "one", "mirrored")
+STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
 OPTIMIZERS = ("adam", "muon")
 GOALS = ("auto", "min", "max")
 
@@ -53,7 +53,10 @@ class TrainingSettings:
             is built, for its weights and dropout.
         precision: Keras dtype policy; set before the model is built.
         jit: Compile the gradient with XLA: `"on"`, `"off"`, or `"auto"` (off on a CPU).
-        strategy: `"one"` device, `"mirrored"` devices, or `"auto"` (all GPUs).
+        strategy: `"one"` device, `"mirrored"` devices of one machine, `"multi_worker"` (the
+            processes of TF_CONFIG), or `"auto"` (all that there are).
+        join_seconds: How long workers wait for each other at the start.
+        lost_seconds: After how long without a sign of life a worker counts as lost.
         deterministic: Ask TensorFlow for deterministic operations (for the whole process).
         validate_every: Updates between validations; 0 for the end of each epoch.
         metric: Name of the validation value that chooses the best model, such as `"loss"`,
@@ -89,6 +92,8 @@ class TrainingSettings:
     precision: str = "float32"
     jit: str = "auto"
     strategy: str = "auto"
+    join_seconds: float = 300.0
+    lost_seconds: float = 10.0
     deterministic: bool = True
     validate_every: int = 0
     metric: str = "loss"
@@ -120,7 +125,7 @@ class TrainingSettings:
         )
         require_rate(label_smoothing=self.label_smoothing, beta_1=self.beta_1, beta_2=self.beta_2)
         require_rate(ema_decay=self.ema_decay)
-        for name in ("learning_rate", "epsilon", "max_minutes"):
+        for name in ("learning_rate", "epsilon", "max_minutes", "join_seconds", "lost_seconds"):
             value = getattr(self, name)
             require(value is None or value > 0, f"`{name}` must be above 0.", **{name: value})
         for name in _AT_LEAST_ZERO:

@@ -6,30 +6,45 @@ from collections.abc import Iterator
 import keras
 import tensorflow as tf
 
+# There is no public way to set the time limits of a cluster.
+from tensorflow.python.eager import context
+from tensorflow.python.eager.context import coordination_config_pb2
+
+from keras_attn.training.cluster import Cluster, WorkerLost, ended_by_alarm, wait_for_all
 from keras_attn.training.settings import STRATEGIES
-from keras_attn.validation import UserError, require_one_of
+from keras_attn.validation import UserError, require, require_one_of
 
 # Distance between the keys of two replicas: large and odd, so that they do not meet the keys that
 # layers draw from small or neighbouring seeds.
 _REPLICA_STRIDE = 0x9E3779B1
 
 
-def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
+def make_strategy(
+    name: str = "auto", join_seconds: float = 300.0, lost_seconds: float = 10.0
+) -> tf.distribute.Strategy:
     """The strategy of that name; build the model inside its `scope()`.
 
     Make one for GPUs only once in a process: TensorFlow's collective operations of a second one
-    collide with those of the first.
+    collide with those of the first. That of several workers must be made before TensorFlow does
+    anything else.
 
     Args:
         name: `"one"` (TensorFlow's default device), `"mirrored"` (all GPUs of this machine, or all
-            logical CPUs where there is no GPU), or `"auto"` (mirrored with two GPUs or more).
+            logical CPUs where there is no GPU), `"multi_worker"` (the workers of TF_CONFIG), or
+            `"auto"`, as `resolve_strategy` chooses.
+        join_seconds: How long to wait for the other workers.
+        lost_seconds: After how long without a sign of life a worker is given up.
 
     Raises:
-        UserError: Unknown name.
+        UserError: Unknown name, or TF_CONFIG does not say who the workers are.
+        WorkerLost: Not all workers came in time.
     """
     require_one_of("strategy", name, STRATEGIES)
-    if resolve_strategy(name) == "one":
+    name = resolve_strategy(name)
+    if name == "one":
         return tf.distribute.get_strategy()
+    if name == "multi_worker":
+        return _join_workers(join_seconds, lost_seconds)
     gpus = tf.config.list_logical_devices("GPU")
     if gpus:
         return tf.distribute.MirroredStrategy([device.name for device in gpus])
@@ -41,17 +56,54 @@ def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
 
 
 def resolve_strategy(name: str) -> str:
-    """`"one"` or `"mirrored"` for `"auto"`; other names as they are."""
+    """The strategy that `"auto"` stands for here; other names as they are.
+
+    `"multi_worker"` where TF_CONFIG has several workers, `"mirrored"` with two GPUs or more,
+    otherwise `"one"`.
+    """
     if name != "auto":
         return name
-    return "mirrored" if len(tf.config.list_logical_devices("GPU")) > 1 else "one"
+    cluster = Cluster.from_environment()
+    if cluster is not None and len(cluster.workers) > 1:
+        return "multi_worker"
+    return "mirrored" if len(tf.config.get_visible_devices("GPU")) > 1 else "one"
 
 
 def resolve_jit(name: str) -> str:
     """`"on"` or `"off"` for `"auto"`: on with a GPU, off on CPUs, where it costs more."""
     if name != "auto":
         return name
-    return "on" if tf.config.list_logical_devices("GPU") else "off"
+    return "on" if tf.config.get_visible_devices("GPU") else "off"
+
+
+def _join_workers(join_seconds: float, lost_seconds: float) -> tf.distribute.Strategy:
+    cluster = Cluster.from_environment()
+    require(
+        cluster is not None,
+        "The strategy 'multi_worker' needs the workers, in TF_CONFIG or by --workers.",
+        TF_CONFIG=None,
+    )
+    wait_for_all(cluster, join_seconds)
+    milliseconds = int(lost_seconds * 1000)
+    # What MultiWorkerMirroredStrategy sets by itself, but for the time limits.
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader="/job:worker/replica:0/task:0",
+        cluster_register_timeout_in_ms=int(join_seconds * 1000),
+        heartbeat_timeout_in_ms=milliseconds,
+        shutdown_barrier_timeout_in_ms=milliseconds,
+        coordinated_jobs=[
+            coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=len(cluster.workers))
+        ],
+    )
+    cluster.to_environment()  # with the chief, if there is one, among the workers
+    # Should a worker die just now, TensorFlow waits for it for ever and lets no Python run.
+    with ended_by_alarm(join_seconds):
+        try:
+            return tf.distribute.MultiWorkerMirroredStrategy()
+        except tf.errors.OpError as error:
+            reason = error.message.partition("\n")[0][:200]
+            raise WorkerLost(f"Not all workers joined: {reason}") from error
 
 
 def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
@@ -65,7 +117,11 @@ def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
 
 def check_strategy(name: str, strategy: tf.distribute.Strategy) -> None:
     """Raises a UserError when the model was not built for the strategy that settings ask for."""
-    built = "mirrored" if isinstance(strategy, tf.distribute.MirroredStrategy) else "one"
+    built = "one"
+    if isinstance(strategy, tf.distribute.MirroredStrategy):
+        built = "mirrored"
+    elif isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        built = "multi_worker"
     if name not in ("auto", built):
         raise UserError(
             "The model must be built inside `make_strategy(settings.strategy).scope()`. "

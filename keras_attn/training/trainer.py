@@ -13,6 +13,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from keras_attn.data import EpochPlan, plan_epoch
+from keras_attn.training.agreement import Agreement
 from keras_attn.training.checkpoints import (
     Checkpoints,
     assign_model_arrays,
@@ -25,8 +26,8 @@ from keras_attn.training.interruption import SignalWatch, StopValidation, Traini
 from keras_attn.training.loop import BEST_FOLDER, TrainingLoop
 from keras_attn.training.losses import token_cross_entropy
 from keras_attn.training.optimizer import make_optimizer
-from keras_attn.training.progress import ProgressReport
-from keras_attn.training.recorder import Recorder
+from keras_attn.training.progress import QUIET, ProgressReport
+from keras_attn.training.recorder import Recorder, SilentRecorder
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.schedules import make_schedule
 from keras_attn.training.settings import TrainingSettings
@@ -102,6 +103,8 @@ class Trainer:
         self._strategy = strategy_of(task.backbone)
         check_strategy(settings.strategy, self._strategy)
         self._goal = metric_goal(settings.metric, settings.metric_goal)
+        self._agreement = Agreement(self._strategy)
+        self._say = _say if self._agreement.is_chief else _keep_silent
 
     def fit(
         self,
@@ -128,7 +131,7 @@ class Trainer:
         """
         if self.settings.deterministic:
             tf.config.experimental.enable_op_determinism()
-        run_folder = RunFolder(self.out_folder, resume, allowed=_PREPARED)
+        run_folder = RunFolder(self.out_folder, resume, _PREPARED, self._agreement.is_chief)
         with run_folder as folder, SignalWatch() as signals:
             loop = self._prepare(folder, signals, train_examples, validation, resume)
             try:
@@ -148,6 +151,7 @@ class Trainer:
         resume: bool,
     ) -> TrainingLoop:
         settings, model = self.settings, self.task.backbone
+        chief = self._agreement.is_chief
         static_shapes = resolve_jit(settings.jit) == "on"
 
         def plan(epoch: int) -> EpochPlan:
@@ -179,7 +183,7 @@ class Trainer:
             consistency=settings.consistency,
         )
         keep = max(settings.keep_checkpoints, settings.average_last)
-        checkpoints = Checkpoints(folder.checkpoints, keep, _say)
+        checkpoints = Checkpoints(folder.checkpoints, keep, self._say, self._agreement.is_chief)
         state = TrainingState()
         if resume:
             state = self._restore(checkpoints, model, optimizer)
@@ -201,6 +205,7 @@ class Trainer:
             examples=examples,
             plan=plan,
             strategy=self._strategy,
+            agreement=self._agreement,
             schedule=schedule,
             optimizer=optimizer,
             train_step=step,
@@ -209,8 +214,8 @@ class Trainer:
             folder=folder,
             checkpoints=checkpoints,
             state=state,
-            recorder=Recorder(folder, state.history),
-            progress=ProgressReport(total_steps, state.step),
+            recorder=Recorder(folder, state.history) if chief else SilentRecorder(),
+            progress=ProgressReport(total_steps, state.step, None if chief else QUIET),
             signals=signals,
         )
 
@@ -219,7 +224,7 @@ class Trainer:
         given = self.settings.warmup_steps
         if self.settings.schedule != "cosine" or given < total_steps:
             return given
-        print(
+        self._say(
             f"The warm-up of {given} steps does not fit a run of {total_steps}: "
             f"it is shortened to {total_steps // 10}."
         )
@@ -239,9 +244,11 @@ class Trainer:
         model: keras.Model,
         optimizer: keras.optimizers.Optimizer,
     ) -> TrainingState:
-        found = checkpoints.latest()
+        found = self._common_checkpoint(checkpoints)
         if found is None:
-            _say(f"There is no checkpoint in {checkpoints.folder}: starting from the beginning.")
+            self._say(
+                f"There is no checkpoint in {checkpoints.folder}: starting from the beginning."
+            )
             return TrainingState()
         folder, arrays, values = found
         assign_model_arrays(model, arrays)
@@ -254,15 +261,32 @@ class Trainer:
             if name in now and now[name] != before
         ]
         note = f" Settings changed: {', '.join(changed)}." if changed else ""
-        _say(f"Resuming from {folder} (epoch {state.epoch + 1}, step {state.step}).{note}")
+        self._say(f"Resuming from {folder} (epoch {state.epoch + 1}, step {state.step}).{note}")
         return state
+
+    def _common_checkpoint(self, checkpoints: Checkpoints) -> tuple | None:
+        """Folder, arrays and state of the newest sound checkpoint that all workers see."""
+        found = checkpoints.latest()
+        steps = self._agreement.gather([_step(found)])[:, 0]
+        common = int(steps.min())
+        require(
+            common >= 0 or steps.max() < 0,
+            "The run folder must be on a disk that all workers share: "
+            f"worker {int(steps.argmin())} sees no checkpoint in it.",
+            folder=str(checkpoints.folder),
+        )
+        if _step(found) > common:
+            found = checkpoints.latest(at_most=common)
+        if not self._agreement.all(_step(found) == common):
+            raise UserError(
+                f"The workers have no sound checkpoint of {checkpoints.folder} in common."
+            )
+        return found
 
     def _finish(self, loop: TrainingLoop) -> TrainingResult:
         """Chooses the weights to keep, and writes the task."""
         state = loop.state
         kept, values = self._choose(loop)
-        with replaced_folder(loop.folder.task) as temporary:
-            self.task.save(temporary)
         result = TrainingResult(
             step=state.step,
             kept=kept,
@@ -272,8 +296,12 @@ class Trainer:
             best_value=values.get("best", state.best_value),
             average_value=values.get("average"),
         )
-        summary = json.dumps(asdict(result), indent=1) + "\n"
-        (loop.folder.path / "summary.json").write_text(summary, encoding="utf-8")
+        if self._agreement.is_chief:
+            with replaced_folder(loop.folder.task) as temporary:
+                self.task.save(temporary)
+            summary = json.dumps(asdict(result), indent=1) + "\n"
+            (loop.folder.path / "summary.json").write_text(summary, encoding="utf-8")
+        self._agreement.meet()
         shown = f", {result.metric} {result.value:.4f}" if result.value is not None else ""
         loop.progress.say(f"Done after {state.step} steps: kept {kept}{shown}.")
         return result
@@ -309,13 +337,21 @@ class Trainer:
     def _best_weights(self, loop: TrainingLoop) -> dict[str, np.ndarray] | None:
         if loop.state.best_value is None:
             return None
+        arrays = None
         try:
             arrays, _ = read_checkpoint(loop.checkpoints.folder / BEST_FOLDER)
         except UserError as error:
             loop.progress.say(f"{error} Keeping other weights instead.")
-            return None
-        return arrays
+        return arrays if self._agreement.all(arrays is not None) else None
+
+
+def _step(checkpoint: tuple | None) -> int:
+    return checkpoint[2]["step"] if checkpoint else -1
 
 
 def _say(line: str) -> None:
     Console(highlight=False).print(line, markup=False, soft_wrap=True)
+
+
+def _keep_silent(line: str) -> None:
+    pass

@@ -9,11 +9,14 @@ import sys
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def run_module(name, *arguments, timeout):
-    """What a module printed as JSON on its last line, and its standard error."""
+def run_module(name, *arguments, timeout, prefix=()):
+    """What a module printed as JSON on its last line, and its standard error.
+
+    `prefix` is a command that starts another one, given after it.
+    """
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
     done = subprocess.run(
-        [sys.executable, "-m", name, *arguments],
+        [*prefix, sys.executable, "-m", name, *arguments],
         env=environment,
         cwd=PROJECT,
         capture_output=True,

@@ -1,0 +1,82 @@
+"""What several workers tell each other between updates, so that all decide alike."""
+
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.training.cluster import Cluster
+from keras_attn.validation import require
+
+# Telling costs a message to and fro: often enough for a signal's grace time, seldom enough for
+# updates of a few milliseconds.
+_STEPS_BETWEEN = 10
+
+
+class Agreement:
+    """The workers of a strategy; one that talks to nobody where there is one process.
+
+    Every worker must make the same calls in the same order.
+
+    Args:
+        strategy: The strategy of the training.
+
+    Attributes:
+        workers: How many there are.
+        index: Which of them this is.
+        is_chief: Whether this is the one that writes the run folder.
+        steps_between: After how many updates to tell each other what only one may know.
+    """
+
+    def __init__(self, strategy: tf.distribute.Strategy) -> None:
+        several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+        cluster = Cluster.from_environment() if several else None
+        self.workers = len(cluster.workers) if cluster else 1
+        self.index = cluster.index if cluster else 0
+        self.is_chief = self.index == 0
+        self.steps_between = _STEPS_BETWEEN if self.workers > 1 else 1
+        self._strategy = strategy
+        self._sum = tf.function(self._summed) if self.workers > 1 else None
+
+    def gather(self, values: Sequence[float]) -> np.ndarray:
+        """The values of all workers, (workers, values) float64; they wait for each other."""
+        own = np.asarray(values, np.float64)
+        if self._sum is None:
+            return own[np.newaxis]
+        rows = np.zeros((self.workers, len(own)))
+        rows[self.index] = own
+        return self._sum(tf.constant(rows)).numpy()
+
+    def of_chief(self, value: float) -> float:
+        """The chief's value, of the type that mine has."""
+        return type(value)(self.gather([value])[0, 0])
+
+    def all(self, mine: bool) -> bool:
+        """Whether it is so for all workers."""
+        return bool(self.gather([mine]).all())
+
+    def require_equal(self, what: str, *mine: Any) -> None:
+        """Raises a UserError unless all workers have the chief's bytes, arrays or the like."""
+        digest = 0
+        for part in mine:
+            digest = zlib.crc32(part, digest)
+        digests = self.gather([digest])[:, 0]
+        others = np.flatnonzero(digests != digests[0]).tolist()
+        require(not others, f"All workers must have the chief's {what}.", other_workers=others)
+
+    def meet(self) -> None:
+        """Waits until all workers are here."""
+        self.gather([0.0])
+
+    def _summed(self, rows: tf.Tensor) -> tf.Tensor:
+        def replica(rows: tf.Tensor) -> tf.Tensor:
+            context = tf.distribute.get_replica_context()
+            local = context.num_replicas_in_sync // self.workers
+            first = context.replica_id_in_sync_group % local == 0
+            mine = tf.where(first, rows, tf.zeros_like(rows))
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, mine)
+
+        results = self._strategy.run(replica, args=(rows,))
+        return self._strategy.experimental_local_results(results)[0]

@@ -1,0 +1,216 @@
+"""Workers on several machines: who they are, and their joining within a time limit."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from keras_attn.validation import UserError, require
+
+# sysexits.h: a failure that may be gone when tried again.
+TRY_AGAIN = 75
+_VARIABLE = "TF_CONFIG"
+_HELLO = b"keras_attn worker "
+_GO = b"go\n"
+_SECONDS_BETWEEN_CALLS = 0.5
+
+
+class WorkerLost(SystemExit):
+    """A worker did not come, or went away: all must end and be started again together.
+
+    Ends the process, where nothing catches it, with status 75 after telling why.
+
+    Args:
+        reason: One sentence for the user.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(TRY_AGAIN)
+        self.reason = reason
+        print(f"keras-attn: {reason}", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The workers of a training, and which of them this process is.
+
+    Attributes:
+        workers: Addresses `host:port`; the first is the chief, which writes the run folder.
+        index: This worker's place among them.
+
+    Raises:
+        UserError: An address is malformed or there twice, or `index` is out of range.
+    """
+
+    workers: tuple[str, ...]
+    index: int
+
+    def __post_init__(self) -> None:
+        for address in self.workers:
+            host, _, port = address.rpartition(":")
+            require(
+                bool(host) and port.isdecimal() and 0 < int(port) < 2**16,
+                "A worker must be given as host:port.",
+                worker=address,
+            )
+        require(
+            len(set(self.workers)) == len(self.workers),
+            "Every worker must have an address of its own.",
+            workers=list(self.workers),
+        )
+        require(
+            0 <= self.index < len(self.workers),
+            f"`worker_index` must be one of the {len(self.workers)} workers, counted from 0.",
+            worker_index=self.index,
+        )
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this is the worker that writes."""
+        return self.index == 0
+
+    def to_environment(self) -> None:
+        """Sets TF_CONFIG, from which TensorFlow and `from_environment` take it."""
+        task = {"type": "worker", "index": self.index}
+        cluster = {"worker": list(self.workers)}
+        os.environ[_VARIABLE] = json.dumps({"cluster": cluster, "task": task})
+
+    @classmethod
+    def from_environment(cls) -> "Cluster | None":
+        """The cluster of TF_CONFIG, or None where that is not set.
+
+        A task of the type "chief" is the first worker.
+
+        Raises:
+            UserError: It is malformed, or has tasks of other types than "chief" and "worker".
+        """
+        text = os.environ.get(_VARIABLE)
+        if not text:
+            return None
+        try:
+            config = json.loads(text)
+            addresses, task = dict(config["cluster"]), config["task"]
+            kind, index = task["type"], int(task["index"])
+            chiefs, workers = addresses.pop("chief", []), addresses.pop("worker", [])
+            found = cls(
+                (*map(str, chiefs), *map(str, workers)),
+                index + (len(chiefs) if kind == "worker" else 0),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserError(
+                'TF_CONFIG must be JSON such as {"cluster": {"worker": ["host:port", …]}, '
+                f'"task": {{"type": "worker", "index": 0}}}}. Received: {text!r}.'
+            ) from error
+        others = [*addresses, *({kind} - {"chief", "worker"})]
+        require(
+            not others,
+            'TF_CONFIG may have the task types "chief" and "worker".',
+            task_types=others,
+        )
+        return found
+
+
+def wait_for_all(cluster: Cluster, seconds: float) -> None:
+    """Returns, in all workers at about the same time, once every one of them has come.
+
+    TensorFlow's own joining waits for ever and cannot be interrupted. The workers call at the
+    chief's address, which is free again afterwards.
+
+    Args:
+        cluster: The workers.
+        seconds: How long to wait for the others.
+
+    Raises:
+        UserError: The chief's port is in use.
+        WorkerLost: Somebody did not come in time; the chief names them.
+    """
+    deadline = time.monotonic() + seconds
+    if cluster.is_chief:
+        _receive(cluster, deadline, seconds)
+    else:
+        _call(cluster, deadline, seconds)
+
+
+@contextlib.contextmanager
+def ended_by_alarm(seconds: float) -> Iterator[None]:
+    """Lets SIGALRM end the process after a time, even where Python cannot run (status 142)."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _receive(cluster: Cluster, deadline: float, seconds: float) -> None:
+    missing, here = set(range(1, len(cluster.workers))), {}
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(_server(cluster))
+        while missing:
+            server.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                connection, _ = server.accept()
+            except TimeoutError:
+                names = ", ".join(f"{i} ({cluster.workers[i]})" for i in sorted(missing))
+                raise WorkerLost(f"Worker {names} did not come within {seconds:g} s.") from None
+            stack.enter_context(connection)
+            index = _heard(connection)
+            if index in range(1, len(cluster.workers)):
+                here[index] = connection  # the newest, where a worker was started again
+                missing.discard(index)
+        for connection in here.values():
+            with contextlib.suppress(OSError):
+                connection.sendall(_GO)
+                connection.recv(1)  # nothing: the other side closes first, and the port is free
+
+
+def _server(cluster: Cluster) -> socket.socket:
+    address = cluster.workers[cluster.index]
+    port = int(address.rpartition(":")[2])
+    try:
+        return socket.create_server(("", port), backlog=len(cluster.workers))
+    except OSError as error:
+        raise UserError(
+            f"The chief's port must be free: {error.strerror}. Received: {address!r}."
+        ) from error
+
+
+def _heard(connection: socket.socket) -> int | None:
+    """The index of the worker that calls, or None for another caller."""
+    connection.settimeout(5.0)
+    with contextlib.suppress(OSError):
+        line = connection.makefile("rb").readline(64)
+        number = line.removeprefix(_HELLO).strip()
+        if line.startswith(_HELLO) and number.isdigit():
+            return int(number)
+    return None
+
+
+def _call(cluster: Cluster, deadline: float, seconds: float) -> None:
+    host, _, port = cluster.workers[0].rpartition(":")
+    hello = _HELLO + b"%d\n" % cluster.index
+    chief = host.strip("[]"), int(port)
+    while (left := deadline - time.monotonic()) > 0:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(chief, timeout=left) as connection,
+        ):
+            connection.sendall(hello)
+            if connection.recv(len(_GO)) == _GO:
+                return
+        time.sleep(_SECONDS_BETWEEN_CALLS)
+    raise WorkerLost(
+        f"The chief ({cluster.workers[0]}) and all workers did not come within {seconds:g} s."
+    )

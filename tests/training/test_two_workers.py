@@ -1,0 +1,60 @@
+"""Several processes train as one; each case is minutes of starting processes."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from tests.training.module_process import run_module
+from tests.training.two_workers import LOST_SECONDS
+
+pytestmark = pytest.mark.tensorflow
+
+# TensorFlow's servers listen on every interface: in a network of its own nobody else reaches them.
+ALONE = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+
+
+@pytest.fixture(scope="module")
+def prefix():
+    """What starts a process in a network of its own, where that is allowed."""
+    if shutil.which("unshare") and not subprocess.run([*ALONE, "true"], check=False).returncode:
+        return ALONE
+    return []
+
+
+@pytest.fixture
+def scenario(tmp_path, prefix):
+    def run(name):
+        found = run_module(
+            "tests.training.two_workers", str(tmp_path), name, prefix=prefix, timeout=900
+        )[0]
+        for log in sorted(tmp_path.glob("*.log")):
+            print(log.name, log.read_text(), sep="\n")
+        return found
+
+    return run
+
+
+def test_two_workers_equal_one_process(scenario):
+    found = scenario("equal")
+    assert (found["one"], found["two"]) == ([0], [0, 0])
+    assert found["weights"] < 1e-9
+    assert found["metrics"] < 1e-9
+    assert found["rows"] > 15
+
+
+@pytest.mark.parametrize(
+    ("name", "codes"),
+    [
+        ("killed", [75, -9]),
+        pytest.param("chief killed", [-9, 75], marks=pytest.mark.slow),
+        pytest.param("terminated", [143, 143], marks=pytest.mark.slow),
+    ],
+)
+def test_a_group_that_ended_goes_on_to_the_bit(scenario, name, codes):
+    found = scenario(name)
+    assert found["whole"] == [0, 0]
+    assert found["ended"]["codes"] == codes
+    assert found["ended"]["seconds"] < 3 * LOST_SECONDS + 10
+    assert found["goes_on"] == [0, 0]
+    assert found["equal"]

@@ -1,0 +1,138 @@
+"""Run with `python -m`: trainings by two workers on this machine, prints its findings as JSON.
+
+Arguments: a folder to work in, and the scenario.
+"""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import yaml
+
+from tests.training.made_run import run_settings, write_words
+
+LOST_SECONDS = 4.0
+
+
+def free_ports(count):
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [server.getsockname()[1] for server in servers]
+    for server in servers:
+        server.close()
+    return ports
+
+
+def start(run, config, workers=None, index=None, resume=False):
+    """One process of `keras-attn train`."""
+    command = [sys.executable, "-m", "keras_attn", "train", "--config", config, "--out", run]
+    if workers:
+        command += ["--workers", ",".join(workers), "--worker-index", str(index)]
+    if resume:
+        command.append("--resume")
+    with pathlib.Path(f"{run}.{index}.log").open("ab") as log:
+        return subprocess.Popen(command, stdout=log, stderr=log)
+
+
+def pair(run, config, resume=False):
+    """Two processes that are each other's workers."""
+    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    return [start(run, config, workers, index, resume) for index in (0, 1)]
+
+
+def statuses(processes):
+    """How they ended, and how long that took."""
+    before = time.monotonic()
+    try:
+        codes = [process.wait(300) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    return {"codes": codes, "seconds": time.monotonic() - before}
+
+
+def weights(run):
+    found = {}
+    with h5py.File(run / "task" / "model.weights.h5") as file:
+        file.visititems(
+            lambda name, item: (
+                found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
+            )
+        )
+    return found
+
+
+def metrics(run):
+    return (run / "metrics.csv").read_text()
+
+
+def wait_for_checkpoint(run):
+    while not list((run / "checkpoints").glob("step-*")):
+        time.sleep(0.02)
+
+
+def equal(folder, config):
+    """Two workers against one process, in float64 and without dropout."""
+    settings = yaml.safe_load(config.read_text())
+    settings["model"]["dropout"] = 0.0
+    settings["training"] |= {"precision": "float64", "steps": 50, "epochs": None}
+    config.write_text(yaml.safe_dump(settings))
+    found = {"one": statuses([start(folder / "one", config)])["codes"]}
+    found["two"] = statuses(pair(folder / "two", config))["codes"]
+    one, two = weights(folder / "one"), weights(folder / "two")
+    found["weights"] = max(float(np.abs(one[name] - two[name]).max()) for name in one)
+    rows = [
+        np.genfromtxt(folder / name / "metrics.csv", delimiter=",", skip_header=1)
+        for name in ("one", "two")
+    ]
+    found["metrics"] = float(np.nanmax(np.abs(rows[0] - rows[1])))
+    found["rows"] = len(rows[0])
+    return found
+
+
+def ended(folder, config, number, index):
+    """A run whose worker `index` gets a signal, and goes on; against one that got none."""
+    whole = statuses(pair(folder / "whole", config))["codes"]
+    run = folder / "parts"
+    processes = pair(run, config)
+    wait_for_checkpoint(run)
+    processes[index].send_signal(number)
+    found = {"whole": whole, "ended": statuses(processes)}
+    found["goes_on"] = statuses(pair(run, config, resume=True))["codes"]
+    found["equal"] = metrics(folder / "whole") == metrics(run) and all(
+        np.array_equal(one, other)
+        for one, other in zip(
+            weights(folder / "whole").values(), weights(run).values(), strict=True
+        )
+    )
+    return found
+
+
+if __name__ == "__main__":
+    folder, scenario = pathlib.Path(sys.argv[1]), sys.argv[2]
+    data = write_words(folder / "words.tsv", 150, seed=1)
+    settings = run_settings(
+        data,
+        epochs=9,
+        checkpoint_every=4,
+        join_seconds=120,
+        lost_seconds=LOST_SECONDS,
+        deterministic=True,
+    )
+    settings["metrics"] = []
+    config = folder / "config.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    scenarios = {
+        "equal": lambda: equal(folder, config),
+        "killed": lambda: ended(folder, config, signal.SIGKILL, 1),
+        "chief killed": lambda: ended(folder, config, signal.SIGKILL, 0),
+        "terminated": lambda: ended(folder, config, signal.SIGTERM, 1),
+    }
+    print(json.dumps(scenarios[scenario]()))
