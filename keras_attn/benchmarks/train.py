@@ -141,7 +141,7 @@ def _measure_one(run, batch, model, steps) -> dict:
     losses, seconds = [], []
     for _ in range(steps + 2):
         start = time.perf_counter()
-        loss, _, tokens, _ = run([batch]).numpy()
+        loss, _, tokens, *_ = run([batch]).numpy()
         seconds.append(time.perf_counter() - start)
         losses.append(loss / tokens)
     after = [variable.numpy() for variable in model.trainable_variables]
@@ -163,7 +163,7 @@ def _measure_all(run, batches) -> dict:
         run([batch])
     start = time.perf_counter()
     for batch in batches:
-        loss, _, tokens, _ = run([batch]).numpy()
+        loss, _, tokens, *_ = run([batch]).numpy()
         losses.append(loss / tokens)
         total += tokens
     seconds = time.perf_counter() - start

@@ -26,7 +26,7 @@ from keras_attn.training.recorder import Recorder, Stopwatch
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import TrainingState, means, zero_sums
-from keras_attn.training.step import SUMS, TrainingStep
+from keras_attn.training.step import UPDATE_VALUES, TrainingStep
 from keras_attn.training.validation_set import Validator
 from keras_attn.validation import UserError, require
 
@@ -234,10 +234,9 @@ class TrainingLoop:
         state = self.state
         if state.history and state.history[-1]["step"] == state.step:
             return
-        row = {"step": state.step, "epoch": state.epoch + 1, **means(state.row_sums)}
+        row = {"step": state.step, "epoch": state.epoch + 1, **state.end_row()}
         row["learning_rate"] = self._learning_rate()
         state.history.append({**row, **validation})
-        state.row_sums = zero_sums()
         self.recorder.row(state.history)
         self.recorder.timing(
             state.step, state.epoch + 1, self._stopwatch.total, state.target_tokens
@@ -276,15 +275,17 @@ class TrainingLoop:
     def _drain(self) -> None:
         """Fetches the sums of the updates since the last time (waiting for the device)."""
         for tensor in self._pending:
-            sums = dict(zip(SUMS, map(float, tensor.numpy()), strict=True))
-            if math.isfinite(sums["loss"]):
-                self.state.add(sums)
+            values = dict(zip(UPDATE_VALUES, map(float, tensor.numpy()), strict=True))
+            loss, norm = values["loss"], values["gradient_norm"]
+            if math.isfinite(loss) and math.isfinite(norm):
+                self.state.add(values)
             elif self.settings.precision != "mixed_float16":  # loss scaling skips such updates
                 raise UserError(
                     f"The loss is no longer a number (about step {self.state.step}): lower "
-                    f"`learning_rate` or raise `warmup_steps`. Received: loss={sums['loss']}."
+                    "`learning_rate` or raise `warmup_steps`. "
+                    f"Received: loss={loss}, gradient_norm={norm}."
                 )
-            self._tokens_to_show += sums["tokens"]
+            self._tokens_to_show += values["tokens"]
         self._pending = []
 
     def _learning_rate(self) -> float:

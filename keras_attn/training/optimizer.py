@@ -13,8 +13,7 @@ from keras_attn.training.settings import TrainingSettings
 class _SummedGradients:
     """Mixin: no second sum over replicas.
 
-    A Keras optimizer clips each replica's gradient and sums afterwards, which is not clipping the
-    whole gradient. The training step sums first, so what arrives here is equal on all replicas.
+    The training step sums before it clips, so what arrives here is equal on all replicas.
     """
 
     def _all_reduce_sum_gradients(self, grads_and_vars: Iterable) -> list:
@@ -113,7 +112,7 @@ def _adam_update(
 def make_optimizer(
     settings: TrainingSettings, schedule: Any, variables: list[keras.Variable], loss_scaling: bool
 ) -> keras.optimizers.Optimizer:
-    """The optimizer of the settings, with clipping by the norm of the whole gradient.
+    """The optimizer of the settings; clipping is the training step's.
 
     Args:
         settings: The numbers of the run.
@@ -128,7 +127,6 @@ def make_optimizer(
         "learning_rate": schedule,
         "epsilon": settings.epsilon,
         "weight_decay": settings.weight_decay or None,
-        "global_clipnorm": settings.clip_norm or None,
         "use_ema": settings.ema_decay > 0,
         "ema_momentum": settings.ema_decay,
     }

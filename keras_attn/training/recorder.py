@@ -10,7 +10,15 @@ import tensorflow as tf
 
 from keras_attn.training.run_folder import RunFolder
 
-_FIRST_COLUMNS = ("step", "epoch", "loss", "nll", "accuracy", "learning_rate")
+_FIRST_COLUMNS = (
+    "step",
+    "epoch",
+    "loss",
+    "nll",
+    "accuracy",
+    "gradient_norm",
+    "learning_rate",
+)
 _TIMING_COLUMNS = ("step", "epoch", "seconds", "target_tokens", "target_tokens_per_second")
 
 

@@ -35,6 +35,8 @@ class TrainingState:
         batch: Batches of this epoch already used.
         plan_batches: Batches in this epoch's plan.
         row_sums: Sums since the last row of metrics.csv.
+        row_updates: Updates since then.
+        row_gradient_norms: Sum of their gradients' norms.
         epoch_sums: Sums since the beginning of the epoch.
         history: Rows of metrics.csv.
         validated_step: Step of the last validation; -1 for none.
@@ -52,6 +54,8 @@ class TrainingState:
     batch: int = 0
     plan_batches: int = 0
     row_sums: dict[str, float] = dataclasses.field(default_factory=zero_sums)
+    row_updates: int = 0
+    row_gradient_norms: float = 0.0
     epoch_sums: dict[str, float] = dataclasses.field(default_factory=zero_sums)
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
     validated_step: int = -1
@@ -73,12 +77,21 @@ class TrainingState:
         """Plain values for JSON; numbers keep every bit."""
         return dataclasses.asdict(self)
 
-    def add(self, sums: dict[str, float]) -> None:
-        """Counts the sums of one update."""
-        for name, value in sums.items():
-            self.row_sums[name] += value
-            self.epoch_sums[name] += value
-        self.target_tokens += sums["tokens"]
+    def add(self, values: dict[str, float]) -> None:
+        """Counts one update's `UPDATE_VALUES`."""
+        for name in SUMS:
+            self.row_sums[name] += values[name]
+            self.epoch_sums[name] += values[name]
+        self.target_tokens += values["tokens"]
+        self.row_updates += 1
+        self.row_gradient_norms += values["gradient_norm"]
+
+    def end_row(self) -> dict[str, float]:
+        """Means since the last row, which ends here."""
+        row = means(self.row_sums)
+        row["gradient_norm"] = self.row_gradient_norms / max(self.row_updates, 1)
+        self.row_sums, self.row_updates, self.row_gradient_norms = zero_sums(), 0, 0.0
+        return row
 
     def judge(self, value: float, goal: str) -> bool:
         """Whether a validation's `value` is the best so far; counts those that are not."""

@@ -11,8 +11,10 @@ from keras_attn.training.consistency import divergence, twice
 from keras_attn.training.losses import token_cross_entropy
 from keras_attn.training.strategy import replica_random_streams
 
-# What a step returns: sums over the real tokens of all replicas.
+# What a loss gives: sums over the real tokens, of all replicas where a step returns them.
 SUMS = ("loss", "nll", "tokens", "correct")
+# What an update returns.
+UPDATE_VALUES = (*SUMS, "gradient_norm")
 
 
 class TrainingStep:
@@ -31,6 +33,7 @@ class TrainingStep:
         batch_tokens: About the number of tokens in a batch: keeps loss scaling in a usable range.
         jit: Whether XLA compiles the gradient.
         accumulate: Whether updates may have more than one micro-batch.
+        clip_norm: Largest norm of the whole gradient; 0 for no clipping.
         consistency: Weight alpha of R-Drop: the loss is the mean of those under two dropout masks
             plus alpha/4 · (KL(p‖q) + KL(q‖p)), which is half of the paper's equation 4.
     """
@@ -45,6 +48,7 @@ class TrainingStep:
         batch_tokens: int = 1,
         jit: bool = False,
         accumulate: bool = False,
+        clip_norm: float = 0.0,
         consistency: float = 0.0,
     ) -> None:
         self._model = model
@@ -52,6 +56,7 @@ class TrainingStep:
         self._strategy = strategy
         self._loss = loss
         self._label_smoothing = label_smoothing
+        self._clip_norm = clip_norm
         self._consistency = consistency
         # A power of two: dividing by it and multiplying again changes no bit.
         self._divisor = 2.0 ** round(math.log2(batch_tokens))
@@ -71,7 +76,8 @@ class TrainingStep:
                 unless made with `accumulate`.
 
         Returns:
-            The sums named in `SUMS`, a tensor (4,), before the update.
+            What `UPDATE_VALUES` names, a tensor (5,): the sums before the update, and the norm of
+            the whole gradient before clipping.
         """
         if self._accumulators is None:
             (batch,) = batches
@@ -145,8 +151,19 @@ class TrainingStep:
             sums, *gradients = context.all_reduce(tf.distribute.ReduceOp.SUM, [sums, *gradients])
             factor = self._divisor / tf.maximum(sums[SUMS.index("tokens")], 1)
             gradients = [gradient * tf.cast(factor, gradient.dtype) for gradient in gradients]
+        gradients, norm = self._clipped(gradients)
         self._optimizer.apply(gradients, self._model.trainable_variables)
-        return sums
+        return tf.concat([sums, [tf.cast(norm, sums.dtype)]], axis=0)
+
+    def _clipped(self, gradients: list[tf.Tensor]) -> tuple[list[tf.Tensor], tf.Tensor]:
+        """The gradients, clipped by the norm of the whole, and that norm without loss scaling."""
+        norm = tf.linalg.global_norm(gradients)
+        scale = getattr(self._optimizer, "dynamic_scale", None)
+        scale = 1.0 if scale is None else tf.cast(scale, norm.dtype)
+        if self._clip_norm:
+            most = self._clip_norm * scale
+            gradients, _ = tf.clip_by_global_norm(gradients, most, use_norm=norm)
+        return gradients, norm / scale
 
 
 def make_evaluation_step(

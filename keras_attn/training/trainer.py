@@ -180,6 +180,7 @@ class Trainer:
             settings.batch_tokens,
             jit=static_shapes,
             accumulate=settings.accumulate_steps > 1,
+            clip_norm=settings.clip_norm,
             consistency=settings.consistency,
         )
         keep = max(settings.keep_checkpoints, settings.average_last)

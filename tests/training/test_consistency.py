@@ -77,13 +77,18 @@ def test_update_against_the_papers_formula(double):
     masked(twice(inputs))
     optimizer = make_optimizer(settings(epsilon=0.001), RATE, masked.trainable_variables, False)
     step = TrainingStep(
-        masked, optimizer, tf.distribute.get_strategy(), label_smoothing=0.1, consistency=ALPHA
+        masked,
+        optimizer,
+        tf.distribute.get_strategy(),
+        label_smoothing=0.1,
+        clip_norm=1.0,
+        consistency=ALPHA,
     )
     sums = step([batch]).numpy()
     assert sums[2] == np.count_nonzero(labels)
     np.testing.assert_allclose(sums[0], total, rtol=1e-6)  # Keras keeps its losses off 0 by 1e-7
     norm = np.sqrt(sum(np.sum(tf.convert_to_tensor(g).numpy() ** 2) for g in gradients))
-    clip = min(1.0, settings().clip_norm / norm)
+    clip = min(1.0, 1.0 / norm)
     for after, before, gradient in zip(
         ours.get_weights(), model.get_weights(), gradients, strict=True
     ):

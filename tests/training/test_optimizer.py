@@ -29,11 +29,8 @@ def trajectory(make, dtype, steps=7):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
-@pytest.mark.parametrize("clip_norm", [0.0, 0.5])
-def test_the_fused_update_is_that_of_keras(dtype, weight_decay, clip_norm):
-    settings = TrainingSettings(
-        weight_decay=weight_decay, clip_norm=clip_norm, beta_1=0.8, beta_2=0.95, epsilon=1e-3
-    )
+def test_the_fused_update_is_that_of_keras(dtype, weight_decay):
+    settings = TrainingSettings(weight_decay=weight_decay, beta_1=0.8, beta_2=0.95, epsilon=1e-3)
     schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 7, 0.01)
 
     def keras_own(variables):
@@ -42,7 +39,6 @@ def test_the_fused_update_is_that_of_keras(dtype, weight_decay, clip_norm):
             "beta_1": 0.8,
             "beta_2": 0.95,
             "epsilon": 1e-3,
-            "global_clipnorm": clip_norm or None,
         }
         if not weight_decay:
             return keras.optimizers.Adam(**arguments)
@@ -60,9 +56,7 @@ def test_the_fused_update_is_that_of_keras(dtype, weight_decay, clip_norm):
 
 
 def test_muon_is_that_of_keras():
-    settings = TrainingSettings(
-        optimizer="muon", clip_norm=0.5, beta_1=0.8, beta_2=0.95, epsilon=1e-3
-    )
+    settings = TrainingSettings(optimizer="muon", beta_1=0.8, beta_2=0.95, epsilon=1e-3)
 
     def keras_own(variables):
         return keras.optimizers.Muon(
@@ -72,7 +66,6 @@ def test_muon_is_that_of_keras():
             epsilon=1e-3,
             weight_decay=None,
             adam_weight_decay=None,
-            global_clipnorm=0.5,
         )
 
     expected = trajectory(keras_own, "float32")
@@ -86,7 +79,7 @@ def test_muon_is_that_of_keras():
 @pytest.mark.parametrize("precision", ["float32", "float64", "mixed_bfloat16"])
 def test_muon_moves_matrices_by_an_orthogonal_matrix(precision):
     """However small the gradient: singular values near 1, times 0.2 √(larger side) (Liu et al.)."""
-    settings = TrainingSettings(optimizer="muon", clip_norm=0.0, precision=precision)
+    settings = TrainingSettings(optimizer="muon", precision=precision)
     dtype = "float64" if precision == "float64" else "float32"
     variable = keras.Variable(np.zeros((40, 100)), dtype=dtype)
     optimizer = make_optimizer(settings, 0.1, [variable], False)
@@ -103,7 +96,7 @@ def test_muon_moves_matrices_by_an_orthogonal_matrix(precision):
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_weight_decay_by_hand(optimizer):
-    settings = TrainingSettings(optimizer=optimizer, weight_decay=0.5, clip_norm=0.0)
+    settings = TrainingSettings(optimizer=optimizer, weight_decay=0.5)
     matrix = keras.Variable(np.full((2, 2), 3.0, "float32"))
     vector = keras.Variable(np.full(2, 3.0, "float32"))
     made = make_optimizer(settings, 0.1, [matrix, vector], False)
@@ -114,7 +107,7 @@ def test_weight_decay_by_hand(optimizer):
 
 def test_the_first_update_by_hand():
     variable = keras.Variable(np.ones(3, "float32"))
-    optimizer = make_optimizer(TrainingSettings(clip_norm=0.0), 0.1, [variable], False)
+    optimizer = make_optimizer(TrainingSettings(), 0.1, [variable], False)
     optimizer.apply([tf.constant([1.0, 0.0, -2.0])], [variable])
     assert int(optimizer.iterations) == 1
     momentum, velocity = optimizer.variables[-2:]

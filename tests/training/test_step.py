@@ -31,6 +31,7 @@ def one_update(batches, consistency=0.0, jit=False, loss_scaling=False, **change
         batch_tokens=numbers.batch_tokens,
         jit=jit,
         accumulate=len(batches) > 1,
+        clip_norm=numbers.clip_norm,
         consistency=consistency,
     )
     sums = step(batches).numpy()
@@ -44,7 +45,10 @@ def planned(batch_tokens):
 
 
 def naive_update(batch, learning_rate, clip_norm):
-    """The same update in plain TensorFlow: mean over real tokens, clip, Adam's first step."""
+    """The same update in plain TensorFlow: mean over real tokens, clip, Adam's first step.
+
+    Returns the weights and the gradient's norm.
+    """
     model = backbone()
     inputs, labels = batch
     with tf.GradientTape() as tape:
@@ -61,20 +65,22 @@ def naive_update(batch, learning_rate, clip_norm):
         gradients = [g * clip_norm / norm for g in gradients]
     # After one step Adam's moments are (1 - β₁) g and (1 - β₂) g²; Keras adds ε before correcting
     # the second, so the update is g / (|g| + ε / sqrt(1 - β₂)).
-    return [
+    weights = [
         w - learning_rate * g / (np.abs(g) + 0.001 / np.sqrt(1 - 0.98))
         for w, g in zip(model.get_weights(), gradients, strict=True)
     ]
+    return weights, norm
 
 
 @pytest.mark.parametrize("clip_norm", [0.0, 0.01])
 def test_update_against_plain_formula(double, clip_norm):
     (batch,) = planned(1000)
     weights, sums, _ = one_update([batch], clip_norm=clip_norm, epsilon=0.001)
-    expected = naive_update(batch, RATE, clip_norm)
+    expected, norm = naive_update(batch, RATE, clip_norm)
     for ours, naive in zip(weights, expected, strict=True):
         np.testing.assert_allclose(ours, naive, rtol=0, atol=1e-8)  # of 0.0078
     assert sums[2] == np.count_nonzero(batch[1])
+    assert sums[4] == pytest.approx(norm, rel=1e-9)
 
 
 @pytest.mark.parametrize("jit", [False, True])
@@ -131,12 +137,13 @@ def test_regularisation_losses_count():
 def test_float16_scales_the_loss_and_skips_overflow():
     keras.config.set_dtype_policy("mixed_float16")
     (batch,) = planned(1000)
-    scaled, _, optimizer = one_update([batch], loss_scaling=True)
+    scaled, scaled_sums, optimizer = one_update([batch], loss_scaling=True)
     before = backbone().get_weights()
     assert int(optimizer.iterations) == 1
     assert float(optimizer.dynamic_scale) == 2.0**15
     keras.config.set_dtype_policy("float32")
-    plain, _, _ = one_update([batch])
+    plain, sums, _ = one_update([batch])
+    assert scaled_sums[4] == pytest.approx(sums[4], rel=0.02)  # the norm without the scale
     for low, wide, start in zip(scaled, plain, before, strict=True):
         np.testing.assert_allclose(low - start, wide - start, atol=2e-3)
         assert np.abs(low - start).max() > 5e-3

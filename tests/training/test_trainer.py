@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attn.data import plan_epoch
 from keras_attn.training import (
     Trainer,
     TrainingInterrupted,
@@ -113,6 +114,21 @@ def test_training_loss_is_the_mean_over_tokens(tmp_path):
     train(tmp_path / "run", task=task, epochs=1, learning_rate=1e-12)
     (row,) = metrics_rows(tmp_path / "run")
     assert float(row["loss"]) == pytest.approx(per_token, rel=1e-5)
+    norms = [
+        gradient_norm(task.backbone, *everything.assemble(rows))
+        for rows in plan_epoch(everything, 64, seed=1)
+    ]
+    assert float(row["gradient_norm"]) == pytest.approx(np.mean(norms), rel=1e-5)
+
+
+def gradient_norm(model, inputs, labels):
+    with tf.GradientTape() as tape:
+        logits = model(inputs)
+        target = 0.9 * tf.one_hot(labels, logits.shape[-1]) + 0.1 / logits.shape[-1]
+        losses = tf.nn.softmax_cross_entropy_with_logits(target, logits)
+        loss = tf.reduce_mean(losses[labels > 0])
+    gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
+    return tf.linalg.global_norm(gradients).numpy()
 
 
 def test_timings_and_tensorboard(run):

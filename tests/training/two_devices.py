@@ -27,12 +27,16 @@ def weights_after_updates(strategy, accumulate, optimizer):
     """Six updates with clipping, decay and averaging, from batches that do not divide evenly."""
     with strategy.scope():
         model = backbone()
-        numbers = settings(
-            clip_norm=0.01, epsilon=0.001, weight_decay=0.1, ema_decay=0.9, optimizer=optimizer
-        )
+        numbers = settings(epsilon=0.001, weight_decay=0.1, ema_decay=0.9, optimizer=optimizer)
         optimizer = make_optimizer(numbers, 2.0**-7, model.trainable_variables, False)
     step = TrainingStep(
-        model, optimizer, strategy, label_smoothing=0.1, batch_tokens=64, accumulate=accumulate > 1
+        model,
+        optimizer,
+        strategy,
+        label_smoothing=0.1,
+        batch_tokens=64,
+        accumulate=accumulate > 1,
+        clip_norm=0.01,
     )
     rows = examples(29)
     plan = plan_epoch(rows, 64, seed=3)
