@@ -128,7 +128,7 @@ def gradient_norm(model, inputs, labels):
         losses = tf.nn.softmax_cross_entropy_with_logits(target, logits)
         loss = tf.reduce_mean(losses[labels > 0])
     gradients = tape.gradient(loss, [variable.value for variable in model.trainable_variables])
-    return tf.linalg.global_norm(gradients).numpy()
+    return tf.linalg.global_norm([tf.convert_to_tensor(g) for g in gradients]).numpy()
 
 
 def test_timings_and_tensorboard(run):
