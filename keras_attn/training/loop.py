@@ -18,6 +18,7 @@ from keras_attn.training.checkpoints import (
     replaced_folder,
     write_checkpoint,
 )
+from keras_attn.training.diagnosis import first_failure
 from keras_attn.training.feed import distributed_batches
 from keras_attn.training.interruption import SignalWatch, StopValidation, TrainingInterrupted
 from keras_attn.training.optimizer import averaged_weights
@@ -42,6 +43,7 @@ class TrainingLoop:
     settings: TrainingSettings
     goal: str
     examples: Any
+    loss: Callable
     plan: Callable
     strategy: tf.distribute.Strategy
     agreement: Agreement
@@ -126,7 +128,7 @@ class TrainingLoop:
             index = math.ceil(state.batch / self.settings.accumulate_steps)
             self._callbacks.on_train_batch_begin(index)
             group = list(itertools.islice(batches, self.settings.accumulate_steps))
-            self._pending.append(self.train_step(group))
+            self._pending.append((self.train_step(group), plan, state.batch, len(group)))
             state.step += 1
             state.batch += len(group)
             self._after_update(index, last=state.batch >= len(plan))
@@ -274,19 +276,30 @@ class TrainingLoop:
 
     def _drain(self) -> None:
         """Fetches the sums of the updates since the last time (waiting for the device)."""
-        for tensor in self._pending:
+        for tensor, *origin in self._pending:
             values = dict(zip(UPDATE_VALUES, map(float, tensor.numpy()), strict=True))
             loss, norm = values["loss"], values["gradient_norm"]
             if math.isfinite(loss) and math.isfinite(norm):
                 self.state.add(values)
             elif self.settings.precision != "mixed_float16":  # loss scaling skips such updates
-                raise UserError(
-                    f"The loss is no longer a number (about step {self.state.step}): lower "
-                    "`learning_rate` or raise `warmup_steps`. "
-                    f"Received: loss={loss}, gradient_norm={norm}."
-                )
+                self._stop_where_it_failed(loss, norm, *origin)
             self._tokens_to_show += values["tokens"]
         self._pending = []
+
+    def _stop_where_it_failed(
+        self, loss: float, norm: float, plan: Any, begin: int, count: int
+    ) -> NoReturn:
+        """Tells which batch and which layer gave a loss or a gradient that is no number."""
+        batches = [self.examples.assemble(plan[begin + number]) for number in range(count)]
+        findings = [first_failure(self._model, self.loss, *batch) for batch in batches]
+        found = next(
+            filter(None, findings), "The same batch with other dropout is as it should be."
+        )
+        raise UserError(
+            f"The loss is no longer a number in batch {begin + 1:,} of epoch "
+            f"{self.state.epoch + 1}. {found} A lower `learning_rate` or more `warmup_steps` may "
+            f"help. Received: loss={loss}, gradient_norm={norm}."
+        )
 
     def _learning_rate(self) -> float:
         """The rate of the last update."""

@@ -156,14 +156,27 @@ class TrainingStep:
         return tf.concat([sums, [tf.cast(norm, sums.dtype)]], axis=0)
 
     def _clipped(self, gradients: list[tf.Tensor]) -> tuple[list[tf.Tensor], tf.Tensor]:
-        """The gradients, clipped by the norm of the whole, and that norm without loss scaling."""
+        """The gradients, clipped by the norm of the whole, and that norm without loss scaling.
+
+        Where the norm is not finite the gradients are zeros, so that the weights stay what they
+        were; loss scaling sees to that by itself.
+        """
         norm = tf.linalg.global_norm(gradients)
-        scale = getattr(self._optimizer, "dynamic_scale", None)
-        scale = 1.0 if scale is None else tf.cast(scale, norm.dtype)
+        loss_scale = getattr(self._optimizer, "dynamic_scale", None)
+        if loss_scale is not None:
+            loss_scale = tf.cast(loss_scale, norm.dtype)
+            if self._clip_norm:
+                most = self._clip_norm * loss_scale
+                gradients, _ = tf.clip_by_global_norm(gradients, most, use_norm=norm)
+            return gradients, norm / loss_scale
+        factor = tf.ones_like(norm)
         if self._clip_norm:
-            most = self._clip_norm * scale
-            gradients, _ = tf.clip_by_global_norm(gradients, most, use_norm=norm)
-        return gradients, norm / scale
+            factor = self._clip_norm / tf.maximum(norm, self._clip_norm)
+        factor = tf.where(tf.math.is_finite(norm), factor, tf.zeros_like(norm))
+        factors = {gradient.dtype: tf.cast(factor, gradient.dtype) for gradient in gradients}
+        return [
+            tf.math.multiply_no_nan(gradient, factors[gradient.dtype]) for gradient in gradients
+        ], norm
 
 
 def make_evaluation_step(

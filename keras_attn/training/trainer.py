@@ -204,6 +204,7 @@ class Trainer:
             settings=settings,
             goal=self._goal,
             examples=examples,
+            loss=self._loss,
             plan=plan,
             strategy=self._strategy,
             agreement=self._agreement,

@@ -1,0 +1,80 @@
+"""Where numbers stopped being finite: the first layer, forwards or backwards."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+def first_failure(model: keras.Model, loss: Callable, inputs: Any, labels: Any) -> str | None:
+    """Runs a batch again, layer by layer, and tells where it goes wrong.
+
+    Dropout falls anew, so what depends on it may not show again.
+
+    Args:
+        model: The model, with the weights that it had.
+        loss: As for `TrainingStep`.
+        inputs: What the model was called with.
+        labels: The labels of the batch.
+
+    Returns:
+        One sentence for the user, or None where everything is finite.
+    """
+    for variable in model.variables:
+        if count := _not_finite(variable.value):
+            return f"The weights {variable.path} have {count:,} values that are not finite."
+    seen = []
+    with _watched(model, seen), tf.GradientTape() as tape:
+        outputs = model(inputs, training=True)
+        total, *_ = loss(labels, outputs, 0.0)
+    if seen:
+        path, count = seen[0]
+        return (
+            f"The first layer that gave values that are not finite, {count:,} of them, is {path}."
+        )
+    variables = model.trainable_variables
+    gradients = tape.gradient(total, [variable.value for variable in variables])
+    # The backward pass begins at the output: what is wrong there spreads to all before it.
+    for variable, gradient in reversed(list(zip(variables, gradients, strict=True))):
+        if gradient is not None and (count := _not_finite(gradient)):
+            return (
+                "All layers give finite values; the first gradient that is not finite, in "
+                f"{count:,} values, is that of {variable.path}."
+            )
+    return None
+
+
+@contextlib.contextmanager
+def _watched(model: keras.Model, seen: list[tuple[str, int]]) -> Iterator[None]:
+    """Notes the path of every layer whose output is not finite, in the order in which they end."""
+    layers = list(model._flatten_layers(include_self=False))
+
+    def watching(layer: keras.Layer) -> Callable:
+        call = layer.call
+
+        def watched(*arguments: Any, **options: Any) -> Any:
+            outputs = call(*arguments, **options)
+            count = sum(map(_not_finite, tf.nest.flatten(outputs)))
+            if count:
+                seen.append((layer.path, count))
+            return outputs
+
+        return watched
+
+    for layer in layers:
+        layer.call = watching(layer)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.call
+
+
+def _not_finite(value: Any) -> int:
+    """How many numbers of a tensor are NaN or infinite; 0 for what holds no floating numbers."""
+    if not tf.is_tensor(value) or not value.dtype.is_floating:
+        return 0
+    return int(np.sum(~np.isfinite(tf.cast(tf.convert_to_tensor(value), tf.float64).numpy())))
