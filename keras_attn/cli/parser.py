@@ -16,13 +16,14 @@ from keras_attn.cli import (
     export,
     predict,
     presets,
+    report,
     train,
     verify,
 )
 from keras_attn.validation import UserError
 
 PROGRAM = "keras-attn"
-COMMANDS = (presets, train, evaluate, predict, export, verify, average, benchmark)
+COMMANDS = (presets, train, report, evaluate, predict, export, verify, average, benchmark)
 
 _DESCRIPTION = "Train a Transformer on text, measure it, and serve it with TensorFlow Serving."
 _EPILOG = """\

@@ -1,6 +1,7 @@
 """A whole run: texts to tokenizers, task, training, and what it measures on the test texts."""
 
 import dataclasses
+import importlib.util
 import inspect
 import json
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data import PairExamples, Pairs, padding_share, plan_epoch
+from keras_attn.data import PairExamples, Pairs, group_references, padding_share, plan_epoch
 from keras_attn.evaluation import get_metric
 from keras_attn.models import Transformer
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask, measure, task_folder
@@ -20,6 +21,7 @@ from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.agreement import Agreement
 from keras_attn.training.cluster import WorkerLost
+from keras_attn.training.report import write_report
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings
 from keras_attn.training.run_texts import CMUDICT, read_texts
@@ -32,6 +34,7 @@ RESULTS_FILE = "results.json"
 TOKENIZERS_FOLDER = "tokenizers"
 LOSS_METRICS = ("loss", "nll", "accuracy", "perplexity")
 _MOST_TOKENS = 256
+_SAMPLES = 8
 # Arguments of the model that follow from the texts and the training.
 _NOT_SET = ("vocabulary_size", "target_vocabulary_size", "dtype", "name", "trainable")
 
@@ -132,6 +135,8 @@ def _train(
     results = None
     if "test" in texts and chief:
         results = _measure_test(out, settings, texts["test"])
+    if chief and importlib.util.find_spec("matplotlib"):
+        print(f"Report: {write_report(out)}", flush=True)
     agreement.meet()
     return results
 
@@ -325,12 +330,13 @@ def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> V
     if not settings.metrics:
         return ValidationSet(examples)
     sources = list(dict.fromkeys(texts.sources[i] for i in examples.pair_indices.tolist()))
-    limit = settings.data.decode_limit
     whole = partial(_decoded_metrics, task, _pairs_of(sources, texts), settings.metrics)
+    shown = partial(_samples, task, _pairs_of(sources[:_SAMPLES], texts))
+    limit = settings.data.decode_limit
     if limit is None or len(sources) <= limit:
-        return ValidationSet(examples, whole)
+        return ValidationSet(examples, whole, samples=shown)
     part = partial(_decoded_metrics, task, _pairs_of(sources[:limit], texts), settings.metrics)
-    return ValidationSet(examples, part, whole)
+    return ValidationSet(examples, part, whole, shown)
 
 
 def _pairs_of(sources: list[str], texts: Pairs) -> Pairs:
@@ -345,6 +351,15 @@ def _pairs_of(sources: list[str], texts: Pairs) -> Pairs:
 def _decoded_metrics(task, pairs, metrics) -> dict[str, float]:
     values = measure(task, pairs, metrics, beams=1)
     return {name: values[name] for name in metrics}
+
+
+def _samples(task: Seq2SeqTask, pairs: Pairs) -> list[tuple[str, str, str]]:
+    sources, references = group_references(pairs)
+    found = task.predict_n_best(sources, 1, beams=1)
+    predictions = [best[0].text if best else "" for best in found]
+    # Alternative references in one line, as dictionaries have them.
+    references = [" / ".join(alternatives) for alternatives in references]
+    return list(zip(sources, references, predictions, strict=True))
 
 
 def _report(task, texts, examples, settings) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import keras
 import tensorflow as tf
 
+from keras_attn.data import padding_share
 from keras_attn.training.agreement import Agreement
 from keras_attn.training.checkpoints import (
     Checkpoints,
@@ -60,6 +61,7 @@ class TrainingLoop:
     signals: SignalWatch
     _pending: list = field(default_factory=list)
     _tokens_to_show: float = 0.0
+    _padding_share: float = 0.0
     # What the workers agreed on last.
     _signal: int | None = None
     _stopped: bool = False
@@ -122,6 +124,7 @@ class TrainingLoop:
             batches=len(plan),
         )
         state.plan_batches = len(plan)
+        self._padding_share = padding_share(self.examples, plan)["total"]
         self._callbacks.on_epoch_begin(state.epoch)
         batches = distributed_batches(self.strategy, self.examples, plan, skip=state.batch)
         while state.batch < len(plan) and not self._enough():
@@ -206,6 +209,7 @@ class TrainingLoop:
         try:
             with averaged_weights(self.optimizer, self._model.trainable_variables):
                 value = self.measure(f"epoch {state.epoch + 1} step {state.step} {self._shown()}")
+                self._sample()
                 if value is not None and state.judge(value, self.goal):
                     self._save_best()
         except StopValidation:
@@ -219,6 +223,13 @@ class TrainingLoop:
             )
         state.validated_step = state.step
         return dict(state.validation)
+
+    def _sample(self) -> None:
+        """Notes what the model makes of a few texts."""
+        texts = self.validator.samples() if self.agreement.is_chief else []
+        if texts:
+            self.state.samples.append({"step": self.state.step, "texts": list(map(list, texts))})
+            self.recorder.samples(self.state.samples)
 
     def _save_best(self) -> None:
         if not self.agreement.is_chief:
@@ -241,7 +252,11 @@ class TrainingLoop:
         state.history.append({**row, **validation})
         self.recorder.row(state.history)
         self.recorder.timing(
-            state.step, state.epoch + 1, self._stopwatch.total, state.target_tokens
+            state.step,
+            state.epoch + 1,
+            self._stopwatch.total,
+            state.target_tokens,
+            self._padding_share,
         )
 
     def _checkpoint(self, milestone: bool) -> None:

@@ -1,14 +1,18 @@
-"""What a run writes down: metrics.csv, timings.csv and TensorBoard scalars."""
+"""What a run writes down: metrics.csv, timings.csv, samples.json and TensorBoard events."""
 
 import csv
 import io
+import json
+import resource
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
 from keras_attn.training.run_folder import RunFolder
+from keras_attn.training.state import TrainingState
 
 _FIRST_COLUMNS = (
     "step",
@@ -19,49 +23,78 @@ _FIRST_COLUMNS = (
     "gradient_norm",
     "learning_rate",
 )
-_TIMING_COLUMNS = ("step", "epoch", "seconds", "target_tokens", "target_tokens_per_second")
+_TIMING_COLUMNS = (
+    "step",
+    "epoch",
+    "seconds",
+    "target_tokens",
+    "target_tokens_per_second",
+    "padding_share",
+    "memory_mb",
+)
 
 
 class Recorder:
     """Writes the rows of a run.
 
-    metrics.csv and the TensorBoard scalars are those of `history` and nothing else, so that a
-    resumed run goes on where its checkpoint was, whatever was written later.
+    metrics.csv, samples.json and what TensorBoard shows of them are those of the state and nothing
+    else, so that a resumed run goes on where its checkpoint was, whatever was written later.
 
     Args:
         folder: The run's folder.
-        history: Rows of the checkpoint that is resumed.
+        state: The state of the run, that of the checkpoint when it is resumed.
     """
 
-    def __init__(self, folder: RunFolder, history: list[dict[str, float]]) -> None:
+    def __init__(self, folder: RunFolder, state: TrainingState) -> None:
         self._folder = folder
+        self._seconds, self._tokens = state.seconds, state.target_tokens
         shutil.rmtree(folder.tensorboard, ignore_errors=True)
         self._writer = tf.summary.create_file_writer(str(folder.tensorboard))
-        self._write_metrics(history)
-        for row in history:
+        self._write_metrics(state.history)
+        for row in state.history:
             self._write_scalars(row)
+        self._write_samples(state.samples)
+        for sample in state.samples:
+            self._write_texts(sample)
 
     def row(self, history: list[dict[str, float]]) -> None:
         """Writes the last row of `history`."""
         self._write_metrics(history)
         self._write_scalars(history[-1])
 
-    def timing(self, step: int, epoch: int, seconds: float, target_tokens: float) -> None:
-        """Appends a row to timings.csv.
+    def samples(self, samples: list[dict[str, Any]]) -> None:
+        """Writes the last of `samples`, as `TrainingState` has them."""
+        self._write_samples(samples)
+        self._write_texts(samples[-1])
+
+    def timing(
+        self, step: int, epoch: int, seconds: float, target_tokens: float, padding_share: float
+    ) -> None:
+        """Appends a row to timings.csv, with the speed since the last one.
 
         Args:
             step: Updates made.
             epoch: Epoch in progress, from 1.
             seconds: Training time so far, over all resumed parts.
             target_tokens: Target tokens so far.
+            padding_share: Share of padding in the epoch's batches, 0 to 1.
         """
+        speed = (target_tokens - self._tokens) / max(seconds - self._seconds, 1e-9)
+        self._seconds, self._tokens = seconds, target_tokens
+        memory = _peak_memory()
         new = not self._folder.timings.exists()
         with self._folder.timings.open("a", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             if new:
                 writer.writerow(_TIMING_COLUMNS)
-            speed = target_tokens / max(seconds, 1e-9)
-            writer.writerow([step, epoch, f"{seconds:.3f}", int(target_tokens), f"{speed:.1f}"])
+            values = f"{seconds:.3f}", int(target_tokens), f"{speed:.1f}"
+            writer.writerow([step, epoch, *values, f"{padding_share:.4f}", f"{memory:.0f}"])
+        scalars = {
+            "target_tokens_per_second": speed,
+            "padding_share": padding_share,
+            "memory_mb": memory,
+        }
+        self._write_scalars({"step": step} | scalars)
 
     def close(self) -> None:
         """Flushes everything."""
@@ -75,11 +108,25 @@ class Recorder:
         writer.writerows(history)
         _replace_file(self._folder.metrics, text.getvalue())
 
+    def _write_samples(self, samples: list[dict[str, Any]]) -> None:
+        if samples:
+            text = json.dumps(samples, ensure_ascii=False, indent=1)
+            _replace_file(self._folder.samples, text + "\n")
+
     def _write_scalars(self, row: dict[str, float]) -> None:
         with self._writer.as_default(step=int(row["step"])):
             for name, value in row.items():
                 if name != "step":
                     tf.summary.scalar(name, value)
+        self._writer.flush()
+
+    def _write_texts(self, sample: dict[str, Any]) -> None:
+        lines = ["| source | reference | prediction |", "|---|---|---|"]
+        for texts in sample["texts"]:
+            cells = [" ".join(text.split()).replace("|", "\\|") for text in texts]
+            lines.append(f"| {' | '.join(cells)} |")
+        with self._writer.as_default(step=sample["step"]):
+            tf.summary.text("samples", "\n".join(lines))
         self._writer.flush()
 
 
@@ -89,7 +136,10 @@ class SilentRecorder:
     def row(self, history: list[dict[str, float]]) -> None:
         """Does nothing."""
 
-    def timing(self, step: int, epoch: int, seconds: float, target_tokens: float) -> None:
+    def samples(self, samples: list[dict[str, Any]]) -> None:
+        """Does nothing."""
+
+    def timing(self, *values: float) -> None:
         """Does nothing."""
 
     def close(self) -> None:
@@ -116,6 +166,16 @@ class Stopwatch:
     def here(self) -> float:
         """Seconds in this process."""
         return time.monotonic() - self._start
+
+
+def _peak_memory() -> float:
+    """The most memory that was in use so far, in megabytes: the GPU's, else the process's own."""
+    gpus = tf.config.list_logical_devices("GPU")
+    if gpus:
+        names = [gpu.name.removeprefix("/device:") for gpu in gpus]
+        return sum(tf.config.experimental.get_memory_info(name)["peak"] for name in names) / 1e6
+    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return kilobytes * 1024 / 1e6
 
 
 def _replace_file(path: Path, text: str) -> None:

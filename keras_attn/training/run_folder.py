@@ -17,7 +17,7 @@ class RunFolder:
     """A run's folder, held by one process at a time.
 
     Use as a context manager. Attributes: `path`, `checkpoints`, `task`, `metrics`, `timings`,
-    `tensorboard`.
+    `samples`, `tensorboard`.
 
     Args:
         path: The folder; made when missing.
@@ -41,6 +41,7 @@ class RunFolder:
         self.task = self.path / "task"
         self.metrics = self.path / "metrics.csv"
         self.timings = self.path / "timings.csv"
+        self.samples = self.path / "samples.json"
         self.tensorboard = self.path / "tensorboard"
         self._resume = resume
         self._allowed = allowed

@@ -39,6 +39,8 @@ class TrainingState:
         row_gradient_norms: Sum of their gradients' norms.
         epoch_sums: Sums since the beginning of the epoch.
         history: Rows of metrics.csv.
+        samples: What the model made of some held-out texts at validations, each `{"step": …,
+            "texts": [[source, reference, prediction], …]}`.
         validated_step: Step of the last validation; -1 for none.
         validation: Values of the last validation.
         best_value: Best value of the metric that chooses, or None.
@@ -58,6 +60,7 @@ class TrainingState:
     row_gradient_norms: float = 0.0
     epoch_sums: dict[str, float] = dataclasses.field(default_factory=zero_sums)
     history: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    samples: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     validated_step: int = -1
     validation: dict[str, float] = dataclasses.field(default_factory=dict)
     best_value: float | None = None

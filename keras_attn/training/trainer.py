@@ -216,7 +216,7 @@ class Trainer:
             folder=folder,
             checkpoints=checkpoints,
             state=state,
-            recorder=Recorder(folder, state.history) if chief else SilentRecorder(),
+            recorder=Recorder(folder, state) if chief else SilentRecorder(),
             progress=ProgressReport(total_steps, state.step, None if chief else QUIET),
             signals=signals,
         )

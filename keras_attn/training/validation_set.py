@@ -31,6 +31,7 @@ class ValidationSet:
     examples: Any = None
     decode_metrics: Callable[[], dict[str, float]] | None = None
     final_metrics: Callable[[], dict[str, float]] | None = None
+    samples: Callable[[], list[tuple[str, str, str]]] | None = None
 
 
 class Validator:
@@ -67,6 +68,10 @@ class Validator:
     def has_final(self) -> bool:
         """Whether the end of a run is judged by more than its validations."""
         return self._validation.final_metrics is not None
+
+    def samples(self) -> list[tuple[str, str, str]]:
+        """A few texts as (source, reference, prediction); none where the set has none."""
+        return self._validation.samples() if self._validation.samples else []
 
     def measure(self, final: bool = False) -> dict[str, float]:
         """Values by name: loss, nll, accuracy and perplexity per token, and decoded metrics.

@@ -115,6 +115,14 @@ def test_from_a_file_to_a_task(keras_attn, tmp_path):
     assert settings["training"]["steps"] == 2
     assert settings["model"]["hidden_dim"] == 8
 
+    status, output, error = keras_attn("report", run)
+    assert (status, output.strip()) == (0, str(run / "report.html")), error
+    picture = tmp_path / "curves.png"
+    assert keras_attn("report", run, "--picture", picture)[0] == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    status, _, error = keras_attn("report", run, "--picture", tmp_path / "curves.pdf")
+    assert (status, "takes FILE.png or FILE.svg" in error) == (2, True)
+
     status, output, _ = keras_attn("predict", run, "abc", "fade")
     assert status == 0
     assert output.count("\n") == 2

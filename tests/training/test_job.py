@@ -52,6 +52,8 @@ def test_a_run_leaves_everything_it_should(finished, words):
         "task",
         "metrics.csv",
         "timings.csv",
+        "samples.json",
+        "report.html",
         "summary.json",
         "results.json",
         "tensorboard",
@@ -65,6 +67,16 @@ def test_a_run_leaves_everything_it_should(finished, words):
     assert float(last["loss"]) < float(rows(folder)[0]["loss"])
     assert {"val_loss", "val_perplexity", "val_per", "val_wer"} <= set(last)
     assert "seconds" not in last
+    samples = json.loads((folder / "samples.json").read_text())
+    assert [sample["step"] for sample in samples] == [
+        int(row["step"]) for row in rows(folder) if row["val_per"]
+    ]
+    held_out = dict(
+        line.split("\t") for line in pathlib.Path(words["valid"]).read_text().splitlines()
+    )
+    assert len(samples[-1]["texts"]) == 8
+    for source, reference, _ in samples[-1]["texts"]:
+        assert held_out[source] in reference.split(" / ")
 
 
 def test_the_trained_task_predicts(finished):

@@ -145,6 +145,31 @@ def test_timings_and_tensorboard(run):
             scalars.setdefault(value.tag, []).append(event.step)
     assert scalars["loss"] == [3, 6, 8, 9, 12, 15, 16]
     assert scalars["val_per"] == [8, 16]
+    for name in ("target_tokens_per_second", "padding_share", "memory_mb", "gradient_norm"):
+        assert scalars[name] == scalars["loss"], name
+
+
+def test_samples_are_kept_shown_and_resumed(tmp_path):
+    calls = iter(range(9))
+    validation = ValidationSet(
+        examples(13, seed=1), samples=lambda: [("a|b", "c", f"<{next(calls)}>\n")]
+    )
+    with pytest.raises(TrainingInterrupted):
+        train(tmp_path, validation, callbacks=[Signal(signal.SIGINT, 11)])
+    train(tmp_path, validation, resume=True)
+    assert json.loads((tmp_path / "samples.json").read_text()) == [
+        {"step": 8, "texts": [["a|b", "c", "<0>\n"]]},
+        {"step": 16, "texts": [["a|b", "c", "<1>\n"]]},
+    ]
+    texts = {}
+    for events in (tmp_path / "tensorboard").iterdir():
+        for record in tf.data.TFRecordDataset(str(events)):
+            event = tf.compat.v1.Event.FromString(record.numpy())
+            for value in event.summary.value:
+                if value.tag == "samples":
+                    texts[event.step] = value.tensor.string_val[0].decode()
+    assert list(texts) == [8, 16]
+    assert texts[16].splitlines()[2] == "| a\\|b | c | <1> |"
 
 
 def test_logging_and_checkpoints_change_nothing(tmp_path, run):

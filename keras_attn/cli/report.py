@@ -1,0 +1,38 @@
+"""Make a page or a picture of a run: curves, results, samples, settings."""
+
+import argparse
+from pathlib import Path
+
+from keras_attn.validation import UserError
+
+EPILOG = """\
+`train` writes RUN/report.html by itself at its end if matplotlib is there (pip install
+'keras_attn[viz]'). This command makes it anew, also of a run that is going on.
+
+examples:
+  keras-attn report runs/g2p
+  keras-attn report runs/g2p --picture curves.png
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `report`."""
+    add = parser.add_argument
+    add("run_folder", metavar="RUN", help="the run")
+    add("--picture", metavar="FILE", help="write the curves alone, as FILE.png or FILE.svg")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Writes the page or the picture, and prints where it is."""
+    from keras_attn.training.report import draw_curves, read_rows, write_report
+
+    if options.picture is None:
+        print(write_report(options.run_folder))
+        return
+    picture = Path(options.picture)
+    kind = picture.suffix.lower().removeprefix(".")
+    if kind not in ("png", "svg"):
+        raise UserError(f"--picture takes FILE.png or FILE.svg. Received: {options.picture}")
+    temporary = picture.with_name(f".writing-{picture.name}")
+    draw_curves(read_rows(Path(options.run_folder)), temporary, kind)
+    print(temporary.replace(picture))

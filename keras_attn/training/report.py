@@ -1,0 +1,205 @@
+"""A run on one page: curves, results, what the model says, settings. Needs the extra `viz`."""
+
+import csv
+import html
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_attn.validation import UserError, require
+
+REPORT_FILE = "report.html"
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; margin: 2em auto; max-width: 62em;
+       padding: 0 1em; }
+h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
+table { border-collapse: collapse; } th, td { text-align: left; padding: .25em 1em .25em 0;
+       border-bottom: 1px solid #ddd; vertical-align: top; } td.n { text-align: right;
+       font-variant-numeric: tabular-nums; } td.other { color: #b03a2e; }
+svg { max-width: 100%; height: auto; } pre { background: #f6f6f6; padding: 1em; overflow: auto; }
+"""
+# Panels of the picture: its label, and the columns that it may show with their names.
+_PANELS = (
+    ("negative log-likelihood a token (nats)", {"nll": "training", "val_nll": "validation"}),
+    ("accuracy of tokens", {"accuracy": "training", "val_accuracy": "validation"}),
+    ("error rate (%)", {"val_per": "PER", "val_wer": "WER", "val_cer": "CER"}),
+    ("score", {"val_bleu": "BLEU", "val_chrf": "chrF"}),
+    ("learning rate", {"learning_rate": None}),
+    ("norm of the gradient", {"gradient_norm": None}),
+)
+
+
+def write_report(run: str | Path) -> Path:
+    """Writes report.html into a run's folder: one file that needs no other and no network.
+
+    Args:
+        run: The run folder; the run may still be going on.
+
+    Returns:
+        The page.
+
+    Raises:
+        UserError: The folder holds no run with a row of metrics, or matplotlib is missing.
+    """
+    run = Path(run)
+    rows = read_rows(run)
+    parts = [
+        _heading(run, rows),
+        "<h2>Curves</h2>",
+        _svg(rows),
+        "<h2>Results</h2>",
+        _table(("", "value"), _results(run, rows)),
+        _samples(run / "samples.json"),
+        _speed(_rows(run / "timings.csv")),
+        "<h2>Settings</h2>",
+        f"<pre>{html.escape(_text(run / 'run.yaml'))}</pre>",
+    ]
+    title = html.escape(run.resolve().name)
+    page = (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{_STYLE}</style></head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
+    )
+    target = run / REPORT_FILE
+    temporary = target.with_name(f".writing-{REPORT_FILE}")
+    temporary.write_text(page, encoding="utf-8")
+    return temporary.replace(target)
+
+
+def read_rows(run: Path) -> list[dict[str, str]]:
+    """The rows of a run's metrics.csv; UserError where there is none."""
+    rows = _rows(run / "metrics.csv")
+    require(bool(rows), "A report needs a run with at least one row in metrics.csv.", run=str(run))
+    return rows
+
+
+def draw_curves(rows: Sequence[dict[str, str]], file: Any, kind: str) -> None:
+    """Draws the columns of metrics.csv over the updates.
+
+    Args:
+        rows: As `csv.DictReader` gives them.
+        file: A path or a file that is open for writing.
+        kind: `"svg"` or `"png"`.
+
+    Raises:
+        UserError: matplotlib is missing.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UserError("Pictures need matplotlib: pip install 'keras_attn[viz]'.") from error
+    panels = [
+        (label, shown)
+        for label, columns in _PANELS
+        if (shown := [(name, text) for name, text in columns.items() if _points(rows, name)])
+    ]
+    lines = -(-len(panels) // 2)
+    figure = Figure(figsize=(10, 3.2 * lines), layout="constrained")
+    for place, (label, shown) in enumerate(panels):
+        axes = figure.add_subplot(lines, 2, place + 1)
+        for name, text in shown:
+            points = _points(rows, name)
+            axes.plot(*zip(*points, strict=True), label=text, marker="." * (len(points) < 30))
+        axes.set(xlabel="updates", ylabel=label)
+        if "nll" in dict(shown):
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+        if shown[0][1]:
+            axes.legend(frameon=False)
+    figure.savefig(file, format=kind, dpi=110)
+
+
+def _svg(rows: list[dict[str, str]]) -> str:
+    text = io.StringIO()
+    draw_curves(rows, text, "svg")
+    return text.getvalue()[text.getvalue().index("<svg") :]  # without the XML head
+
+
+def _points(rows: Sequence[dict[str, str]], name: str) -> list[tuple[int, float]]:
+    return [(int(row["step"]), float(row[name])) for row in rows if row.get(name)]
+
+
+def _heading(run: Path, rows: list[dict[str, str]]) -> str:
+    summary = _json(run / "summary.json") or {}
+    last = rows[-1]
+    state = f"{int(last['step']):,} updates, {last['epoch']} epochs so far"
+    if summary:
+        state = f"{summary['step']:,} updates; kept: {summary['kept']} weights"
+        if summary["value"] is not None:
+            state += f", {summary['metric']} {summary['value']:.4f}"
+    return f"<h1>{html.escape(run.resolve().name)}</h1>\n<p>{html.escape(state)}</p>"
+
+
+def _results(run: Path, rows: list[dict[str, str]]) -> list[tuple[str, str]]:
+    """The test's results where there are some, and the last validation."""
+    validated = [row for row in rows if any(row[name] for name in row if name.startswith("val_"))]
+    found = [
+        (name.replace("val_", "validation "), f"{float(value):.4f}")
+        for row in validated[-1:]
+        for name, value in row.items()
+        if name.startswith("val_") and value
+    ]
+    test = _json(run / "results.json") or {}
+    return [(f"test {name}", _shown(value)) for name, value in test.items()] + found
+
+
+def _samples(path: Path) -> str:
+    samples = _json(path)
+    if not samples:
+        return ""
+    lines = []
+    for source, reference, prediction in samples[-1]["texts"]:
+        kind = "" if prediction in reference.split(" / ") else ' class="other"'
+        cells = f"<td>{html.escape(source)}</td><td>{html.escape(reference)}</td>"
+        lines.append(f"<tr>{cells}<td{kind}>{html.escape(prediction)}</td></tr>")
+    head = "<tr><th>source</th><th>reference</th><th>prediction</th></tr>"
+    title = f"<h2>Held-out texts, after {samples[-1]['step']:,} updates</h2>"
+    return f"{title}\n<table>{head}{''.join(lines)}</table>"
+
+
+def _speed(rows: list[dict[str, str]]) -> str:
+    if not rows:
+        return ""
+    last = rows[-1]
+    seconds = float(last["seconds"])
+    values = [
+        ("minutes of training", f"{seconds / 60:.1f}"),
+        ("target tokens", f"{int(last['target_tokens']):,}"),
+        ("target tokens a second", f"{int(last['target_tokens']) / max(seconds, 1e-9):,.0f}"),
+        ("padding", f"{float(last['padding_share']):.1%}"),
+        ("most memory (MB)", f"{float(last['memory_mb']):,.0f}"),
+    ]
+    return f"<h2>Speed</h2>\n{_table(('', 'value'), values)}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    first = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+    lines = (
+        f'<tr><td>{html.escape(name)}</td><td class="n">{html.escape(value)}</td></tr>'
+        for name, value in rows
+    )
+    return f"<table><tr>{first}</tr>{''.join(lines)}</table>"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,.4f}" if isinstance(value, float) else str(value)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def _json(path: Path) -> Any:
+    text = _text(path)
+    return json.loads(text) if text else None
