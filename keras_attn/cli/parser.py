@@ -18,12 +18,13 @@ from keras_attn.cli import (
     presets,
     report,
     train,
+    tune,
     verify,
 )
 from keras_attn.validation import UserError
 
 PROGRAM = "keras-attn"
-COMMANDS = (presets, train, report, evaluate, predict, export, verify, average, benchmark)
+COMMANDS = (presets, train, report, tune, evaluate, predict, export, verify, average, benchmark)
 
 _DESCRIPTION = "Train a Transformer on text, measure it, and serve it with TensorFlow Serving."
 _EPILOG = """\

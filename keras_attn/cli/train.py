@@ -61,10 +61,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `train`."""
     add = parser.add_argument
     add("--out", required=True, metavar="RUN", help="the run folder, new or empty")
+    add("--init", metavar="TASK", help="start from a run's or a task folder's weights")
+    add_setting_arguments(parser)
+    add("--workers", metavar="HOST:PORT,…", help="all workers, the first is the chief (see below)")
+    add("--worker-index", type=int, metavar="N", help="which of them this is, from 0")
+    add("--resume", action="store_true", help="continue the run in the folder, if there is one")
+    add(
+        "--supervise",
+        action="store_true",
+        help="start again, as with --resume, when killed or when a worker is lost",
+    )
+
+
+def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that `settings_layers` turns into settings of run.yaml."""
+    add = parser.add_argument
     add("--task", choices=["seq2seq"], help="what to train (default: seq2seq)")
     add("--preset", metavar="NAME", help="sizes and recipe (`keras-attn presets` lists them)")
-    add("--init", metavar="TASK", help="start from a run's or a task folder's weights instead")
-    add("--data", nargs="+", metavar="DATA", help="training data (see below)")
+    add("--data", nargs="+", metavar="DATA", help="training data (see `keras-attn train --help`)")
     add("--valid", nargs="+", metavar="DATA", help="validation data, chooses the best model")
     add("--test", nargs="+", metavar="DATA", help="test data, measured at the end")
     add("--stress", action="store_true", default=None, help="cmudict: keep the stress marks")
@@ -83,16 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch-tokens", type=int, metavar="N", help="source and target tokens a batch, each")
     add("--precision", metavar="NAME", help="float32, mixed_bfloat16 or mixed_float16")
     add("--strategy", metavar="NAME", help="devices: auto, one, mirrored or multi_worker")
-    add("--workers", metavar="HOST:PORT,…", help="all workers, the first is the chief (see below)")
-    add("--worker-index", type=int, metavar="N", help="which of them this is, from 0")
     add("--jit", metavar="CHOICE", help="compile with XLA: on, off or auto (on with a GPU)")
     add("--seed", type=int, metavar="N", help="of weights, dropout and the order of the data")
-    add("--resume", action="store_true", help="continue the run in the folder, if there is one")
-    add(
-        "--supervise",
-        action="store_true",
-        help="start again, as with --resume, when killed or when a worker is lost",
-    )
 
 
 def run(options: argparse.Namespace) -> int | None:
@@ -101,13 +107,19 @@ def run(options: argparse.Namespace) -> int | None:
         return _supervised(options)
     with quiet_start():
         from keras_attn.training.job import train
-        from keras_attn.training.run_settings import read_yaml
 
     if options.workers is not None or options.worker_index is not None:
         _cluster(options).to_environment()
-    config = read_yaml(options.config) if options.config else {}
-    train(options.out, config, *map(_setting, options.set), _given(options), resume=options.resume)
+    train(options.out, *settings_layers(options), resume=options.resume)
     return None
+
+
+def settings_layers(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The settings that options give, in nested layers, the later ones counting more."""
+    from keras_attn.training.run_settings import read_yaml
+
+    config = read_yaml(options.config) if options.config else {}
+    return [config, *map(_setting, options.set), _given(options)]
 
 
 def _supervised(options: argparse.Namespace) -> int:
@@ -135,7 +147,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, as nested settings."""
     settings: dict[str, Any] = {}
     for name, place in _PLACES.items():
-        value = getattr(options, name)
+        value = getattr(options, name, None)
         if value is not None:
             _put(settings, place, value)
     # The one end that is given takes the place of the recipe's, whichever that is.

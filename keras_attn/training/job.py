@@ -122,6 +122,7 @@ def _train(
     _check_test(settings, texts.get("test"), tokenizers["source"])
     with strategy.scope():
         task = _task(settings, tokenizers, initial)
+    _check_size(task, settings.training.max_parameters)
     if chief:
         _report(task, texts, examples, settings)
 
@@ -207,6 +208,17 @@ def _check_test(settings: RunSettings, texts: Pairs | None, tokenizer: Tokenizer
         longest=longest,
         max_source_length=settings.decoding["max_source_length"],
     )
+
+
+def _parameters(task: Seq2SeqTask) -> int:
+    return sum(int(np.prod(variable.shape)) for variable in task.backbone.trainable_variables)
+
+
+def _check_size(task: Seq2SeqTask, most: int | None) -> None:
+    if most is not None and _parameters(task) > most:
+        raise UserError(
+            f"The model must have at most {most:,} parameters. Received: {_parameters(task):,}."
+        )
 
 
 def _resolved(settings: RunSettings) -> RunSettings:
@@ -379,10 +391,9 @@ def _report(task, texts, examples, settings) -> None:
         static_shapes=settings.training.jit == "on",
     )
     share = padding_share(examples, plan)["total"]
-    weights = sum(int(np.prod(v.shape)) for v in task.backbone.trainable_variables)
     print(f"   batches: {len(plan):,} an epoch, {share:.1%} of their tokens padding")
     print(
-        f"     model: {settings.preset or settings.init}, {weights:,} parameters, "
+        f"     model: {settings.preset or settings.init}, {_parameters(task):,} parameters, "
         f"{task.source_tokenizer.vocabulary_size:,} source and "
         f"{task.target_tokenizer.vocabulary_size:,} target tokens",
         flush=True,

@@ -28,6 +28,7 @@ class TrainingSettings:
         steps: Updates of the weights, or None.
         max_minutes: Time after which training ends in good order, or None. A run that this ends
             is not reproducible to the bit.
+        max_parameters: Most weights that the model may have, or None; a larger one is refused.
         batch_tokens: Most source and most target tokens of a batch with its padding, all replicas
             together.
         accumulate_steps: Batches whose gradients make one update.
@@ -73,6 +74,7 @@ class TrainingSettings:
     epochs: int | None = 10
     steps: int | None = None
     max_minutes: float | None = None
+    max_parameters: int | None = None
     batch_tokens: int = 4096
     accumulate_steps: int = 1
     schedule: str = "inverse_square_root"
@@ -115,7 +117,7 @@ class TrainingSettings:
             epochs=self.epochs,
             steps=self.steps,
         )
-        for name in ("epochs", "steps"):
+        for name in ("epochs", "steps", "max_parameters"):
             if getattr(self, name) is not None:
                 require_positive(**{name: getattr(self, name)})
         require_positive(

@@ -353,6 +353,13 @@ def test_test_texts_are_looked_at_before_training(words, tmp_path):
         job.train(tmp_path / "other", run_settings(data))
 
 
+def test_a_model_that_is_too_large_is_refused_before_training(words, tmp_path):
+    small = run_settings(words["train"], max_parameters=1000)
+    with pytest.raises(UserError, match=r"at most 1,000 parameters\. Received: [\d,]+\."):
+        job.train(tmp_path / "run", small)
+    assert not (tmp_path / "run" / "metrics.csv").exists()
+
+
 def test_used_folders_and_nothing_to_resume(finished, words, tmp_path):
     folder, _ = finished
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.name != ".lock"}

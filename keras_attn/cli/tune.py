@@ -1,0 +1,72 @@
+"""Search for the settings of a run, by many short runs."""
+
+import argparse
+import dataclasses
+import importlib.util
+import sys
+
+from keras_attn.cli import train as train_command
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import UserError
+
+EPILOG = """\
+Every trial is a `keras-attn train` of its own; TUNING/trials.csv, trials.png and best.yaml tell
+what came out. What is varied by default depends on the preset's family; --space FILE changes that:
+
+  training.learning_rate: {min: 3.0e-4, max: 1.0e-2, log: true}
+  model.num_layers: {min: 1, max: 4}
+  model.hidden_dim: [128, 256]
+  model.norm_first: true                      # one value: not varied
+  positions: {sinusoidal: {}, rotary: {model.rotary_positions: true}}
+
+On a cluster, start the same command on each machine, with KerasTuner's variables
+KERASTUNER_TUNER_ID (chief, worker0, …), KERASTUNER_ORACLE_IP and KERASTUNER_ORACLE_PORT set and
+TUNING on a disk that all share.
+
+examples:
+  keras-attn tune --preset g2p_small --data cmudict --out tuning/g2p --trials 12 --trial-minutes 1
+  keras-attn tune --preset g2p_small --data cmudict --out tuning/g2p --space space.yaml --workers 2
+  keras-attn train --config tuning/g2p/best.yaml --out runs/g2p
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `tune`."""
+    add = parser.add_argument
+    add("--out", required=True, metavar="TUNING", help="the folder of the search, new or empty")
+    train_command.add_setting_arguments(parser)
+    add("--space", metavar="FILE", help="what is varied (see below)")
+    add("--algorithm", metavar="NAME", help="random, bayesian (the default) or hyperband")
+    add("--trials", type=int, metavar="N", help="most trials (12; hyperband has its own number)")
+    add("--minutes", type=float, metavar="M", help="begin no trial after M minutes")
+    add("--trial-minutes", type=float, metavar="M", help="training time of a trial")
+    add("--trial-epochs", type=int, metavar="N", help="epochs of a trial")
+    add("--max-parameters", type=int, metavar="N", help="larger models fail before they train")
+    add("--workers", type=int, metavar="N", help="trials at the same time, a process each (1)")
+    add("--resume", action="store_true", help="go on with the search in the folder")
+
+
+def run(options: argparse.Namespace) -> int | None:
+    """Searches."""
+    if importlib.util.find_spec("keras_tuner") is None:
+        raise UserError("A search needs KerasTuner: pip install 'keras_attn[tune]'.")
+    from keras_attn.tuning.processes import run_chief_and_workers, tuning_role
+
+    if (options.workers or 1) > 1 and tuning_role() == "alone":
+        command = [sys.executable, "-m", "keras_attn", *options.arguments]
+        return run_chief_and_workers(command, options.workers)
+    with quiet_start():
+        from keras_attn.training.run_settings import read_yaml
+        from keras_attn.tuning.tune import tune
+        from keras_attn.tuning.tuning_settings import TuningSettings
+
+    names = [field.name for field in dataclasses.fields(TuningSettings)]
+    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    tune(
+        options.out,
+        *train_command.settings_layers(options),
+        space=read_yaml(options.space) if options.space else None,
+        tuning=TuningSettings(**given),
+        resume=options.resume,
+    )
+    return None

@@ -1,0 +1,68 @@
+"""KerasTuner's ways to choose the next trial, with a time limit, and the given settings first."""
+
+import time
+from typing import Any
+
+import keras_tuner
+
+from keras_attn.validation import require_one_of
+
+ALGORITHMS = ("random", "bayesian", "hyperband")
+
+
+class _TimeLimit:
+    """Mixin: no new trial after `deadline`, by `time.monotonic`."""
+
+    deadline: float | None = None
+
+    def populate_space(self, trial_id: str) -> dict[str, Any]:
+        """What KerasTuner asks for a trial's values."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            return {"status": "STOPPED"}
+        return super().populate_space(trial_id)
+
+
+class _Random(_TimeLimit, keras_tuner.oracles.RandomSearchOracle):
+    pass
+
+
+class _Bayesian(_TimeLimit, keras_tuner.oracles.BayesianOptimizationOracle):
+    pass
+
+
+class _Hyperband(_TimeLimit, keras_tuner.oracles.HyperbandOracle):
+    pass
+
+
+def make_oracle(
+    algorithm: str,
+    objective: keras_tuner.Objective,
+    trials: int,
+    max_epochs: int,
+    seed: int,
+    minutes: float | None = None,
+) -> keras_tuner.Oracle:
+    """An oracle.
+
+    Args:
+        algorithm: `"random"`, `"bayesian"` (Gaussian process) or `"hyperband"`.
+        objective: What is to be made small or large.
+        trials: Most trials; Hyperband has its own number, which follows from `max_epochs`.
+        max_epochs: Most epochs of a trial, for Hyperband.
+        seed: Seed of what is drawn.
+        minutes: Time after which no trial is begun, or None.
+
+    Raises:
+        UserError: Unknown algorithm.
+    """
+    require_one_of("algorithm", algorithm, ALGORITHMS)
+    # A failed trial is one of many; a search of nothing else is told at its end.
+    shared = {"objective": objective, "seed": seed, "max_consecutive_failed_trials": trials + 1}
+    if algorithm == "hyperband":
+        oracle = _Hyperband(max_epochs=max_epochs, **shared)
+    else:
+        kind = _Random if algorithm == "random" else _Bayesian
+        oracle = kind(max_trials=trials, **shared)
+    if minutes is not None:
+        oracle.deadline = time.monotonic() + 60 * minutes
+    return oracle

@@ -1,0 +1,73 @@
+"""A search by several processes of this machine: KerasTuner's chief, and workers with trials."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+
+from keras_attn.validation import UserError
+
+_ROLE = "KERASTUNER_TUNER_ID"
+_ADDRESS = "KERASTUNER_ORACLE_IP"
+_PORT = "KERASTUNER_ORACLE_PORT"
+# KerasTuner's chief looks every 20 seconds whether all workers have gone.
+_SECONDS_FOR_THE_CHIEF = 60.0
+
+
+def tuning_role() -> str:
+    """What this process is by KerasTuner's environment: `"alone"`, `"chief"` or `"worker"`."""
+    name = os.environ.get(_ROLE)
+    if not name:
+        return "alone"
+    return "chief" if "chief" in name else "worker"
+
+
+def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
+    """Runs one command as chief and as workers, and ends with them.
+
+    Args:
+        command: A search.
+        workers: Number of workers.
+
+    Returns:
+        The chief's status.
+
+    Raises:
+        UserError: A worker ended before the search did; finished trials are kept.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    place = {_ADDRESS: "127.0.0.1", _PORT: str(port)}
+
+    def start(role: str) -> subprocess.Popen:
+        return subprocess.Popen(command, env={**os.environ, **place, _ROLE: role})
+
+    chief = start("chief")
+    others = [start(f"worker{number}") for number in range(workers)]
+    try:
+        _wait(chief, others)
+        return chief.returncode
+    finally:
+        for process in (chief, *others):
+            if process.poll() is None:
+                process.terminate()
+        for process in (chief, *others):
+            process.wait()
+
+
+def _wait(chief: subprocess.Popen, workers: Sequence[subprocess.Popen]) -> None:
+    """Returns when the chief has ended; UserError when it never would."""
+    all_gone_since = None
+    while chief.poll() is None:
+        for number, worker in enumerate(workers):
+            if worker.poll():
+                raise UserError(
+                    f"Worker {number} of the search ended with status {worker.returncode}. "
+                    "Run the same command with --resume to go on."
+                )
+        if all(worker.poll() == 0 for worker in workers):
+            all_gone_since = all_gone_since or time.monotonic()
+            if time.monotonic() - all_gone_since > _SECONDS_FOR_THE_CHIEF:
+                raise UserError("The chief of the search does not end: run it with --resume.")
+        time.sleep(0.2)

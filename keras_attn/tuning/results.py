@@ -1,0 +1,130 @@
+"""What a search found: a table, a file, a picture."""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from keras_attn.tuning.trial_runs import FAILURE_FILE
+
+_MOST_ROWS = 20
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """One trial.
+
+    Attributes:
+        number: Its number, as KerasTuner has it.
+        status: `"COMPLETED"`, `"FAILED"` or another of KerasTuner's.
+        value: What it was judged by, or None.
+        values: What it had, by name.
+        message: Why it failed, in one line.
+    """
+
+    number: str
+    status: str
+    value: float | None
+    values: dict[str, Any]
+    message: str = ""
+
+
+def results_of(oracle: Any, folder: Path) -> list[TrialResult]:
+    """The trials of a KerasTuner oracle, the best first, those without a value last.
+
+    Args:
+        oracle: The oracle, after its search.
+        folder: The folder of its trials, which holds the reasons of those that failed.
+    """
+    results = []
+    for trial in oracle.trials.values():
+        done = trial.status == "COMPLETED"
+        failure = folder / f"trial_{trial.trial_id}" / FAILURE_FILE
+        values = {
+            name: value
+            for name, value in trial.hyperparameters.values.items()
+            if not name.startswith("tuner/")
+        }
+        results.append(
+            TrialResult(
+                trial.trial_id,
+                trial.status,
+                trial.score if done else None,
+                values,
+                failure.read_text(encoding="utf-8") if failure.is_file() and not done else "",
+            )
+        )
+    sign = -1 if oracle.objective.direction == "max" else 1
+    return sorted(results, key=lambda r: (r.value is None, sign * (r.value or 0.0)))
+
+
+def print_table(results: Sequence[TrialResult], objective: str) -> None:
+    """Prints the best trials, and how many failed for what."""
+    table = Table("trial", objective, *_names(results), box=None)
+    for result in results[:_MOST_ROWS]:
+        if result.value is not None:
+            cells = (_shown(result.values.get(name)) for name in _names(results))
+            table.add_row(result.number, f"{result.value:.4f}", *cells)
+    Console(highlight=False).print(table)
+    for result in results:
+        if result.value is None and result.message:
+            say(f"trial {result.number} {result.status.lower()}: {result.message}")
+
+
+def say(line: str) -> None:
+    """Prints a line, whatever is in it."""
+    Console(highlight=False).print(line, markup=False, soft_wrap=True)
+
+
+def write_csv(results: Sequence[TrialResult], objective: str, path: Path) -> None:
+    """Writes all trials to a file."""
+    temporary = path.with_name(f".writing-{path.name}")
+    with temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["trial", "status", objective, *_names(results), "message"])
+        for r in results:
+            values = [r.values.get(name, "") for name in _names(results)]
+            writer.writerow(
+                [r.number, r.status, "" if r.value is None else r.value, *values, r.message]
+            )
+    temporary.replace(path)
+
+
+def draw(results: Sequence[TrialResult], objective: str, path: Path) -> None:
+    """Draws the objective against each thing that was varied, and over the trials.
+
+    Args:
+        results: The trials.
+        objective: Name of what they are judged by.
+        path: PNG file to write.
+    """
+    from matplotlib.figure import Figure
+
+    done = [result for result in results if result.value is not None]
+    panels = [*_names(done), "trial"]
+    columns = min(4, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(3 * columns, 2.6 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
+    for axis, name in zip(axes.flat, panels, strict=False):
+        xs = [r.number if name == "trial" else r.values.get(name) for r in done]
+        numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in xs)
+        axis.plot(xs if numeric else [str(x) for x in xs], [r.value for r in done], "o", alpha=0.7)
+        axis.set_xlabel(name)
+    for axis in list(axes.flat)[len(panels) :]:
+        axis.remove()
+    for axis in axes[:, 0]:
+        axis.set_ylabel(objective)
+    figure.savefig(path, dpi=110)
+
+
+def _names(results: Sequence[TrialResult]) -> list[str]:
+    return list(dict.fromkeys(name for result in results for name in result.values))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,188 @@
+"""What a search varies: settings by their place in run.yaml, and the values that each may take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from keras_attn.training.run_settings import merged
+from keras_attn.validation import UserError, require, require_one_of
+
+_RANGE = ("min", "max", "step", "log")
+# Sections of run.yaml whose settings may be varied.
+_SECTIONS = ("model", "training", "tokenizers", "decoding")
+
+
+class Dimension(Protocol):
+    """One thing that is varied."""
+
+    def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
+        """Asks KerasTuner for a value; returns settings by their place."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several values of a setting.
+
+    Attributes:
+        values: Numbers, texts or truth values, all of one kind.
+    """
+
+    values: tuple[Any, ...]
+
+    def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
+        """See `Dimension`."""
+        return {name: hyperparameters.Choice(name, list(self.values))}
+
+
+@dataclass(frozen=True)
+class Range:
+    """A number of a range; whole where its ends are.
+
+    Attributes:
+        min: Least value.
+        max: Greatest value, included.
+        step: Distance of neighbouring values, their ratio with `log`; any value without.
+        log: Whether values are drawn evenly on a logarithmic scale.
+    """
+
+    min: float
+    max: float
+    step: float | None = None
+    log: bool = False
+
+    def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
+        """See `Dimension`."""
+        whole = all(isinstance(end, int) for end in (self.min, self.max))
+        declare = hyperparameters.Int if whole else hyperparameters.Float
+        step = self.step or (1 if whole and not self.log else None)
+        sampling = "log" if self.log else "linear"
+        value = declare(name, self.min, self.max, step=step, sampling=sampling)
+        return {name: int(value) if whole else float(value)}
+
+
+@dataclass(frozen=True)
+class Options:
+    """One of several named groups of settings, for what is not a single number.
+
+    Attributes:
+        groups: Settings by their place, by the name of the group.
+    """
+
+    groups: Mapping[str, Mapping[str, Any]]
+
+    def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
+        """See `Dimension`."""
+        return dict(self.groups[hyperparameters.Choice(name, list(self.groups))])
+
+
+class SearchSpace:
+    """The settings that a search varies.
+
+    Args:
+        entries: By the place of a setting, such as `"training.learning_rate"`: a list of values,
+            `{"min": …, "max": …, "step": …, "log": …}`, or one value that all trials have. By any
+            other name: `{"NAME": {"model.rotary_positions": True}, …}`, groups of which one is
+            taken.
+
+    Raises:
+        UserError: An entry is none of these, or names a section that cannot be varied.
+    """
+
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        self._entries = dict(entries)
+        self._fixed: dict[str, Any] = {}
+        self._dimensions: dict[str, Any] = {}
+        for name, value in self._entries.items():
+            dimension = _dimension(name, value)
+            if dimension is None:
+                self._fixed[name] = value
+            else:
+                self._dimensions[name] = dimension
+
+    @property
+    def names(self) -> list[str]:
+        """What is varied."""
+        return list(self._dimensions)
+
+    def restricted(self, entries: Mapping[str, Any]) -> "SearchSpace":
+        """The space with some entries replaced, or more of them."""
+        return SearchSpace(self._entries | dict(entries))
+
+    def draw(self, hyperparameters: Any) -> dict[str, Any]:
+        """Asks KerasTuner for the values of a trial.
+
+        Args:
+            hyperparameters: A `keras_tuner.HyperParameters`.
+
+        Returns:
+            Nested settings, as in run.yaml.
+        """
+        places = dict(self._fixed)
+        for name, dimension in self._dimensions.items():
+            places |= dimension.draw(name, hyperparameters)
+        settings: dict[str, Any] = {}
+        for place, value in places.items():
+            for part in reversed(place.split(".")):
+                value = {part: value}
+            settings = merged(settings, value)
+        return settings
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entries that make this space."""
+        return dict(self._entries)
+
+
+def _dimension(name: str, value: Any) -> Choice | Range | Options | None:
+    """What an entry varies; None where it gives one value."""
+    if isinstance(value, list):
+        _require_place(name)
+        kinds = {type(one) for one in value}
+        require(
+            len(value) > 0 and len(kinds) == 1 and kinds <= {int, float, str, bool},
+            f"The values of `{name}` must be of one kind: numbers, texts, or true and false.",
+            **{name: value},
+        )
+        return Choice(tuple(value))
+    if isinstance(value, Mapping) and {"min", "max"} <= set(value):
+        _require_place(name)
+        return _range(name, value)
+    if isinstance(value, Mapping):
+        for group, places in value.items():
+            require(
+                isinstance(places, Mapping),
+                f"`{name}` must be a range with min and max, or groups of settings.",
+                **{group: places},
+            )
+            for place in places:
+                _require_place(place)
+        require(len(value) > 0, f"`{name}` must have at least one group.", **{name: value})
+        return Options(dict(value))
+    _require_place(name)
+    return None
+
+
+def _range(name: str, value: Mapping[str, Any]) -> Range:
+    for word in value:
+        require_one_of(f"{name}: range", word, _RANGE)
+    numbers = {word: _number(name, value[word]) for word in ("min", "max", "step") if word in value}
+    result = Range(**numbers, log=value.get("log", False))
+    require(
+        result.min < result.max and (result.min > 0 or not result.log),
+        f"`{name}` needs min below max, and above 0 where it is logarithmic.",
+        **dict(value),
+    )
+    return result
+
+
+def _number(name: str, value: Any) -> float:
+    # YAML reads 1e-3 as a text.
+    try:
+        return float(value) if isinstance(value, str) else value + 0
+    except (TypeError, ValueError):
+        raise UserError(f"The ends of `{name}` must be numbers. Received: {value!r}.") from None
+
+
+def _require_place(place: str) -> None:
+    section, _, name = place.partition(".")
+    require_one_of("section", section, _SECTIONS)
+    require(bool(name), "A setting to vary must be named as SECTION.NAME.", name=place)

@@ -1,0 +1,125 @@
+"""Trials of a search, each a run of its own in a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras_tuner
+import yaml
+
+from keras_attn.training.run_settings import merged
+from keras_attn.tuning.search_space import SearchSpace
+
+RUN_FOLDER = "run"
+SETTINGS_FILE = "settings.yaml"
+LOG_FILE = "log.txt"
+FAILURE_FILE = "failure.txt"
+SUMMARY_FILE = "summary.json"
+_PREFIX = "keras-attn: error: "
+_INTERRUPTED = 130
+
+
+class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
+    """A KerasTuner tuner whose trials are `keras-attn train`, in a process each.
+
+    A trial that is out of memory or is killed takes nothing with it, and one that was cut short
+    goes on from its last checkpoint when the search is begun again.
+
+    Args:
+        oracle: Chooses the trials.
+        space: What is varied.
+        settings: Nested settings that all trials share.
+        directory: The folder of the search; what is in it is gone on with.
+    """
+
+    def __init__(
+        self,
+        oracle: keras_tuner.Oracle,
+        space: SearchSpace,
+        settings: Mapping[str, Any],
+        directory: Path,
+    ) -> None:
+        self._space = space
+        self._settings = dict(settings)
+        super().__init__(
+            oracle,
+            keras_tuner_space(space),
+            directory=str(directory),
+            project_name="trials",
+        )
+
+    def run_trial(self, trial: Any) -> dict[str, float]:
+        """Runs a trial to its end; what the oracle judges it by."""
+        folder = Path(self.get_trial_dir(trial.trial_id))
+        settings = merged(self._settings, self._space.draw(trial.hyperparameters))
+        epochs = trial.hyperparameters.values.get("tuner/epochs")
+        if epochs is not None:
+            settings = merged(settings, {"training": {"epochs": epochs}})
+        run = folder / RUN_FOLDER
+        _write_yaml(folder / SETTINGS_FILE, settings)
+        try:
+            train(run, folder / SETTINGS_FILE, folder / LOG_FILE)
+        except keras_tuner.errors.FailedTrialError as error:
+            # KerasTuner's workers do not tell their chief why a trial failed.
+            (folder / FAILURE_FILE).write_text(str(error), encoding="utf-8")
+            raise
+        summary = json.loads((run / SUMMARY_FILE).read_text(encoding="utf-8"))
+        return {self.oracle.objective.name: summary["value"]}
+
+
+def train(run: Path, settings: Path, log: Path) -> None:
+    """Trains in a process of its own, going on where an earlier one was cut short.
+
+    Args:
+        run: The run folder.
+        settings: File of its settings.
+        log: File that gets what the process says.
+
+    Raises:
+        keras_tuner.errors.FailedTrialError: It ended with an error, or was killed.
+        KeyboardInterrupt: It was interrupted.
+    """
+    # What tells this process's place in the search is not for the training.
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("KERASTUNER_")
+    }
+    command = [sys.executable, "-m", "keras_attn", "train", "--out", str(run)]
+    command += ["--config", str(settings), "--resume"]
+    with log.open("ab") as file:
+        status = subprocess.run(
+            command, stdout=file, stderr=subprocess.STDOUT, env=environment
+        ).returncode
+    if status == 0:
+        return
+    if status == _INTERRUPTED:
+        raise KeyboardInterrupt
+    if status < 0:
+        reason = f"killed by signal {-status}" + (", out of memory?" if status == -9 else "")
+    else:
+        reason = _last_line(log)
+    raise keras_tuner.errors.FailedTrialError(reason)
+
+
+def keras_tuner_space(space: SearchSpace) -> keras_tuner.HyperModel:
+    """A stand-in for a HyperModel, by which KerasTuner learns what is varied."""
+
+    class Declared(keras_tuner.HyperModel):
+        def build(self, hp: keras_tuner.HyperParameters) -> None:
+            space.draw(hp)
+
+    return Declared()
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1].removeprefix(_PREFIX) if lines else "no output"
+
+
+def _write_yaml(path: Path, settings: Mapping[str, Any]) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+    temporary.replace(path)

@@ -1,0 +1,158 @@
+"""A search: trials by KerasTuner, each a run of `keras-attn train`, and what came out of it."""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import keras_tuner
+import yaml
+
+from keras_attn.evaluation import get_metric
+from keras_attn.models.presets import get_preset
+from keras_attn.training.run_folder import RunFolder
+from keras_attn.training.run_settings import RUN_FILE, RunSettings, merged, read_yaml
+from keras_attn.training.state import metric_goal
+from keras_attn.tuning.oracles import make_oracle
+from keras_attn.tuning.processes import tuning_role
+from keras_attn.tuning.results import TrialResult, draw, print_table, results_of, say, write_csv
+from keras_attn.tuning.search_space import SearchSpace
+from keras_attn.tuning.spaces import family_space
+from keras_attn.tuning.trial_runs import RUN_FOLDER, TrialRuns
+from keras_attn.tuning.tuning_settings import TuningSettings
+from keras_attn.validation import UserError, require
+
+SEARCH_FILE = "search.yaml"
+BEST_FILE = "best.yaml"
+TABLE_FILE = "trials.csv"
+PICTURE_FILE = "trials.png"
+_TRIALS = "trials"
+_SECONDS_FOR_THE_CHIEF = 300
+
+
+def tune(
+    out: str | Path,
+    *layers: Mapping[str, Any],
+    space: Mapping[str, Any] | None = None,
+    tuning: TuningSettings | None = None,
+    resume: bool = False,
+) -> TrialResult | None:
+    """Searches for the settings of a run.
+
+    The folder gets `search.yaml` (what was asked for), `trials/` (KerasTuner's own files and the
+    run of every trial), `trials.csv`, `trials.png` and `best.yaml`, which `keras-attn train
+    --config` takes.
+
+    Args:
+        out: The folder of the search.
+        *layers: Nested settings as in run.yaml, those that all trials share.
+        space: What is varied, as for `SearchSpace`; laid over the default space of the preset's
+            family.
+        tuning: The numbers of the search.
+        resume: Go on with the search in the folder; trials that were finished are kept.
+
+    Returns:
+        The best trial; None for one of several workers, which only runs trials.
+
+    Raises:
+        UserError: Settings or the folder are not as they must be, or every trial failed.
+    """
+    out, tuning = Path(out), tuning or TuningSettings()
+    base = RunSettings.resolve(*layers)
+    require(base.preset is not None, "A search needs a preset.", preset=base.preset)
+    searched = family_space(get_preset(base.preset).family).restricted(space or {})
+    require(bool(searched.names), "A search needs something to vary.", space=searched.to_dict())
+    search = {
+        "settings": functools.reduce(merged, layers, {}),
+        "space": searched.to_dict(),
+        "tuning": dataclasses.asdict(tuning),
+    }
+    works = tuning_role() == "worker"
+    with RunFolder(out, resume, allowed=(SEARCH_FILE,), writes=not works):
+        if works:
+            _wait_for_the_chief(out / SEARCH_FILE)
+        else:
+            _note(out / SEARCH_FILE, search, resume)
+        tuner = _tuner(out, base, searched, search["settings"], tuning)
+        tuner.search()
+        return None if works else _conclude(out, tuner.oracle, base, tuning)
+
+
+def _wait_for_the_chief(path: Path) -> None:
+    deadline = time.monotonic() + _SECONDS_FOR_THE_CHIEF
+    while not path.is_file():
+        if time.monotonic() > deadline:
+            raise UserError(
+                f"The chief did not begin the search within {_SECONDS_FOR_THE_CHIEF} s: there is "
+                f"no {path}, which all workers must see."
+            )
+        time.sleep(0.2)
+
+
+def _note(path: Path, search: dict[str, Any], resume: bool) -> None:
+    """Writes what is searched; when resumed, only the numbers of the search may be others."""
+    if resume and path.is_file():
+        before = read_yaml(path)
+        for part in ("settings", "space"):
+            require(
+                before.get(part) == search[part],
+                f"A search that is resumed must have the {part} that it had.",
+                folder=str(path.parent),
+            )
+    temporary = path.with_name(f".writing-{path.name}")
+    temporary.write_text(yaml.safe_dump(search, sort_keys=False), encoding="utf-8")
+    temporary.replace(path)
+
+
+def _tuner(
+    out: Path,
+    base: RunSettings,
+    space: SearchSpace,
+    settings: Mapping[str, Any],
+    tuning: TuningSettings,
+) -> TrialRuns:
+    limits = {
+        "max_minutes": tuning.trial_minutes,
+        "epochs": tuning.trial_epochs,
+        "max_parameters": tuning.max_parameters,
+    }
+    limits = {name: value for name, value in limits.items() if value is not None}
+    shared = merged(settings, {"training": limits})
+    metric = base.training.metric
+    goal = base.training.metric_goal
+    if goal == "auto" and metric in base.metrics:
+        goal = get_metric(metric).direction
+    objective = keras_tuner.Objective(metric, metric_goal(metric, goal))
+    oracle = make_oracle(
+        tuning.algorithm,
+        objective,
+        tuning.trials,
+        tuning.trial_epochs or base.training.epochs or 1,
+        tuning.seed,
+        tuning.minutes,
+    )
+    return TrialRuns(oracle, space, shared, out)
+
+
+def _conclude(
+    out: Path, oracle: keras_tuner.Oracle, base: RunSettings, tuning: TuningSettings
+) -> TrialResult:
+    """Table, picture and the best trial's settings."""
+    results, objective = results_of(oracle, out / _TRIALS), oracle.objective.name
+    write_csv(results, objective, out / TABLE_FILE)
+    print_table(results, objective)
+    best = results[0] if results else None
+    if best is None or best.value is None:
+        reasons = ", ".join(dict.fromkeys(result.message for result in results)) or "no trial began"
+        raise UserError(f"All {len(results)} trials failed: {reasons}.")
+    draw(results, objective, out / PICTURE_FILE)
+    found = read_yaml(out / _TRIALS / f"trial_{best.number}" / RUN_FOLDER / RUN_FILE)
+    # The budget of a trial is not that of the training which it was made for.
+    limits = ("epochs", "steps", "max_minutes", "max_parameters")
+    ends = {name: getattr(base.training, name) for name in limits}
+    RunSettings.resolve(merged(found, {"training": ends})).write(out / BEST_FILE)
+    say(f"Best: trial {best.number}, {objective} {best.value:.4f}. To train it in full:")
+    say(f"  keras-attn train --config {out / BEST_FILE} --out RUN")
+    return best

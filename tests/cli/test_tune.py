@@ -1,0 +1,91 @@
+"""Options of `tune` as settings of a search."""
+
+import importlib.util
+
+import pytest
+
+from keras_attn.tuning.tuning_settings import TuningSettings
+
+
+@pytest.fixture
+def called(keras_attn, monkeypatch):
+    calls = []
+    monkeypatch.setattr(
+        "keras_attn.tuning.tune.tune", lambda *layers, **options: calls.append((layers, options))
+    )
+
+    def call(*arguments):
+        status, _, error = keras_attn("tune", "--out", "search", *arguments)
+        assert (status, error) == (0, "")
+        return calls[-1]
+
+    return call
+
+
+def test_options(called, tmp_path):
+    space = tmp_path / "space.yaml"
+    space.write_text("model.num_layers: [1, 2]\n")
+    layers, options = called(
+        "--preset", "g2p_small", "--data", "a.tsv", "--set", "metrics=[wer]", "--seed", "5",
+        "--space", str(space), "--algorithm", "random", "--trials", "3", "--trial-minutes", "0.5",
+        "--max-parameters", "1000000", "--resume",
+    )  # fmt: skip
+    out, *settings = layers
+    assert out == "search"
+    assert settings == [
+        {},
+        {"metrics": ["wer"]},
+        {
+            "preset": "g2p_small",
+            "init": None,
+            "data": {"train": ["a.tsv"]},
+            "training": {"seed": 5},
+        },
+    ]
+    assert options == {
+        "space": {"model.num_layers": [1, 2]},
+        "tuning": TuningSettings(
+            "random", trials=3, trial_minutes=0.5, max_parameters=1_000_000, seed=5
+        ),
+        "resume": True,
+    }
+
+
+def test_several_workers_are_processes(keras_attn, monkeypatch):
+    started = []
+    monkeypatch.setattr(
+        "keras_attn.tuning.processes.run_chief_and_workers",
+        lambda command, workers: started.append((command, workers)) or 3,
+    )
+    arguments = ["tune", "--preset", "g2p_small", "--out", "search", "--workers", "2"]
+    assert keras_attn(*arguments)[0] == 3
+    ((command, workers),) = started
+    assert (command[-len(arguments) :], workers) == (arguments, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--algorithm", "grid"], "`algorithm` must be one of 'random', 'bayesian', 'hyperband'."),
+        (["--trials", "0"], "`trials` must be"),
+        (["--set", "model.num_heads=0.5.", "--space", "nowhere.yaml"], "no such file of settings"),
+        (["--preset", "g2p_smal"], "Did you mean 'g2p_small'?"),
+    ],
+)
+def test_mistakes_take_one_line(keras_attn, tmp_path, arguments, message):
+    given = ["--out", tmp_path / "search", "--preset", "g2p_small", "--data", "a.tsv", *arguments]
+    status, output, error = keras_attn("tune", *given)
+    assert (status, output) == (2, "")
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_without_keras_tuner(keras_attn, monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *rest: None if name == "keras_tuner" else found(name, *rest),
+    )
+    status, _, error = keras_attn("tune", "--out", "search")
+    assert (status, "pip install 'keras_attn[tune]'" in error) == (2, True)

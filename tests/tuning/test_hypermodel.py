@@ -1,0 +1,44 @@
+import keras_tuner
+import numpy as np
+import pytest
+
+from keras_attn.tuning import PresetHyperModel
+from keras_attn.validation import UserError
+
+pytestmark = pytest.mark.tensorflow
+
+SMALL = {
+    "model.num_layers": {"min": 1, "max": 2},
+    "model.hidden_dim": [8, 16],
+    "model.intermediate_dim": 11,
+    "model.num_heads": 2,
+    "positions": {"sinusoidal": {}, "rotary": {"model.rotary_positions": True}},
+    "training.warmup_steps": 1,
+    "training.batch_tokens": 64,
+}
+
+
+def test_by_a_keras_tuner_users_own_script(tmp_path):
+    generator = np.random.default_rng(0)
+    labels = generator.integers(3, 13, (40, 6)).astype("int32")
+    targets = np.concatenate([np.ones((40, 1), "int32"), labels[:, :-1]], axis=1)
+    inputs = {"source_ids": labels, "target_ids": targets}
+    tuner = keras_tuner.RandomSearch(
+        PresetHyperModel("g2p_small", 13, SMALL),
+        objective="val_loss",
+        max_trials=2,
+        seed=3,
+        directory=tmp_path,
+    )
+    tuner.search(inputs, labels, epochs=2, validation_split=0.25, verbose=0)
+    assert [trial.status for trial in tuner.oracle.trials.values()] == ["COMPLETED"] * 2
+    best = tuner.get_best_hyperparameters()[0]
+    model = tuner.hypermodel.build(best)
+    assert model.hidden_dim == best["model.hidden_dim"]
+    assert len(model.encoder_blocks) == best["model.num_layers"]
+    assert float(model.optimizer.learning_rate) == pytest.approx(best["training.learning_rate"])
+
+
+def test_unknown_preset():
+    with pytest.raises(UserError, match="Did you mean 'g2p_small'"):
+        PresetHyperModel("g2p_smal", 13)

@@ -1,0 +1,95 @@
+"""Real trials, by real processes."""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from keras_attn.tuning.processes import run_chief_and_workers, tuning_role
+from keras_attn.validation import UserError
+from tests.training.made_run import write_words
+
+pytestmark = pytest.mark.tensorflow
+
+
+def search(folder, *options):
+    data = write_words(folder / "words.tsv", 80, seed=1)
+    space = folder / "space.yaml"
+    space.write_text(
+        "model.num_layers: {min: 1, max: 3}\nmodel.hidden_dim: [8, 16]\n"
+        "model.intermediate_dim: 11\nmodel.num_heads: [2, 3]\nmodel.dropout: 0.1\n"
+        "model.norm_first: true\npositions: {sinusoidal: {}}\n"
+        "training.learning_rate: {min: 1.0e-3, max: 1.0e-2, log: true}\n"
+        "training.warmup_steps: 2\ntraining.batch_tokens: 200\n"
+    )
+    return [
+        *[sys.executable, "-m", "keras_attn", "tune", "--preset", "g2p_small", "--data", data],
+        *["--out", str(folder / "search"), "--space", str(space), "--algorithm", "random"],
+        *["--trial-epochs", "2", *options],
+    ]
+
+
+def rows(folder):
+    with (folder / "search" / "trials.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_chief_and_workers_share_the_trials(tmp_path):
+    command = search(tmp_path, "--trials", "5", "--workers", "2")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = rows(tmp_path)
+    assert len(found) == 5
+    # Three heads do not divide 8 or 16: such trials fail, and say why.
+    assert {row["status"] for row in found if row["model.num_heads"] == "3"} <= {"FAILED"}
+    assert all("must divide" in row["message"] for row in found if row["status"] == "FAILED")
+    runs = [
+        (folder / "log.txt").read_text() for folder in (tmp_path / "search/trials").glob("trial_*")
+    ]
+    assert len(runs) == 5
+    assert all(log.count("validation:") <= 1 for log in runs), "a trial was run twice"
+
+
+@pytest.mark.slow
+def test_killed_in_the_middle_and_resumed(tmp_path):
+    process = subprocess.Popen(search(tmp_path, "--trials", "3"), start_new_session=True)
+    trials = tmp_path / "search" / "trials"
+    while not any("COMPLETED" in path.read_text() for path in trials.glob("trial_*/trial.json")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = {path: path.stat().st_mtime_ns for path in trials.glob("trial_*/run/summary.json")}
+    command = search(tmp_path, "--trials", "3", "--resume")
+    subprocess.run(command, timeout=900, check=True)
+    assert len(rows(tmp_path)) == 3
+    assert all(path.stat().st_mtime_ns == time for path, time in before.items())
+
+
+def test_roles(monkeypatch):
+    for name, role in ((None, "alone"), ("chief", "chief"), ("worker3", "worker")):
+        if name is None:
+            monkeypatch.delenv("KERASTUNER_TUNER_ID", raising=False)
+        else:
+            monkeypatch.setenv("KERASTUNER_TUNER_ID", name)
+        assert tuning_role() == role
+
+
+ROLE = "import os, sys, time; role = os.environ['KERASTUNER_TUNER_ID'];"
+
+
+def test_status_is_the_chiefs(tmp_path):
+    script = ROLE + "sys.exit(7 if role == 'chief' else 0)"
+    assert run_chief_and_workers([sys.executable, "-c", script], 2) == 7
+
+
+def test_a_worker_that_fails_ends_all(tmp_path):
+    script = ROLE + "sys.exit(3) if role == 'worker1' else time.sleep(60)"
+    with pytest.raises(UserError, match="Worker 1 of the search ended with status 3"):
+        run_chief_and_workers([sys.executable, "-c", script], 2)

@@ -1,0 +1,87 @@
+import keras_tuner
+import pytest
+
+from keras_attn.tuning.search_space import SearchSpace
+from keras_attn.tuning.spaces import SPACES, family_space
+from keras_attn.validation import UserError
+
+ENTRIES = {
+    "training.learning_rate": {"min": "1e-4", "max": 1e-2, "log": True},
+    "model.num_layers": {"min": 1, "max": 3},
+    "model.hidden_dim": [32, 64],
+    "model.norm_first": True,
+    "positions": {"sinusoidal": {}, "rotary": {"model.rotary_positions": True}},
+}
+
+
+def test_declares_and_nests():
+    hyperparameters = keras_tuner.HyperParameters()
+    space = SearchSpace(ENTRIES)
+    settings = space.draw(hyperparameters)
+    # The first value, the least number, the first group.
+    assert settings == {
+        "training": {"learning_rate": 1e-4},
+        "model": {"num_layers": 1, "hidden_dim": 32, "norm_first": True},
+    }
+    declared = {one.name: one.get_config() for one in hyperparameters.space}
+    assert set(declared) == set(ENTRIES) - {"model.norm_first"} == set(space.names)
+    rate = declared["training.learning_rate"]
+    assert (rate["min_value"], rate["max_value"], rate["sampling"]) == (1e-4, 1e-2, "log")
+    assert declared["model.hidden_dim"]["values"] == [32, 64]
+    hyperparameters.values |= {"positions": "rotary", "model.num_layers": 3}
+    model = space.draw(hyperparameters)["model"]
+    assert (model["rotary_positions"], model["num_layers"]) == (True, 3)
+
+
+def test_restricted_entries_replace_and_add():
+    space = SearchSpace(ENTRIES).restricted({"model.num_layers": 2, "model.num_heads": [2, 4]})
+    assert "model.num_layers" not in space.names
+    assert space.names[-1] == "model.num_heads"
+    settings = space.draw(keras_tuner.HyperParameters())
+    assert (settings["model"]["num_layers"], settings["model"]["num_heads"]) == (2, 2)
+    assert SearchSpace(space.to_dict()).to_dict() == space.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ({"modle.num_layers": [1]}, "`section` must be one of .* Did you mean 'model'?"),
+        ({"model": [1]}, "named as SECTION.NAME. Received: name='model'"),
+        ({"model.dropout": []}, "must be of one kind"),
+        ({"model.dropout": [0.1, "high"]}, "must be of one kind"),
+        ({"model.dropout": {"min": 0.3, "max": 0.1}}, "needs min below max"),
+        ({"model.dropout": {"min": 0, "max": 1.0, "log": True}}, "above 0 where it is logarithmic"),
+        ({"model.dropout": {"min": "low", "max": 1.0}}, "must be numbers. Received: 'low'"),
+        ({"model.dropout": {"min": 0, "max": 1, "steps": 3}}, "Did you mean 'step'?"),
+        ({"positions": {"rotary": 3}}, "a range with min and max, or groups of settings"),
+        ({"positions": {}}, "at least one group"),
+        ({"positions": {"rotary": {"rotary_positions": True}}}, "`section` must be one of"),
+    ],
+)
+def test_mistakes(entries, message):
+    with pytest.raises(UserError, match=message):
+        SearchSpace(entries)
+
+
+@pytest.mark.parametrize("family", list(SPACES))
+def test_family_spaces_name_settings_that_there_are(family):
+    import inspect
+
+    from keras_attn import models
+    from keras_attn.training import TrainingSettings
+
+    hyperparameters = keras_tuner.HyperParameters()
+    space = family_space(family)
+    space.draw(hyperparameters)
+    for one in hyperparameters.space:
+        for value in one.values if hasattr(one, "values") else [one.default]:
+            hyperparameters.values[one.name] = value
+            settings = space.draw(hyperparameters)
+            TrainingSettings.from_dict(settings["training"])
+            allowed = inspect.signature(getattr(models, family)).parameters
+            assert set(settings["model"]) <= set(allowed)
+
+
+def test_unknown_family():
+    with pytest.raises(UserError, match="`family` must be one of"):
+        family_space("Transfomer")
