@@ -1,5 +1,7 @@
 """The decoder block of the Transformer."""
 
+from functools import partial
+
 import keras
 
 from keras_attn.layers.copies import (
@@ -9,6 +11,7 @@ from keras_attn.layers.copies import (
     separate_seed,
     serialize_layer,
 )
+from keras_attn.layers.recomputation import recomputed
 from keras_attn.layers.residual_connection import ResidualConnection
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
@@ -30,6 +33,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
             and output (post-norm, as in the paper).
         epsilon: Added to the variance in the normalisations.
         seed: Seed of the dropout, a whole number.
+        recompute: Whether the backward pass computes the block again, so that training keeps the
+            block's inputs in memory instead of everything inside.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -64,6 +69,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         norm_first: bool = False,
         epsilon: float = 1e-6,
         seed: int | None = None,
+        recompute: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -96,6 +102,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         self.norm_first = norm_first
         self.epsilon = epsilon
         self.seed = seed
+        self.recompute = recompute
 
     def build(self, inputs_shape, source_shape=None):
         self._require_source(source_shape is not None)
@@ -118,11 +125,24 @@ class TransformerDecoderBlock(keras.layers.Layer):
         use_causal_mask=True,
     ):
         self._require_source(source is not None)
+        parts = partial(
+            self._parts,
+            attention_mask=masks.with_padding(attention_mask, padding_mask),
+            source_mask=masks.with_padding(None, source_padding_mask),
+            training=training,
+            use_causal_mask=use_causal_mask,
+        )
+        given = (inputs,) if source is None else (inputs, source)
+        return recomputed(self, parts, *given) if self.recompute and training else parts(*given)
+
+    def _parts(
+        self, inputs, source=None, *, attention_mask, source_mask, training, use_causal_mask
+    ):
         x = self.self_attention_residual.before(inputs)
         y = self.self_attention(
             x,
             x,
-            attention_mask=masks.with_padding(attention_mask, padding_mask),
+            attention_mask=attention_mask,
             training=training,
             use_causal_mask=use_causal_mask,
         )
@@ -131,7 +151,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
             y = self.cross_attention(
                 self.cross_attention_residual.before(x),
                 source,
-                attention_mask=masks.with_padding(None, source_padding_mask),
+                attention_mask=source_mask,
                 training=training,
             )
             x = self.cross_attention_residual(x, y, training=training)
@@ -213,6 +233,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
             "norm_first": self.norm_first,
             "epsilon": self.epsilon,
             "seed": self.seed,
+            "recompute": self.recompute,
         }
 
     @classmethod

@@ -1,5 +1,7 @@
 """The encoder block of the Transformer."""
 
+from functools import partial
+
 import keras
 
 from keras_attn.layers.copies import (
@@ -9,6 +11,7 @@ from keras_attn.layers.copies import (
     separate_seed,
     serialize_layer,
 )
+from keras_attn.layers.recomputation import recomputed
 from keras_attn.layers.residual_connection import ResidualConnection
 from keras_attn.ops import masks
 from keras_attn.validation import require_rate
@@ -29,6 +32,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
             and output (post-norm, as in the paper).
         epsilon: Added to the variance in the normalisations.
         seed: Seed of the dropout, a whole number.
+        recompute: Whether the backward pass computes the block again, so that training keeps the
+            block's inputs in memory instead of everything inside.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -59,6 +64,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         norm_first: bool = False,
         epsilon: float = 1e-6,
         seed: int | None = None,
+        recompute: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -71,6 +77,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.norm_first = norm_first
         self.epsilon = epsilon
         self.seed = seed
+        self.recompute = recompute
         residual = (norm_first, epsilon, dropout)
         self.attention_residual = ResidualConnection(
             *residual, seed=separate_seed(seed, 0), name="attention_residual", **policy
@@ -93,11 +100,20 @@ class TransformerEncoderBlock(keras.layers.Layer):
         training=None,
         use_causal_mask=False,
     ):
+        parts = partial(
+            self._parts,
+            attention_mask=masks.with_padding(attention_mask, padding_mask),
+            training=training,
+            use_causal_mask=use_causal_mask,
+        )
+        return recomputed(self, parts, inputs) if self.recompute and training else parts(inputs)
+
+    def _parts(self, inputs, attention_mask, training, use_causal_mask):
         x = self.attention_residual.before(inputs)
         y = self.attention(
             x,
             x,
-            attention_mask=masks.with_padding(attention_mask, padding_mask),
+            attention_mask=attention_mask,
             training=training,
             use_causal_mask=use_causal_mask,
         )
@@ -116,6 +132,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
             "norm_first": self.norm_first,
             "epsilon": self.epsilon,
             "seed": self.seed,
+            "recompute": self.recompute,
         }
 
     @classmethod
