@@ -68,7 +68,8 @@ def benchmark_training(
             figures = _measure_all(run, batches)
         else:
             workload = TRAIN_WORKLOADS[name]
-            model = _model(workload, shared_embeddings)
+            vocabulary = workload["vocabulary"]
+            model = _model(workload, vocabulary, None if shared_embeddings else vocabulary)
             batch = _random_batch(workload)
             run = _step(model, precision, jit)
             figures = _measure_one(run, batch, model, steps)
@@ -84,15 +85,16 @@ def benchmark_training(
         } | figures
 
 
-def _model(workload, shared_embeddings) -> Transformer:
+def _model(workload, vocabulary, target_vocabulary, **options) -> Transformer:
     return Transformer(
-        workload["vocabulary"],
-        None if shared_embeddings else workload["vocabulary"],
+        vocabulary,
+        target_vocabulary,
         num_layers=workload["layers"],
         hidden_dim=workload["hidden_dim"],
         num_heads=workload["num_heads"],
         intermediate_dim=workload["intermediate_dim"],
         **_dropout_everywhere(workload),
+        **options,
     )
 
 
@@ -104,13 +106,8 @@ def _real(workload) -> tuple[Transformer, list]:
     )
     plan = plan_epoch(examples, workload["batch_tokens"], seed=0)
     batches = list(batch_dataset(examples, plan).take(workload["batches"]))
-    model = Transformer.from_preset(
-        workload["preset"],
-        tokenizers[0].vocabulary_size,
-        target_vocabulary_size=tokenizers[1].vocabulary_size,
-        **_dropout_everywhere(workload),
-    )
-    return model, batches
+    sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
+    return _model(workload, *sizes, norm_first=True), batches
 
 
 def _dropout_everywhere(workload) -> dict[str, float]:

@@ -33,7 +33,10 @@ TRAIN_WORKLOADS = {
 # Real words in batches as training has them, where the others have random ids of one length.
 REAL_WORKLOADS = {
     CMUDICT: {
-        "preset": "g2p_base",
+        "hidden_dim": 256,
+        "layers": 3,
+        "num_heads": 4,
+        "intermediate_dim": 512,
         "dropout": 0.1,
         "batch_tokens": 4096,
         "batches": 40,

@@ -48,6 +48,7 @@ def export_saved_model(
     examples: Sequence[str] | None = None,
     version: int | None = None,
     weights: str = "float32",
+    halved: str = "",
 ) -> Path:
     """Writes a task as a SavedModel under `folder/<version>/`.
 
@@ -69,6 +70,8 @@ def export_saved_model(
             the task's own all the same: the export is only written if it gives equal texts for
             the examples, and scores equal to three digits. The largest relative difference
             measured stands in the description of the export.
+        halved: Part of the paths of the weights that are stored so, such as "feed_forward", where
+            all of them are too many; the others stay as they are.
 
     Returns:
         The version folder.
@@ -87,11 +90,13 @@ def export_saved_model(
     )
     functions = dict(task.serving_functions(n_best, jit=jit))
     require(bool(functions), "The task must give at least one serving function.", task=task)
-    return _write_version(
-        Path(folder),
-        version,
-        lambda path: _write(path, task, functions, texts, weights, {"jit": jit, "n_best": n_best}),
-    )
+    options = {"jit": jit, "n_best": n_best}
+
+    def write(path: Path) -> None:
+        stored = StoredWeights(task.resources(), weights, halved)
+        _write(path, task, functions, texts, stored, options)
+
+    return _write_version(Path(folder), version, write)
 
 
 def _write_version(folder: Path, version: int | None, write: Callable[[Path], None]) -> Path:
@@ -146,7 +151,7 @@ def _write(
     task: Servable,
     functions: Mapping[str, ServingFunction],
     texts: list[str],
-    weights: str,
+    stored: StoredWeights,
     options: Mapping[str, Any],
 ) -> None:
     examples, warmup = [], []
@@ -155,16 +160,16 @@ def _write(
         examples.append(_run_example(name, function, inputs))
         warmup.append((name, inputs))
         warmup.append((name, {key: array[:1] for key, array in inputs.items()}))
-    golden = Golden(examples, RTOL if weights == "float32" else HALF_RTOL)
-    stored = StoredWeights(task.resources(), weights)
+    golden = Golden(examples, HALF_RTOL if stored.halves else RTOL)
     signatures = {name: _signature(function, stored) for name, function in functions.items()}
-    measured = {"dtype": weights}
-    if weights != "float32":
-        measured["largest_difference"] = _measure_change(signatures, golden, weights)
+    weights = {"dtype": stored.dtype}
+    if stored.halves:
+        weights["halved"] = len(stored.halves)
+        weights["largest_difference"] = _measure_change(signatures, golden, stored.dtype)
     tf.saved_model.save(_Export(stored.resources), str(path), signatures)
     write_golden(path, golden)
     write_warmup(path, warmup)
-    write_json(path / MANIFEST, _manifest(task, sorted(functions), measured, options))
+    write_json(path / MANIFEST, _manifest(task, sorted(functions), weights, options))
 
 
 def _signature(

@@ -2,7 +2,7 @@
 
 _VASWANI = "Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, Table 3"
 _WU = 'Wu et al., ACL 2021, "Good for Misconceived Reasons" (Transformer-Tiny)'
-_G2P = "sizes of g2p-seq2seq, https://github.com/cmusphinx/g2p-seq2seq (3 layers, d 256, ff 512)"
+_G2P = "layers and width of g2p-seq2seq, https://github.com/cmusphinx/g2p-seq2seq (3 layers, d 256)"
 
 _BASE = {
     "num_layers": 6,
@@ -171,22 +171,24 @@ TRANSFORMER_PRESETS = {
         "config": {
             "num_layers": 3,
             "hidden_dim": 256,
-            "intermediate_dim": 512,
+            "intermediate_dim": 1024,
             "num_heads": 4,
-            "dropout": 0.1,
+            "dropout": 0.2,
             "norm_first": True,
+            "rotary_positions": True,
         },
         "recipe": _LETTERS_TO_PHONEMES
         | {
             "training": {
                 "batch_tokens": 4_096,
                 "schedule": "cosine",
-                "learning_rate": 1.4e-3,
-                "warmup_steps": 1_000,
+                "optimizer": "muon",
+                "learning_rate": 3e-3,
+                "warmup_steps": 500,
                 "label_smoothing": 0.1,
                 "beta_2": 0.98,
-                "epochs": 86,
-                "average_last": 10,
+                "epochs": 47,
+                "average_last": 8,
             },
         },
     },

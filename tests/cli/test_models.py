@@ -218,7 +218,7 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
     # The path alone, for scripts; what was measured beside it.
     assert (status, output) == (0, f"{tmp_path / 'half' / '1'}\n"), error
     found = re.fullmatch(
-        r"Weights in float16: equal texts for all examples, and scores that differ by at most "
+        r"\d+ weights in float16: equal texts for all examples, and scores that differ by at most "
         r"(\d\.\d{4})%\.\n",
         error,
     )

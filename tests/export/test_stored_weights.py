@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -214,6 +215,7 @@ def test_the_measured_change_is_described(exported):
 def test_weights_that_half_precision_holds_change_nothing(exact):
     assert description(exact.folder) == {
         "dtype": "bfloat16",
+        "halved": ANY,
         "largest_difference": pytest.approx(0, abs=5e-6),
     }
 
@@ -280,9 +282,26 @@ def test_compiled_by_xla_it_computes_in_full_precision_too(tmp_path):
         (make_task, "int8", "`weights` must be one of.*Received: weights='int8'"),
         (make_task, "half", "`weights` must be one of.*Received: weights='half'"),
         (ToyTask, "float16", "needs a task with Keras weights.*Received: weights='float16'"),
+        (make_task, "float16", "Received: weights='float16', halved='no such path'"),
     ],
 )
 def test_mistakes(tmp_path, make, dtype, message):
     with pytest.raises(UserError, match=message):
-        export_saved_model(make(), tmp_path / "new", weights=dtype)
+        export_saved_model(make(), tmp_path / "new", n_best=1, weights=dtype, halved="no such path")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_some_matrices_take_half_the_room(tmp_path):
+    task = make_task()
+    folder = export(task, tmp_path / "g2p", "float16", halved="feed_forward")
+    kernels = [
+        weight
+        for weight in task.backbone.variables
+        if "feed_forward" in weight.path and len(weight.shape) > 1
+    ]
+    assert description(folder)["halved"] == len(kernels) > 0
+    stored = stored_bytes(folder)
+    assert stored["float16"] == sum(weight.numpy().nbytes for weight in kernels) // 2
+    every = sum(weight.numpy().nbytes for weight in task.backbone.variables)
+    assert sum(stored.values()) == every - stored["float16"]
+    assert verify(folder).ok

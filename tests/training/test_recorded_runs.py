@@ -13,8 +13,9 @@ RUNS = sorted((Path(__file__).parents[2] / "docs" / "runs").glob("*.yaml"))
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
 def test_is_the_recipe_of_its_preset(path):
     run = yaml.safe_load(path.read_text(encoding="utf-8"))
-    recipe = get_preset(run["preset"]).recipe
-    assert run["model"] == {}
+    preset = get_preset(run["preset"])
+    recipe = preset.recipe
+    assert preset.config | run["model"] == preset.config
     for part in ("training", "decoding", "tokenizers"):
         assert run[part] | recipe[part] == run[part]
 
