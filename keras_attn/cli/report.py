@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from keras_attn.files import replaced_file
 from keras_attn.validation import UserError
 
 EPILOG = """\
@@ -33,6 +34,7 @@ def run(options: argparse.Namespace) -> None:
     kind = picture.suffix.lower().removeprefix(".")
     if kind not in ("png", "svg"):
         raise UserError(f"--picture takes FILE.png or FILE.svg. Received: {options.picture}")
-    temporary = picture.with_name(f".writing-{picture.name}")
-    draw_curves(read_rows(Path(options.run_folder)), temporary, kind)
-    print(temporary.replace(picture))
+    rows = read_rows(Path(options.run_folder))
+    with replaced_file(picture) as temporary:
+        draw_curves(rows, temporary, kind)
+    print(picture)

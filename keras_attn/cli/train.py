@@ -96,7 +96,7 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-minutes", type=float, metavar="M", help="end in good order after M minutes")
     add("--batch-tokens", type=int, metavar="N", help="source and target tokens a batch, each")
     add("--precision", metavar="NAME", help="float32, mixed_bfloat16 or mixed_float16")
-    add("--strategy", metavar="NAME", help="devices: auto, one, mirrored or multi_worker")
+    add("--strategy", metavar="NAME", help="devices: auto, one, mirrored, multi_worker or tpu")
     add("--jit", metavar="CHOICE", help="compile with XLA: on, off or auto (on with a GPU)")
     add("--seed", type=int, metavar="N", help="of weights, dropout and the order of the data")
 

@@ -2,8 +2,6 @@
 
 import abc
 import json
-import os
-import shutil
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any, ClassVar
 
 import keras
 
+from keras_attn.files import replaced_folder
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.validation import UserError, require, require_one_of
@@ -63,16 +62,11 @@ class Task(abc.ABC):
         """
         folder = Path(folder).resolve()
         _check_free(folder)
-        temporary = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
         try:
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
-            self._write(temporary)
-            _replace_folder(temporary, folder)
+            with replaced_folder(folder) as temporary:
+                self._write(temporary)
         except OSError as error:
             raise UserError(f"The task cannot be saved in {folder}: {error}.") from error
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
 
     def _write(self, folder: Path) -> None:
         for role, tokenizer in self.tokenizers.items():
@@ -196,19 +190,3 @@ def _load_weights(backbone: keras.Model, path: Path) -> None:
     except (OSError, ValueError, KeyError, UserWarning) as error:
         first_line = str(error).strip().splitlines()[0]
         raise UserError(f"{path} is damaged or of another model: {first_line}") from error
-
-
-def _replace_folder(source: Path, target: Path) -> None:
-    """Renames `source` to `target`; what stood there goes only once the new one is in place."""
-    if not target.exists():
-        source.rename(target)
-        return
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    target.rename(old)
-    try:
-        source.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

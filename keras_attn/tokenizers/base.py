@@ -3,7 +3,6 @@
 import abc
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.files import replaced_file, write_text
 from keras_attn.tokenizers.lowercase import Lowercase
 from keras_attn.validation import UserError, require
 
@@ -158,9 +158,10 @@ class Tokenizer(tf.Module, abc.ABC):
             "assets": {name: hashlib.sha256(data).hexdigest() for name, data in assets.items()},
         }
         for name, data in assets.items():
-            _write_and_rename(folder / name, data)
+            with replaced_file(folder / name) as temporary:
+                temporary.write_bytes(data)
         text = json.dumps(description, ensure_ascii=False, indent=1) + "\n"
-        _write_and_rename(folder / CONFIG_FILE, text.encode())
+        write_text(folder / CONFIG_FILE, text)
 
 
 def read_texts(texts: Iterable[str], lowercase: bool = False) -> Iterator[str]:
@@ -216,12 +217,3 @@ def _check_tokens(tokens: Sequence[str]) -> None:
         require(not special, "The vocabulary must not repeat a special token.", token=token)
         require(token not in seen, "The vocabulary must not hold a token twice.", token=token)
         seen.add(token)
-
-
-def _write_and_rename(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -49,9 +49,10 @@ class Agreement:
         rows[self.index] = own
         return self._sum(tf.constant(rows)).numpy()
 
-    def of_chief(self, value: float) -> float:
-        """The chief's value, of the type that mine has."""
-        return type(value)(self.gather([value])[0, 0])
+    def of_chief(self, *mine: float) -> list[float]:
+        """The chief's values, of the types that mine have."""
+        values = self.gather(mine)[0]
+        return [type(own)(value) for own, value in zip(mine, values, strict=True)]
 
     def all(self, mine: bool) -> bool:
         """Whether it is so for all workers."""

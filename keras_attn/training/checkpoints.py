@@ -1,13 +1,12 @@
 """Checkpoints: every variable in a safetensors file, the position in a JSON file beside it."""
 
-import contextlib
 import hashlib
 import json
 import math
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,12 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from keras_attn.files import remove_unfinished, replaced_folder
 from keras_attn.validation import UserError, require
 
 ARRAYS_FILE = "state.safetensors"
 STATE_FILE = "state.json"
 _FORMAT = 1
-_TEMPORARY = ".writing-"
 _MODEL = "model"
 _OPTIMIZER = "optimizer"
 
@@ -209,37 +208,6 @@ class Checkpoints:
         return None
 
 
-@contextlib.contextmanager
-def replaced_folder(folder: Path) -> Iterator[Path]:
-    """Gives a temporary folder that takes the place of `folder` when all went well."""
-    temporary = folder.with_name(_TEMPORARY + folder.name)
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    try:
-        yield temporary
-        old = folder.with_name(_TEMPORARY + "old-" + folder.name)
-        shutil.rmtree(old, ignore_errors=True)
-        if folder.exists():
-            folder.rename(old)
-        temporary.rename(folder)
-        _flush_folder(folder.parent)
-        shutil.rmtree(old, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Removes what a killed process left half written; keeps a whole folder it had moved away."""
-    for path in folder.glob(_TEMPORARY + "*"):
-        name = path.name.removeprefix(_TEMPORARY)
-        original = folder / name.removeprefix("old-")
-        if name.startswith("old-") and not original.exists():
-            path.rename(original)
-        else:
-            shutil.rmtree(path, ignore_errors=True)
-
-
 def _step(folder: Path) -> int:
     return int(folder.name.removeprefix("step-"))
 
@@ -293,11 +261,3 @@ def _file_digest(path: Path, flush: bool = False) -> str:
 
 def _json_digest(state: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
-
-
-def _flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -1,4 +1,4 @@
-"""Where numbers stopped being finite: the first layer, forwards or backwards."""
+"""Why a training cannot go on: numbers that are not finite, or too little memory."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -7,6 +7,8 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+
+from keras_attn.training.settings import TrainingSettings
 
 
 def first_failure(model: keras.Model, loss: Callable, inputs: Any, labels: Any) -> str | None:
@@ -45,6 +47,20 @@ def first_failure(model: keras.Model, loss: Callable, inputs: Any, labels: Any) 
                 f"{count:,} values, is that of {variable.path}."
             )
     return None
+
+
+def why_exhausted(error: tf.errors.ResourceExhaustedError, settings: TrainingSettings) -> str:
+    """What to tell a user whose batch does not fit into the device's memory, or disk is full."""
+    reason = error.message.splitlines()[0]
+    if "OOM" not in reason:
+        return reason
+    smaller, more = max(settings.batch_tokens // 2, 1), settings.accumulate_steps * 2
+    return (
+        f"A batch does not fit into memory. The same updates in less of it: batch_tokens={smaller} "
+        f"with accumulate_steps={more}; the model's recompute=true, and precision=mixed_bfloat16, "
+        f"need less too. Received: batch_tokens={settings.batch_tokens}, "
+        f"accumulate_steps={settings.accumulate_steps}, {reason}."
+    )
 
 
 @contextlib.contextmanager

@@ -94,7 +94,7 @@ def _train(
     resume: bool,
 ) -> dict[str, float] | None:
     chief = agreement.is_chief
-    resume = agreement.of_chief(resume)
+    (resume,) = agreement.of_chief(resume)
     shared = settings.to_dict() | {"data": None}  # whose place may be another on each machine
     agreement.require_equal("settings", json.dumps(shared, sort_keys=True).encode())
     allowed = (RUN_FILE, TOKENIZERS_FOLDER)
@@ -227,11 +227,12 @@ def _resolved(settings: RunSettings) -> RunSettings:
     goal = training.metric_goal
     if goal == "auto" and training.metric in settings.metrics:
         goal = get_metric(training.metric).direction
+    strategy = resolve_strategy(training.strategy)
     training = dataclasses.replace(
         training,
         metric_goal=goal,
-        jit=resolve_jit(training.jit),
-        strategy=resolve_strategy(training.strategy),
+        jit=resolve_jit(training.jit, strategy),
+        strategy=strategy,
     )
     return settings.replace(training=training)
 

@@ -11,12 +11,12 @@ import keras
 import tensorflow as tf
 
 from keras_attn.data import padding_share
+from keras_attn.files import replaced_folder
 from keras_attn.training.agreement import Agreement
 from keras_attn.training.checkpoints import (
     Checkpoints,
     model_arrays,
     optimizer_arrays,
-    replaced_folder,
     write_checkpoint,
 )
 from keras_attn.training.diagnosis import first_failure
@@ -104,7 +104,7 @@ class TrainingLoop:
                 raise StopValidation
             self._callbacks.on_test_begin()
             own = self.validator.measure(final)
-            values = {name: self.agreement.of_chief(value) for name, value in own.items()}
+            values = dict(zip(own, self.agreement.of_chief(*own.values()), strict=True))
         finally:
             self.signals.in_validation = False
         self.state.validation = {f"val_{name}": value for name, value in values.items()}
@@ -242,10 +242,13 @@ class TrainingLoop:
             self.task.save(temporary)
 
     def _row(self, validation: dict[str, float]) -> None:
-        """Writes a row of metrics.csv, one for each step at most."""
+        """Writes a row of metrics.csv; what a step's row lacks is added to it."""
         self._drain()
         state = self.state
         if state.history and state.history[-1]["step"] == state.step:
+            if validation:
+                state.history[-1] |= validation
+                self.recorder.row(state.history)
             return
         row = {"step": state.step, "epoch": state.epoch + 1, **state.end_row()}
         row["learning_rate"] = self._learning_rate()

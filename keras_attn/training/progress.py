@@ -9,6 +9,13 @@ QUIET = Console(quiet=True)
 _SECONDS_BETWEEN_LINES = 10.0
 
 
+def say(line: str, console: Console | None = None) -> None:
+    """Prints a line, whatever is in it, to a console or else to standard output."""
+    console = console or Console(highlight=False)
+    console.print(line, soft_wrap=True, markup=False)
+    console.file.flush()
+
+
 class ProgressReport:
     """Shows how far training is, how fast it goes and how long it will take.
 
@@ -76,8 +83,7 @@ class ProgressReport:
     def say(self, line: str) -> None:
         """Prints a line, above the bar if there is one."""
         self._last_line = time.monotonic()
-        self._console.print(line, soft_wrap=True, markup=False)
-        self._console.file.flush()
+        say(line, self._console)
 
     def close(self) -> None:
         """Takes the bar away."""

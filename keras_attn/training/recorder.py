@@ -6,11 +6,11 @@ import json
 import resource
 import shutil
 import time
-from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
+from keras_attn.files import write_text
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.state import TrainingState
 
@@ -106,12 +106,12 @@ class Recorder:
         writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
         writer.writeheader()
         writer.writerows(history)
-        _replace_file(self._folder.metrics, text.getvalue())
+        write_text(self._folder.metrics, text.getvalue())
 
     def _write_samples(self, samples: list[dict[str, Any]]) -> None:
         if samples:
             text = json.dumps(samples, ensure_ascii=False, indent=1)
-            _replace_file(self._folder.samples, text + "\n")
+            write_text(self._folder.samples, text + "\n")
 
     def _write_scalars(self, row: dict[str, float]) -> None:
         with self._writer.as_default(step=int(row["step"])):
@@ -176,9 +176,3 @@ def _peak_memory() -> float:
         return sum(tf.config.experimental.get_memory_info(name)["peak"] for name in names) / 1e6
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes * 1024 / 1e6
-
-
-def _replace_file(path: Path, text: str) -> None:
-    temporary = path.with_name(f".writing-{path.name}")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

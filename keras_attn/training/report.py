@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_attn.files import write_text
 from keras_attn.validation import UserError, require
 
 REPORT_FILE = "report.html"
@@ -61,10 +62,8 @@ def write_report(run: str | Path) -> Path:
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
     )
-    target = run / REPORT_FILE
-    temporary = target.with_name(f".writing-{REPORT_FILE}")
-    temporary.write_text(page, encoding="utf-8")
-    return temporary.replace(target)
+    write_text(run / REPORT_FILE, page)
+    return run / REPORT_FILE
 
 
 def read_rows(run: Path) -> list[dict[str, str]]:
@@ -126,7 +125,7 @@ def _points(rows: Sequence[dict[str, str]], name: str) -> list[tuple[int, float]
 def _heading(run: Path, rows: list[dict[str, str]]) -> str:
     summary = _json(run / "summary.json") or {}
     last = rows[-1]
-    state = f"{int(last['step']):,} updates, {last['epoch']} epochs so far"
+    state = f"{int(last['step']):,} updates so far, in epoch {last['epoch']}"
     if summary:
         state = f"{summary['step']:,} updates; kept: {summary['kept']} weights"
         if summary["value"] is not None:

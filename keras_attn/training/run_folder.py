@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from keras_attn.training.checkpoints import remove_unfinished
+from keras_attn.files import remove_unfinished
 from keras_attn.validation import UserError
 
 _LOCK = ".lock"

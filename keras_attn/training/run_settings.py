@@ -2,13 +2,13 @@
 
 import copy
 import dataclasses
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.validation import UserError, require, require_one_of, require_positive
@@ -123,11 +123,7 @@ class RunSettings:
 
     def write(self, path: str | Path) -> None:
         """Writes run.yaml, under a temporary name first."""
-        path = Path(path)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        text = yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
+        write_text(path, yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True))
 
     def to_dict(self) -> dict[str, Any]:
         """All settings as nested plain values."""

@@ -11,7 +11,7 @@ from keras_attn.validation import UserError, require, require_one_of, require_po
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16", "float64")
 JIT_CHOICES = ("auto", "on", "off")
-STRATEGIES = ("auto", "one", "mirrored", "multi_worker")
+STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 OPTIMIZERS = ("adam", "muon")
 GOALS = ("auto", "min", "max")
 
@@ -53,9 +53,11 @@ class TrainingSettings:
         seed: Seed of the data order; to be given to `keras.utils.set_random_seed` before the model
             is built, for its weights and dropout.
         precision: Keras dtype policy; set before the model is built.
-        jit: Compile the gradient with XLA: `"on"`, `"off"`, or `"auto"` (off on a CPU).
+        jit: Compile the gradient with XLA: `"on"`, `"off"`, or `"auto"` (off on a CPU, on with a
+            GPU). A TPU always compiles.
         strategy: `"one"` device, `"mirrored"` devices of one machine, `"multi_worker"` (the
-            processes of TF_CONFIG), or `"auto"` (all that there are).
+            processes of TF_CONFIG), `"tpu"` (all cores of the TPU that TPU_NAME names, or of this
+            machine), or `"auto"` (all GPUs that there are).
         join_seconds: How long workers wait for each other at the start.
         lost_seconds: After how long without a sign of life a worker counts as lost.
         deterministic: Ask TensorFlow for deterministic operations (for the whole process).

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
@@ -9,6 +10,7 @@ import tensorflow as tf
 
 from keras_attn.training.consistency import divergence, twice
 from keras_attn.training.losses import token_cross_entropy
+from keras_attn.training.replica_functions import ReplicaFunctions
 from keras_attn.training.strategy import replica_random_streams
 
 # What a loss gives: sums over the real tokens, of all replicas where a step returns them.
@@ -32,6 +34,8 @@ class TrainingStep:
         label_smoothing: Passed on to `loss`.
         batch_tokens: About the number of tokens in a batch: keeps loss scaling in a usable range.
         jit: Whether XLA compiles the gradient.
+        whole_updates: Whether XLA compiles the whole update instead, one program for each shape of
+            batches, as TPUs need it.
         accumulate: Whether updates may have more than one micro-batch.
         clip_norm: Largest norm of the whole gradient; 0 for no clipping.
         consistency: Weight alpha of R-Drop: the loss is the mean of those under two dropout masks
@@ -50,6 +54,7 @@ class TrainingStep:
         accumulate: bool = False,
         clip_norm: float = 0.0,
         consistency: float = 0.0,
+        whole_updates: bool = False,
     ) -> None:
         self._model = model
         self._optimizer = optimizer
@@ -66,7 +71,7 @@ class TrainingStep:
         self._accumulators = _make_accumulators(model, strategy) if accumulate else None
         # Then one replica's micro-batch is the whole update, and its number of tokens known.
         self._is_whole = not accumulate and strategy.num_replicas_in_sync == 1
-        self._functions = {}
+        self._compiled = ReplicaFunctions(strategy, static_shapes=whole_updates)
 
     def __call__(self, batches: list) -> tf.Tensor:
         """Makes one update.
@@ -81,24 +86,10 @@ class TrainingStep:
         """
         if self._accumulators is None:
             (batch,) = batches
-            return self._compiled(self._update_replica, batch)(batch)
+            return self._compiled(self._update_replica, batch)
         for batch in batches:
-            self._compiled(self._accumulate_replica, batch)(batch)
-        return self._compiled(self._finish_replica)()
-
-    def _compiled(self, replica_function: Callable, *arguments: Any) -> Callable:
-        """The graph that runs `replica_function` on every replica; made once."""
-        name = replica_function.__name__
-        if name not in self._functions:
-
-            def run(*arguments: Any) -> tf.Tensor:
-                result = self._strategy.run(replica_function, args=arguments)
-                return self._strategy.experimental_local_results(result)[0]
-
-            self._functions[name] = tf.function(
-                run, input_signature=[relaxed_spec(argument) for argument in arguments]
-            )
-        return self._functions[name]
+            self._compiled(self._accumulate_replica, batch)
+        return self._compiled(self._finish_replica)
 
     def _sums_and_gradients(self, inputs: Any, labels: Any) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Sums (4,) of one replica's part, and the gradients of its loss, divided and scaled.
@@ -184,39 +175,17 @@ def make_evaluation_step(
     strategy: tf.distribute.Strategy,
     loss: Callable = token_cross_entropy,
     label_smoothing: float = 0.0,
+    static_shapes: bool = False,
 ) -> Callable:
     """A function from a batch, as the strategy's iterator gives it, to the sums in `SUMS`, (4,)."""
+    compiled = ReplicaFunctions(strategy, static_shapes)
 
     def evaluate_replica(batch: Any) -> tf.Tensor:
         inputs, labels = batch
         sums = tf.stack(loss(labels, model(inputs, training=False), label_smoothing))
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, sums)
 
-    functions = []
-
-    def evaluate(batch: Any) -> tf.Tensor:
-        if not functions:
-
-            def run(batch: Any) -> tf.Tensor:
-                result = strategy.run(evaluate_replica, args=(batch,))
-                return strategy.experimental_local_results(result)[0]
-
-            functions.append(tf.function(run, input_signature=[relaxed_spec(batch)]))
-        return functions[0](batch)
-
-    return evaluate
-
-
-def relaxed_spec(batch: Any) -> Any:
-    """The type of a batch with all sizes unknown, so that one graph serves every batch."""
-
-    def spec(value: Any) -> Any:
-        if isinstance(value, tf.distribute.DistributedValues):
-            parts = [spec(part) for part in value.values]
-            return type(value._type_spec)(*parts)
-        return tf.TensorSpec([None] * value.shape.rank, value.dtype)
-
-    return tf.nest.map_structure(spec, batch)
+    return partial(compiled, evaluate_replica)
 
 
 def _make_accumulators(model: keras.Model, strategy: tf.distribute.Strategy) -> list[tf.Variable]:

@@ -1,6 +1,7 @@
 """Devices: which tf.distribute strategy, and one dropout stream for each replica."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import keras
@@ -30,13 +31,14 @@ def make_strategy(
 
     Args:
         name: `"one"` (TensorFlow's default device), `"mirrored"` (all GPUs of this machine, or all
-            logical CPUs where there is no GPU), `"multi_worker"` (the workers of TF_CONFIG), or
-            `"auto"`, as `resolve_strategy` chooses.
+            logical CPUs where there is no GPU), `"multi_worker"` (the workers of TF_CONFIG),
+            `"tpu"` (the TPU that TPU_NAME names, or this machine's), or `"auto"`, as
+            `resolve_strategy` chooses.
         join_seconds: How long to wait for the other workers.
         lost_seconds: After how long without a sign of life a worker is given up.
 
     Raises:
-        UserError: Unknown name, or TF_CONFIG does not say who the workers are.
+        UserError: Unknown name, TF_CONFIG does not say who the workers are, or there is no TPU.
         WorkerLost: Not all workers came in time.
     """
     require_one_of("strategy", name, STRATEGIES)
@@ -45,6 +47,8 @@ def make_strategy(
         return tf.distribute.get_strategy()
     if name == "multi_worker":
         return _join_workers(join_seconds, lost_seconds)
+    if name == "tpu":
+        return _connect_to_tpu()
     gpus = tf.config.list_logical_devices("GPU")
     if gpus:
         return tf.distribute.MirroredStrategy([device.name for device in gpus])
@@ -69,11 +73,36 @@ def resolve_strategy(name: str) -> str:
     return "mirrored" if len(tf.config.get_visible_devices("GPU")) > 1 else "one"
 
 
-def resolve_jit(name: str) -> str:
-    """`"on"` or `"off"` for `"auto"`: on with a GPU, off on CPUs, where it costs more."""
+def resolve_jit(name: str, strategy: str = "one") -> str:
+    """`"on"` or `"off"` for `"auto"`: on with a GPU, off on CPUs, where it costs more.
+
+    Raises:
+        UserError: `"off"` for a TPU, which always compiles.
+    """
+    if strategy == "tpu":
+        require(name != "off", "A TPU runs what XLA compiled: `jit` must not be off.", jit=name)
+        return "on"
     if name != "auto":
         return name
     return "on" if tf.config.get_visible_devices("GPU") else "off"
+
+
+def compiles_whole_updates(strategy: tf.distribute.Strategy) -> bool:
+    """Whether its devices run only programs in which every shape is known, as TPUs do."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def _connect_to_tpu() -> tf.distribute.Strategy:
+    name = os.environ.get("TPU_NAME", "local")
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect(name)
+        return tf.distribute.TPUStrategy(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise UserError(
+            f"No TPU can be reached: {reason} TPU_NAME names it; without, it is this machine's. "
+            f"Received: TPU_NAME={os.environ.get('TPU_NAME')!r}."
+        ) from error
 
 
 def _join_workers(join_seconds: float, lost_seconds: float) -> tf.distribute.Strategy:
@@ -122,6 +151,8 @@ def check_strategy(name: str, strategy: tf.distribute.Strategy) -> None:
         built = "mirrored"
     elif isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         built = "multi_worker"
+    elif isinstance(strategy, tf.distribute.TPUStrategy):
+        built = "tpu"
     if name not in ("auto", built):
         raise UserError(
             "The model must be built inside `make_strategy(settings.strategy).scope()`. "

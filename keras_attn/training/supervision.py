@@ -40,7 +40,8 @@ def supervise(command: Sequence[str], checkpoints: Path, pause: float = 5.0) -> 
         if tries >= _TRIES_WITHOUT_PROGRESS:
             _say(f"ended with status {status}, {tries} tries without a checkpoint: giving up.")
             return status if status >= 0 else 128 - status
-        _say(f"ended with status {status}: starting it again in {pause:g} s.")
+        why = ", perhaps for lack of memory" if status == -signal.SIGKILL else ""
+        _say(f"ended with status {status}{why}: starting it again in {pause:g} s.")
         time.sleep(pause)
 
 

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from keras_attn.data import EpochPlan, plan_epoch
+from keras_attn.files import replaced_folder, write_text
 from keras_attn.training.agreement import Agreement
 from keras_attn.training.checkpoints import (
     Checkpoints,
@@ -20,20 +22,25 @@ from keras_attn.training.checkpoints import (
     assign_optimizer_arrays,
     average_checkpoints,
     read_checkpoint,
-    replaced_folder,
 )
+from keras_attn.training.diagnosis import why_exhausted
 from keras_attn.training.interruption import SignalWatch, StopValidation, TrainingInterrupted
 from keras_attn.training.loop import BEST_FOLDER, TrainingLoop
 from keras_attn.training.losses import token_cross_entropy
 from keras_attn.training.optimizer import make_optimizer
-from keras_attn.training.progress import QUIET, ProgressReport
+from keras_attn.training.progress import QUIET, ProgressReport, say
 from keras_attn.training.recorder import Recorder, SilentRecorder
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.schedules import make_schedule
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import TrainingState, better, metric_goal
 from keras_attn.training.step import TrainingStep
-from keras_attn.training.strategy import check_strategy, resolve_jit, strategy_of
+from keras_attn.training.strategy import (
+    check_strategy,
+    compiles_whole_updates,
+    resolve_jit,
+    strategy_of,
+)
 from keras_attn.training.validation_set import ValidationSet, Validator
 from keras_attn.validation import UserError, require
 
@@ -104,7 +111,8 @@ class Trainer:
         check_strategy(settings.strategy, self._strategy)
         self._goal = metric_goal(settings.metric, settings.metric_goal)
         self._agreement = Agreement(self._strategy)
-        self._say = _say if self._agreement.is_chief else _keep_silent
+        self._console = Console(highlight=False) if self._agreement.is_chief else QUIET
+        self._say = partial(say, console=self._console)
 
     def fit(
         self,
@@ -126,7 +134,8 @@ class Trainer:
 
         Raises:
             UserError: The folder is in use or not writable, a checkpoint does not fit, the data
-                changed since the checkpoint, or the loss is no longer a number.
+                changed since the checkpoint, the loss is no longer a number, or there is not
+                enough memory.
             TrainingInterrupted: SIGINT or SIGTERM came; a checkpoint was written.
         """
         if self.settings.deterministic:
@@ -139,6 +148,8 @@ class Trainer:
                 return self._finish(loop)
             except StopValidation:
                 raise TrainingInterrupted(signals.received) from None
+            except tf.errors.ResourceExhaustedError as error:
+                raise UserError(why_exhausted(error, self.settings)) from error
             finally:
                 loop.close()
 
@@ -152,7 +163,8 @@ class Trainer:
     ) -> TrainingLoop:
         settings, model = self.settings, self.task.backbone
         chief = self._agreement.is_chief
-        static_shapes = resolve_jit(settings.jit) == "on"
+        whole_updates = compiles_whole_updates(self._strategy)
+        static_shapes = whole_updates or resolve_jit(settings.jit) == "on"
 
         def plan(epoch: int) -> EpochPlan:
             return plan_epoch(
@@ -178,7 +190,8 @@ class Trainer:
             self._loss,
             settings.label_smoothing,
             settings.batch_tokens,
-            jit=static_shapes,
+            jit=static_shapes and not whole_updates,
+            whole_updates=whole_updates,
             accumulate=settings.accumulate_steps > 1,
             clip_norm=settings.clip_norm,
             consistency=settings.consistency,
@@ -198,6 +211,7 @@ class Trainer:
                 self._loss,
                 settings.label_smoothing,
                 settings.batch_tokens,
+                static_shapes=whole_updates,
             )
         return TrainingLoop(
             task=self.task,
@@ -217,7 +231,7 @@ class Trainer:
             checkpoints=checkpoints,
             state=state,
             recorder=Recorder(folder, state) if chief else SilentRecorder(),
-            progress=ProgressReport(total_steps, state.step, None if chief else QUIET),
+            progress=ProgressReport(total_steps, state.step, self._console),
             signals=signals,
         )
 
@@ -302,7 +316,7 @@ class Trainer:
             with replaced_folder(loop.folder.task) as temporary:
                 self.task.save(temporary)
             summary = json.dumps(asdict(result), indent=1) + "\n"
-            (loop.folder.path / "summary.json").write_text(summary, encoding="utf-8")
+            write_text(loop.folder.path / "summary.json", summary)
         self._agreement.meet()
         shown = f", {result.metric} {result.value:.4f}" if result.value is not None else ""
         loop.progress.say(f"Done after {state.step} steps: kept {kept}{shown}.")
@@ -349,11 +363,3 @@ class Trainer:
 
 def _step(checkpoint: tuple | None) -> int:
     return checkpoint[2]["step"] if checkpoint else -1
-
-
-def _say(line: str) -> None:
-    Console(highlight=False).print(line, markup=False, soft_wrap=True)
-
-
-def _keep_silent(line: str) -> None:
-    pass

@@ -44,6 +44,7 @@ class Validator:
         loss: As for `TrainingStep`.
         label_smoothing: As for `TrainingStep`.
         batch_tokens: Most tokens of a batch.
+        static_shapes: Whether batches have few shapes, each a compiled program of its own.
     """
 
     def __init__(
@@ -54,15 +55,18 @@ class Validator:
         loss: Callable,
         label_smoothing: float,
         batch_tokens: int,
+        static_shapes: bool = False,
     ) -> None:
         if not isinstance(validation, ValidationSet):
             validation = ValidationSet(decode_metrics=validation)
         self._validation = validation
         self._strategy = strategy
-        self._evaluate = make_evaluation_step(model, strategy, loss, label_smoothing)
+        self._evaluate = make_evaluation_step(model, strategy, loss, label_smoothing, static_shapes)
         self._plan = None
         if validation.examples is not None:
-            self._plan = plan_epoch(validation.examples, batch_tokens, seed=None)
+            self._plan = plan_epoch(
+                validation.examples, batch_tokens, seed=None, static_shapes=static_shapes
+            )
 
     @property
     def has_final(self) -> bool:

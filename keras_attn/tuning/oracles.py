@@ -1,4 +1,4 @@
-"""KerasTuner's ways to choose the next trial, with a time limit, and the given settings first."""
+"""KerasTuner's ways to choose the next trial, with a time limit."""
 
 import time
 from typing import Any

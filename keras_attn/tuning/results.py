@@ -9,6 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from keras_attn.files import replaced_file
+from keras_attn.training.progress import say
 from keras_attn.tuning.trial_runs import FAILURE_FILE
 
 _MOST_ROWS = 20
@@ -75,15 +77,12 @@ def print_table(results: Sequence[TrialResult], objective: str) -> None:
             say(f"trial {result.number} {result.status.lower()}: {result.message}")
 
 
-def say(line: str) -> None:
-    """Prints a line, whatever is in it."""
-    Console(highlight=False).print(line, markup=False, soft_wrap=True)
-
-
 def write_csv(results: Sequence[TrialResult], objective: str, path: Path) -> None:
     """Writes all trials to a file."""
-    temporary = path.with_name(f".writing-{path.name}")
-    with temporary.open("w", encoding="utf-8", newline="") as file:
+    with (
+        replaced_file(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["trial", "status", objective, *_names(results), "message"])
         for r in results:
@@ -91,7 +90,6 @@ def write_csv(results: Sequence[TrialResult], objective: str, path: Path) -> Non
             writer.writerow(
                 [r.number, r.status, "" if r.value is None else r.value, *values, r.message]
             )
-    temporary.replace(path)
 
 
 def draw(results: Sequence[TrialResult], objective: str, path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import keras_tuner
 import yaml
 
+from keras_attn.files import write_text
 from keras_attn.training.run_settings import merged
 from keras_attn.tuning.search_space import SearchSpace
 
@@ -60,7 +61,7 @@ class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
         if epochs is not None:
             settings = merged(settings, {"training": {"epochs": epochs}})
         run = folder / RUN_FOLDER
-        _write_yaml(folder / SETTINGS_FILE, settings)
+        write_text(folder / SETTINGS_FILE, yaml.safe_dump(settings, sort_keys=False))
         try:
             train(run, folder / SETTINGS_FILE, folder / LOG_FILE)
         except keras_tuner.errors.FailedTrialError as error:
@@ -117,9 +118,3 @@ def keras_tuner_space(space: SearchSpace) -> keras_tuner.HyperModel:
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     return lines[-1].removeprefix(_PREFIX) if lines else "no output"
-
-
-def _write_yaml(path: Path, settings: Mapping[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-    temporary.replace(path)

@@ -11,13 +11,15 @@ import keras_tuner
 import yaml
 
 from keras_attn.evaluation import get_metric
+from keras_attn.files import write_text
 from keras_attn.models.presets import get_preset
+from keras_attn.training.progress import say
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, merged, read_yaml
 from keras_attn.training.state import metric_goal
 from keras_attn.tuning.oracles import make_oracle
 from keras_attn.tuning.processes import tuning_role
-from keras_attn.tuning.results import TrialResult, draw, print_table, results_of, say, write_csv
+from keras_attn.tuning.results import TrialResult, draw, print_table, results_of, write_csv
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.spaces import family_space
 from keras_attn.tuning.trial_runs import RUN_FOLDER, TrialRuns
@@ -101,9 +103,7 @@ def _note(path: Path, search: dict[str, Any], resume: bool) -> None:
                 f"A search that is resumed must have the {part} that it had.",
                 folder=str(path.parent),
             )
-    temporary = path.with_name(f".writing-{path.name}")
-    temporary.write_text(yaml.safe_dump(search, sort_keys=False), encoding="utf-8")
-    temporary.replace(path)
+    write_text(path, yaml.safe_dump(search, sort_keys=False))
 
 
 def _tuner(

@@ -1,6 +1,4 @@
 import json
-import pathlib
-import shutil
 
 import keras
 import numpy as np
@@ -10,8 +8,6 @@ from keras_attn.training import Checkpoints, assign_model_arrays, average_checkp
 from keras_attn.training.checkpoints import (
     model_arrays,
     read_checkpoint,
-    remove_unfinished,
-    replaced_folder,
     write_checkpoint,
 )
 from keras_attn.validation import UserError
@@ -155,42 +151,6 @@ def test_unknown_format_is_told(tmp_path, new_format):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": new_format}))
     with pytest.raises(UserError, match=rf"must have format 1\. Received: format={new_format}"):
         read_checkpoint(tmp_path / "c")
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing may run after it."""
-
-
-@pytest.mark.parametrize("moment", range(6))
-def test_replaced_folder_survives_a_kill_at_any_moment(tmp_path, monkeypatch, moment):
-    target = tmp_path / "task"
-    with replaced_folder(target) as temporary:
-        (temporary / "file").write_text("old")
-    alive = [moment]
-
-    def mortal(function):
-        """Each of these calls changes the disk; after as many as `moment`, none does any more."""
-
-        def call(*arguments, **options):
-            if alive[0] == 0:
-                raise Killed
-            alive[0] -= 1
-            return function(*arguments, **options)
-
-        return call
-
-    with monkeypatch.context() as patch:
-        for owner, name in (
-            (pathlib.Path, "rename"),
-            (pathlib.Path, "write_text"),
-            (shutil, "rmtree"),
-        ):
-            patch.setattr(owner, name, mortal(getattr(owner, name)))
-        with pytest.raises(Killed), replaced_folder(target) as temporary:
-            (temporary / "file").write_text("new")
-    remove_unfinished(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["task"]
-    assert (target / "file").read_text() == ("new" if moment == 5 else "old")
 
 
 def test_unfinished_write_is_removed_at_the_next_start(tmp_path):

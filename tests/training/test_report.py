@@ -72,7 +72,7 @@ def test_page(folder):
     text = target.read_text()
     page = Page(text)
     assert page.texts["h1"] == ["<my> run"]
-    assert page.texts["p"] == ["6 updates, 1 epochs so far"]
+    assert page.texts["p"] == ["6 updates so far, in epoch 1"]
     cells = page.texts["td"]
     for name, value in (("validation nll", "1.3750"), ("validation per", "12.5000")):
         assert cells[cells.index(name) + 1] == value

@@ -354,6 +354,13 @@ def test_number_of_steps_ends_within_an_epoch(tmp_path):
     assert metrics_rows(tmp_path / "run")[-1]["val_loss"] != ""
 
 
+def test_the_last_row_has_its_validation_where_rows_are_due_too(tmp_path):
+    train(tmp_path / "run", validation_set(), epochs=None, steps=6, log_every=2)
+    rows = metrics_rows(tmp_path / "run")
+    assert [row["step"] for row in rows] == ["2", "4", "6"]
+    assert [row["val_loss"] != "" for row in rows] == [False, False, True]
+
+
 def test_time_limit_ends_in_good_order(tmp_path):
     _, result = train(tmp_path / "run", validation_set(), max_minutes=1e-6)
     assert result.step == 0
@@ -562,6 +569,20 @@ def test_loss_that_is_no_number_is_told(tmp_path):
     task.backbone.set_weights([np.full_like(w, np.inf) for w in task.backbone.get_weights()])
     with pytest.raises(UserError, match=r"no longer a number .*loss=(nan|inf)"):
         train(tmp_path / "run", task=task)
+
+
+def test_lack_of_memory_is_told(tmp_path):
+    class Full(keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch, logs=None):
+            message = "OOM when allocating tensor with shape[9,9]\nmore"
+            raise tf.errors.ResourceExhaustedError(None, None, message)
+
+    expected = (
+        r"does not fit into memory.* batch_tokens=32 with accumulate_steps=4; .* "
+        r"Received: batch_tokens=64, accumulate_steps=2, OOM when .* shape\[9,9\]\.$"
+    )
+    with pytest.raises(UserError, match=expected):
+        train(tmp_path / "run", callbacks=[Full()], accumulate_steps=2)
 
 
 def test_task_may_bring_its_own_loss(tmp_path):

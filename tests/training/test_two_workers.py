@@ -43,6 +43,15 @@ def test_two_workers_equal_one_process(scenario):
     assert found["rows"] > 15
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_a_worker_killed_at_a_random_moment(scenario, seed):
+    found = scenario(f"killed at random {seed}")
+    assert sorted(found["ended"]["codes"]) in ([-9, 75], [-9, 0], [0, 0])
+    assert found["goes_on"] == [0, 0]
+    assert found["equal"]
+
+
 @pytest.mark.parametrize(
     ("name", "codes"),
     [

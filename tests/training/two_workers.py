@@ -3,9 +3,11 @@
 Arguments: a folder to work in, and the scenario.
 """
 
+import functools
 import json
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -96,12 +98,16 @@ def equal(folder, config):
     return found
 
 
-def ended(folder, config, number, index):
-    """A run whose worker `index` gets a signal, and goes on; against one that got none."""
+def ended(folder, config, number, index, seconds=0.0):
+    """A run whose worker `index` gets a signal, and goes on; against one that got none.
+
+    The signal comes some seconds after the first checkpoint.
+    """
     whole = statuses(pair(folder / "whole", config))["codes"]
     run = folder / "parts"
     processes = pair(run, config)
     wait_for_checkpoint(run)
+    time.sleep(seconds)
     processes[index].send_signal(number)
     found = {"whole": whole, "ended": statuses(processes)}
     found["goes_on"] = statuses(pair(run, config, resume=True))["codes"]
@@ -135,4 +141,9 @@ if __name__ == "__main__":
         "chief killed": lambda: ended(folder, config, signal.SIGKILL, 0),
         "terminated": lambda: ended(folder, config, signal.SIGTERM, 1),
     }
+    for seed in range(5):
+        moment = random.Random(seed)
+        scenarios[f"killed at random {seed}"] = functools.partial(
+            ended, folder, config, signal.SIGKILL, moment.randrange(2), moment.uniform(0, 4)
+        )
     print(json.dumps(scenarios[scenario]()))

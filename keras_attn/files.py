@@ -1,0 +1,80 @@
+"""Files and folders that are there either whole or not at all."""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+_TEMPORARY = ".writing-"
+_OLD = "old-"
+
+
+@contextlib.contextmanager
+def replaced_file(path: str | Path) -> Iterator[Path]:
+    """Gives a temporary name to write to; the file takes the place of `path` when all went well.
+
+    A failure leaves what stood at `path`. The contents are on the disk before the name is.
+    """
+    path = Path(path)
+    temporary = path.with_name(f"{_TEMPORARY}{path.name}.{os.getpid()}")
+    try:
+        yield temporary
+        _flush(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Writes a UTF-8 file by `replaced_file`."""
+    with replaced_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def replaced_folder(folder: str | Path) -> Iterator[Path]:
+    """Gives a temporary folder that takes the place of `folder` when all went well.
+
+    A failure leaves the old folder. After a kill between the two renames `remove_unfinished`
+    brings it back.
+    """
+    folder = Path(folder)
+    temporary = folder.with_name(_TEMPORARY + folder.name)
+    old = folder.with_name(_TEMPORARY + _OLD + folder.name)
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    try:
+        yield temporary
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.rename(old)
+        temporary.rename(folder)
+        _flush(folder.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    except BaseException:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Removes what a killed process left half written; keeps a whole folder it had moved away."""
+    for path in folder.glob(_TEMPORARY + "*"):
+        name = path.name.removeprefix(_TEMPORARY)
+        original = folder / name.removeprefix(_OLD)
+        if name.startswith(_OLD) and not original.exists():
+            path.rename(original)
+        elif path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

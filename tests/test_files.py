@@ -1,0 +1,96 @@
+"""Whole or not at all: what is written under a temporary name and renamed."""
+
+import pathlib
+import shutil
+
+import pytest
+
+from keras_attn.files import remove_unfinished, replaced_file, replaced_folder, write_text
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing may run after it."""
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_replaced_folder_survives_a_kill_at_any_moment(tmp_path, monkeypatch, moment):
+    target = tmp_path / "task"
+    with replaced_folder(target) as temporary:
+        (temporary / "file").write_text("old")
+    alive = [moment]
+
+    def mortal(function):
+        """Each of these calls changes the disk; after as many as `moment`, none does any more."""
+
+        def call(*arguments, **options):
+            if alive[0] == 0:
+                raise Killed
+            alive[0] -= 1
+            return function(*arguments, **options)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for owner, name in (
+            (pathlib.Path, "rename"),
+            (pathlib.Path, "write_text"),
+            (shutil, "rmtree"),
+        ):
+            patch.setattr(owner, name, mortal(getattr(owner, name)))
+        with pytest.raises(Killed), replaced_folder(target) as temporary:
+            (temporary / "file").write_text("new")
+    remove_unfinished(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["task"]
+    assert (target / "file").read_text() == ("new" if moment == 5 else "old")
+
+
+def test_a_folder_that_cannot_be_renamed_leaves_the_old_one(tmp_path, monkeypatch):
+    target = tmp_path / "task"
+    with replaced_folder(target) as temporary:
+        (temporary / "file").write_text("old")
+    rename = pathlib.Path.rename
+
+    def refuse(path, other):
+        if (path / "file").read_text() == "new":
+            raise OSError(30, "Read-only file system")
+        return rename(path, other)
+
+    monkeypatch.setattr(pathlib.Path, "rename", refuse)
+    with pytest.raises(OSError, match="Read-only"), replaced_folder(target) as temporary:
+        (temporary / "file").write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ["task"]
+    assert (target / "file").read_text() == "old"
+
+
+def test_a_file_is_replaced_whole(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("old")
+    with replaced_file(path) as temporary:
+        temporary.write_text("né")
+        assert path.read_text() == "old"
+    assert path.read_text("utf-8") == "né"
+    write_text(path, "newer")
+    assert path.read_text() == "newer"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failure_leaves_the_old_file(tmp_path):
+    path = tmp_path / "file"
+    write_text(path, "old")
+
+    def fill_the_disk():
+        with replaced_file(path) as temporary:
+            temporary.write_text("ne")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        fill_the_disk()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_half_a_file_of_a_killed_process_is_removed(tmp_path):
+    write_text(tmp_path / "metrics.csv", "whole")
+    (tmp_path / ".writing-metrics.csv.4711").write_text("ha")
+    remove_unfinished(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.csv"]
