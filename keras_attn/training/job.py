@@ -221,16 +221,21 @@ def _check_size(task: Seq2SeqTask, most: int | None) -> None:
         )
 
 
+def goal_of(settings: RunSettings) -> str:
+    """`"min"` or `"max"` as told, or as the decoded metric has it; else `"auto"`."""
+    training = settings.training
+    if training.metric_goal == "auto" and training.metric in settings.metrics:
+        return get_metric(training.metric).direction
+    return training.metric_goal
+
+
 def _resolved(settings: RunSettings) -> RunSettings:
     """Writes out what is chosen automatically, so that resuming chooses the same."""
     training = settings.training
-    goal = training.metric_goal
-    if goal == "auto" and training.metric in settings.metrics:
-        goal = get_metric(training.metric).direction
     strategy = resolve_strategy(training.strategy)
     training = dataclasses.replace(
         training,
-        metric_goal=goal,
+        metric_goal=goal_of(settings),
         jit=resolve_jit(training.jit, strategy),
         strategy=strategy,
     )

@@ -117,7 +117,8 @@ def draw(results: Sequence[TrialResult], objective: str, path: Path) -> None:
         axis.remove()
     for axis in axes[:, 0]:
         axis.set_ylabel(objective)
-    figure.savefig(path, dpi=110)
+    with replaced_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
 
 
 def _names(results: Sequence[TrialResult]) -> list[str]:

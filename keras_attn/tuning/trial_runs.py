@@ -66,7 +66,7 @@ class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
             train(run, folder / SETTINGS_FILE, folder / LOG_FILE)
         except keras_tuner.errors.FailedTrialError as error:
             # KerasTuner's workers do not tell their chief why a trial failed.
-            (folder / FAILURE_FILE).write_text(str(error), encoding="utf-8")
+            write_text(folder / FAILURE_FILE, str(error))
             raise
         summary = json.loads((run / SUMMARY_FILE).read_text(encoding="utf-8"))
         return {self.oracle.objective.name: summary["value"]}

@@ -10,9 +10,9 @@ from typing import Any
 import keras_tuner
 import yaml
 
-from keras_attn.evaluation import get_metric
 from keras_attn.files import write_text
 from keras_attn.models.presets import get_preset
+from keras_attn.training.job import goal_of
 from keras_attn.training.progress import say
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, merged, read_yaml
@@ -121,10 +121,7 @@ def _tuner(
     limits = {name: value for name, value in limits.items() if value is not None}
     shared = merged(settings, {"training": limits})
     metric = base.training.metric
-    goal = base.training.metric_goal
-    if goal == "auto" and metric in base.metrics:
-        goal = get_metric(metric).direction
-    objective = keras_tuner.Objective(metric, metric_goal(metric, goal))
+    objective = keras_tuner.Objective(metric, metric_goal(metric, goal_of(base)))
     oracle = make_oracle(
         tuning.algorithm,
         objective,

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 pytestmark = pytest.mark.tensorflow
 FOLDER = Path(__file__).parents[2] / "saved_models"
@@ -21,13 +20,6 @@ def test_has_all_parts_and_is_listed(model):
     assert {"README.md", "run.yaml", "1", "task"} <= {path.name for path in model.iterdir()}
     assert f"]({model.name}/README.md)" in (FOLDER / "README.md").read_text(encoding="utf-8")
     assert size(model / "1") < 20 * MEGABYTE
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)
-def test_run_names_files_and_no_folders(model):
-    data = yaml.safe_load((model / "run.yaml").read_text(encoding="utf-8"))["data"]
-    files = [name for part in ("train", "valid", "test") for name in data[part] or []]
-    assert all(Path(name).name == name for name in files)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)

@@ -1,4 +1,4 @@
-"""The recorded runs whose results the README states are runs of the presets."""
+"""The recorded runs whose results the README and the cards state are runs of the presets."""
 
 from pathlib import Path
 
@@ -7,10 +7,11 @@ import yaml
 
 from keras_attn.models.presets import get_preset
 
-RUNS = sorted((Path(__file__).parents[2] / "docs" / "runs").glob("*.yaml"))
+PROJECT = Path(__file__).parents[2]
+RUNS = sorted([*PROJECT.glob("docs/runs/*.yaml"), *PROJECT.glob("saved_models/*/run.yaml")])
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_is_the_recipe_of_its_preset(path):
     run = yaml.safe_load(path.read_text(encoding="utf-8"))
     preset = get_preset(run["preset"])
@@ -20,7 +21,7 @@ def test_is_the_recipe_of_its_preset(path):
         assert run[part] | recipe[part] == run[part]
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_names_files_and_no_folders(path):
     data = yaml.safe_load(path.read_text(encoding="utf-8"))["data"]
     files = [name for part in ("train", "valid", "test") for name in data[part] or []]
