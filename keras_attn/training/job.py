@@ -21,6 +21,7 @@ from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.agreement import Agreement
 from keras_attn.training.cluster import WorkerLost
+from keras_attn.training.cpu import prepare_cpu, resolve_parts
 from keras_attn.training.report import write_report
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings
@@ -75,6 +76,7 @@ def train(
     settings = _resolved(settings)
     # Before TensorFlow does anything else: the workers must have joined by then.
     training = settings.training
+    prepare_cpu(training.parts, training.precision)
     strategy = make_strategy(training.strategy, training.join_seconds, training.lost_seconds)
     agreement = Agreement(strategy)
     try:
@@ -233,11 +235,13 @@ def _resolved(settings: RunSettings) -> RunSettings:
     """Writes out what is chosen automatically, so that resuming chooses the same."""
     training = settings.training
     strategy = resolve_strategy(training.strategy)
+    jit = resolve_jit(training.jit, strategy)
     training = dataclasses.replace(
         training,
         metric_goal=goal_of(settings),
-        jit=resolve_jit(training.jit, strategy),
+        jit=jit,
         strategy=strategy,
+        parts=resolve_parts(training.parts, jit, strategy),
     )
     return settings.replace(training=training)
 

@@ -58,6 +58,8 @@ class TrainingSettings:
         strategy: `"one"` device, `"mirrored"` devices of one machine, `"multi_worker"` (the
             processes of TF_CONFIG), `"tpu"` (all cores of the TPU that TPU_NAME names, or of this
             machine), or `"auto"` (all GPUs that there are).
+        parts: Into how many parts a batch is cut that cores work through side by side; 0 for one
+            for each core, four at the most, where one CPU computes without XLA, else 1.
         join_seconds: How long workers wait for each other at the start.
         lost_seconds: After how long without a sign of life a worker counts as lost.
         deterministic: Ask TensorFlow for deterministic operations (for the whole process).
@@ -96,6 +98,7 @@ class TrainingSettings:
     precision: str = "float32"
     jit: str = "auto"
     strategy: str = "auto"
+    parts: int = 0
     join_seconds: float = 300.0
     lost_seconds: float = 10.0
     deterministic: bool = True
@@ -173,6 +176,7 @@ _AT_LEAST_ZERO = (
     "clip_norm",
     "weight_decay",
     "seed",
+    "parts",
     "validate_every",
     "patience",
     "average_last",

@@ -1,5 +1,6 @@
 """One update of the weights, and one look at held-out data, on every replica."""
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -34,6 +35,8 @@ class TrainingStep:
         label_smoothing: Passed on to `loss`.
         batch_tokens: About the number of tokens in a batch: keeps loss scaling in a usable range.
         jit: Whether XLA compiles the gradient.
+        parts: Into how many parts the rows of a batch are cut, which the graph computes side by
+            side: as many cores each work through a part of their own, instead of sharing every op.
         whole_updates: Whether XLA compiles the whole update instead, one program for each shape of
             batches, as TPUs need it.
         accumulate: Whether updates may have more than one micro-batch.
@@ -54,6 +57,7 @@ class TrainingStep:
         accumulate: bool = False,
         clip_norm: float = 0.0,
         consistency: float = 0.0,
+        parts: int = 1,
         whole_updates: bool = False,
     ) -> None:
         self._model = model
@@ -63,6 +67,7 @@ class TrainingStep:
         self._label_smoothing = label_smoothing
         self._clip_norm = clip_norm
         self._consistency = consistency
+        self._parts = parts
         # A power of two: dividing by it and multiplying again changes no bit.
         self._divisor = 2.0 ** round(math.log2(batch_tokens))
         self._gradients = self._sums_and_gradients
@@ -98,18 +103,11 @@ class TrainingStep:
         that `_apply` makes up for.
         """
         variables = self._model.trainable_variables
-        if self._consistency:
-            inputs, labels = twice((inputs, labels))
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([variable.value for variable in variables])
             with replica_random_streams(self._model):
-                outputs = self._model(inputs, training=True)
-            loss, nll, count, correct = self._loss(labels, outputs, self._label_smoothing)
-            if self._consistency:
-                loss, nll, count, correct = loss / 2, nll / 2, count / 2, correct / 2
-                loss += self._consistency / 4 * divergence(labels, outputs)
-            for penalty in self._model.losses:
-                loss += tf.cast(penalty, loss.dtype) * count
+                sums = [self._sums(*part) for part in _cut((inputs, labels), self._parts)]
+            loss, nll, count, correct = map(tf.add_n, zip(*sums, strict=True))
             divisor = tf.maximum(count, 1) if self._is_whole else self._divisor
             target = self._optimizer.scale_loss(loss / divisor)
         gradients = tape.gradient(target, [variable.value for variable in variables])
@@ -118,6 +116,19 @@ class TrainingStep:
             for gradient, variable in zip(gradients, variables, strict=True)
         ]
         return tf.stack([loss, nll, count, correct]), dense
+
+    def _sums(self, inputs: Any, labels: Any) -> tuple[tf.Tensor, ...]:
+        """The four sums of some rows."""
+        if self._consistency:
+            inputs, labels = twice((inputs, labels))
+        outputs = self._model(inputs, training=True)
+        loss, nll, count, correct = self._loss(labels, outputs, self._label_smoothing)
+        if self._consistency:
+            loss, nll, count, correct = loss / 2, nll / 2, count / 2, correct / 2
+            loss += self._consistency / 4 * divergence(labels, outputs)
+        for penalty in self._model.losses:
+            loss += tf.cast(penalty, loss.dtype) * count
+        return loss, nll, count, correct
 
     def _update_replica(self, batch: Any) -> tf.Tensor:
         return self._apply(*self._gradients(*batch))
@@ -186,6 +197,19 @@ def make_evaluation_step(
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, sums)
 
     return partial(compiled, evaluate_replica)
+
+
+def _cut(batch: Any, parts: int) -> list[Any]:
+    """The rows of a batch in parts of about equal size."""
+    if parts == 1:
+        return [batch]
+    flat = tf.nest.flatten(batch)
+    rows = tf.shape(flat[0])[0]
+    borders = [rows * part // parts for part in range(parts + 1)]
+    return [
+        tf.nest.pack_sequence_as(batch, [array[begin:end] for array in flat])
+        for begin, end in itertools.pairwise(borders)
+    ]
 
 
 def _make_accumulators(model: keras.Model, strategy: tf.distribute.Strategy) -> list[tf.Variable]:

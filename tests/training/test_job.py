@@ -95,6 +95,7 @@ def test_what_was_resolved_is_written_down(finished):
     content = yaml.safe_load((folder / "run.yaml").read_text())
     assert content["training"]["jit"] == "off"
     assert content["training"]["strategy"] == "one"
+    assert content["training"]["parts"] == min(len(os.sched_getaffinity(0)), 4)
     assert (content["training"]["metric"], content["training"]["metric_goal"]) == ("per", "min")
     assert content["data"]["max_source_length"] == 16
     assert content["decoding"]["max_length"] == 16

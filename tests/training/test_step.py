@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_attn.data import plan_epoch
 from keras_attn.training import TrainingStep, make_optimizer
 from keras_attn.training.feed import distributed_batches
+from keras_attn.training.losses import token_cross_entropy
 from tests.training.stand_in import backbone, examples, settings
 
 pytestmark = pytest.mark.tensorflow
@@ -18,7 +19,7 @@ def double():
     keras.config.set_dtype_policy("float64")
 
 
-def one_update(batches, consistency=0.0, jit=False, loss_scaling=False, **changes):
+def one_update(batches, consistency=0.0, jit=False, loss_scaling=False, parts=1, **changes):
     """Weights and sums after one update from several micro-batches."""
     model = backbone()
     numbers = settings(**changes)
@@ -33,6 +34,7 @@ def one_update(batches, consistency=0.0, jit=False, loss_scaling=False, **change
         accumulate=len(batches) > 1,
         clip_norm=numbers.clip_norm,
         consistency=consistency,
+        parts=parts,
     )
     sums = step(batches).numpy()
     return [np.array(w) for w in model.get_weights()], sums, optimizer
@@ -93,6 +95,34 @@ def test_accumulated_batches_equal_one_large_batch(double, jit):
     np.testing.assert_allclose(sums, large_sums, rtol=1e-13)
     for several, one in zip(accumulated, at_once, strict=True):
         np.testing.assert_allclose(several, one, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("consistency", [0.0, 2.0])
+@pytest.mark.parametrize(("parts", "rows"), [(2, 31), (3, 31), (3, 2)])
+def test_parts_equal_the_whole_batch(double, parts, rows, consistency):
+    batch = tf.nest.map_structure(lambda array: array[:rows], planned(1000)[0])
+    given = {"consistency": consistency, "clip_norm": 0.01, "epsilon": 0.001}
+    cut, sums, _ = one_update([batch], parts=parts, **given)
+    whole, whole_sums, _ = one_update([batch], **given)
+    np.testing.assert_allclose(sums, whole_sums, rtol=1e-12)
+    for ours, expected in zip(cut, whole, strict=True):
+        np.testing.assert_allclose(ours, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_parts_have_dropout_masks_of_their_own(dropout):
+    signs = iter([1.0, -1.0])
+
+    def difference(labels, logits, label_smoothing):
+        loss, nll, count, correct = token_cross_entropy(labels, logits, label_smoothing)
+        return loss, next(signs) * nll, count, correct
+
+    same_rows = tf.nest.map_structure(lambda array: tf.repeat(array[:1], 2, 0), planned(1000)[0])
+    model = backbone(dropout)
+    optimizer = make_optimizer(settings(), RATE, model.trainable_variables, False)
+    strategy = tf.distribute.get_strategy()
+    sums = TrainingStep(model, optimizer, strategy, loss=difference, parts=2)([same_rows])
+    assert (abs(sums[1]) > 1e-3) == (dropout > 0)
 
 
 def test_accumulators_start_anew_with_each_update(double):
