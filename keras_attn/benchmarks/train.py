@@ -14,7 +14,7 @@ from keras_attn.benchmarks.workloads import REAL_WORKLOADS, TRAIN_WORKLOADS
 from keras_attn.data import PairExamples, batch_dataset, load_cmudict, plan_epoch
 from keras_attn.models import Transformer
 from keras_attn.tokenizers import CharacterTokenizer, SymbolTokenizer
-from keras_attn.training.cpu import prepare_cpu, resolve_parts
+from keras_attn.training.cpu import resolve_parts, share_cores
 from keras_attn.training.optimizer import make_optimizer
 from keras_attn.training.settings import PRECISIONS, TrainingSettings
 from keras_attn.training.step import TrainingStep
@@ -57,7 +57,7 @@ def benchmark_training(
     require_positive(steps=steps)
     require_one_of("precision", precision, PRECISIONS)
     parts = 1 if with_profile else resolve_parts(0, "on" if jit else "off", "one")
-    prepare_cpu(parts, precision)
+    share_cores(parts)
     known = TRAIN_WORKLOADS | REAL_WORKLOADS
     for name in workloads:
         require_one_of("workload", name, known)

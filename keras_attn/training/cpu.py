@@ -14,28 +14,17 @@ def resolve_parts(parts: int, jit: str, strategy: str) -> int:
     One for each core, four at the most, where one CPU computes without XLA; else 1. On two cores
     two parts take 0.78 of the time that one takes, and four are slower than two.
     """
-    alone = strategy == "one" and jit == "off" and not _has_gpu()
+    alone = strategy == "one" and jit == "off" and not tf.config.get_visible_devices("GPU")
     return parts or (min(_cores(), _MOST_PARTS) if alone else 1)
 
 
-def prepare_cpu(parts: int, precision: str) -> None:
-    """Shares the cores out to the parts, and keeps products in bfloat16 on the matrix unit.
-
-    TensorFlow joins a matrix product with the addition of its bias; joined, it takes three times
-    as long in bfloat16, because oneDNN then has no kernel for the matrix unit (AMX).
-    The threads stay as they are where TensorFlow has begun already.
-    """
+def share_cores(parts: int) -> None:
+    """Shares the cores out to the parts of a batch, unless TensorFlow has begun already."""
     if parts > 1:
         with contextlib.suppress(RuntimeError):
             tf.config.threading.set_intra_op_parallelism_threads(max(_cores() // parts, 1))
             tf.config.threading.set_inter_op_parallelism_threads(parts)
-    if precision == "mixed_bfloat16" and not _has_gpu():
-        tf.config.optimizer.set_experimental_options({"remapping": False})
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0))
-
-
-def _has_gpu() -> bool:
-    return bool(tf.config.get_visible_devices("GPU"))

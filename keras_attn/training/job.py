@@ -21,7 +21,7 @@ from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.agreement import Agreement
 from keras_attn.training.cluster import WorkerLost
-from keras_attn.training.cpu import prepare_cpu, resolve_parts
+from keras_attn.training.cpu import resolve_parts, share_cores
 from keras_attn.training.report import write_report
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings
@@ -76,7 +76,7 @@ def train(
     settings = _resolved(settings)
     # Before TensorFlow does anything else: the workers must have joined by then.
     training = settings.training
-    prepare_cpu(training.parts, training.precision)
+    share_cores(training.parts)
     strategy = make_strategy(training.strategy, training.join_seconds, training.lost_seconds)
     agreement = Agreement(strategy)
     try:

@@ -23,14 +23,6 @@ def test_parts_that_are_told_stay():
     assert resolve_parts(3, "on", "mirrored") == 3
 
 
-@pytest.mark.parametrize(
-    ("parts", "precision", "expected"),
-    [
-        (2, "float32", [1, 2, True]),
-        (2, "mixed_bfloat16", [1, 2, False]),
-        (1, "float32", [0, 0, True]),
-    ],
-)
-def test_threads_and_graphs_of_a_process(parts, precision, expected):
-    module = "tests.training.prepared_cpu"
-    assert run_module(module, str(parts), precision, timeout=120)[0] == expected
+@pytest.mark.parametrize(("parts", "expected"), [(2, [1, 2]), (1, [0, 0])])
+def test_threads_of_a_process(parts, expected):
+    assert run_module("tests.training.shared_cores", str(parts), timeout=120)[0] == expected
