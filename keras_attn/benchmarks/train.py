@@ -56,11 +56,11 @@ def benchmark_training(
     """
     require_positive(steps=steps)
     require_one_of("precision", precision, PRECISIONS)
-    parts = 1 if with_profile else resolve_parts(0, "on" if jit else "off", "one")
-    share_cores(parts)
     known = TRAIN_WORKLOADS | REAL_WORKLOADS
     for name in workloads:
         require_one_of("workload", name, known)
+    parts = 1 if with_profile else resolve_parts(0, "on" if jit else "off", "one")
+    share_cores(parts)
     keras.config.set_dtype_policy(precision)
     for name in workloads:
         keras.utils.set_random_seed(0)

@@ -74,8 +74,8 @@ def train(
     resume = resume and begun
     _check(settings)
     settings = _resolved(settings)
-    # Before TensorFlow does anything else: the workers must have joined by then.
     training = settings.training
+    # Both before TensorFlow does anything else: the workers must have joined by then.
     share_cores(training.parts)
     strategy = make_strategy(training.strategy, training.join_seconds, training.lost_seconds)
     agreement = Agreement(strategy)

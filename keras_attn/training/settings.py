@@ -59,7 +59,8 @@ class TrainingSettings:
             processes of TF_CONFIG), `"tpu"` (all cores of the TPU that TPU_NAME names, or of this
             machine), or `"auto"` (all GPUs that there are).
         parts: Into how many parts a batch is cut that cores work through side by side; 0 for one
-            for each core, four at the most, where one CPU computes without XLA, else 1.
+            for each core, four at the most, where `keras-attn train` computes on one CPU without
+            XLA, else 1.
         join_seconds: How long workers wait for each other at the start.
         lost_seconds: After how long without a sign of life a worker counts as lost.
         deterministic: Ask TensorFlow for deterministic operations (for the whole process).
