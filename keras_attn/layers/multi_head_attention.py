@@ -1,28 +1,19 @@
 """Multi-head attention, as in "Attention Is All You Need"."""
 
-import math
-
 import keras
 from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
-from keras_attn.layers.copies import (
-    copy_layer,
-    deserialize_layers,
-    separate_initializer,
-    serialize_layer,
-)
-from keras_attn.layers.dense import Dense
-from keras_attn.layers.head_projection import ROLES, HeadProjection
+from keras_attn.layers.copies import copy_layer, deserialize_layers, serialize_layer
+from keras_attn.layers.headed_attention import HeadedAttention
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
 from keras_attn.ops.decoding_cache import FixedCache, initial_cache
-from keras_attn.ops.heads import merge_heads
 from keras_attn.validation import require, require_one_of, require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(HeadedAttention):
     """Multi-head scaled dot-product attention.
 
     Takes the place of `keras.layers.MultiHeadAttention` in call and constructor (the weights are
@@ -116,11 +107,22 @@ class MultiHeadAttention(keras.layers.Layer):
         rotary_embedding: keras.layers.Layer | None = None,
         **kwargs,
     ):
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
-        self.supports_masking = True
-        value_dim = key_dim if value_dim is None else value_dim
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            use_bias=use_bias,
+            output_shape=output_shape,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            **kwargs,
+        )
         num_key_value_heads = num_heads if num_key_value_heads is None else num_key_value_heads
-        require_positive(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim)
         require_positive(num_key_value_heads=num_key_value_heads)
         require_rate(dropout=dropout)
         require(
@@ -130,29 +132,16 @@ class MultiHeadAttention(keras.layers.Layer):
             num_heads=num_heads,
         )
         require_one_of("flash_attention", flash_attention, (None, True, False))
-        for size in output_shape if isinstance(output_shape, tuple | list) else [output_shape or 1]:
-            require_positive(output_shape=size)
         if sliding_window is not None:
             require_positive(sliding_window=sliding_window)
-        self.num_heads = num_heads
-        self.key_dim = key_dim
-        self.value_dim = value_dim
         self.num_key_value_heads = num_key_value_heads
         self.dropout = dropout
-        self.use_bias = use_bias
-        self.output_features = output_shape
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
         self.attention_axes = attention_axes
         self.sliding_window = sliding_window
         self.flash_attention = flash_attention
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
-        self.kernel_constraint = keras.constraints.get(kernel_constraint)
-        self.bias_constraint = keras.constraints.get(bias_constraint)
         self.use_gate = use_gate
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
         self.rotary_embedding = None
         if rotary_embedding is not None:
             self.rotary_embedding = copy_layer(
@@ -160,14 +149,6 @@ class MultiHeadAttention(keras.layers.Layer):
             )
 
     def build(self, query_shape, value_shape=None, key_shape=None):
-        """Creates the weights.
-
-        Args:
-            query_shape: Shape of the query.
-            value_shape: Shape of the value. Left out, the layer is built for self-attention:
-                query, key and value come from one sequence through one fused kernel.
-            key_shape: Shape of the key, where it is not the value.
-        """
         AttendedAxes.of(self.attention_axes, len(query_shape))
         for name, shape in (("value", value_shape), ("key", key_shape)):
             require(
@@ -175,33 +156,14 @@ class MultiHeadAttention(keras.layers.Layer):
                 f"`{name}` must have as many axes as `query`.",
                 **{f"{name}_shape": shape, "query_shape": query_shape},
             )
-        query = {"query": (self.num_heads, self.key_dim)}
-        gate = {"gate": (self.num_heads, self.value_dim)} if self.use_gate else {}
-        key = {"key": (self.num_key_value_heads, self.key_dim)}
-        value = {"value": (self.num_key_value_heads, self.value_dim)}
-        if value_shape is None:
-            groups = [(query_shape, query | key | value | gate)]
-        elif key_shape is None:
-            groups = [(query_shape, query | gate), (value_shape, key | value)]
-        else:
-            groups = [(query_shape, query | gate), (key_shape, key), (value_shape, value)]
-        self.projections = []
-        for shape, heads in groups:
-            projection = HeadProjection(
-                heads,
-                kernel_initializer=self.kernel_initializer,
-                name="_".join(heads),
-                **self._projection_arguments(),
-            )
-            projection.build(shape)
-            self.projections.append(projection)
-        self.output_projection = Dense(
-            math.prod(self._output_features(query_shape)),
-            kernel_initializer=separate_initializer(self.kernel_initializer, len(ROLES)),
-            name="output",
-            **self._projection_arguments(),
-        )
-        self.output_projection.build((None, None, self.num_heads * self.value_dim))
+        super().build(query_shape, value_shape, key_shape)
+
+    def _head_sizes(self):
+        sizes = super()._head_sizes() | {
+            "key": (self.num_key_value_heads, self.key_dim),
+            "value": (self.num_key_value_heads, self.value_dim),
+        }
+        return sizes | ({"gate": (self.num_heads, self.value_dim)} if self.use_gate else {})
 
     def call(
         self,
@@ -359,23 +321,6 @@ class MultiHeadAttention(keras.layers.Layer):
         heads = self._project(query, None, None) | source
         return self._attend(heads, source.get("mask"), every_query_attends=True)
 
-    def _project(self, query, value, key, training=False) -> dict:
-        inputs = {"query": query, "gate": query, "value": value, "key": value}
-        if key is not None:
-            inputs["key"] = key
-        heads = {}
-        for projection in self.projections:
-            # Roles with the same input share a matrix product; those without are left out.
-            remaining = [role for role in projection.heads if inputs[role] is not None]
-            while remaining:
-                shared = inputs[remaining[0]]
-                roles = tuple(role for role in remaining if inputs[role] is shared)
-                heads |= dict(
-                    zip(roles, projection(shared, roles=roles, training=training), strict=True)
-                )
-                remaining = [role for role in remaining if role not in roles]
-        return heads
-
     def _rotated(self, heads, position=None) -> dict:
         """Heads with queries and keys rotated: to `position`, or the last query to the last key."""
         if self.rotary_embedding is None:
@@ -412,10 +357,7 @@ class MultiHeadAttention(keras.layers.Layer):
         context, scores = result if return_scores else (result, None)
         if self.use_gate:
             context = ops.multiply(context, ops.sigmoid(heads["gate"]))
-        context = merge_heads(context)  # (batch, target, num_heads * value_dim)
-        output = self.output_projection(context, training=training)
-        if isinstance(self.output_features, tuple | list):
-            output = ops.reshape(output, (-1, ops.shape(output)[1], *self.output_features))
+        output = self._project_back(context, training)
         return (output, scores) if return_scores else output
 
     def _windowed(self, attention_mask, query, key, use_causal_mask):
@@ -432,68 +374,19 @@ class MultiHeadAttention(keras.layers.Layer):
             window = window[None]
         return ops.logical_and(ops.cast(attention_mask, "bool"), window)
 
-    def _projection_arguments(self) -> dict:
-        return {
-            "use_bias": self.use_bias,
-            "bias_initializer": self.bias_initializer,
-            "kernel_regularizer": self.kernel_regularizer,
-            "bias_regularizer": self.bias_regularizer,
-            "kernel_constraint": self.kernel_constraint,
-            "bias_constraint": self.bias_constraint,
-            "dtype": self.dtype_policy,
-        }
-
-    def _output_features(self, query_shape) -> tuple[int, ...]:
-        if not self.output_features:
-            return (query_shape[-1],)
-        if isinstance(self.output_features, int):
-            return (self.output_features,)
-        return tuple(self.output_features)
-
-    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
-        return (*query_shape[:-1], *self._output_features(query_shape))
-
-    def compute_output_spec(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
-        output = keras.KerasTensor(self.compute_output_shape(query.shape), self.compute_dtype)
-        if not return_attention_scores:
-            return output
-        axes = AttendedAxes.of(self.attention_axes, len(query.shape))
-        shape = axes.scores_shape(query.shape, value.shape, self.num_heads)
-        return output, keras.KerasTensor(shape, self.compute_dtype)
+    def _scores_shape(self, query_shape, value_shape):
+        axes = AttendedAxes.of(self.attention_axes, len(query_shape))
+        return axes.scores_shape(query_shape, value_shape, self.num_heads)
 
     def get_config(self):
         return super().get_config() | {
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "value_dim": self.value_dim,
+            "num_key_value_heads": self.num_key_value_heads,
             "dropout": self.dropout,
-            "use_bias": self.use_bias,
-            "output_shape": self.output_features,
+            "seed": self.seed,
             "attention_axes": self.attention_axes,
             "sliding_window": self.sliding_window,
             "flash_attention": self.flash_attention,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
-            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
-            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
-            "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
-            "bias_constraint": keras.constraints.serialize(self.bias_constraint),
             "use_gate": self.use_gate,
-            "seed": self.seed,
-            "num_key_value_heads": self.num_key_value_heads,
             "rotary_embedding": serialize_layer(self.rotary_embedding),
         }
 

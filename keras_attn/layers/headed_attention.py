@@ -1,0 +1,200 @@
+"""What mechanisms with several heads share: the projections to the heads and back."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.dense import Dense
+from keras_attn.layers.head_projection import ROLES, HeadProjection
+from keras_attn.ops.heads import merge_heads
+from keras_attn.validation import require_positive
+
+
+class HeadedAttention(keras.layers.Layer):
+    """Projects sequences to heads, and what the heads have attended to back to features.
+
+    Args:
+        num_heads: Number of query heads.
+        key_dim: Size of each head's query and key.
+        value_dim: Size of each head's value; `key_dim` by default.
+        use_bias: Whether the projections have biases.
+        output_shape: Size of the output's features, a number or a tuple; those of the query by
+            default.
+        kernel_initializer: Initialiser of the kernels.
+        bias_initializer: Initialiser of the biases.
+        kernel_regularizer: Regulariser of the kernels.
+        bias_regularizer: Regulariser of the biases.
+        activity_regularizer: Regulariser of the output.
+        kernel_constraint: Constraint on the kernels.
+        bias_constraint: Constraint on the biases.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        value_dim: int | None = None,
+        use_bias: bool = True,
+        output_shape: int | tuple[int, ...] | None = None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        **kwargs,
+    ):
+        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        self.supports_masking = True
+        value_dim = key_dim if value_dim is None else value_dim
+        require_positive(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim)
+        for size in output_shape if isinstance(output_shape, tuple | list) else [output_shape or 1]:
+            require_positive(output_shape=size)
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.value_dim = value_dim
+        self.use_bias = use_bias
+        self.output_features = output_shape
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
+        self.kernel_constraint = keras.constraints.get(kernel_constraint)
+        self.bias_constraint = keras.constraints.get(bias_constraint)
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        """Creates the weights.
+
+        Args:
+            query_shape: Shape of the query.
+            value_shape: Shape of the value. Left out, the layer is built for self-attention:
+                query, key and value come from one sequence through one fused kernel.
+            key_shape: Shape of the key, where it is not the value.
+        """
+        if value_shape is None:
+            groups = [(query_shape, ROLES)]
+        elif key_shape is None:
+            groups = [(query_shape, ("query", "gate")), (value_shape, ("key", "value"))]
+        else:
+            groups = [
+                (query_shape, ("query", "gate")),
+                (key_shape, ("key",)),
+                (value_shape, ("value",)),
+            ]
+        sizes = self._head_sizes()
+        self.projections = []
+        for shape, roles in groups:
+            heads = {role: sizes[role] for role in roles if role in sizes}
+            if heads:
+                projection = HeadProjection(
+                    heads,
+                    kernel_initializer=self.kernel_initializer,
+                    name="_".join(heads),
+                    **self._projection_arguments(),
+                )
+                projection.build(shape)
+                self.projections.append(projection)
+        self.output_projection = Dense(
+            math.prod(self._output_features(query_shape)),
+            kernel_initializer=separate_initializer(self.kernel_initializer, len(ROLES)),
+            name="output",
+            **self._projection_arguments(),
+        )
+        self.output_projection.build((None, None, self.num_heads * self.value_dim))
+
+    def _head_sizes(self) -> dict[str, tuple[int, int]]:
+        """For each role that is projected the number of heads and their size."""
+        return {
+            "query": (self.num_heads, self.key_dim),
+            "key": (self.num_heads, self.key_dim),
+            "value": (self.num_heads, self.value_dim),
+        }
+
+    def _project(self, query, value, key, training=False) -> dict:
+        """Heads (batch, heads, length, size) by role, of those roles whose input is given."""
+        inputs = {"query": query, "gate": query, "value": value, "key": value}
+        if key is not None:
+            inputs["key"] = key
+        heads = {}
+        for projection in self.projections:
+            # Roles with the same input share a matrix product; those without are left out.
+            remaining = [role for role in projection.heads if inputs[role] is not None]
+            while remaining:
+                shared = inputs[remaining[0]]
+                roles = tuple(role for role in remaining if inputs[role] is shared)
+                heads |= dict(
+                    zip(roles, projection(shared, roles=roles, training=training), strict=True)
+                )
+                remaining = [role for role in remaining if role not in roles]
+        return heads
+
+    def _project_back(self, context, training=False):
+        """(batch, heads, target, value_dim) to the output (batch, target, features)."""
+        context = merge_heads(context)  # (batch, target, num_heads * value_dim)
+        output = self.output_projection(context, training=training)
+        if isinstance(self.output_features, tuple | list):
+            output = ops.reshape(output, (-1, ops.shape(output)[1], *self.output_features))
+        return output
+
+    def _projection_arguments(self) -> dict:
+        return {
+            "use_bias": self.use_bias,
+            "bias_initializer": self.bias_initializer,
+            "kernel_regularizer": self.kernel_regularizer,
+            "bias_regularizer": self.bias_regularizer,
+            "kernel_constraint": self.kernel_constraint,
+            "bias_constraint": self.bias_constraint,
+            "dtype": self.dtype_policy,
+        }
+
+    def _output_features(self, query_shape) -> tuple[int, ...]:
+        if not self.output_features:
+            return (query_shape[-1],)
+        if isinstance(self.output_features, int):
+            return (self.output_features,)
+        return tuple(self.output_features)
+
+    def _scores_shape(self, query_shape, value_shape) -> tuple:
+        return (query_shape[0], self.num_heads, query_shape[1], value_shape[1])
+
+    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+        return (*query_shape[:-1], *self._output_features(query_shape))
+
+    def compute_output_spec(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
+        output = keras.KerasTensor(self.compute_output_shape(query.shape), self.compute_dtype)
+        if not return_attention_scores:
+            return output
+        shape = self._scores_shape(query.shape, value.shape)
+        return output, keras.KerasTensor(shape, self.compute_dtype)
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "value_dim": self.value_dim,
+            "use_bias": self.use_bias,
+            "output_shape": self.output_features,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
+            "bias_regularizer": keras.regularizers.serialize(self.bias_regularizer),
+            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
+            "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
+            "bias_constraint": keras.constraints.serialize(self.bias_constraint),
+        }
