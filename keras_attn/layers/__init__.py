@@ -1,8 +1,11 @@
 """Attention layers and Transformer blocks for Keras 3, on TensorFlow and JAX."""
 
+from keras_attn.layers.alibi_bias import AlibiBias
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
+from keras_attn.layers.linear_attention import LinearAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
+from keras_attn.layers.relative_position_bias import RelativePositionBias
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
 from keras_attn.layers.token_embedding import TokenEmbedding
@@ -10,9 +13,12 @@ from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
 from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
 
 __all__ = [
+    "AlibiBias",
     "FeedForward",
     "LearnedPositionEmbedding",
+    "LinearAttention",
     "MultiHeadAttention",
+    "RelativePositionBias",
     "RotaryEmbedding",
     "SinusoidalPositionEncoding",
     "TokenEmbedding",

@@ -9,7 +9,7 @@ from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.head_projection import ROLES, HeadProjection
 from keras_attn.ops.heads import merge_heads
-from keras_attn.validation import require_positive
+from keras_attn.validation import require, require_positive
 
 
 class HeadedAttention(keras.layers.Layer):
@@ -159,7 +159,8 @@ class HeadedAttention(keras.layers.Layer):
         return tuple(self.output_features)
 
     def _scores_shape(self, query_shape, value_shape) -> tuple:
-        return (query_shape[0], self.num_heads, query_shape[1], value_shape[1])
+        """The shape of attention scores, where the mechanism has any."""
+        require_no_scores(self, return_attention_scores=True)
 
     def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
         return (*query_shape[:-1], *self._output_features(query_shape))
@@ -198,3 +199,16 @@ class HeadedAttention(keras.layers.Layer):
             "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
             "bias_constraint": keras.constraints.serialize(self.bias_constraint),
         }
+
+
+def require_no_scores(layer: keras.layers.Layer, return_attention_scores: bool) -> None:
+    """Refuses to return scores that a mechanism does not build.
+
+    Raises:
+        UserError: Scores are asked for.
+    """
+    require(
+        not return_attention_scores,
+        f"{type(layer).__name__} builds no matrix of scores, so it cannot return them.",
+        return_attention_scores=return_attention_scores,
+    )

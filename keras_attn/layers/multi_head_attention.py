@@ -5,7 +5,7 @@ from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
 from keras_attn.layers.copies import copy_layer, deserialize_layers, serialize_layer
-from keras_attn.layers.headed_attention import HeadedAttention
+from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
 from keras_attn.ops.decoding_cache import FixedCache, initial_cache
@@ -48,8 +48,8 @@ class MultiHeadAttention(HeadedAttention):
         seed: Seed of the dropout, a whole number.
         num_key_value_heads: Number of key and value heads, a divisor of `num_heads`; as many as
             query heads by default, 1 for multi-query attention.
-        rotary_embedding: Layer to build from what rotates queries and keys by their positions, a
-            `RotaryEmbedding`, for self-attention; none by default.
+        relative_positions: Layer to build from what lets self-attention see distances:
+            `RotaryEmbedding`, `RelativePositionBias` or `AlibiBias`; none by default.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -75,8 +75,9 @@ class MultiHeadAttention(HeadedAttention):
 
     Raises:
         UserError: A size is not positive, `dropout` is outside [0, 1), `num_key_value_heads` does
-            not divide `num_heads`, ranks do not fit `attention_axes`, or an order of positions
-            (causal mask, sliding window) is asked for over several axes.
+            not divide `num_heads`, ranks do not fit `attention_axes`, an order of positions
+            (causal mask, sliding window, relative positions) is asked for over several axes, or
+            chunks are together with scores or with relative positions that add to them.
 
     References:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.
@@ -104,7 +105,7 @@ class MultiHeadAttention(HeadedAttention):
         use_gate: bool = False,
         seed: int | None = None,
         num_key_value_heads: int | None = None,
-        rotary_embedding: keras.layers.Layer | None = None,
+        relative_positions: keras.layers.Layer | None = None,
         **kwargs,
     ):
         super().__init__(
@@ -142,10 +143,24 @@ class MultiHeadAttention(HeadedAttention):
         self.sliding_window = sliding_window
         self.flash_attention = flash_attention
         self.use_gate = use_gate
-        self.rotary_embedding = None
-        if rotary_embedding is not None:
-            self.rotary_embedding = copy_layer(
-                rotary_embedding, "rotary_embedding", dtype=self.dtype_policy
+        self.relative_positions = None
+        if relative_positions is not None:
+            self.relative_positions = copy_layer(
+                relative_positions, "relative_positions", dtype=self.dtype_policy
+            )
+            heads = getattr(self.relative_positions, "num_heads", num_heads)
+            require(
+                heads == num_heads,
+                "`relative_positions` must have as many heads as the attention.",
+                relative_positions_num_heads=heads,
+                num_heads=num_heads,
+            )
+            require(
+                not (flash_attention and self.relative_positions.adds_bias),
+                "Chunked attention adds nothing to scores: these `relative_positions` need "
+                "`flash_attention` None or False.",
+                relative_positions=type(relative_positions).__name__,
+                flash_attention=flash_attention,
             )
 
     def build(self, query_shape, value_shape=None, key_shape=None):
@@ -157,6 +172,8 @@ class MultiHeadAttention(HeadedAttention):
                 **{f"{name}_shape": shape, "query_shape": query_shape},
             )
         super().build(query_shape, value_shape, key_shape)
+        if self.relative_positions is not None:
+            self.relative_positions.build(None)
 
     def _head_sizes(self):
         sizes = super()._head_sizes() | {
@@ -189,7 +206,7 @@ class MultiHeadAttention(HeadedAttention):
                 training,
                 use_causal_mask,
             )
-        heads = self._rotated(self._project(query, value, key, training))
+        heads = self._positioned(self._project(query, value, key, training))
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask
         )
@@ -201,12 +218,12 @@ class MultiHeadAttention(HeadedAttention):
     ):
         require(
             len(axes.axes) == 1
-            or not (use_causal_mask or self.sliding_window or self.rotary_embedding),
-            "A causal mask, a sliding window or a rotary embedding needs a single attended axis.",
+            or not (use_causal_mask or self.sliding_window or self.relative_positions),
+            "A causal mask, a sliding window or relative positions need a single attended axis.",
             attention_axes=axes.axes,
             use_causal_mask=use_causal_mask,
             sliding_window=self.sliding_window,
-            rotary_embedding=self.rotary_embedding,
+            relative_positions=self.relative_positions,
         )
         query, value, _ = inputs
         # An input in two roles stays one tensor, so that they share a matrix product.
@@ -215,7 +232,7 @@ class MultiHeadAttention(HeadedAttention):
         arguments = [axes.fold_mask(*pair) for pair in zip(names, input_masks, strict=True)]
         attention_mask = axes.fold_attention_mask(attention_mask, query, value)
         heads = self._project(*(None if x is None else folded[id(x)] for x in inputs), training)
-        heads = self._rotated(heads)
+        heads = self._positioned(heads)
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask
         )
@@ -264,13 +281,18 @@ class MultiHeadAttention(HeadedAttention):
         """
         heads = self._project(query, query, None)
         position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
-        heads = self._rotated(heads, position)
+        query_heads = heads["query"]
+        if self.relative_positions is not None:
+            moved = self.relative_positions.transform(query_heads, heads["key"], position, position)
+            heads |= dict(zip(("query", "key"), moved, strict=True))
         cache = cache.append(heads["key"], heads["value"], index)
         beams, slots = query.shape[1], ops.shape(cache.key)[2]
+        positions = ops.arange(slots, dtype="int32") // beams
+        if self.relative_positions is not None:
+            heads["bias"] = self.relative_positions.bias(query_heads, position, positions[None])
         mask = () if ancestor_mask is None else (ancestor_mask,)
         some_empty = ancestor_mask is None and isinstance(cache, FixedCache)
         if some_empty or self.sliding_window is not None:
-            positions = ops.arange(slots, dtype="int32") // beams
             near = ops.less_equal(positions, position)
             if self.sliding_window is not None:
                 near = ops.logical_and(near, ops.greater(positions, position - self.sliding_window))
@@ -291,9 +313,9 @@ class MultiHeadAttention(HeadedAttention):
             "mask", boolean (batch, 1, 1, source), is there where `value_mask` is given.
         """
         require(
-            self.rotary_embedding is None,
-            "`rotary_embedding` is for self-attention, not for attention to another sequence.",
-            rotary_embedding=self.rotary_embedding,
+            self.relative_positions is None,
+            "`relative_positions` are for self-attention, not for attention to another sequence.",
+            relative_positions=self.relative_positions,
         )
         heads = self._project(None, value, key)
         source = {"key": heads["key"], "value": heads["value"]}
@@ -321,17 +343,17 @@ class MultiHeadAttention(HeadedAttention):
         heads = self._project(query, None, None) | source
         return self._attend(heads, source.get("mask"), every_query_attends=True)
 
-    def _rotated(self, heads, position=None) -> dict:
-        """Heads with queries and keys rotated: to `position`, or the last query to the last key."""
-        if self.rotary_embedding is None:
+    def _positioned(self, heads) -> dict:
+        """Heads that see distances, the last query standing at the last key."""
+        if self.relative_positions is None:
             return heads
-        positions = {"query": position, "key": position}
-        if position is None:
-            queries, keys = (ops.shape(heads[role])[2] for role in positions)
-            positions["query"] = ops.arange(queries, dtype="int32") + (keys - queries)
-        return heads | {
-            role: self.rotary_embedding(heads[role], positions=at) for role, at in positions.items()
-        }
+        query, key = heads["query"], heads["key"]
+        queries, keys = ops.shape(query)[2], ops.shape(key)[2]
+        at_key = ops.arange(keys, dtype="int32")
+        at_query = ops.arange(queries, dtype="int32") + (keys - queries)
+        bias = self.relative_positions.bias(query, at_query, at_key)
+        query, key = self.relative_positions.transform(query, key, at_query, at_key)
+        return heads | {"query": query, "key": key, "bias": bias}
 
     def _attend(
         self,
@@ -347,6 +369,7 @@ class MultiHeadAttention(HeadedAttention):
             heads["key"],
             heads["value"],
             mask=mask,
+            bias=heads.get("bias"),
             is_causal=is_causal,
             dropout=self.dropout if training else 0.0,
             seed=self.seed_generator,
@@ -375,6 +398,7 @@ class MultiHeadAttention(HeadedAttention):
         return ops.logical_and(ops.cast(attention_mask, "bool"), window)
 
     def _scores_shape(self, query_shape, value_shape):
+        require_no_scores(self, return_attention_scores=self.flash_attention is True)
         axes = AttendedAxes.of(self.attention_axes, len(query_shape))
         return axes.scores_shape(query_shape, value_shape, self.num_heads)
 
@@ -387,9 +411,9 @@ class MultiHeadAttention(HeadedAttention):
             "sliding_window": self.sliding_window,
             "flash_attention": self.flash_attention,
             "use_gate": self.use_gate,
-            "rotary_embedding": serialize_layer(self.rotary_embedding),
+            "relative_positions": serialize_layer(self.relative_positions),
         }
 
     @classmethod
     def from_config(cls, config):
-        return cls(**deserialize_layers(config, "rotary_embedding"))
+        return cls(**deserialize_layers(config, "relative_positions"))

@@ -3,15 +3,16 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.relative_positions import RelativePositions
 from keras_attn.ops.positions import rotate_by_position
 from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RotaryEmbedding(keras.layers.Layer):
+class RotaryEmbedding(RelativePositions):
     """Rotates queries or keys by their positions, so that scores see distances.
 
-    Given to `MultiHeadAttention(rotary_embedding=…)`, which applies it to both.
+    Given to `MultiHeadAttention(relative_positions=…)`, which applies it to both.
 
     Args:
         max_wavelength: Base of the geometric progression of wavelengths.
@@ -47,6 +48,9 @@ class RotaryEmbedding(keras.layers.Layer):
         )
         self.max_wavelength = max_wavelength
         self.scaling_factor = scaling_factor
+
+    def transform(self, query, key, query_positions, key_positions):
+        return self(query, positions=query_positions), self(key, positions=key_positions)
 
     def call(self, inputs, positions=None):
         if positions is None:

@@ -83,12 +83,12 @@ class TransformerDecoderBlock(keras.layers.Layer):
         )
         self.cross_attention = None
         if cross_attention is not None:
-            rotary = getattr(cross_attention, "rotary_embedding", None)
+            relative = getattr(cross_attention, "relative_positions", None)
             require(
-                rotary is None,
-                "`cross_attention` must have no rotary embedding: positions of two sequences have "
+                relative is None,
+                "`cross_attention` must have no relative positions: those of two sequences have "
                 "no distance.",
-                rotary_embedding=rotary,
+                relative_positions=relative,
             )
             self.cross_attention = copy_layer(cross_attention, "cross_attention", **policy)
             self.cross_attention_residual = ResidualConnection(

@@ -148,7 +148,7 @@ class Transformer(keras.Model):
         target_dropout = Dropout(dropout, dtype=dtype, name="target_dropout")
         encoder_blocks = [
             TransformerEncoderBlock(
-                encoder_attention or attention(rotary_embedding=rotary),
+                encoder_attention or attention(relative_positions=rotary),
                 name=f"encoder_{i}",
                 **block,
             )
@@ -156,7 +156,7 @@ class Transformer(keras.Model):
         ]
         decoder_blocks = [
             TransformerDecoderBlock(
-                self_attention or attention(rotary_embedding=rotary),
+                self_attention or attention(relative_positions=rotary),
                 cross_attention=cross_attention or attention(),
                 name=f"decoder_{i}",
                 **block,

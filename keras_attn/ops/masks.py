@@ -98,6 +98,49 @@ def separate_masks(
     return tuple(masks)
 
 
+def mask_of_keys(value_mask: Any = None, key_mask: Any = None, attention_mask: Any = None) -> Any:
+    """Joins masks that hide keys from all queries alike, for mechanisms without scores.
+
+    Args:
+        value_mask: Boolean tensor (batch, source), or None.
+        key_mask: Boolean tensor (batch, source), or None.
+        attention_mask: Boolean tensor (batch, 1, source) or (batch, heads or 1, 1, source), or
+            None.
+
+    Returns:
+        Boolean tensor (batch, heads or 1, source), or None where nothing is masked.
+
+    Raises:
+        UserError: A mask has another rank, or `attention_mask` may differ between queries.
+    """
+    parts = separate_masks(None, value_mask, key_mask, attention_mask)
+    for part in parts:
+        require(
+            part.shape[2] == 1,
+            "Without scores `attention_mask` cannot differ between queries: it must be "
+            "(batch, 1, source) or (batch, heads or 1, 1, source).",
+            shape=tuple(part.shape),
+        )
+    joined = combine_masks(*parts)
+    return None if joined is None else joined[:, :, 0]
+
+
+def masked_queries(context: Any, query_mask: Any) -> Any:
+    """Gives queries that are padding a context of 0.
+
+    Args:
+        context: Float tensor (batch, heads, target, width).
+        query_mask: Boolean tensor (batch, target), or None.
+
+    Returns:
+        Tensor of the shape and dtype of `context`.
+    """
+    if query_mask is None:
+        return context
+    real = _with_rank("query_mask", query_mask, (2,))[:, None, :, None]
+    return ops.where(real, context, ops.zeros((), context.dtype))
+
+
 def attention_mask(
     query_mask: Any = None,
     value_mask: Any = None,

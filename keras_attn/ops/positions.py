@@ -88,6 +88,47 @@ def rotate_by_position(x: Any, positions: Any, max_wavelength: float = 10_000.0)
     return ops.reshape(rotated, ops.shape(x))
 
 
+def relative_position_bucket(
+    distances: Any, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True
+) -> Any:
+    """Sorts distances into buckets: one for each small distance, ever wider ones for others.
+
+    Args:
+        distances: int32 tensor, the key's position minus the query's.
+        num_buckets: Number of buckets.
+        max_distance: From where on all distances share the last bucket.
+        bidirectional: Whether the upper half of the buckets is for keys after the query; otherwise
+            these are at distance 0.
+
+    Returns:
+        int32 tensor of the shape of `distances`.
+
+    Reference:
+        Raffel et al., 2020, https://arxiv.org/abs/1910.10683, section 2.1, and their code.
+    """
+    farthest = range(-max_distance, max_distance + 1)
+    table = [_bucket(distance, num_buckets, max_distance, bidirectional) for distance in farthest]
+    distances = ops.clip(distances, -max_distance, max_distance)
+    return ops.take(ops.convert_to_tensor(table, dtype="int32"), distances + max_distance)
+
+
+def _bucket(distance: int, num_buckets: int, max_distance: int, bidirectional: bool) -> int:
+    first = 0
+    if bidirectional:
+        num_buckets //= 2
+        first = num_buckets if distance > 0 else 0
+        distance = abs(distance)
+    else:
+        distance = max(-distance, 0)
+    exact = num_buckets // 2
+    if distance < exact:
+        return first + distance
+    share = math.log(distance / exact) / math.log(max_distance / exact)
+    # At a border the quotient of the logarithms may lie a rounding error below a whole number.
+    wider = math.floor(share * (num_buckets - exact) + 1e-9)
+    return first + min(exact + wider, num_buckets - 1)
+
+
 def _angles(positions, width, max_wavelength, dtype) -> Any:
     """The angle of each position for each pair of features, (*shape of positions, pairs)."""
     pairs = math.ceil(width / 2)

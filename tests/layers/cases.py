@@ -120,6 +120,29 @@ POSITIONS = [
         trainable=0,
         note="positions",
     ),
+    LayerCase(
+        layers.AlibiBias,
+        {"num_heads": 3},
+        {"query_positions": np.arange(10, dtype="int32").reshape(2, 5)},
+        outputs=(2, 3, 5, 5),
+        trainable=0,
+    ),
+    LayerCase(
+        layers.RelativePositionBias,
+        {
+            "num_heads": 3,
+            "num_buckets": 8,
+            "max_distance": 11,
+            "bidirectional": False,
+            "embeddings_initializer": "ones",
+        },
+        {
+            "query_positions": np.arange(10, dtype="int32").reshape(2, 5),
+            "key_positions": np.arange(14, dtype="int32").reshape(2, 7),
+        },
+        outputs=(2, 3, 5, 7),
+        trainable=1,
+    ),
 ]
 
 ATTENTION = [
@@ -183,12 +206,67 @@ ATTENTION = [
         {
             "num_heads": 2,
             "key_dim": 6,
-            "rotary_embedding": lambda: layers.RotaryEmbedding(50.0),
+            "relative_positions": lambda: layers.RotaryEmbedding(50.0),
         },
         {"query": X, "value": X},
         outputs=(2, 5, 7),
         trainable=6,
         note="rotary",
+    ),
+    LayerCase(
+        layers.MultiHeadAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 3,
+            "relative_positions": lambda: layers.RelativePositionBias(2),
+        },
+        {"query": X, "value": X},
+        outputs=(2, 5, 7),
+        trainable=7,
+        note="relative",
+    ),
+]
+
+LINEAR_ATTENTION = [
+    LayerCase(
+        layers.LinearAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 3,
+            "value_dim": 5,
+            "use_bias": False,
+            "output_shape": 17,
+            "kernel_initializer": "he_normal",
+            "kernel_regularizer": "l2",
+            "kernel_constraint": "max_norm",
+            "activity_regularizer": "l1",
+        },
+        {"query": X, "value": SOURCE, "attention_mask": mask(3, 2, 2, 1, 11)},
+        outputs=(2, 5, 17),
+        trainable=3,
+        note="cross",
+    ),
+    LayerCase(
+        layers.LinearAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 3,
+            "bias_initializer": "ones",
+            "bias_regularizer": "l2",
+            "bias_constraint": "max_norm",
+        },
+        {
+            "query": X,
+            "value": X,
+            "key": numbers(5, 2, 5, 3),
+            "query_mask": padding(2, 5),
+            "value_mask": padding(2, 5),
+            "key_mask": padding(2, 5)[::-1],
+        },
+        options={"use_causal_mask": True},
+        outputs=(2, 5, 7),
+        trainable=8,
+        note="causal",
     ),
 ]
 
@@ -281,4 +359,4 @@ BLOCKS = [
     ),
 ]
 
-CASES = [*TOKEN_EMBEDDING, *POSITIONS, *ATTENTION, *FEED_FORWARD, *BLOCKS]
+CASES = [*TOKEN_EMBEDDING, *POSITIONS, *ATTENTION, *LINEAR_ATTENTION, *FEED_FORWARD, *BLOCKS]

@@ -70,14 +70,14 @@ def test_mistakes_are_told():
         RotaryEmbedding(scaling_factor=0)
     with pytest.raises(UserError, match=r"`max_wavelength` .* Received: max_wavelength=-1"):
         RotaryEmbedding(max_wavelength=-1)
-    layer = MultiHeadAttention(2, 6, attention_axes=(1, 2), rotary_embedding=RotaryEmbedding())
+    layer = MultiHeadAttention(2, 6, attention_axes=(1, 2), relative_positions=RotaryEmbedding())
     x = vectors(1, 2, 3, 5)
-    with pytest.raises(UserError, match="rotary embedding needs a single attended axis"):
+    with pytest.raises(UserError, match="relative positions need a single attended axis"):
         layer(x, x)
 
 
 def attention(**arguments):
-    return MultiHeadAttention(2, 6, rotary_embedding=RotaryEmbedding(50.0), **arguments)
+    return MultiHeadAttention(2, 6, relative_positions=RotaryEmbedding(50.0), **arguments)
 
 
 def test_attention_rotates_queries_and_keys():
@@ -120,12 +120,12 @@ def test_step_by_step_equals_the_whole(max_length):
 def test_not_for_another_sequence():
     layer = attention()
     layer.build((3, 7, 5), (3, 4, 5))
-    with pytest.raises(UserError, match="is for self-attention"):
+    with pytest.raises(UserError, match="are for self-attention"):
         layer.project_source(vectors(3, 4, 5))
 
 
 def test_serialises():
     layer = attention()
     copy = MultiHeadAttention.from_config(layer.get_config())
-    assert copy.rotary_embedding.get_config()["max_wavelength"] == 50.0
+    assert copy.relative_positions.get_config()["max_wavelength"] == 50.0
     assert copy.get_config() == layer.get_config()

@@ -157,11 +157,13 @@ def test_mistakes():
         built()(X)
     with pytest.raises(UserError, match="source_given=True, cross_attention=None"):
         built(cross=False)(X, SOURCE)
-    with pytest.raises(UserError, match="no rotary embedding.*Received: rotary_embedding=<Rotary"):
+    with pytest.raises(
+        UserError, match="no relative positions.*Received: relative_positions=<Rotary"
+    ):
         TransformerDecoderBlock(
             MultiHeadAttention(2, 6),
             FeedForward(11),
-            MultiHeadAttention(2, 6, rotary_embedding=RotaryEmbedding()),
+            MultiHeadAttention(2, 6, relative_positions=RotaryEmbedding()),
         )
     with pytest.raises(UserError, match="`cross_attention` must be a layer. .*=3."):
         TransformerDecoderBlock(MultiHeadAttention(2, 3), FeedForward(11), 3)

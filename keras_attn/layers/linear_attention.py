@@ -1,0 +1,119 @@
+"""Linear attention, as in "Transformers are RNNs"."""
+
+import keras
+from keras import ops
+
+from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
+from keras_attn.ops import masks
+from keras_attn.ops.linear_attention import (
+    initial_linear_state,
+    linear_attention,
+    linear_attention_step,
+)
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class LinearAttention(HeadedAttention):
+    """Multi-head attention in time and memory linear in the lengths.
+
+    A query's weight for a key is φ(query)·φ(key) with φ(x) = elu(x) + 1, divided by the sum of
+    these weights. So keys and values can be summed up once for all queries, and decoding needs
+    a state of constant size. Masks hide keys from all queries alike, or the keys after a query
+    (`use_causal_mask`); there is no mask between pairs, for there are no scores.
+
+    Args:
+        num_heads: Number of heads.
+        key_dim: Size of each head's query and key.
+        value_dim: Size of each head's value; `key_dim` by default.
+        use_bias: Whether the projections have biases.
+        output_shape: Size of the output's features, a number or a tuple; those of the query by
+            default.
+        kernel_initializer: Initialiser of the kernels.
+        bias_initializer: Initialiser of the biases.
+        kernel_regularizer: Regulariser of the kernels.
+        bias_regularizer: Regulariser of the biases.
+        activity_regularizer: Regulariser of the output.
+        kernel_constraint: Constraint on the kernels.
+        bias_constraint: Constraint on the biases.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        query: Tensor (batch, target, features), of the layer's compute dtype.
+        value: Tensor (batch, source, features).
+        key: Tensor (batch, source, features); `value` by default.
+        query_mask: Boolean (batch, target), `False` where the query is padding.
+        value_mask: Boolean (batch, source), `False` where the value is padding.
+        key_mask: Boolean (batch, source), `False` where the key is padding.
+        attention_mask: Boolean (batch, 1, source) or (batch, heads or 1, 1, source), `True` where
+            all queries may attend to a key.
+        return_attention_scores: Must be `False`.
+        training: Has no effect.
+        use_causal_mask: Whether a query attends only to keys up to its own position, the last
+            query standing at the last key.
+
+    Returns:
+        The output (batch, target, features).
+
+    Raises:
+        UserError: A size is not positive, scores are asked for, or an `attention_mask` differs
+            between queries.
+
+    Reference:
+        Katharopoulos et al., 2020, https://arxiv.org/abs/2006.16236, sections 3.2 to 3.4.
+    """
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
+        require_no_scores(self, return_attention_scores)
+        heads = self._project(query, value, key, training)
+        mask = masks.mask_of_keys(value_mask, key_mask, attention_mask)
+        context = linear_attention(
+            heads["query"], heads["key"], heads["value"], mask, use_causal_mask
+        )
+        return self._project_back(masks.masked_queries(context, query_mask), training)
+
+    def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
+        """Makes the state before the first position, of a size that no length changes.
+
+        Args:
+            batch_size: Number of sequences, a number or a scalar int32 tensor.
+            max_length: Not used.
+            beams: Not used: a hypothesis has a state of its own.
+
+        Returns:
+            The state, a `keras_attn.ops.linear_attention.LinearState`.
+        """
+        return initial_linear_state(
+            batch_size, self.num_heads, self.key_dim, self.value_dim, self.compute_dtype
+        )
+
+    def attend_step(self, query, cache, index, ancestor_mask=None):
+        """Attends from one new position to itself and those before it.
+
+        Args:
+            query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
+                of one source side by side; (batch, 1, features) without a beam search.
+            cache: The state after the positions before, with batch * beams rows.
+            index: Not used.
+            ancestor_mask: Not used.
+
+        Returns:
+            The output (batch, beams, features) and the state with this position.
+        """
+        beams, features = query.shape[1:]
+        rows = ops.reshape(query, (-1, 1, features))
+        heads = self._project(rows, rows, None)
+        context, cache = linear_attention_step(heads["query"], heads["key"], heads["value"], cache)
+        output = self._project_back(context)
+        return ops.reshape(output, (-1, beams, *output.shape[2:])), cache

@@ -1,0 +1,96 @@
+"""How attention comes to see distances: what every mechanism asks of such a layer."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.validation import require_positive
+
+
+class RelativePositions(keras.layers.Layer):
+    """Changes queries and keys, or adds to scores, by the positions of query and key.
+
+    Given to an attention layer as `relative_positions`. It is built for the shape of the queries,
+    (batch, heads, target, key_dim).
+    """
+
+    adds_bias = False
+    """Whether `bias` gives anything, which mechanisms without scores have no use for."""
+
+    def transform(
+        self, query: Any, key: Any, query_positions: Any, key_positions: Any
+    ) -> tuple[Any, Any]:
+        """Queries and keys as they are to be compared.
+
+        Args:
+            query: Tensor (batch, heads, target, key_dim).
+            key: Tensor (batch, heads, source, key_dim).
+            query_positions: int32 (target,) or (batch or 1, target).
+            key_positions: int32 (source,) or (batch or 1, source).
+
+        Returns:
+            Both, in their shapes and dtypes.
+        """
+        return query, key
+
+    def bias(self, query: Any, query_positions: Any, key_positions: Any) -> Any:
+        """What is added to the scaled scores.
+
+        Args:
+            query: Tensor (batch, heads, target, key_dim), before `transform`.
+            query_positions: int32 (target,) or (batch or 1, target).
+            key_positions: int32 (source,) or (batch or 1, source).
+
+        Returns:
+            float32 or wider (batch or 1, heads, target, source); `None` for nothing.
+        """
+        return None
+
+
+class DistanceBias(RelativePositions):
+    """Adds to scores what follows from head and distance alone.
+
+    Args:
+        num_heads: Number of query heads.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    adds_bias = True
+
+    def __init__(self, num_heads: int, **kwargs):
+        super().__init__(**kwargs)
+        require_positive(num_heads=num_heads)
+        self.num_heads = num_heads
+
+    def of_distances(self, distances: Any) -> Any:
+        """The bias by distance.
+
+        Args:
+            distances: int32 (batch or 1, target, source), the key's position minus the query's.
+
+        Returns:
+            float32 or wider (batch or 1, target, source, num_heads).
+        """
+        raise NotImplementedError
+
+    def bias(self, query, query_positions, key_positions):
+        distances = key_positions[..., None, :] - query_positions[..., :, None]
+        if len(distances.shape) == 2:
+            distances = distances[None]
+        return ops.transpose(self.of_distances(distances), (0, 3, 1, 2))
+
+    def call(self, query_positions, key_positions=None):
+        if key_positions is None:
+            key_positions = query_positions
+        return ops.cast(self.bias(None, query_positions, key_positions), self.compute_dtype)
+
+    def compute_output_spec(self, query_positions, key_positions=None):
+        if key_positions is None:
+            key_positions = query_positions
+        shape = (query_positions.shape[0], self.num_heads)
+        lengths = (query_positions.shape[1], key_positions.shape[1])
+        return keras.KerasTensor((*shape, *lengths), self.compute_dtype)
+
+    def get_config(self):
+        return super().get_config() | {"num_heads": self.num_heads}

@@ -1,0 +1,142 @@
+"""Attention without a softmax: sums over keys are kept instead of scores."""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.blocks import Cut
+from keras_attn.ops.masks import causal_mask
+
+_BLOCK = 128
+
+
+def linear_attention(
+    query: Any, key: Any, value: Any, key_mask: Any = None, is_causal: bool = False
+) -> Any:
+    """Computes φ(query) (Σ φ(key)ᵀ value) / φ(query) (Σ φ(key)ᵀ), where φ(x) = elu(x) + 1.
+
+    Time and memory are linear in the lengths. Causally the sums run over the keys up to each
+    query: block by block, with products of queries and keys inside a block.
+
+    Args:
+        query: Float tensor (batch, heads, target, key_dim).
+        key: Float tensor (batch, heads, source, key_dim).
+        value: Float tensor (batch, heads, source, value_dim).
+        key_mask: Boolean tensor that broadcasts to (batch, heads, source), True where a key may
+            be attended to.
+        is_causal: Whether query i attends only to keys j <= i + source - target.
+
+    Returns:
+        The context (batch, heads, target, value_dim) in the dtype of `query`: 0 where a query has
+        nothing to attend to. Sums are computed in float32 or wider.
+
+    Reference:
+        Katharopoulos et al., 2020, https://arxiv.org/abs/2006.16236, equations 5 to 9.
+    """
+    dtype = computing_dtype(query.dtype)
+    queries, keys, values = (ops.cast(x, dtype) for x in (query, key, value))
+    queries, keys, values = feature_map(queries), feature_map(keys), with_ones(values)
+    if key_mask is not None:
+        keys = ops.multiply(keys, ops.cast(key_mask, dtype)[..., None])
+    if is_causal:
+        sums = _causal_sums(queries, keys, values)
+    else:
+        sums = ops.matmul(queries, ops.matmul(ops.swapaxes(keys, -1, -2), values))
+    return ops.cast(quotient(sums), query.dtype)
+
+
+class LinearState(NamedTuple):
+    """The sums over the keys so far, float32 or wider (batch, heads, key_dim, value_dim + 1)."""
+
+    sums: Any
+
+
+def initial_linear_state(
+    batch_size: Any, heads: int, key_dim: int, value_dim: int, dtype: str
+) -> LinearState:
+    """The state before the first position.
+
+    Args:
+        batch_size: Number of rows, a number or a scalar int32 tensor.
+        heads: Number of heads.
+        key_dim: Size of a head's key.
+        value_dim: Size of a head's value.
+        dtype: Dtype of the layer that attends.
+
+    Returns:
+        The state.
+    """
+    shape = (batch_size, heads, key_dim, value_dim + 1)
+    return LinearState(ops.zeros(shape, computing_dtype(dtype)))
+
+
+def linear_attention_step(query: Any, key: Any, value: Any, state: LinearState) -> tuple:
+    """One position of causal linear attention.
+
+    Args:
+        query: Float tensor (batch, heads, 1, key_dim).
+        key: Float tensor (batch, heads, 1, key_dim).
+        value: Float tensor (batch, heads, 1, value_dim).
+        state: The state of the positions before.
+
+    Returns:
+        The context (batch, heads, 1, value_dim) and the state with this position.
+    """
+    dtype = state.sums.dtype
+    queries, keys, values = (ops.cast(x, dtype) for x in (query, key, value))
+    keys = ops.swapaxes(feature_map(keys), -1, -2)  # (batch, heads, key_dim, 1)
+    sums = state.sums + keys * with_ones(values)
+    context = quotient(ops.matmul(feature_map(queries), sums))
+    return ops.cast(context, query.dtype), LinearState(sums)
+
+
+def feature_map(x: Any) -> Any:
+    """elu(x) + 1, which is positive."""
+    return ops.elu(x) + 1.0
+
+
+def with_ones(values: Any) -> Any:
+    """Values with one more column of 1, whose sums are the divisors."""
+    return ops.concatenate([values, ops.ones_like(values[..., :1])], axis=-1)
+
+
+def quotient(sums: Any) -> Any:
+    """Sums of values divided by their last column; 0 where that is 0."""
+    divisor = sums[..., -1:]
+    some = ops.greater(divisor, 0)
+    return ops.where(some, sums[..., :-1] / ops.where(some, divisor, 1.0), 0.0)
+
+
+def _causal_sums(queries: Any, keys: Any, values: Any) -> Any:
+    target, source = ops.shape(queries)[2], ops.shape(keys)[2]
+    # The last query stands at the last key: the shorter side is filled up at its front.
+    queries = _lengthened(queries, target, source)
+    keys, values = (_lengthened(x, source, target) for x in (keys, values))
+    cut = Cut.of(ops.shape(queries)[2], _BLOCK)
+    queries, keys, values = (_blocks(x, cut) for x in (queries, keys, values))
+    # (batch, heads, count, size, size)
+    scores = ops.matmul(queries, ops.swapaxes(keys, -1, -2))
+    scores = ops.where(causal_mask(cut.size, cut.size), scores, 0.0)
+    of_blocks = ops.matmul(ops.swapaxes(keys, -1, -2), values)
+    before = ops.cumsum(of_blocks, axis=2)[:, :, :-1]
+    before = ops.concatenate([ops.zeros_like(of_blocks[:, :, :1]), before], axis=2)
+    sums = ops.matmul(scores, values) + ops.matmul(queries, before)
+    batch, heads, count, size, width = ops.shape(sums)
+    sums = ops.reshape(sums, (batch, heads, count * size, width))[:, :, : cut.length]
+    return sums[:, :, cut.length - target :]
+
+
+def _lengthened(x: Any, length: Any, other: Any) -> Any:
+    """Zeros in front of (batch, heads, length, width) up to the other length, if that is larger."""
+    if isinstance(length, int) and isinstance(other, int) and length >= other:
+        return x
+    batch, heads, _, width = ops.shape(x)
+    missing = ops.maximum(other - length, 0)
+    return ops.concatenate([ops.zeros((batch, heads, missing, width), x.dtype), x], axis=2)
+
+
+def _blocks(x: Any, cut: Cut) -> Any:
+    """(batch, heads, length, width) to (batch, heads, count, size, width)."""
+    batch, heads, _, width = ops.shape(x)
+    return ops.reshape(cut.pad(x), (batch, heads, cut.count, cut.size, width))

@@ -1,0 +1,52 @@
+"""Every attention mechanism, ready to be held against the contract that they share."""
+
+import dataclasses
+from collections.abc import Callable
+
+from keras_attn import layers
+
+
+@dataclasses.dataclass(frozen=True)
+class Mechanism:
+    """How a mechanism is made, and which parts of the contract it has.
+
+    Attributes:
+        make: Makes the layer; takes Keras' own arguments such as `dtype`.
+        crosses: Whether query and value may be different sequences.
+        pairs: Whether `attention_mask` may differ between queries.
+        scores: Whether it returns attention probabilities.
+        causal: Whether it takes `use_causal_mask`.
+        steps: Whether it decodes step by step.
+    """
+
+    make: Callable
+    crosses: bool = True
+    pairs: bool = True
+    scores: bool = True
+    causal: bool = True
+    steps: bool = True
+
+
+def _of(layer, *given, **arguments):
+    return lambda **keywords: layer(*given, **arguments, **keywords)
+
+
+MECHANISMS = {
+    "multi-head": Mechanism(_of(layers.MultiHeadAttention, 2, 3)),
+    "multi-head, chunked": Mechanism(
+        _of(layers.MultiHeadAttention, 2, 3, flash_attention=True), scores=False
+    ),
+    "multi-head, rotary": Mechanism(
+        _of(layers.MultiHeadAttention, 2, 4, relative_positions=layers.RotaryEmbedding()),
+        crosses=False,
+    ),
+    "multi-head, relative": Mechanism(
+        _of(layers.MultiHeadAttention, 2, 3, relative_positions=layers.RelativePositionBias(2)),
+        crosses=False,
+    ),
+    "multi-head, ALiBi": Mechanism(
+        _of(layers.MultiHeadAttention, 2, 3, relative_positions=layers.AlibiBias(2)),
+        crosses=False,
+    ),
+    "linear": Mechanism(_of(layers.LinearAttention, 2, 3), pairs=False, scores=False),
+}

@@ -1,0 +1,202 @@
+"""What all attention mechanisms have in common: masks, order, steps, and their place in blocks."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn.layers import FeedForward, TransformerDecoderBlock, TransformerEncoderBlock
+from keras_attn.validation import UserError
+from tests.harness import numbers
+from tests.layers.judges import numpy, spread_weights
+from tests.layers.mechanisms import MECHANISMS
+
+X = numbers(1, 2, 11, 6)
+SOURCE = numbers(2, 2, 7, 6)
+LENGTHS = np.array([4, 11])  # of the rows of X
+REAL = np.arange(11)[None, :] < LENGTHS[:, None]
+
+
+def having(*parts):
+    return pytest.mark.parametrize(
+        "mechanism",
+        [m for m in MECHANISMS.values() if all(getattr(m, part) for part in parts)],
+        ids=[n for n, m in MECHANISMS.items() if all(getattr(m, part) for part in parts)],
+    )
+
+
+def lacking(part):
+    names = [name for name, m in MECHANISMS.items() if not getattr(m, part)]
+    return pytest.mark.parametrize("mechanism", [MECHANISMS[name] for name in names], ids=names)
+
+
+def built(mechanism, **arguments):
+    layer = mechanism.make(**arguments)
+    layer(X, X)
+    return spread_weights(layer)
+
+
+def of_zero_context(layer):
+    """What the layer makes of a context of 0."""
+    width = layer.output_projection.kernel.shape[0]
+    return numpy(layer.output_projection(np.zeros((1, 1, width), "float32")))[0, 0]
+
+
+def mask_arguments(kind):
+    """The same padding of the keys, said in different ways."""
+    return {
+        "value_mask": {"value_mask": REAL},
+        "key_mask": {"key_mask": REAL},
+        "attention_mask": {"attention_mask": REAL[:, None]},
+        "attention_mask of heads": {"attention_mask": REAL[:, None, None]},
+    }[kind]
+
+
+@having()
+@pytest.mark.parametrize(
+    "kind", ["value_mask", "key_mask", "attention_mask", "attention_mask of heads"]
+)
+def test_padding_changes_nothing(mechanism, kind):
+    layer = built(mechanism)
+    expected = numpy(layer(X[:1, :4], X[:1, :4]))
+    found = numpy(layer(X, X, **mask_arguments(kind)))
+    np.testing.assert_allclose(found[:1, :4], expected, atol=5e-6)
+    assert np.isfinite(found).all()
+
+
+@having()
+def test_a_mask_that_keras_propagates_counts(mechanism):
+    layer = built(mechanism)
+    ids = np.where(REAL, 3, 0)
+    embedded = keras.layers.Embedding(5, 6, mask_zero=True)(ids)
+    expected = numpy(layer(numpy(embedded), numpy(embedded), query_mask=REAL, value_mask=REAL))
+    np.testing.assert_allclose(numpy(layer(embedded, embedded)), expected, atol=5e-6)
+
+
+@having()
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("training", [False, True])
+def test_nothing_to_attend_to_gives_a_context_of_zero(mechanism, dtype, training):
+    layer = built(mechanism, dtype=dtype)
+    nothing = np.array([[True], [False]]) & np.ones((2, 11), bool)
+    for masks in ({"value_mask": nothing}, {"query_mask": nothing}):
+        output = numpy(layer(X, X, training=training, **masks)).astype("float32")
+        expected = of_zero_context(layer).astype("float32")
+        np.testing.assert_allclose(output[1], np.tile(expected, (11, 1)), atol=1e-6)
+        assert np.isfinite(output).all()
+
+
+@having("crosses")
+def test_another_sequence(mechanism):
+    layer = mechanism.make()
+    layer(X, SOURCE)
+    spread_weights(layer)
+    mask = np.arange(7)[None, :] < np.array([[3], [7]])
+    found = numpy(layer(X, SOURCE, value_mask=mask))
+    assert found.shape == X.shape
+    expected = numpy(layer(X[:1], SOURCE[:1, :3]))
+    np.testing.assert_allclose(found[:1], expected, atol=5e-6)
+
+
+@having("causal")
+def test_what_follows_does_not_count(mechanism):
+    layer = built(mechanism)
+    whole = numpy(layer(X, X, use_causal_mask=True))
+    for length in (1, 4, 10):
+        part = numpy(layer(X[:, :length], X[:, :length], use_causal_mask=True))
+        np.testing.assert_allclose(whole[:, :length], part, atol=5e-6)
+    changed = np.concatenate([X[:, :5], 3 * X[:, 5:]], axis=1)
+    found = numpy(layer(changed, changed, use_causal_mask=True))
+    assert (np.abs(found[:, 5:] - whole[:, 5:]).max(-1) > 1e-4).all()
+
+
+@having("causal", "crosses")
+@pytest.mark.parametrize("queries", [1, 4])
+def test_the_last_query_stands_at_the_last_key(mechanism, queries):
+    layer = mechanism.make()
+    layer(X, X + 0)
+    spread_weights(layer)
+    whole = numpy(layer(X, X, use_causal_mask=True))
+    last = numpy(layer(X[:, -queries:], X, use_causal_mask=True))
+    np.testing.assert_allclose(last, whole[:, -queries:], atol=5e-6)
+
+
+@having("pairs")
+def test_a_mask_between_pairs(mechanism):
+    layer = built(mechanism)
+    pairs = np.tril(np.ones((11, 11), bool))[None].repeat(2, axis=0)
+    expected = numpy(layer(X, X, use_causal_mask=True))
+    np.testing.assert_allclose(numpy(layer(X, X, attention_mask=pairs)), expected, atol=5e-6)
+
+
+@lacking("pairs")
+def test_a_mask_between_pairs_is_refused(mechanism):
+    with pytest.raises(UserError, match=r"attention_mask.*Received: shape=\(2, 1, 11, 11\)"):
+        mechanism.make()(X, X, attention_mask=np.ones((2, 11, 11), bool))
+
+
+@having("scores")
+def test_probabilities(mechanism):
+    layer = built(mechanism)
+    output, scores = layer(X, X, value_mask=REAL, return_attention_scores=True)
+    scores = numpy(scores)
+    np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-5)
+    assert scores.shape[0] == 2
+    assert scores.shape[-2:] == (11, 11)
+    assert not scores[0, ..., 4:].any()
+    np.testing.assert_allclose(numpy(output), numpy(layer(X, X, value_mask=REAL)), atol=5e-6)
+
+
+@lacking("scores")
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_probabilities_are_refused(mechanism, symbolic):
+    x = keras.Input((None, 6)) if symbolic else X
+    with pytest.raises(UserError, match="scores"):
+        mechanism.make()(x, x, return_attention_scores=True)
+
+
+@having("steps")
+def test_steps_equal_the_whole(mechanism):
+    layer = built(mechanism)
+    expected = numpy(layer(X, X, use_causal_mask=True))
+    cache = layer.initial_cache(2, 13)
+    for index in range(11):
+        output, cache = layer.attend_step(X[:, index : index + 1], cache, index)
+        np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=5e-6)
+
+
+@lacking("steps")
+def test_a_decoder_says_that_there_are_no_steps(mechanism):
+    block = TransformerDecoderBlock(mechanism.make(), FeedForward(5))
+    with pytest.raises(UserError, match="step by step.*Received: self_attention="):
+        block.initial_cache(2, 13)
+
+
+@having()
+def test_in_an_encoder_block(mechanism):
+    block = TransformerEncoderBlock(mechanism.make(), FeedForward(5))
+    block(X)
+    spread_weights(block)
+    found = numpy(block(X, padding_mask=REAL))
+    np.testing.assert_allclose(found[:1, :4], numpy(block(X[:1, :4])), atol=1e-5)
+
+
+@having("causal", "steps")
+def test_in_a_decoder_block(mechanism):
+    block = TransformerDecoderBlock(mechanism.make(), FeedForward(5))
+    block(X)
+    spread_weights(block)
+    expected = numpy(block(X))
+    cache = block.initial_cache(2, 13)
+    for index in range(11):
+        output, cache = block.decode_step(X[:, index : index + 1], cache, index)
+        np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=1e-5)
+
+
+@having()
+def test_lengths_that_only_the_running_graph_knows(mechanism):
+    layer = built(mechanism)
+    x = keras.Input((None, 6))
+    mask = keras.Input((None,), dtype="bool")
+    model = keras.Model([x, mask], layer(x, x, query_mask=mask, value_mask=mask))
+    expected = numpy(layer(X, X, query_mask=REAL, value_mask=REAL))
+    np.testing.assert_allclose(model.predict([X, REAL], verbose=0), expected, atol=5e-6)
