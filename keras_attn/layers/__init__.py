@@ -4,6 +4,7 @@ from keras_attn.layers.alibi_bias import AlibiBias
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.linear_attention import LinearAttention
+from keras_attn.layers.local_attention import LocalAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.relative_position_bias import RelativePositionBias
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
@@ -17,6 +18,7 @@ __all__ = [
     "FeedForward",
     "LearnedPositionEmbedding",
     "LinearAttention",
+    "LocalAttention",
     "MultiHeadAttention",
     "RelativePositionBias",
     "RotaryEmbedding",

@@ -4,8 +4,9 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
-from keras_attn.layers.copies import copy_layer, deserialize_layers, serialize_layer
+from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
+from keras_attn.layers.relative_positions import copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
 from keras_attn.ops.decoding_cache import FixedCache, initial_cache
@@ -143,18 +144,8 @@ class MultiHeadAttention(HeadedAttention):
         self.sliding_window = sliding_window
         self.flash_attention = flash_attention
         self.use_gate = use_gate
-        self.relative_positions = None
-        if relative_positions is not None:
-            self.relative_positions = copy_layer(
-                relative_positions, "relative_positions", dtype=self.dtype_policy
-            )
-            heads = getattr(self.relative_positions, "num_heads", num_heads)
-            require(
-                heads == num_heads,
-                "`relative_positions` must have as many heads as the attention.",
-                relative_positions_num_heads=heads,
-                num_heads=num_heads,
-            )
+        self.relative_positions = copy_positions(relative_positions, num_heads, self.dtype_policy)
+        if self.relative_positions is not None:
             require(
                 not (flash_attention and self.relative_positions.adds_bias),
                 "Chunked attention adds nothing to scores: these `relative_positions` need "

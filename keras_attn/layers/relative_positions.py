@@ -5,7 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.validation import require_positive
+from keras_attn.layers.copies import copy_layer
+from keras_attn.validation import require, require_positive
 
 
 class RelativePositions(keras.layers.Layer):
@@ -94,3 +95,27 @@ class DistanceBias(RelativePositions):
 
     def get_config(self):
         return super().get_config() | {"num_heads": self.num_heads}
+
+
+def copy_positions(layer: Any, num_heads: int, dtype_policy: Any) -> RelativePositions | None:
+    """An attention layer's own copy of the relative positions that it was given.
+
+    Args:
+        layer: The `relative_positions`, or `None`.
+        num_heads: Number of the attention's query heads.
+        dtype_policy: The attention's.
+
+    Raises:
+        UserError: It is no layer, or for another number of heads.
+    """
+    if layer is None:
+        return None
+    copy = copy_layer(layer, "relative_positions", dtype=dtype_policy)
+    heads = getattr(copy, "num_heads", num_heads)
+    require(
+        heads == num_heads,
+        "`relative_positions` must have as many heads as the attention.",
+        relative_positions_num_heads=heads,
+        num_heads=num_heads,
+    )
+    return copy

@@ -42,6 +42,11 @@ class Cut:
         """Appends zeros (False) along axis 2 of a tensor of rank 4 until blocks are full."""
         return pad(tensor, 2, self.padding) if self.may_pad else tensor
 
+    def blocks(self, tensor: Any) -> Any:
+        """Cuts (batch, heads, length, width) into blocks (batch, heads, count, size, width)."""
+        batch, heads, _, width = ops.shape(tensor)
+        return ops.reshape(self.pad(tensor), (batch, heads, self.count, self.size, width))
+
     def split(self, tensor: Any, kv_heads: int) -> Any:
         """Lays padded heads out block first, query heads folded into the rows of a block.
 

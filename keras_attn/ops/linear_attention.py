@@ -114,7 +114,7 @@ def _causal_sums(queries: Any, keys: Any, values: Any) -> Any:
     queries = _lengthened(queries, target, source)
     keys, values = (_lengthened(x, source, target) for x in (keys, values))
     cut = Cut.of(ops.shape(queries)[2], _BLOCK)
-    queries, keys, values = (_blocks(x, cut) for x in (queries, keys, values))
+    queries, keys, values = (cut.blocks(x) for x in (queries, keys, values))
     # (batch, heads, count, size, size)
     scores = ops.matmul(queries, ops.swapaxes(keys, -1, -2))
     scores = ops.where(causal_mask(cut.size, cut.size), scores, 0.0)
@@ -134,9 +134,3 @@ def _lengthened(x: Any, length: Any, other: Any) -> Any:
     batch, heads, _, width = ops.shape(x)
     missing = ops.maximum(other - length, 0)
     return ops.concatenate([ops.zeros((batch, heads, missing, width), x.dtype), x], axis=2)
-
-
-def _blocks(x: Any, cut: Cut) -> Any:
-    """(batch, heads, length, width) to (batch, heads, count, size, width)."""
-    batch, heads, _, width = ops.shape(x)
-    return ops.reshape(cut.pad(x), (batch, heads, cut.count, cut.size, width))

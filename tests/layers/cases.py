@@ -270,6 +270,55 @@ LINEAR_ATTENTION = [
     ),
 ]
 
+LOCAL_ATTENTION = [
+    LayerCase(
+        layers.LocalAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 3,
+            "sliding_window": 3,
+            "value_dim": 5,
+            "dropout": 0.2,
+            "seed": 7,
+            "use_bias": False,
+            "output_shape": 17,
+            "kernel_initializer": "he_normal",
+            "kernel_regularizer": "l2",
+            "kernel_constraint": "max_norm",
+            "activity_regularizer": "l1",
+            "relative_positions": lambda: layers.AlibiBias(2),
+        },
+        {"query": X, "value": X, "attention_mask": mask(3, 2, 2, 1, 5)},
+        outputs=(2, 5, 17),
+        trainable=3,
+        non_trainable=1,
+    ),
+    LayerCase(
+        layers.LocalAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 3,
+            "sliding_window": 2,
+            "bias_initializer": "ones",
+            "bias_regularizer": "l2",
+            "bias_constraint": "max_norm",
+        },
+        {
+            "query": X,
+            "value": X,
+            "key": numbers(5, 2, 5, 3),
+            "query_mask": padding(2, 5),
+            "value_mask": padding(2, 5),
+            "key_mask": padding(2, 5)[::-1],
+        },
+        options={"use_causal_mask": True},
+        outputs=(2, 5, 7),
+        trainable=8,
+        still=("key/bias",),
+        note="causal",
+    ),
+]
+
 FEED_FORWARD = [
     LayerCase(
         layers.FeedForward,
@@ -359,4 +408,12 @@ BLOCKS = [
     ),
 ]
 
-CASES = [*TOKEN_EMBEDDING, *POSITIONS, *ATTENTION, *LINEAR_ATTENTION, *FEED_FORWARD, *BLOCKS]
+CASES = [
+    *TOKEN_EMBEDDING,
+    *POSITIONS,
+    *ATTENTION,
+    *LINEAR_ATTENTION,
+    *LOCAL_ATTENTION,
+    *FEED_FORWARD,
+    *BLOCKS,
+]

@@ -48,5 +48,20 @@ MECHANISMS = {
         _of(layers.MultiHeadAttention, 2, 3, relative_positions=layers.AlibiBias(2)),
         crosses=False,
     ),
+    "local": Mechanism(
+        _of(layers.LocalAttention, 2, 3, 4), crosses=False, pairs=False, scores=False
+    ),
+    "local, rotary": Mechanism(
+        _of(layers.LocalAttention, 2, 4, 4, relative_positions=layers.RotaryEmbedding()),
+        crosses=False,
+        pairs=False,
+        scores=False,
+    ),
+    "local, relative": Mechanism(
+        _of(layers.LocalAttention, 2, 3, 4, relative_positions=layers.RelativePositionBias(2)),
+        crosses=False,
+        pairs=False,
+        scores=False,
+    ),
     "linear": Mechanism(_of(layers.LinearAttention, 2, 3), pairs=False, scores=False),
 }

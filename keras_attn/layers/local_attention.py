@@ -1,0 +1,237 @@
+"""Attention inside a window."""
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import deserialize_layers, serialize_layer
+from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
+from keras_attn.layers.relative_positions import DistanceBias, copy_positions
+from keras_attn.ops import masks
+from keras_attn.ops.local_attention import (
+    block_size,
+    initial_window_state,
+    local_attention,
+    local_attention_step,
+)
+from keras_attn.validation import require, require_positive, require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class LocalAttention(HeadedAttention):
+    """Multi-head self-attention to the positions nearby, in time and memory linear in the length.
+
+    It computes what `MultiHeadAttention(sliding_window=…)` computes, block by block and without a
+    matrix over all pairs, and decodes with a cache as long as the window. Masks hide keys from
+    all queries alike, or the keys after a query (`use_causal_mask`).
+
+    Args:
+        num_heads: Number of heads.
+        key_dim: Size of each head's query and key.
+        sliding_window: A query attends to keys less than this many positions away: to
+            `2 * sliding_window - 1` of them, or causally to `sliding_window`.
+        value_dim: Size of each head's value; `key_dim` by default.
+        dropout: Share of the attention probabilities dropped in training, in [0, 1).
+        use_bias: Whether the projections have biases.
+        output_shape: Size of the output's features, a number or a tuple; those of the query by
+            default.
+        kernel_initializer: Initialiser of the kernels.
+        bias_initializer: Initialiser of the biases.
+        kernel_regularizer: Regulariser of the kernels.
+        bias_regularizer: Regulariser of the biases.
+        activity_regularizer: Regulariser of the output.
+        kernel_constraint: Constraint on the kernels.
+        bias_constraint: Constraint on the biases.
+        seed: Seed of the dropout, a whole number.
+        relative_positions: Layer to build from what lets it see distances: `RotaryEmbedding`,
+            `RelativePositionBias` or `AlibiBias`; none by default.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        query: Tensor (batch, length, features), of the layer's compute dtype.
+        value: Tensor (batch, length, features), as long as the query.
+        key: Tensor (batch, length, features); `value` by default.
+        query_mask: Boolean (batch, length), `False` where the query is padding.
+        value_mask: Boolean (batch, length), `False` where the value is padding.
+        key_mask: Boolean (batch, length), `False` where the key is padding.
+        attention_mask: Boolean (batch, 1, length) or (batch, heads or 1, 1, length), `True` where
+            all queries may attend to a key.
+        return_attention_scores: Must be `False`.
+        training: Whether dropout is applied.
+        use_causal_mask: Whether a query attends only to keys up to its own position.
+
+    Returns:
+        The output (batch, length, features).
+
+    Raises:
+        UserError: A size is not positive, `dropout` is outside [0, 1), lengths differ, scores are
+            asked for, or an `attention_mask` differs between queries.
+
+    References:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 4 (restricted
+        self-attention).
+        Beltagy et al., 2020, https://arxiv.org/abs/2004.05150, section 3.1.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        sliding_window: int,
+        value_dim: int | None = None,
+        dropout: float = 0.0,
+        use_bias: bool = True,
+        output_shape: int | tuple[int, ...] | None = None,
+        kernel_initializer="glorot_uniform",
+        bias_initializer="zeros",
+        kernel_regularizer=None,
+        bias_regularizer=None,
+        activity_regularizer=None,
+        kernel_constraint=None,
+        bias_constraint=None,
+        seed: int | None = None,
+        relative_positions: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads,
+            key_dim,
+            value_dim=value_dim,
+            use_bias=use_bias,
+            output_shape=output_shape,
+            kernel_initializer=kernel_initializer,
+            bias_initializer=bias_initializer,
+            kernel_regularizer=kernel_regularizer,
+            bias_regularizer=bias_regularizer,
+            activity_regularizer=activity_regularizer,
+            kernel_constraint=kernel_constraint,
+            bias_constraint=bias_constraint,
+            **kwargs,
+        )
+        require_positive(sliding_window=sliding_window)
+        require_rate(dropout=dropout)
+        self.sliding_window = sliding_window
+        self.dropout = dropout
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+        self.relative_positions = copy_positions(relative_positions, num_heads, self.dtype_policy)
+        positions = self.relative_positions
+        require(
+            positions is None or not positions.adds_bias or isinstance(positions, DistanceBias),
+            "A window can add to scores only what follows from distances.",
+            relative_positions=type(positions).__name__,
+        )
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        for name, shape in (("value", value_shape), ("key", key_shape)):
+            lengths = (query_shape[1], None if shape is None else shape[1])
+            require(
+                None in lengths or lengths[0] == lengths[1],
+                f"Local attention needs a `{name}` as long as the `query`.",
+                **{f"{name}_shape": shape, "query_shape": query_shape},
+            )
+        super().build(query_shape, value_shape, key_shape)
+        if self.relative_positions is not None:
+            self.relative_positions.build(None)
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
+        require_no_scores(self, return_attention_scores)
+        heads = self._project(query, value, key, training)
+        positions = ops.arange(ops.shape(query)[1], dtype="int32")
+        query_heads, key_heads = self._moved(heads, positions)
+        size = block_size(self.sliding_window)
+        blocks = 2 if use_causal_mask else 3
+        context = local_attention(
+            query_heads,
+            key_heads,
+            heads["value"],
+            self.sliding_window,
+            key_mask=masks.mask_of_keys(value_mask, key_mask, attention_mask),
+            bias=self._bias(
+                ops.arange(size, 2 * size, dtype="int32"),
+                ops.arange(blocks * size, dtype="int32"),
+            ),
+            is_causal=use_causal_mask,
+            dropout=self.dropout if training else 0.0,
+            seed=self.seed_generator,
+        )
+        return self._project_back(masks.masked_queries(context, query_mask), training)
+
+    def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
+        """Makes the state before the first position: room for the keys and values of a window.
+
+        Args:
+            batch_size: Number of sequences, a number or a scalar int32 tensor.
+            max_length: Not used.
+            beams: Not used: a hypothesis has a state of its own.
+
+        Returns:
+            The state, a `keras_attn.ops.local_attention.WindowState`.
+        """
+        widths = (self.key_dim, self.value_dim)
+        return initial_window_state(
+            batch_size, self.num_heads, self.sliding_window, widths, self.compute_dtype
+        )
+
+    def attend_step(self, query, cache, index, ancestor_mask=None):
+        """Attends from one new position to itself and those before it.
+
+        Args:
+            query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
+                of one source side by side; (batch, 1, features) without a beam search.
+            cache: The state after the positions before, with batch * beams rows.
+            index: Position of the query, int32: a scalar, or one for each row (batch * beams,).
+            ancestor_mask: Not used.
+
+        Returns:
+            The output (batch, beams, features) and the state with this position.
+        """
+        beams, features = query.shape[1:]
+        rows = ops.reshape(query, (-1, 1, features))
+        heads = self._project(rows, rows, None)
+        position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or rows, 1)
+        window = self.sliding_window
+        context, cache = local_attention_step(
+            *self._moved(heads, position),
+            heads["value"],
+            cache,
+            position,
+            self._bias(
+                ops.full((1,), window - 1, dtype="int32"), ops.arange(window, dtype="int32")
+            ),
+        )
+        output = self._project_back(context)
+        return ops.reshape(output, (-1, beams, *output.shape[2:])), cache
+
+    def _moved(self, heads, positions) -> tuple:
+        if self.relative_positions is None:
+            return heads["query"], heads["key"]
+        return self.relative_positions.transform(heads["query"], heads["key"], positions, positions)
+
+    def _bias(self, query_positions, key_positions):
+        if self.relative_positions is None:
+            return None
+        return self.relative_positions.bias(None, query_positions, key_positions)
+
+    def get_config(self):
+        return super().get_config() | {
+            "sliding_window": self.sliding_window,
+            "dropout": self.dropout,
+            "seed": self.seed,
+            "relative_positions": serialize_layer(self.relative_positions),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**deserialize_layers(config, "relative_positions"))

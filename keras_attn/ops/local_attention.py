@@ -1,0 +1,163 @@
+"""Attention inside a window, in time and memory linear in the length."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_attn.ops.attention import computing_dtype, dot_product_attention
+from keras_attn.ops.blocks import Cut
+from keras_attn.ops.dropout import dropout as drop_out
+from keras_attn.ops.masks import combine_masks
+from keras_attn.ops.softmax import MASKED_SCORE, softmax
+
+# Shorter blocks than this make more overhead than they save.
+_SMALLEST_BLOCK = 16
+
+
+def block_size(window: int) -> int:
+    """The length of the blocks for a window of keys less than `window` positions away."""
+    return max(window - 1, _SMALLEST_BLOCK)
+
+
+def local_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    window: int,
+    key_mask: Any = None,
+    bias: Any = None,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+    seed: keras.random.SeedGenerator | None = None,
+) -> Any:
+    """Computes the softmax attention of each query to the keys less than `window` positions away.
+
+    The sequence is cut into blocks as long as the window reaches; each attends to itself, the
+    block before and, unless causal, the one after. No matrix over all pairs is built.
+
+    Args:
+        query: Float tensor (batch, heads, length, key_dim).
+        key: Float tensor (batch, heads, length, key_dim), of the same length.
+        value: Float tensor (batch, heads, length, value_dim).
+        window: How many positions away the nearest key is that is not attended to.
+        key_mask: Boolean tensor that broadcasts to (batch, heads, length), True where a key may
+            be attended to.
+        bias: Float tensor (1, heads, block, keys of a block), added to the scaled scores: a block
+            of `block_size(window)` queries, and the keys of the block before, its own, and, unless
+            causal, the one after.
+        is_causal: Whether keys after the query are masked.
+        dropout: Share of probabilities that are dropped, in [0, 1).
+        seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
+
+    Returns:
+        The context (batch, heads, length, value_dim) in the dtype of `query`: 0 where a query has
+        nothing to attend to. Scores are computed in float32 or wider.
+
+    Reference:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 4 (restricted
+        self-attention); blocks as in Beltagy et al., 2020, https://arxiv.org/abs/2004.05150.
+    """
+    dtype = computing_dtype(query.dtype)
+    size = block_size(window)
+    length = ops.shape(query)[2]
+    cut = Cut(length, (length + size - 1) // size, size)
+    queries = cut.blocks(ops.cast(query, dtype) * query.shape[-1] ** -0.5)
+    keys = _windows(cut.blocks(ops.cast(key, dtype)), is_causal)
+    values = _windows(cut.blocks(value), is_causal)
+    scores = ops.matmul(queries, ops.swapaxes(keys, -1, -2))  # (batch, heads, count, size, keys)
+    if bias is not None:
+        scores += ops.cast(bias, dtype)[:, :, None]
+    if key_mask is None:
+        key_mask = ops.ones((1, 1, length), dtype="bool")
+    real = _windows(cut.blocks(ops.cast(key_mask, "bool")[..., None]), is_causal)
+    mask = combine_masks(ops.swapaxes(real, -1, -2), _near(window, size, is_causal))
+    scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, dtype))
+    probabilities = softmax(scores)
+    if dropout:
+        probabilities = drop_out(probabilities, dropout, seed)
+    context = ops.matmul(ops.cast(probabilities, value.dtype), values)
+    attends = ops.any(mask, axis=-1, keepdims=True)
+    context = ops.where(attends, context, ops.zeros((), context.dtype))
+    batch, heads, count, _, width = ops.shape(context)
+    context = ops.reshape(context, (batch, heads, count * size, width))
+    return ops.cast(context[:, :, :length], query.dtype)
+
+
+class WindowState(NamedTuple):
+    """The last keys (batch, heads, window, key_dim) and values (batch, heads, window, value_dim).
+
+    They stand at the end; before them, while there are fewer than the window holds, zeros.
+    """
+
+    key: Any
+    value: Any
+
+
+def initial_window_state(
+    batch_size: Any, heads: int, window: int, widths: tuple[int, int], dtype: str
+) -> WindowState:
+    """The state before the first position.
+
+    Args:
+        batch_size: Number of rows, a number or a scalar int32 tensor.
+        heads: Number of heads.
+        window: How many positions away the nearest key is that is not attended to.
+        widths: Sizes of a head's key and value.
+        dtype: Dtype of both.
+
+    Returns:
+        The state.
+    """
+    return WindowState(*(ops.zeros((batch_size, heads, window, n), dtype) for n in widths))
+
+
+def local_attention_step(
+    query: Any, key: Any, value: Any, state: WindowState, position: Any, bias: Any = None
+) -> tuple[Any, WindowState]:
+    """One position of causal attention inside a window.
+
+    Args:
+        query: Float tensor (batch, heads, 1, key_dim).
+        key: Float tensor (batch, heads, 1, key_dim).
+        value: Float tensor (batch, heads, 1, value_dim).
+        state: The state of the positions before.
+        position: int32 (1, 1) or (batch, 1), the position.
+        bias: Float tensor (1, heads, 1, window), added to the scaled scores.
+
+    Returns:
+        The context (batch, heads, 1, value_dim) and the state with this position.
+    """
+    state = WindowState(
+        ops.concatenate([state.key[:, :, 1:], key], axis=2),
+        ops.concatenate([state.value[:, :, 1:], value], axis=2),
+    )
+    window = state.key.shape[2]
+    filled = ops.arange(window, dtype="int32") >= window - 1 - position  # (1 or batch, window)
+    context = dot_product_attention(
+        query,
+        *state,
+        mask=filled[:, None, None],
+        bias=bias,
+        implementation="dense",
+        every_query_attends=True,
+    )
+    return context, state
+
+
+def _windows(blocks: Any, is_causal: bool) -> Any:
+    """Each block behind the one before and, unless causal, in front of the one after."""
+    empty = ops.zeros_like(blocks[:, :, :1])
+    parts = [ops.concatenate([empty, blocks[:, :, :-1]], axis=2), blocks]
+    if not is_causal:
+        parts.append(ops.concatenate([blocks[:, :, 1:], empty], axis=2))
+    return ops.concatenate(parts, axis=3)
+
+
+def _near(window: int, size: int, is_causal: bool) -> Any:
+    """Which keys of a block's window each of its queries reaches, (size, keys)."""
+    at_query = ops.arange(size, dtype="int32") + size
+    at_key = ops.arange((2 if is_causal else 3) * size, dtype="int32")
+    distances = at_key[None, :] - at_query[:, None]
+    near = ops.less(ops.abs(distances), window)
+    return ops.logical_and(near, ops.less_equal(distances, 0)) if is_causal else near
