@@ -6,9 +6,11 @@ from keras import ops
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.ops import masks
 from keras_attn.ops.linear_attention import (
+    attend_sums,
     initial_linear_state,
     linear_attention,
     linear_attention_step,
+    sums_of_keys,
 )
 
 
@@ -117,3 +119,32 @@ class LinearAttention(HeadedAttention):
         context, cache = linear_attention_step(heads["query"], heads["key"], heads["value"], cache)
         output = self._project_back(context)
         return ops.reshape(output, (-1, beams, *output.shape[2:])), cache
+
+    def project_source(self, value, key=None, value_mask=None) -> dict:
+        """Sums the source of cross-attention up once, for every step of decoding.
+
+        Args:
+            value: Tensor (batch, source, features).
+            key: Tensor (batch, source, features); `value` by default.
+            value_mask: Boolean (batch, source), `False` where the source is padding.
+
+        Returns:
+            `{"sums": (batch, heads, key_dim, value_dim + 1)}`.
+        """
+        heads = self._project(None, value, key)
+        mask = masks.mask_of_keys(value_mask)
+        return {"sums": sums_of_keys(heads["key"], heads["value"], mask)}
+
+    def attend_source(self, query, source: dict):
+        """Attends to a source projected by `project_source`.
+
+        Args:
+            query: Tensor (batch, target, features). Where several hypotheses share a source,
+                they stand side by side along `target`.
+            source: What `project_source` returned.
+
+        Returns:
+            The output (batch, target, features).
+        """
+        heads = self._project(query, None, None)
+        return self._project_back(attend_sums(heads["query"], source["sums"]))

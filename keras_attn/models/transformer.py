@@ -25,6 +25,7 @@ from keras_attn.ops.decoding_cache import (
     ancestor_mask,
     extend_ancestors,
     initial_ancestors,
+    is_shared,
 )
 from keras_attn.validation import require, require_positive, require_rate
 
@@ -241,7 +242,8 @@ class Transformer(keras.Model):
         Returns:
             `{"source": …, "hypothesis": …}`, both with one row for each source. The keys and
             values of all hypotheses belong to the source: they are not reordered
-            (`keras_attn.ops.decoding_cache`).
+            (`keras_attn.ops.decoding_cache`). States of constant size, such as those of linear
+            attention, belong to a hypothesis each.
 
         Raises:
             UserError: No `max_length` on another backend than TensorFlow.
@@ -251,14 +253,17 @@ class Transformer(keras.Model):
         batch_size = ops.shape(source_ids)[0]
         padding_mask = masks.padding_mask(source_ids)
         blocks = self.decoder_blocks
+        caches = [block.initial_cache(batch_size, max_length, beams) for block in blocks]
         source = {
-            "caches": [block.initial_cache(batch_size, max_length, beams) for block in blocks],
+            "caches": [cache if is_shared(cache) else None for cache in caches],
             "projected": [block.project_source(encoded, padding_mask) for block in blocks],
             "beams": ops.arange(beams, dtype="int32"),
             "output_kernel": self.target_embedding.output_kernel(),
         }
-        ancestors = initial_ancestors(batch_size, max_length)
-        return {"source": source, "hypothesis": {"ancestors": ancestors}}
+        hypothesis = {"caches": [None if is_shared(cache) else cache for cache in caches]}
+        if any(map(is_shared, caches)):
+            hypothesis["ancestors"] = initial_ancestors(batch_size, max_length)
+        return {"source": source, "hypothesis": hypothesis}
 
     def step(self, token_ids, state: dict, index) -> tuple[Any, dict]:
         """Predicts the token after `token_ids`.
@@ -274,29 +279,33 @@ class Transformer(keras.Model):
         Returns:
             Logits (rows, target vocabulary), and the state with this position added.
         """
-        source = state["source"]
+        source, hypothesis = state["source"], dict(state["hypothesis"])
         beams = source["beams"].shape[0]
-        _require_rows(token_ids, source["caches"][0].key, beams)
-        growing = isinstance(source["caches"][0], GrowingCache)
-        ancestors = extend_ancestors(state["hypothesis"]["ancestors"], beams, index, growing)
-        # A lone hypothesis attends to all that a growing cache holds.
-        mask = None if growing and beams == 1 else ancestor_mask(ancestors, beams)
+        _require_rows(token_ids, source["projected"], beams)
+        caches = [
+            own if shared is None else shared
+            for shared, own in zip(source["caches"], hypothesis["caches"], strict=True)
+        ]
+        mask = None
+        if "ancestors" in hypothesis:
+            growing = any(isinstance(cache, GrowingCache) for cache in caches)
+            ancestors = extend_ancestors(hypothesis["ancestors"], beams, index, growing)
+            hypothesis["ancestors"] = ancestors
+            # A lone hypothesis attends to all that a growing cache holds.
+            mask = None if growing and beams == 1 else ancestor_mask(ancestors, beams)
         x = self.target_embedding(ops.expand_dims(token_ids, 1))
         x = self.target_positions(x, start_index=index)
         x = ops.reshape(x, (-1, beams, self.hidden_dim))  # (sources, beams, hidden_dim)
-        caches = []
-        for block, cache, projected in zip(
-            self.decoder_blocks, source["caches"], source["projected"], strict=True
+        for i, (block, projected) in enumerate(
+            zip(self.decoder_blocks, source["projected"], strict=True)
         ):
-            x, cache = block.decode_step(x, cache, index, projected, mask)
-            caches.append(cache)
+            x, caches[i] = block.decode_step(x, caches[i], index, projected, mask)
         x = self.decoder_norm(x) if self.decoder_norm else x
         x = ops.reshape(x, (-1, self.hidden_dim))  # (rows, hidden_dim)
         logits = self.target_embedding.logits(x, source["output_kernel"])
-        return logits, {
-            "source": source | {"caches": caches},
-            "hypothesis": {"ancestors": ancestors},
-        }
+        shared = [cache if is_shared(cache) else None for cache in caches]
+        hypothesis["caches"] = [None if is_shared(cache) else cache for cache in caches]
+        return logits, {"source": source | {"caches": shared}, "hypothesis": hypothesis}
 
     @classmethod
     def from_preset(cls, name: str, vocabulary_size: int, **overrides) -> "Transformer":
@@ -331,8 +340,8 @@ def _positions(learned_positions, dtype, name):
     return LearnedPositionEmbedding(learned_positions, dtype=dtype, name=name)
 
 
-def _require_rows(token_ids, cache, beams):
-    rows, sources = token_ids.shape[0], cache.shape[0]
+def _require_rows(token_ids, projected, beams):
+    rows, sources = token_ids.shape[0], keras.tree.flatten(projected)[0].shape[0]
     require(
         rows is None or sources is None or rows == sources * beams,
         "`step` needs a token for each of the `beams` hypotheses that `initial_state` made room "

@@ -79,6 +79,14 @@ def initial_cache(
     return GrowingCache(*(ops.zeros((batch_size, heads, none, n), dtype) for n in widths))
 
 
+def is_shared(cache: Any) -> bool:
+    """Whether a cache holds the positions of all hypotheses of a source, which are not reordered.
+
+    Others are a hypothesis' own: they have one row for each, and follow it.
+    """
+    return isinstance(cache, FixedCache | GrowingCache)
+
+
 def initial_ancestors(batch_size: Any, max_length: int | None = None) -> Any:
     """Makes the ancestors of hypotheses with no position yet.
 

@@ -34,16 +34,41 @@ def linear_attention(
     Reference:
         Katharopoulos et al., 2020, https://arxiv.org/abs/2006.16236, equations 5 to 9.
     """
-    dtype = computing_dtype(query.dtype)
-    queries, keys, values = (ops.cast(x, dtype) for x in (query, key, value))
-    queries, keys, values = feature_map(queries), feature_map(keys), with_ones(values)
-    if key_mask is not None:
-        keys = ops.multiply(keys, ops.cast(key_mask, dtype)[..., None])
-    if is_causal:
-        sums = _causal_sums(queries, keys, values)
-    else:
-        sums = ops.matmul(queries, ops.matmul(ops.swapaxes(keys, -1, -2), values))
+    if not is_causal:
+        return attend_sums(query, sums_of_keys(key, value, key_mask))
+    keys, values = _features(key, value, key_mask)
+    sums = _causal_sums(feature_map(ops.cast(query, keys.dtype)), keys, values)
     return ops.cast(quotient(sums), query.dtype)
+
+
+def sums_of_keys(key: Any, value: Any, key_mask: Any = None) -> Any:
+    """Sums keys and values up for all queries.
+
+    Args:
+        key: Float tensor (batch, heads, source, key_dim).
+        value: Float tensor (batch, heads, source, value_dim).
+        key_mask: Boolean tensor that broadcasts to (batch, heads, source), or None.
+
+    Returns:
+        Σ φ(key)ᵀ value and, in the last column, Σ φ(key)ᵀ: float32 or wider
+        (batch, heads, key_dim, value_dim + 1).
+    """
+    keys, values = _features(key, value, key_mask)
+    return ops.matmul(ops.swapaxes(keys, -1, -2), values)
+
+
+def attend_sums(query: Any, sums: Any) -> Any:
+    """Attends to what `sums_of_keys` summed up.
+
+    Args:
+        query: Float tensor (batch, heads, target, key_dim).
+        sums: Float tensor (batch, heads, key_dim, value_dim + 1).
+
+    Returns:
+        The context (batch, heads, target, value_dim) in the dtype of `query`.
+    """
+    queries = feature_map(ops.cast(query, sums.dtype))
+    return ops.cast(quotient(ops.matmul(queries, sums)), query.dtype)
 
 
 class LinearState(NamedTuple):
@@ -83,12 +108,8 @@ def linear_attention_step(query: Any, key: Any, value: Any, state: LinearState) 
     Returns:
         The context (batch, heads, 1, value_dim) and the state with this position.
     """
-    dtype = state.sums.dtype
-    queries, keys, values = (ops.cast(x, dtype) for x in (query, key, value))
-    keys = ops.swapaxes(feature_map(keys), -1, -2)  # (batch, heads, key_dim, 1)
-    sums = state.sums + keys * with_ones(values)
-    context = quotient(ops.matmul(feature_map(queries), sums))
-    return ops.cast(context, query.dtype), LinearState(sums)
+    sums = state.sums + sums_of_keys(key, value)
+    return attend_sums(query, sums), LinearState(sums)
 
 
 def feature_map(x: Any) -> Any:
@@ -106,6 +127,15 @@ def quotient(sums: Any) -> Any:
     divisor = sums[..., -1:]
     some = ops.greater(divisor, 0)
     return ops.where(some, sums[..., :-1] / ops.where(some, divisor, 1.0), 0.0)
+
+
+def _features(key: Any, value: Any, key_mask: Any) -> tuple[Any, Any]:
+    """Keys as features, 0 where masked, and values with a column of ones, float32 or wider."""
+    dtype = computing_dtype(key.dtype)
+    keys = feature_map(ops.cast(key, dtype))
+    if key_mask is not None:
+        keys = ops.multiply(keys, ops.cast(key_mask, dtype)[..., None])
+    return keys, with_ones(ops.cast(value, dtype))
 
 
 def _causal_sums(queries: Any, keys: Any, values: Any) -> Any:

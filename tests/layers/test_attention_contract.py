@@ -164,6 +164,17 @@ def test_steps_equal_the_whole(mechanism):
         np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=5e-6)
 
 
+@having("crosses", "steps")
+def test_a_projected_source_equals_the_whole(mechanism):
+    layer = mechanism.make()
+    layer(X, SOURCE)
+    spread_weights(layer)
+    mask = np.arange(7)[None, :] < np.array([[3], [0]])
+    expected = numpy(layer(X, SOURCE, value_mask=mask))
+    projected = layer.project_source(SOURCE, value_mask=mask)
+    np.testing.assert_allclose(numpy(layer.attend_source(X, projected)), expected, atol=5e-6)
+
+
 @lacking("steps")
 def test_a_decoder_says_that_there_are_no_steps(mechanism):
     block = TransformerDecoderBlock(mechanism.make(), FeedForward(5))

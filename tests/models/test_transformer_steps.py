@@ -7,7 +7,12 @@ from keras import ops
 
 from keras_attn.generation import beam_search, greedy_search
 from keras_attn.generation.decoder_state import take_rows
-from keras_attn.layers import MultiHeadAttention
+from keras_attn.layers import (
+    LinearAttention,
+    LocalAttention,
+    MultiHeadAttention,
+    RelativePositionBias,
+)
 from keras_attn.models import Transformer
 from keras_attn.validation import UserError
 from tests.layers.judges import numpy, spread_weights
@@ -25,6 +30,11 @@ VARIANTS = {
         "cross_attention": MultiHeadAttention(4, 3, num_key_value_heads=1),
     },
     "window": {"self_attention": MultiHeadAttention(2, 3, sliding_window=3)},
+    "relative": {
+        "self_attention": MultiHeadAttention(2, 3, relative_positions=RelativePositionBias(2, 8, 5))
+    },
+    "linear": {"self_attention": LinearAttention(2, 3), "cross_attention": LinearAttention(2, 5)},
+    "local": {"self_attention": LocalAttention(2, 3, 3)},
     "dropout": {"dropout": 0.5},
 }
 
@@ -44,8 +54,8 @@ def test_steps_equal_the_whole(name, beams, max_length):
     sources = np.repeat(SOURCE, beams, axis=0)
     state = model.initial_state(SOURCE, max_length, beams)
     # What belongs to a source is held once.
-    assert {cache.key.shape[0] for cache in state["source"]["caches"]} == {2}
-    assert {part["key"].shape[0] for part in state["source"]["projected"]} == {2}
+    held = keras.tree.flatten([state["source"]["caches"], state["source"]["projected"]])
+    assert {part.shape[0] for part in held if part is not None} == {2}
     state = take_rows(state, np.repeat([0, 1], beams))
     history = np.zeros((2 * beams, 0), "int32")
     for index in range(7):
