@@ -9,7 +9,7 @@ from keras_attn.layers.headed_attention import HeadedAttention, require_no_score
 from keras_attn.layers.relative_positions import copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
-from keras_attn.ops.decoding_cache import FixedCache, initial_cache
+from keras_attn.ops.decoding_cache import initial_cache, slot_positions, visible_slots
 from keras_attn.validation import require, require_one_of, require_positive, require_rate
 
 
@@ -277,17 +277,11 @@ class MultiHeadAttention(HeadedAttention):
             moved = self.relative_positions.transform(query_heads, heads["key"], position, position)
             heads |= dict(zip(("query", "key"), moved, strict=True))
         cache = cache.append(heads["key"], heads["value"], index)
-        beams, slots = query.shape[1], ops.shape(cache.key)[2]
-        positions = ops.arange(slots, dtype="int32") // beams
+        beams = query.shape[1]
         if self.relative_positions is not None:
-            heads["bias"] = self.relative_positions.bias(query_heads, position, positions[None])
-        mask = () if ancestor_mask is None else (ancestor_mask,)
-        some_empty = ancestor_mask is None and isinstance(cache, FixedCache)
-        if some_empty or self.sliding_window is not None:
-            near = ops.less_equal(positions, position)
-            if self.sliding_window is not None:
-                near = ops.logical_and(near, ops.greater(positions, position - self.sliding_window))
-            mask += (near[:, None, None, :],)
+            at_slot = slot_positions(cache, beams)[None]
+            heads["bias"] = self.relative_positions.bias(query_heads, position, at_slot)
+        mask = visible_slots(cache, position, beams, ancestor_mask, self.sliding_window)
         heads |= {"key": cache.key, "value": cache.value}
         return self._attend(heads, mask, every_query_attends=True), cache
 

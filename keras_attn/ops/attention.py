@@ -87,17 +87,69 @@ def dot_product_attention(
     _check_options(bias, dropout, seed, implementation, return_scores)
     if scale is None:
         scale = query.shape[-1] ** -0.5
-    # A single query aligned to the last key sees every key.
-    is_causal = is_causal and query.shape[2] != 1
     if implementation == "auto":
         plain = bias is None and not return_scores
         implementation = "chunked" if plain and _is_large(query, key) else "dense"
     if implementation == "chunked":
         dtype = computing_dtype(query.dtype)
+        # A single query aligned to the last key sees every key.
+        is_causal = is_causal and query.shape[2] != 1
         return chunked_attention(query, key, value, masks, scale, is_causal, dropout, seed, dtype)
-    context, probabilities, mask = _dense(
-        query, key, value, masks, bias, scale, is_causal, dropout, seed
+    return attend_by_scores(
+        _scaled_scores(query, key, bias, scale),
+        value,
+        mask=combine_masks(*masks),
+        is_causal=is_causal,
+        dropout=dropout,
+        seed=seed,
+        return_scores=return_scores,
+        every_query_attends=every_query_attends,
+        dtype=query.dtype,
     )
+
+
+def attend_by_scores(
+    scores: Any,
+    value: Any,
+    mask: Any = None,
+    is_causal: bool = False,
+    dropout: float = 0.0,
+    seed: keras.random.SeedGenerator | None = None,
+    return_scores: bool = False,
+    every_query_attends: bool = False,
+    dtype: Any = None,
+) -> Any:
+    """Computes softmax(scores) value under a mask, wherever the scores come from.
+
+    Args:
+        scores: Finite float tensor (batch, heads, target, source), float32 or wider.
+        value: Float tensor (batch, kv_heads, source, value_dim); `kv_heads` divides `heads`.
+        mask: Boolean tensor that broadcasts to the scores, True where a query may attend.
+        is_causal: Whether query i may attend only to keys j <= i + source - target.
+        dropout: Share of attention probabilities that are dropped, in [0, 1).
+        seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
+        return_scores: Whether to return the attention probabilities too.
+        every_query_attends: Whether the caller knows that no query is masked from all keys: the
+            context of one that is need not be 0 then.
+        dtype: Dtype of what is returned; that of `value` by default.
+
+    Returns:
+        The context (batch, heads, target, value_dim), 0 where a query has nothing to attend to.
+        With `return_scores`, a tuple of it and the probabilities (batch, heads, target, source),
+        before dropout.
+    """
+    dtype = value.dtype if dtype is None else dtype
+    _, heads, target, source = ops.shape(scores)
+    kv_heads = value.shape[1]
+    if is_causal and scores.shape[2] != 1:  # a single query at the last key sees every key
+        mask = combine_masks(mask, causal_mask(target, source)[None, None])
+    if mask is not None:
+        scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, scores.dtype))
+    probabilities = softmax(scores)
+    dropped = drop_out(probabilities, dropout, seed) if dropout else probabilities
+    dropped = fold_groups(ops.cast(dropped, value.dtype), kv_heads)
+    context = unfold_groups(ops.matmul(dropped, value), heads // kv_heads, target)
+    context = ops.cast(context, dtype)
     attends = None
     if mask is not None and not every_query_attends:
         attends = ops.any(mask, axis=-1, keepdims=True)
@@ -106,42 +158,20 @@ def dot_product_attention(
         return context
     if attends is not None:
         probabilities = ops.where(attends, probabilities, ops.zeros((), probabilities.dtype))
-    return context, ops.cast(probabilities, query.dtype)
+    return context, ops.cast(probabilities, dtype)
 
 
-def _dense(
-    query: Any,
-    key: Any,
-    value: Any,
-    masks: tuple,
-    bias: Any,
-    scale: float,
-    is_causal: bool,
-    dropout: float,
-    seed: keras.random.SeedGenerator | None,
-) -> tuple:
-    """Context, probabilities before dropout and the joined mask or None."""
+def _scaled_scores(query: Any, key: Any, bias: Any, scale: float) -> Any:
+    """Scores (batch, heads, target, source), float32 or wider."""
     dtype = computing_dtype(query.dtype)
     group = query.shape[1] // key.shape[1]
-    target, source = ops.shape(query)[2], ops.shape(key)[2]
     scores = ops.matmul(
         fold_groups(ops.cast(query, dtype) * scale, key.shape[1]),
         ops.swapaxes(ops.cast(key, dtype), -1, -2),
     )
     # (batch, kv_heads, group * target, source) -> (batch, heads, target, source)
-    scores = unfold_groups(scores, group, target)
-    if bias is not None:
-        scores += ops.cast(bias, dtype)
-    mask = combine_masks(*masks, causal_mask(target, source)[None, None] if is_causal else None)
-    if mask is not None:
-        scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, dtype))
-    probabilities = softmax(scores)
-    dropped = probabilities
-    if dropout:
-        dropped = drop_out(probabilities, dropout, seed)
-    dropped = fold_groups(ops.cast(dropped, value.dtype), key.shape[1])
-    context = ops.cast(unfold_groups(ops.matmul(dropped, value), group, target), query.dtype)
-    return context, probabilities, mask
+    scores = unfold_groups(scores, group, ops.shape(query)[2])
+    return scores if bias is None else scores + ops.cast(bias, dtype)
 
 
 def _is_large(query: Any, key: Any) -> bool:

@@ -140,6 +140,41 @@ def ancestor_mask(ancestors: Any, beams: int) -> Any:
     return ops.reshape(is_ancestor, (-1, 1, beams, length * beams))
 
 
+def visible_slots(
+    cache: FixedCache | GrowingCache,
+    position: Any,
+    beams: int,
+    ancestor_mask: Any = None,
+    window: int | None = None,
+) -> tuple:
+    """Masks of what a step may attend to.
+
+    Args:
+        cache: The cache, the new position added.
+        position: int32 (1 or batch, 1), the new position.
+        beams: Number of hypotheses of each source.
+        ancestor_mask: Boolean (batch, 1, beams, slots), or None with one beam.
+        window: If given, how many positions away the nearest is that is not attended to.
+
+    Returns:
+        Boolean tensors that broadcast to (batch, heads, beams, slots), of which all must allow.
+    """
+    masks = () if ancestor_mask is None else (ancestor_mask,)
+    some_empty = ancestor_mask is None and isinstance(cache, FixedCache)
+    if not some_empty and window is None:
+        return masks
+    positions = slot_positions(cache, beams)
+    near = ops.less_equal(positions, position)
+    if window is not None:
+        near = ops.logical_and(near, ops.greater(positions, position - window))
+    return (*masks, near[:, None, None, :])
+
+
+def slot_positions(cache: FixedCache | GrowingCache, beams: int) -> Any:
+    """The position of each slot, int32 (slots,)."""
+    return ops.arange(ops.shape(cache.value)[2], dtype="int32") // beams
+
+
 def _filled(cache: Any, new: Any, index: Any) -> Any:
     index = ops.convert_to_tensor(index, dtype="int32")
     if len(index.shape) == 0:

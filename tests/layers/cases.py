@@ -227,6 +227,51 @@ ATTENTION = [
     ),
 ]
 
+SCORED_ATTENTION = [
+    LayerCase(
+        layers.SimpleSelfAttention,
+        {"use_scale": True, "dropout": 0.2, "seed": 7},
+        {"query": X, "value": X, "attention_mask": mask(3, 2, 5, 5)},
+        options={"return_attention_scores": True},
+        outputs=((2, 5, 7), (2, 5, 5)),
+        trainable=0,
+        non_trainable=1,
+    ),
+    LayerCase(
+        layers.AdditiveAttention,
+        {"units": 3, "kernel_initializer": "he_normal", "dropout": 0.2, "seed": 7},
+        {"query": X, "value": SOURCE, "attention_mask": mask(3, 2, 5, 11)},
+        options={"return_attention_scores": True},
+        outputs=((2, 5, 13), (2, 5, 11)),
+        trainable=3,
+        non_trainable=1,
+    ),
+    LayerCase(
+        layers.LuongAttention,
+        {"score": "general", "kernel_initializer": "he_normal", "dropout": 0.2, "seed": 7},
+        {"query": X, "value": SOURCE, "value_mask": padding(2, 11)},
+        outputs=(2, 5, 13),
+        trainable=1,
+        non_trainable=1,
+        note="general",
+    ),
+    LayerCase(
+        layers.LuongAttention,
+        {"score": "concat", "units": 3},
+        {"query": X, "value": SOURCE, "key": numbers(5, 2, 11, 3)},
+        outputs=(2, 5, 13),
+        trainable=3,
+        note="concat",
+    ),
+    LayerCase(
+        layers.LuongAttention,
+        {},
+        {"query": X, "value": X, "query_mask": padding(2, 5)},
+        outputs=(2, 5, 7),
+        trainable=0,
+    ),
+]
+
 LINEAR_ATTENTION = [
     LayerCase(
         layers.LinearAttention,

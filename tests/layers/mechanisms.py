@@ -63,5 +63,10 @@ MECHANISMS = {
         pairs=False,
         scores=False,
     ),
+    "simple": Mechanism(_of(layers.SimpleSelfAttention)),
+    "additive": Mechanism(_of(layers.AdditiveAttention, 5)),
+    "Luong, dot": Mechanism(_of(layers.LuongAttention, "dot")),
+    "Luong, general": Mechanism(_of(layers.LuongAttention, "general")),
+    "Luong, concat": Mechanism(_of(layers.LuongAttention, "concat")),
     "linear": Mechanism(_of(layers.LinearAttention, 2, 3), pairs=False, scores=False),
 }

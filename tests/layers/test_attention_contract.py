@@ -37,6 +37,8 @@ def built(mechanism, **arguments):
 
 def of_zero_context(layer):
     """What the layer makes of a context of 0."""
+    if not hasattr(layer, "output_projection"):
+        return np.zeros(6)
     width = layer.output_projection.kernel.shape[0]
     return numpy(layer.output_projection(np.zeros((1, 1, width), "float32")))[0, 0]
 
