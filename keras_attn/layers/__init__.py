@@ -2,16 +2,21 @@
 
 from keras_attn.layers.additive_attention import AdditiveAttention
 from keras_attn.layers.alibi_bias import AlibiBias
+from keras_attn.layers.dense_synthesizer import DenseSynthesizer
+from keras_attn.layers.factorized_dense_synthesizer import FactorizedDenseSynthesizer
+from keras_attn.layers.factorized_random_synthesizer import FactorizedRandomSynthesizer
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.linear_attention import LinearAttention
 from keras_attn.layers.local_attention import LocalAttention
 from keras_attn.layers.luong_attention import LuongAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
+from keras_attn.layers.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.relative_position_bias import RelativePositionBias
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.layers.simple_self_attention import SimpleSelfAttention
 from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
+from keras_attn.layers.synthesizer_mixture import SynthesizerMixture
 from keras_attn.layers.token_embedding import TokenEmbedding
 from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
 from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
@@ -19,16 +24,21 @@ from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
 __all__ = [
     "AdditiveAttention",
     "AlibiBias",
+    "DenseSynthesizer",
+    "FactorizedDenseSynthesizer",
+    "FactorizedRandomSynthesizer",
     "FeedForward",
     "LearnedPositionEmbedding",
     "LinearAttention",
     "LocalAttention",
     "LuongAttention",
     "MultiHeadAttention",
+    "RandomSynthesizer",
     "RelativePositionBias",
     "RotaryEmbedding",
     "SimpleSelfAttention",
     "SinusoidalPositionEncoding",
+    "SynthesizerMixture",
     "TokenEmbedding",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",

@@ -212,3 +212,25 @@ def require_no_scores(layer: keras.layers.Layer, return_attention_scores: bool) 
         f"{type(layer).__name__} builds no matrix of scores, so it cannot return them.",
         return_attention_scores=return_attention_scores,
     )
+
+
+def require_same_length(
+    layer: keras.layers.Layer, query_shape: tuple, **shapes: tuple | None
+) -> None:
+    """Refuses to be built for sequences other than the query's, for self-attention alone.
+
+    Args:
+        layer: The attention layer.
+        query_shape: Shape of the query.
+        **shapes: Shapes of the other inputs by name, or `None`.
+
+    Raises:
+        UserError: A length is known and another one.
+    """
+    for name, shape in shapes.items():
+        lengths = {query_shape[1], query_shape[1] if shape is None else shape[1]} - {None}
+        require(
+            len(lengths) < 2,
+            f"{type(layer).__name__} needs a `{name}` as long as the `query`.",
+            **{f"{name}_shape": shape, "query_shape": query_shape},
+        )

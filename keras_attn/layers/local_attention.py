@@ -4,7 +4,11 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
-from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
+from keras_attn.layers.headed_attention import (
+    HeadedAttention,
+    require_no_scores,
+    require_same_length,
+)
 from keras_attn.layers.relative_positions import DistanceBias, copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.local_attention import (
@@ -122,13 +126,7 @@ class LocalAttention(HeadedAttention):
         )
 
     def build(self, query_shape, value_shape=None, key_shape=None):
-        for name, shape in (("value", value_shape), ("key", key_shape)):
-            lengths = (query_shape[1], None if shape is None else shape[1])
-            require(
-                None in lengths or lengths[0] == lengths[1],
-                f"Local attention needs a `{name}` as long as the `query`.",
-                **{f"{name}_shape": shape, "query_shape": query_shape},
-            )
+        require_same_length(self, query_shape, value=value_shape, key=key_shape)
         super().build(query_shape, value_shape, key_shape)
         if self.relative_positions is not None:
             self.relative_positions.build(None)

@@ -68,5 +68,23 @@ MECHANISMS = {
     "Luong, dot": Mechanism(_of(layers.LuongAttention, "dot")),
     "Luong, general": Mechanism(_of(layers.LuongAttention, "general")),
     "Luong, concat": Mechanism(_of(layers.LuongAttention, "concat")),
+    "dense synthesizer": Mechanism(_of(layers.DenseSynthesizer, 2, 3, 13), crosses=False),
+    "factorized dense synthesizer": Mechanism(
+        _of(layers.FactorizedDenseSynthesizer, 2, 3, 15), crosses=False
+    ),
+    "random synthesizer": Mechanism(_of(layers.RandomSynthesizer, 2, 3, 13), crosses=False),
+    "factorized random synthesizer": Mechanism(
+        _of(layers.FactorizedRandomSynthesizer, 2, 3, 13), crosses=False
+    ),
+    "mixture": Mechanism(
+        _of(
+            layers.SynthesizerMixture,
+            2,
+            3,
+            15,
+            members=("dense", "factorized_dense", "random", "factorized_random", "dot_product"),
+        ),
+        crosses=False,
+    ),
     "linear": Mechanism(_of(layers.LinearAttention, 2, 3), pairs=False, scores=False),
 }

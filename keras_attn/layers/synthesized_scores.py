@@ -1,0 +1,188 @@
+"""Scores that no query is compared with a key for, as in "Synthesizer".
+
+Each layer gives the scores of every query for all positions that there may be,
+float32 or wider (batch or 1, heads, target, max_length).
+"""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.head_projection import HeadProjection
+from keras_attn.ops.attention import computing_dtype
+
+
+class SynthesizedScores(keras.layers.Layer):
+    """Scores by queries, or by their positions alone."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def compute_mask(self, query, previous_mask):
+        # Scores have no length axis where Keras looks for one.
+        return None
+
+
+class DenseScores(SynthesizedScores):
+    """W₂ relu(W₁ x + b₁) + b₂ of each head: equation 1 of the paper.
+
+    Args:
+        num_heads: Number of heads.
+        units: Size inside.
+        length: Number of scores of each query.
+        use_bias: Whether there are b₁ and b₂.
+        kernel_initializer: Initialiser of W₁ and W₂.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, num_heads, units, length, use_bias, kernel_initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads, self.units, self.length = num_heads, units, length
+        self.use_bias = use_bias
+        self.kernel_initializer = kernel_initializer
+
+    def build(self, query_shape):
+        self.projection = HeadProjection(
+            {"query": (self.num_heads, self.units)},
+            use_bias=self.use_bias,
+            kernel_initializer=self.kernel_initializer,
+            name="hidden",
+            dtype=self.dtype_policy,
+        )
+        self.projection.build(query_shape)
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(self.num_heads, self.units, self.length),
+            initializer=self._initialize_heads,
+        )
+        self.bias = None
+        if self.use_bias:
+            shape = (self.num_heads, 1, self.length)
+            self.bias = self.add_weight(name="bias", shape=shape, initializer="zeros")
+
+    def _initialize_heads(self, shape, dtype=None):
+        initializers = (
+            separate_initializer(self.kernel_initializer, 1 + head) for head in range(shape[0])
+        )
+        return ops.stack([initializer(shape[1:], dtype=dtype) for initializer in initializers])
+
+    def call(self, query, rows):
+        hidden = ops.relu(self.projection(query)[0])  # (batch, heads, target, units)
+        dtype = computing_dtype(hidden.dtype)
+        scores = ops.matmul(ops.cast(hidden, dtype), ops.cast(self.kernel, dtype))
+        return scores if self.bias is None else scores + ops.cast(self.bias, dtype)
+
+
+class FactorizedDenseScores(SynthesizedScores):
+    """Products of two short dense scores, each repeated to the whole length: section 3.1.3.
+
+    Position j has the product of score j // c of the first, which has `length / c`, and score
+    j mod c of the second, which has c.
+
+    Args:
+        num_heads: Number of heads.
+        units: Size inside.
+        length: Number of scores of each query.
+        factor: c, a divisor of `length`.
+        use_bias: As for `DenseScores`.
+        kernel_initializer: As for `DenseScores`.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, num_heads, units, length, factor, use_bias, kernel_initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.factor = factor
+        self.factors = [
+            DenseScores(
+                num_heads,
+                units,
+                size,
+                use_bias,
+                separate_initializer(kernel_initializer, offset * (1 + num_heads)),
+                name=name,
+                dtype=self.dtype_policy,
+            )
+            for offset, (name, size) in enumerate((("slow", length // factor), ("fast", factor)))
+        ]
+
+    def build(self, query_shape):
+        for factor in self.factors:
+            factor.build(query_shape)
+
+    def call(self, query, rows):
+        slow, fast = (factor(query, rows) for factor in self.factors)
+        products = slow[..., :, None] * fast[..., None, :]
+        return ops.reshape(products, (*ops.shape(products)[:-2], math.prod(products.shape[-2:])))
+
+
+class RandomScores(SynthesizedScores):
+    """A matrix for each head, learned or left as it was drawn: equation 5.
+
+    Args:
+        num_heads: Number of heads.
+        length: Number of queries, and of scores of each.
+        initializer: Initialiser of the matrices.
+        trainable_scores: Whether they are learned.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, num_heads, length, initializer, trainable_scores, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads, self.length = num_heads, length
+        self.initializer = initializer
+        self.trainable_scores = trainable_scores
+
+    def build(self, query_shape):
+        self.scores = self.add_weight(
+            name="scores",
+            shape=(self.num_heads, self.length, self.length),
+            initializer=self.initializer,
+            trainable=self.trainable_scores,
+            autocast=False,
+        )
+
+    def call(self, query, rows):
+        return _of_rows(self.scores, rows)
+
+
+class FactorizedRandomScores(SynthesizedScores):
+    """The product of two thin matrices for each head: equation 7.
+
+    Args:
+        num_heads: Number of heads.
+        length: Number of queries, and of scores of each.
+        rank: Number of columns of either matrix.
+        initializer: Initialiser of the matrices.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(self, num_heads, length, rank, initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.shape = (num_heads, length, rank)
+        self.initializer = initializer
+
+    def build(self, query_shape):
+        self.rows, self.columns = (
+            self.add_weight(
+                name=name,
+                shape=self.shape,
+                initializer=separate_initializer(self.initializer, offset),
+                autocast=False,
+            )
+            for offset, name in enumerate(("rows", "columns"))
+        )
+
+    def call(self, query, rows):
+        taken = _of_rows(self.rows, rows)
+        columns = ops.cast(self.columns, taken.dtype)
+        return ops.matmul(taken, ops.swapaxes(columns, -1, -2))
+
+
+def _of_rows(matrices, rows):
+    """Rows (…, target) of matrices (heads, length, width): (batch or 1, heads, target, width)."""
+    matrices = ops.cast(matrices, computing_dtype(matrices.dtype))
+    taken = ops.take(matrices, rows, axis=1)
+    return taken[None] if len(rows.shape) == 1 else ops.moveaxis(taken, 0, 1)

@@ -1,0 +1,144 @@
+"""Synthesizers: the paper's formulas by loops, lengths, steps beyond what a model needs."""
+
+import numpy as np
+import pytest
+
+from keras_attn.layers import (
+    DenseSynthesizer,
+    FactorizedDenseSynthesizer,
+    FactorizedRandomSynthesizer,
+    MultiHeadAttention,
+    RandomSynthesizer,
+    SynthesizerMixture,
+)
+from keras_attn.validation import UserError
+from tests.harness import numbers
+from tests.layers.judges import numpy, spread_weights
+
+X = numbers(1, 2, 5, 6)
+
+
+def built(layer):
+    layer(X, X)
+    return spread_weights(layer)
+
+
+def probabilities(layer, **arguments):
+    return numpy(layer(X, X, return_attention_scores=True, **arguments)[1])
+
+
+def softmax(scores):
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True)
+
+
+def dense_row(scores, x, head):
+    """Equation 1 for one vector: W₂ relu(W₁ x + b₁) + b₂."""
+    units = scores.units
+    columns = slice(head * units, (head + 1) * units)
+    hidden = x @ numpy(scores.projection.kernel)[:, columns]
+    hidden = np.maximum(hidden + numpy(scores.projection.bias)[columns], 0)
+    return hidden @ numpy(scores.kernel)[head] + numpy(scores.bias)[head, 0]
+
+
+def test_dense():
+    layer = built(DenseSynthesizer(2, 3, 8))
+    found = probabilities(layer)
+    for b, h, i in np.ndindex(2, 2, 5):
+        expected = softmax(dense_row(layer.scores, X[b, i], h)[:5])
+        np.testing.assert_allclose(found[b, h, i], expected, atol=1e-6)
+
+
+def test_factorized_dense():
+    layer = built(FactorizedDenseSynthesizer(2, 3, 8, factor=2))
+    slow, fast = layer.scores.factors
+    assert (slow.length, fast.length) == (4, 2)
+    found = probabilities(layer)
+    for b, h, i in np.ndindex(2, 2, 5):
+        first, second = dense_row(slow, X[b, i], h), dense_row(fast, X[b, i], h)
+        scores = np.array([first[j // 2] * second[j % 2] for j in range(5)])
+        np.testing.assert_allclose(found[b, h, i], softmax(scores), atol=1e-6)
+
+
+@pytest.mark.parametrize(("length", "factor"), [(16, 4), (12, 3), (7, 1), (1, 1)])
+def test_the_factor_is_near_the_square_root(length, factor):
+    assert FactorizedDenseSynthesizer(2, 3, length).factor == factor
+
+
+@pytest.mark.parametrize("trainable_scores", [True, False])
+def test_random(trainable_scores):
+    layer = RandomSynthesizer(2, 3, 8, trainable_scores, scores_initializer="random_normal")
+    layer(X, X)
+    scores = numpy(layer.scores.scores)
+    assert scores.shape == (2, 8, 8)
+    expected = softmax(scores[:, :5, :5])
+    np.testing.assert_allclose(probabilities(layer), np.stack([expected] * 2), atol=1e-6)
+    assert len(layer.non_trainable_weights) == (not trainable_scores)
+
+
+def test_factorized_random():
+    layer = built(FactorizedRandomSynthesizer(2, 3, 8, rank=3))
+    rows, columns = numpy(layer.scores.rows), numpy(layer.scores.columns)
+    expected = softmax(np.einsum("hik,hjk->hij", rows, columns)[:, :5, :5])
+    np.testing.assert_allclose(probabilities(layer)[1], expected, atol=1e-6)
+
+
+def heads_of(layer, role):
+    projection = next(p for p in layer.projections if role in p.heads)
+    return projection(X, roles=(role,))[0]
+
+
+def test_mixture():
+    """The weighted sum before the softmax: section 3.1.5."""
+    members = ("dense", "random", "dot_product")
+    layer = built(SynthesizerMixture(2, 3, 8, members))
+    dense, random, _ = layer.scores
+    weights = softmax(numpy(layer.mixture))
+    query, key = (numpy(heads_of(layer, role)) for role in ("query", "key"))
+    found = probabilities(layer)
+    for b, h, i in np.ndindex(2, 2, 5):
+        parts = (
+            dense_row(dense, X[b, i], h)[:5],
+            numpy(random.scores)[h, i, :5],
+            query[b, h, i] @ key[b, h].T / 3**0.5,
+        )
+        scores = sum(weight * part for weight, part in zip(weights, parts, strict=True))
+        np.testing.assert_allclose(found[b, h, i], softmax(scores), atol=1e-6)
+
+
+def parts(layer):
+    return [*layer.projections, layer.output_projection]
+
+
+def test_a_mixture_of_the_dot_product_alone_is_multi_head_attention():
+    layer = built(SynthesizerMixture(2, 3, 8, ("dot_product",)))
+    judge = MultiHeadAttention(2, 3)
+    judge(X, X)
+    for ours, theirs in zip(parts(layer), parts(judge), strict=True):
+        theirs.set_weights(ours.get_weights())
+    np.testing.assert_allclose(numpy(layer(X, X)), numpy(judge(X, X)), atol=1e-6)
+
+
+def test_sequences_share_random_scores_and_differ_in_dropout():
+    layer = RandomSynthesizer(2, 3, 8, dropout=0.5, seed=3)
+    same = np.stack([X[0], X[0]])
+    first, second = numpy(layer(same, same))
+    np.testing.assert_array_equal(first, second)
+    first, second = numpy(layer(same, same, training=True))
+    assert np.abs(first - second).max() > 1e-3
+
+
+def test_mistakes_are_told():
+    layer = DenseSynthesizer(2, 3, 4)
+    with pytest.raises(UserError, match="`max_length`. Received: length=5, max_length=4"):
+        layer(X, X)
+    with pytest.raises(UserError, match="`max_length`. Received: length=5, max_length=4"):
+        layer.initial_cache(2, 5)
+    with pytest.raises(UserError, match=r"`value` as long as .*value_shape=\(2, 4, 6\)"):
+        DenseSynthesizer(2, 3, 8)(X, X[:, :4])
+    with pytest.raises(UserError, match="must divide .*Received: factor=3, max_length=8"):
+        FactorizedDenseSynthesizer(2, 3, 8, factor=3)
+    with pytest.raises(UserError, match="Did you mean 'random'"):
+        SynthesizerMixture(2, 3, 8, ("randon",))
+    with pytest.raises(UserError, match="A mixture needs `members`"):
+        SynthesizerMixture(2, 3, 8, ())
