@@ -9,6 +9,7 @@ from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.linear_attention import LinearAttention
 from keras_attn.layers.local_attention import LocalAttention
+from keras_attn.layers.lsh_attention import LSHAttention
 from keras_attn.layers.luong_attention import LuongAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.random_synthesizer import RandomSynthesizer
@@ -28,6 +29,7 @@ __all__ = [
     "FactorizedDenseSynthesizer",
     "FactorizedRandomSynthesizer",
     "FeedForward",
+    "LSHAttention",
     "LearnedPositionEmbedding",
     "LinearAttention",
     "LocalAttention",

@@ -410,6 +410,26 @@ LINEAR_ATTENTION = [
     ),
 ]
 
+LSH_ATTENTION = [
+    LayerCase(
+        layers.LSHAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 3,
+            "num_buckets": 4,
+            "num_hashes": 2,
+            "chunk_length": 2,
+            "dropout": 0.2,
+            "seed": 7,
+            "value_dim": 5,
+        },
+        {"query": X, "value": X, "value_mask": padding(2, 5)},
+        outputs=(2, 5, 7),
+        trainable=6,
+        non_trainable=2,
+    ),
+]
+
 LOCAL_ATTENTION = [
     LayerCase(
         layers.LocalAttention,
@@ -555,6 +575,7 @@ CASES = [
     *SCORED_ATTENTION,
     *SYNTHESIZERS,
     *LINEAR_ATTENTION,
+    *LSH_ATTENTION,
     *LOCAL_ATTENTION,
     *FEED_FORWARD,
     *BLOCKS,

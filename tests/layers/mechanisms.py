@@ -86,5 +86,12 @@ MECHANISMS = {
         ),
         crosses=False,
     ),
+    "LSH": Mechanism(
+        _of(layers.LSHAttention, 2, 3, num_buckets=4, chunk_length=4, seed=1),
+        crosses=False,
+        pairs=False,
+        scores=False,
+        steps=False,
+    ),
     "linear": Mechanism(_of(layers.LinearAttention, 2, 3), pairs=False, scores=False),
 }

@@ -1,0 +1,161 @@
+"""An LSTM that attends to its own earlier states, as in "LSTM-Networks for Machine Reading"."""
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.dense import Dense
+from keras_attn.ops.attention import attend_by_scores
+from keras_attn.ops.scores import additive_scores
+from keras_attn.validation import require_positive, require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class IntraAttentionCell(keras.layers.Layer):
+    """The cell of an LSTM-Network (LSTMN), for `keras.layers.RNN`.
+
+    Where an LSTM has one cell and one hidden state, this cell keeps those of all earlier steps
+    and reads averages of them, weighted by additive attention from the input and the average
+    that was read before:
+
+        aᵢ = vᵀ tanh(W_h hᵢ + W_x x + W_h̃ h̃)    for the steps i before
+        h̃, c̃ = the averages of hᵢ and cᵢ by the softmax of aᵢ
+        gates i, f, o and candidate ĉ = those of an LSTM with h̃ in place of h
+        c = f c̃ + i ĉ,    h = o tanh(c)
+
+    At the first step both averages are 0.
+
+    Args:
+        units: Size of the states.
+        max_length: Greatest number of steps: so many states the cell keeps.
+        attention_units: Size of v; `units` by default.
+        kernel_initializer: Initialiser of what is applied to the input, and of v.
+        recurrent_initializer: Initialiser of what is applied to states.
+        unit_forget_bias: Whether the bias of the forget gate starts at 1.
+        dropout: Share of the inputs dropped in training, in [0, 1).
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, features), one step.
+        states: Hidden states (batch, max_length, units), cells likewise, the average h̃
+            (batch, units), and the number of steps so far (batch, 1), all of the compute dtype.
+        training: Whether dropout is applied.
+
+    Returns:
+        h (batch, units) and the new states.
+
+    Raises:
+        UserError: A size is not positive, or `dropout` is outside [0, 1).
+
+    Reference:
+        Cheng et al., 2016, https://arxiv.org/abs/1601.06733, section 3.1, equations 4 to 8.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        max_length: int,
+        attention_units: int | None = None,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        unit_forget_bias: bool = True,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_positive(units=units, max_length=max_length)
+        if attention_units is not None:
+            require_positive(attention_units=attention_units)
+        require_rate(dropout=dropout)
+        self.units = units
+        self.max_length = max_length
+        self.attention_units = attention_units
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
+        self.unit_forget_bias = unit_forget_bias
+        self.dropout = dropout
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+        self.state_size = [(max_length, units), (max_length, units), units, 1]
+        self.output_size = units
+
+    def build(self, input_shape):
+        features, attention = input_shape[-1], self.attention_units or self.units
+        # Input and read state side by side: one product for the attention and the four gates.
+        self.input_projection = self._projection("input", features, attention + 4 * self.units, 0)
+        self.read_attention = self._projection("read_attention", self.units, attention, 1)
+        self.state_attention = self._projection("state_attention", self.units, attention, 2)
+        self.recurrent_gates = self._projection("recurrent", self.units, 4 * self.units, 3)
+        self.scale = self.add_weight(
+            name="scale",
+            shape=(attention, 1),
+            initializer=separate_initializer(self.kernel_initializer, 4),
+        )
+        self.bias = self.add_weight(
+            name="bias", shape=(4 * self.units,), initializer=self._initialize_bias
+        )
+
+    def _projection(self, name, features, units, offset) -> Dense:
+        of_input = name == "input"
+        initializer = self.kernel_initializer if of_input else self.recurrent_initializer
+        projection = Dense(
+            units,
+            use_bias=False,
+            kernel_initializer=separate_initializer(initializer, offset),
+            name=name,
+            dtype=self.dtype_policy,
+        )
+        projection.build((None, features))
+        return projection
+
+    def _initialize_bias(self, shape, dtype=None):
+        bias = ops.zeros(shape, dtype)
+        if not self.unit_forget_bias:
+            return bias
+        forget = ops.ones((self.units,), dtype)
+        return ops.concatenate([bias[: self.units], forget, bias[2 * self.units :]])
+
+    def call(self, inputs, states, training=False):
+        hidden, cells, read, step = states
+        if training and self.dropout:
+            inputs = keras.random.dropout(inputs, self.dropout, seed=self.seed_generator)
+        projected = self.input_projection(inputs)
+        attention, gates = ops.split(projected, [projected.shape[-1] - 4 * self.units], axis=-1)
+        # === Read from the earlier states ===
+        query = attention + self.read_attention(read)
+        scores = additive_scores(query[:, None], self.state_attention(hidden), self.scale)
+        positions = ops.arange(self.max_length, dtype="int32")
+        step = ops.cast(step, "int32")
+        before = ops.less(positions[None], step)  # (batch, max_length)
+        both = ops.concatenate([hidden, cells], axis=-1)
+        averages = attend_by_scores(scores[:, None], both[:, None], before[:, None, None])
+        read, cell = ops.split(averages[:, 0, 0], 2, axis=-1)
+        # === The gates of an LSTM ===
+        gates = gates + self.recurrent_gates(read) + self.bias
+        enter, forget, candidate, leave = ops.split(gates, 4, axis=-1)
+        cell = ops.sigmoid(forget) * cell + ops.sigmoid(enter) * ops.tanh(candidate)
+        output = ops.sigmoid(leave) * ops.tanh(cell)
+        # === Keep the new state ===
+        here = ops.equal(positions[None], step)[..., None]
+        hidden = ops.where(here, output[:, None], hidden)
+        cells = ops.where(here, cell[:, None], cells)
+        return output, [hidden, cells, read, ops.cast(step + 1, self.compute_dtype)]
+
+    def get_initial_state(self, batch_size=None):
+        """States before the first step: zeros, for `batch_size` sequences."""
+        shapes = ((self.max_length, self.units), (self.max_length, self.units), (self.units,), (1,))
+        return [ops.zeros((batch_size, *shape), self.compute_dtype) for shape in shapes]
+
+    def get_config(self):
+        return super().get_config() | {
+            "units": self.units,
+            "max_length": self.max_length,
+            "attention_units": self.attention_units,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
+            "unit_forget_bias": self.unit_forget_bias,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }

@@ -1,0 +1,131 @@
+"""Attention by locality-sensitive hashing, as in "Reformer"."""
+
+import keras
+
+from keras_attn.layers.headed_attention import (
+    HeadedAttention,
+    require_no_scores,
+    require_same_length,
+)
+from keras_attn.ops import masks
+from keras_attn.ops.lsh_attention import lsh_attention
+from keras_attn.validation import require, require_positive, require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class LSHAttention(HeadedAttention):
+    """Multi-head self-attention of each position to those whose vectors hash to the same bucket.
+
+    Queries are keys as well. In each round of hashing, positions are sorted by bucket and cut into
+    chunks; each attends to those of its bucket in its chunk and the one before, to itself only if
+    there is none else. Time and memory grow with length times logarithm of the length. The random
+    rotations are weights that are not trained, so that a saved layer hashes as before. Padding
+    moves nothing. There is no decoding step by step: a new position may change the chunks of all.
+
+    Args:
+        num_heads: Number of heads.
+        key_dim: Size of each head's shared query and key.
+        num_buckets: Number of buckets, even; in the paper twice the length by the chunk's.
+        num_hashes: Number of rounds: more find more of what dense attention would.
+        chunk_length: Number of positions in a chunk.
+        dropout: Share of the attention probabilities dropped in training, in [0, 1).
+        seed: Seed of the rotations and of the dropout, a whole number.
+        **kwargs: Further arguments of `HeadedAttention` (`value_dim`, `use_bias`, `output_shape`,
+            initialisers, regularisers, constraints) and of `keras.layers.Layer`.
+
+    Call arguments:
+        query: Tensor (batch, length, features), of the layer's compute dtype.
+        value: Tensor (batch, length, features), as long as the query.
+        key: Not used.
+        query_mask: Boolean (batch, length), `False` where the query is padding.
+        value_mask: Boolean (batch, length), `False` where the value is padding.
+        key_mask: Boolean (batch, length), `False` where the key is padding.
+        attention_mask: Boolean (batch, 1, length) or (batch, heads or 1, 1, length), `True` where
+            all positions may attend to one.
+        return_attention_scores: Must be `False`.
+        training: Whether dropout is applied.
+        use_causal_mask: Whether a query attends only to positions up to its own.
+
+    Returns:
+        The output (batch, length, features).
+
+    Raises:
+        UserError: A size is not positive, `num_buckets` is odd, `dropout` is outside [0, 1),
+            lengths differ, scores are asked for, or an `attention_mask` differs between positions.
+
+    Reference:
+        Kitaev et al., 2020, https://arxiv.org/abs/2001.04451, section 2.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        num_buckets: int,
+        num_hashes: int = 4,
+        chunk_length: int = 64,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(num_heads, key_dim, **kwargs)
+        require_positive(num_buckets=num_buckets, num_hashes=num_hashes, chunk_length=chunk_length)
+        require(num_buckets % 2 == 0, "`num_buckets` must be even.", num_buckets=num_buckets)
+        require_rate(dropout=dropout)
+        self.num_buckets = num_buckets
+        self.num_hashes = num_hashes
+        self.chunk_length = chunk_length
+        self.dropout = dropout
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        require_same_length(self, query_shape, value=value_shape, key=key_shape)
+        super().build(query_shape, value_shape, key_shape)
+        self.rotations = self.add_weight(
+            name="rotations",
+            shape=(self.num_heads, self.key_dim, self.num_hashes, self.num_buckets // 2),
+            initializer=keras.initializers.RandomNormal(stddev=1.0, seed=self.seed),
+            trainable=False,
+            autocast=False,
+        )
+
+    def _head_sizes(self):
+        sizes = super()._head_sizes()
+        return {role: sizes[role] for role in ("query", "value")}
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+    ):
+        require_no_scores(self, return_attention_scores)
+        heads = self._project(query, value, None, training)
+        context = lsh_attention(
+            heads["query"],
+            heads["value"],
+            self.rotations,
+            self.chunk_length,
+            real=masks.mask_of_keys(value_mask, key_mask, attention_mask),
+            is_causal=use_causal_mask,
+            dropout=self.dropout if training else 0.0,
+            seed=self.seed_generator,
+        )
+        return self._project_back(masks.masked_queries(context, query_mask), training)
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_buckets": self.num_buckets,
+            "num_hashes": self.num_hashes,
+            "chunk_length": self.chunk_length,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }

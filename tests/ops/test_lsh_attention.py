@@ -1,0 +1,141 @@
+"""LSH attention against the definition of the Reformer's paper, set by set."""
+
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_attn.ops.lsh_attention import hash_buckets, lsh_attention
+from tests.ops.naive import context_and_gradients
+
+BATCH, HEADS, KEY_DIM, VALUE_DIM, BUCKETS, CHUNK = 2, 2, 5, 3, 4, 4
+
+
+def normal(*shape, seed=1):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
+
+
+def inputs(length, rounds=3):
+    return (
+        normal(BATCH, HEADS, length, KEY_DIM, seed=2),
+        normal(BATCH, HEADS, length, VALUE_DIM, seed=3),
+        normal(HEADS, KEY_DIM, rounds, BUCKETS // 2, seed=4),
+    )
+
+
+def naive_buckets(query, rotations):
+    batch, heads, length, _ = query.shape
+    buckets = np.zeros((batch, heads, rotations.shape[2], length), int)
+    for b, h, r, i in np.ndindex(buckets.shape):
+        rotated = query[b, h, i] @ rotations[h, :, r]
+        buckets[b, h, r, i] = np.argmax(np.concatenate([rotated, -rotated]))
+    return buckets
+
+
+def naive(query, value, rotations, real, is_causal):
+    """Section 2 of the paper: sets of keys by round, their union, itself only in need.
+
+    A key in several rounds counts once, so the attention is the softmax over the union of the
+    sets, for each query by itself.
+    """
+    query, value = np.asarray(query, "float64"), np.asarray(value, "float64")
+    batch, heads, length, _ = query.shape
+    buckets = naive_buckets(query, np.asarray(rotations, "float64"))
+    context = np.zeros(value.shape)
+    for b, h in np.ndindex(batch, heads):
+        union = [set() for _ in range(length)]
+        for bucket in buckets[b, h]:
+            order = sorted((i for i in range(length) if real[b, i]), key=lambda i: (bucket[i], i))
+            chunk = {i: place // CHUNK for place, i in enumerate(order)}
+            for i in order:
+                union[i] |= {
+                    j
+                    for j in order
+                    if bucket[j] == bucket[i]
+                    and chunk[i] - 1 <= chunk[j] <= chunk[i]
+                    and (not is_causal or j <= i)
+                }
+        for i in range(length):
+            others = sorted(union[i] - {i}) or sorted(union[i])
+            if others:
+                keys = query[b, h, others]
+                keys = keys / np.linalg.norm(keys, axis=-1, keepdims=True)
+                weights = np.exp(keys @ query[b, h, i] / np.sqrt(KEY_DIM))
+                context[b, h, i] = weights / weights.sum() @ value[b, h, others]
+    return context
+
+
+@pytest.mark.parametrize("length", [1, 4, 11, 24])
+@pytest.mark.parametrize("rounds", [1, 3])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_the_papers_definition(length, rounds, is_causal):
+    arrays = inputs(length, rounds)
+    found = ops.convert_to_numpy(lsh_attention(*arrays, CHUNK, is_causal=is_causal))
+    real = np.ones((BATCH, length), bool)
+    np.testing.assert_allclose(found, naive(*arrays, real, is_causal), atol=3e-6)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_masked_positions_change_nothing(is_causal):
+    query, value, rotations = inputs(24)
+    real = np.random.default_rng(5).random((BATCH, 24)) < 0.6
+    found = lsh_attention(query, value, rotations, CHUNK, real[:, None], is_causal)
+    found = ops.convert_to_numpy(found)
+    expected = naive(query, value, rotations, real, is_causal)
+    np.testing.assert_allclose(found, expected, atol=3e-6)
+    assert not found.swapaxes(1, 2)[~real].any()
+
+
+def test_buckets():
+    query, _, rotations = inputs(11)
+    found = ops.convert_to_numpy(hash_buckets(ops.convert_to_tensor(query), rotations))
+    np.testing.assert_array_equal(found, naive_buckets(query, rotations))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_one_bucket_in_one_chunk_is_attention_to_all_others(is_causal):
+    """Against softmax over all pairs but those of a position with itself, with its gradient."""
+    query, value, _ = inputs(9)
+    zeros = np.zeros((HEADS, KEY_DIM, 2, 1), "float32")  # hash everything alike
+
+    def dense(query, _, value):
+        keys = query / ops.norm(query, axis=-1, keepdims=True)
+        scores = ops.matmul(query, ops.swapaxes(keys, -1, -2)) / KEY_DIM**0.5
+        scores = scores - 1e5 * ops.eye(9)
+        if is_causal:
+            scores = ops.where(np.tril(np.ones((9, 9), bool)), scores, -1e30)
+        return ops.matmul(ops.softmax(scores), value)
+
+    def ours(query, _, value):
+        return lsh_attention(query, value, zeros, 9, is_causal=is_causal)
+
+    arrays = (query, query, value, normal(BATCH, HEADS, 9, VALUE_DIM, seed=6))
+    for compiled in (False, True):
+        found = context_and_gradients(lambda *x: ours(*x) + 0 * ops.sum(x[1]), *arrays, compiled)
+        expected = context_and_gradients(lambda *x: dense(*x) + 0 * ops.sum(x[1]), *arrays)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.tensorflow
+def test_memory_is_linear_in_the_length():
+    """No tensor of a graph, forward and backward, has more elements than pairs within windows."""
+    import tensorflow as tf
+
+    length, chunk, rounds = 2**14, 64, 2
+
+    @tf.function(autograph=False)
+    def run(query, value, rotations):
+        with tf.GradientTape() as tape:
+            tape.watch([query, value])
+            context = lsh_attention(query, value, rotations, chunk)
+        return tape.gradient(context, [query, value])
+
+    shapes = ((1, 1, length, 8), (1, 1, length, 8), (1, 8, rounds, 16))
+    graph = run.get_concrete_function(*map(tf.TensorSpec, shapes)).graph
+    sizes = [
+        output.shape.num_elements() or 0
+        for operation in graph.get_operations()
+        for output in operation.outputs
+        if output.shape.is_fully_defined()
+    ]
+    assert max(sizes) <= rounds * length * 2 * chunk
