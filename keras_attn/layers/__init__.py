@@ -6,6 +6,7 @@ from keras_attn.layers.dense_synthesizer import DenseSynthesizer
 from keras_attn.layers.factorized_dense_synthesizer import FactorizedDenseSynthesizer
 from keras_attn.layers.factorized_random_synthesizer import FactorizedRandomSynthesizer
 from keras_attn.layers.feed_forward import FeedForward
+from keras_attn.layers.intra_attention_cell import IntraAttentionCell
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.linear_attention import LinearAttention
 from keras_attn.layers.local_attention import LocalAttention
@@ -29,6 +30,7 @@ __all__ = [
     "FactorizedDenseSynthesizer",
     "FactorizedRandomSynthesizer",
     "FeedForward",
+    "IntraAttentionCell",
     "LSHAttention",
     "LearnedPositionEmbedding",
     "LinearAttention",

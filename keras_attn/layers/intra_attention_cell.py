@@ -27,7 +27,7 @@ class IntraAttentionCell(keras.layers.Layer):
 
     Args:
         units: Size of the states.
-        max_length: Greatest number of steps: so many states the cell keeps.
+        max_length: How many states the cell keeps; of longer sequences it reads the last ones.
         attention_units: Size of v; `units` by default.
         kernel_initializer: Initialiser of what is applied to the input, and of v.
         recurrent_initializer: Initialiser of what is applied to states.
@@ -38,8 +38,9 @@ class IntraAttentionCell(keras.layers.Layer):
 
     Call arguments:
         inputs: Tensor (batch, features), one step.
-        states: Hidden states (batch, max_length, units), cells likewise, the average h̃
-            (batch, units), and the number of steps so far (batch, 1), all of the compute dtype.
+        states: Hidden states (batch, max_length, units), the latest last, cells likewise, 1 where
+            there is a state and 0 where there is none yet (batch, max_length), and the average h̃
+            (batch, units), all of the compute dtype.
         training: Whether dropout is applied.
 
     Returns:
@@ -78,7 +79,7 @@ class IntraAttentionCell(keras.layers.Layer):
         self.dropout = dropout
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
-        self.state_size = [(max_length, units), (max_length, units), units, 1]
+        self.state_size = [(max_length, units), (max_length, units), max_length, units]
         self.output_size = units
 
     def build(self, input_shape):
@@ -118,7 +119,7 @@ class IntraAttentionCell(keras.layers.Layer):
         return ops.concatenate([bias[: self.units], forget, bias[2 * self.units :]])
 
     def call(self, inputs, states, training=False):
-        hidden, cells, read, step = states
+        hidden, cells, kept, read = states
         if training and self.dropout:
             inputs = keras.random.dropout(inputs, self.dropout, seed=self.seed_generator)
         projected = self.input_projection(inputs)
@@ -126,11 +127,10 @@ class IntraAttentionCell(keras.layers.Layer):
         # === Read from the earlier states ===
         query = attention + self.read_attention(read)
         scores = additive_scores(query[:, None], self.state_attention(hidden), self.scale)
-        positions = ops.arange(self.max_length, dtype="int32")
-        step = ops.cast(step, "int32")
-        before = ops.less(positions[None], step)  # (batch, max_length)
         both = ops.concatenate([hidden, cells], axis=-1)
-        averages = attend_by_scores(scores[:, None], both[:, None], before[:, None, None])
+        averages = attend_by_scores(
+            scores[:, None], both[:, None], ops.greater(kept, 0)[:, None, None]
+        )
         read, cell = ops.split(averages[:, 0, 0], 2, axis=-1)
         # === The gates of an LSTM ===
         gates = gates + self.recurrent_gates(read) + self.bias
@@ -138,14 +138,16 @@ class IntraAttentionCell(keras.layers.Layer):
         cell = ops.sigmoid(forget) * cell + ops.sigmoid(enter) * ops.tanh(candidate)
         output = ops.sigmoid(leave) * ops.tanh(cell)
         # === Keep the new state ===
-        here = ops.equal(positions[None], step)[..., None]
-        hidden = ops.where(here, output[:, None], hidden)
-        cells = ops.where(here, cell[:, None], cells)
-        return output, [hidden, cells, read, ops.cast(step + 1, self.compute_dtype)]
+        hidden, cells, kept = (
+            ops.concatenate([states[:, 1:], new[:, None]], axis=1)
+            for states, new in ((hidden, output), (cells, cell), (kept, ops.ones_like(kept[:, 0])))
+        )
+        return output, [hidden, cells, kept, read]
 
     def get_initial_state(self, batch_size=None):
         """States before the first step: zeros, for `batch_size` sequences."""
-        shapes = ((self.max_length, self.units), (self.max_length, self.units), (self.units,), (1,))
+        length, units = self.max_length, self.units
+        shapes = ((length, units), (length, units), (length,), (units,))
         return [ops.zeros((batch_size, *shape), self.compute_dtype) for shape in shapes]
 
     def get_config(self):
