@@ -22,6 +22,7 @@ from keras_attn.layers.synthesizer_mixture import SynthesizerMixture
 from keras_attn.layers.token_embedding import TokenEmbedding
 from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
 from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
+from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
 
 __all__ = [
     "AdditiveAttention",
@@ -46,4 +47,5 @@ __all__ = [
     "TokenEmbedding",
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
+    "TransformerXLPositions",
 ]

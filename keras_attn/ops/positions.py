@@ -112,6 +112,29 @@ def relative_position_bucket(
     return ops.take(ops.convert_to_tensor(table, dtype="int32"), distances + max_distance)
 
 
+def relative_shift(scores: Any, source: Any) -> Any:
+    """Turns scores by distance into scores by key.
+
+    Column c of a row stands for distance `greatest - c`, and each row is one position behind the
+    next: row i of the result begins at column `target - 1 - i`.
+
+    Args:
+        scores: Tensor (batch, heads, target, target + source - 1).
+        source: Number of keys.
+
+    Returns:
+        Tensor (batch, heads, target, source).
+
+    Reference:
+        Dai et al., 2019, https://arxiv.org/abs/1901.02860, appendix B.
+    """
+    batch, heads, target, columns = ops.shape(scores)
+    # With one more column in front, a row's end and the next one's start are a column apart.
+    scores = ops.concatenate([ops.zeros_like(scores[..., :1]), scores], axis=-1)
+    scores = ops.reshape(scores, (batch, heads, columns + 1, target))[:, :, 1:]
+    return ops.reshape(scores, (batch, heads, target, columns))[..., :source]
+
+
 def _bucket(distance: int, num_buckets: int, max_distance: int, bidirectional: bool) -> int:
     first = 0
     if bidirectional:

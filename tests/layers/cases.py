@@ -128,6 +128,19 @@ POSITIONS = [
         trainable=0,
     ),
     LayerCase(
+        layers.TransformerXLPositions,
+        {
+            "num_heads": 3,
+            "key_dim": 8,
+            "max_wavelength": 100.0,
+            "kernel_initializer": "he_normal",
+            "bias_initializer": "random_normal",
+        },
+        {"query": numbers(3, 2, 3, 5, 8), "key": numbers(4, 2, 3, 7, 8)},
+        outputs=(2, 3, 5, 7),
+        trainable=3,
+    ),
+    LayerCase(
         layers.RelativePositionBias,
         {
             "num_heads": 3,

@@ -48,6 +48,15 @@ MECHANISMS = {
         _of(layers.MultiHeadAttention, 2, 3, relative_positions=layers.AlibiBias(2)),
         crosses=False,
     ),
+    "multi-head, Transformer-XL": Mechanism(
+        _of(
+            layers.MultiHeadAttention,
+            2,
+            3,
+            relative_positions=layers.TransformerXLPositions(2, 3),
+        ),
+        crosses=False,
+    ),
     "local": Mechanism(
         _of(layers.LocalAttention, 2, 3, 4), crosses=False, pairs=False, scores=False
     ),

@@ -12,6 +12,7 @@ from keras_attn.layers import (
     LocalAttention,
     MultiHeadAttention,
     RelativePositionBias,
+    TransformerXLPositions,
 )
 from keras_attn.models import Transformer
 from keras_attn.validation import UserError
@@ -32,6 +33,9 @@ VARIANTS = {
     "window": {"self_attention": MultiHeadAttention(2, 3, sliding_window=3)},
     "relative": {
         "self_attention": MultiHeadAttention(2, 3, relative_positions=RelativePositionBias(2, 8, 5))
+    },
+    "Transformer-XL": {
+        "self_attention": MultiHeadAttention(2, 3, relative_positions=TransformerXLPositions(2, 3))
     },
     "linear": {"self_attention": LinearAttention(2, 3), "cross_attention": LinearAttention(2, 5)},
     "local": {"self_attention": LocalAttention(2, 3, 3)},
