@@ -14,6 +14,7 @@ from keras_attn.layers.lsh_attention import LSHAttention
 from keras_attn.layers.luong_attention import LuongAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.random_synthesizer import RandomSynthesizer
+from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.relative_position_bias import RelativePositionBias
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.layers.simple_self_attention import SimpleSelfAttention
@@ -39,6 +40,7 @@ __all__ = [
     "LuongAttention",
     "MultiHeadAttention",
     "RandomSynthesizer",
+    "RecurrentMemoryAttention",
     "RelativePositionBias",
     "RotaryEmbedding",
     "SimpleSelfAttention",

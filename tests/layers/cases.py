@@ -443,6 +443,24 @@ LSH_ATTENTION = [
     ),
 ]
 
+MEMORY = [
+    LayerCase(
+        layers.RecurrentMemoryAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 4,
+            "memory_length": 3,
+            "relative_positions": lambda: layers.RotaryEmbedding(),
+            "dropout": 0.2,
+        },
+        {"query": X, "value": X},
+        options={"use_causal_mask": True},
+        outputs=(2, 5, 7),
+        trainable=6,
+        non_trainable=1,
+    ),
+]
+
 LOCAL_ATTENTION = [
     LayerCase(
         layers.LocalAttention,
@@ -590,6 +608,7 @@ CASES = [
     *LINEAR_ATTENTION,
     *LSH_ATTENTION,
     *LOCAL_ATTENTION,
+    *MEMORY,
     *FEED_FORWARD,
     *BLOCKS,
 ]

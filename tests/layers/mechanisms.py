@@ -57,6 +57,9 @@ MECHANISMS = {
         ),
         crosses=False,
     ),
+    "recurrent memory": Mechanism(
+        _of(layers.RecurrentMemoryAttention, 2, 3, memory_length=4), crosses=False
+    ),
     "local": Mechanism(
         _of(layers.LocalAttention, 2, 3, 4), crosses=False, pairs=False, scores=False
     ),
