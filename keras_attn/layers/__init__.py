@@ -16,6 +16,8 @@ from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.relative_position_bias import RelativePositionBias
+from keras_attn.layers.reversible_block import ReversibleBlock
+from keras_attn.layers.reversible_stack import ReversibleStack
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.layers.simple_self_attention import SimpleSelfAttention
 from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
@@ -42,6 +44,8 @@ __all__ = [
     "RandomSynthesizer",
     "RecurrentMemoryAttention",
     "RelativePositionBias",
+    "ReversibleBlock",
+    "ReversibleStack",
     "RotaryEmbedding",
     "SimpleSelfAttention",
     "SinusoidalPositionEncoding",

@@ -1,0 +1,77 @@
+"""Calls of layers as functions of everything that they depend on."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+
+class PureCall:
+    """Part of a layer as a function of tensors, weights and random states, without side effects.
+
+    Args:
+        layer: Whose variables the call uses, those of its random generators among them.
+        function: Takes tensors and returns one tensor.
+        *masks: For each tensor the mask that Keras is to propagate with it, or `None`.
+    """
+
+    def __init__(self, layer: keras.layers.Layer, function: Callable, *masks: Any) -> None:
+        self._function = function
+        self._masks = masks
+        self._weights = layer.trainable_variables
+        self._states = layer.non_trainable_variables
+
+    def weights(self) -> list:
+        """The weights' values, as tensors."""
+        return [ops.convert_to_tensor(weight.value) for weight in self._weights]
+
+    def states(self) -> list:
+        """The values of what training leaves alone, random states among it, as tensors."""
+        return [ops.copy(state.value) for state in self._states]
+
+    def __call__(
+        self, tensors: Sequence[Any], weights: Sequence[Any], states: Sequence[Any]
+    ) -> tuple[Any, list]:
+        """Calls the function with given weights and states.
+
+        Returns:
+            What the function returns, and the states after it.
+        """
+        masked = [Masked(mask)(x) for mask, x in zip(self._masks, tensors, strict=True)]
+        values = zip((*self._weights, *self._states), (*weights, *states), strict=True)
+        with keras.StatelessScope(state_mapping=list(values)) as scope:
+            output = self._function(*masked)
+        return output, [scope.get_current_value(state) for state in self._states]
+
+    def assign(self, states: Sequence[Any]) -> None:
+        """Keeps the states after a call."""
+        for state, value in zip(self._states, states, strict=True):
+            state.assign(value)
+
+
+class MaskOf(keras.layers.Layer):
+    """Gives the mask that Keras propagates with a tensor, or None."""
+
+    def __init__(self) -> None:
+        super().__init__(name="mask", autocast=False)
+
+    def call(self, tensor, mask=None):
+        return mask
+
+    def compute_mask(self, tensor, mask=None):
+        return None
+
+
+class Masked(keras.layers.Layer):
+    """Gives the tensor, with which Keras will propagate a mask."""
+
+    def __init__(self, mask: Any) -> None:
+        super().__init__(name="masked", autocast=False)
+        self._mask = mask
+
+    def call(self, tensor):
+        return tensor
+
+    def compute_mask(self, tensor, mask=None):
+        return self._mask

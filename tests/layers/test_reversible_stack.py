@@ -1,0 +1,130 @@
+"""Reversible blocks: what went in follows from what came out, and gradients need no more."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn.layers import (
+    FeedForward,
+    LSHAttention,
+    MultiHeadAttention,
+    ReversibleBlock,
+    ReversibleStack,
+)
+from keras_attn.validation import UserError
+from tests.harness import numbers
+from tests.layers.judges import numpy, spread_weights
+
+FIRST, SECOND = numbers(1, 2, 7, 6), numbers(2, 2, 7, 6)
+IDS = np.array([[4, 9, 2, 5, 0, 0, 0], [3, 1, 5, 7, 8, 2, 6]], "int32")
+
+
+def block(attention=None, **arguments):
+    return ReversibleBlock(attention or MultiHeadAttention(2, 3), FeedForward(11), **arguments)
+
+
+def built(count=3, **arguments):
+    stack = ReversibleStack([block(**arguments) for _ in range(count)])
+    stack(FIRST, SECOND)
+    return spread_weights(stack)
+
+
+def test_a_block_computes_the_papers_equations():
+    layer = block()
+    layer(FIRST, SECOND)
+    spread_weights(layer)
+    first, second = (numpy(x) for x in layer(FIRST, SECOND, use_causal_mask=True))
+    attention, feed_forward = layer.attention, layer.feed_forward
+    x = numpy(attention.norm(SECOND))
+    expected = FIRST + numpy(attention.part(x, x, use_causal_mask=True))
+    np.testing.assert_allclose(first, expected, atol=2e-6)
+    x = numpy(feed_forward.norm(expected))
+    np.testing.assert_allclose(second, SECOND + numpy(feed_forward.part(x)), atol=2e-6)
+
+
+def test_the_inverse():
+    layer = block()
+    layer(FIRST, SECOND)
+    spread_weights(layer)
+    mask = IDS > 0
+    outputs = layer(FIRST, SECOND, padding_mask=mask)
+    back = layer.inverse(*outputs, padding_mask=mask)
+    np.testing.assert_allclose(numpy(back[0]), FIRST, atol=2e-6)
+    np.testing.assert_allclose(numpy(back[1]), SECOND, atol=2e-6)
+
+
+class Plain(ReversibleStack):
+    """The blocks with the gradients that the backend makes by itself."""
+
+    def call(self, first, second, padding_mask=None, attention_mask=None, **options):
+        for part in self.blocks:
+            first, second = part(first, second, padding_mask, attention_mask, **options)
+        return first, second
+
+
+def trained(kind, attention=None, jit_compile=False, dtype="float32"):
+    keras.utils.set_random_seed(3)
+    ids = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(11, 6, mask_zero=True, dtype=dtype)(ids)
+    blocks = [block(attention, dropout=0.3, seed=number, dtype=dtype) for number in range(3)]
+    first, second = kind(blocks, dtype=dtype)(x, x, use_causal_mask=True)
+    model = keras.Model(ids, keras.layers.Dense(11, dtype="float32")(first + second))
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.SGD(0.02), loss, jit_compile=jit_compile)
+    history = model.fit(IDS, np.roll(IDS, -1, 1), epochs=3, shuffle=False, verbose=0)
+    return model, history.history["loss"]
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize(
+    "attention", [None, LSHAttention(2, 3, 4, chunk_length=2, dropout=0.2, seed=1)], ids=type
+)
+def test_training_equals_that_with_the_usual_gradients(attention, jit_compile):
+    ours, losses = trained(ReversibleStack, attention, jit_compile)
+    plain, expected = trained(Plain, attention, jit_compile)
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    for a, b in zip(ours.weights, plain.weights, strict=True):
+        np.testing.assert_allclose(numpy(a), numpy(b), atol=2e-5, err_msg=a.path)
+
+
+def test_mixed_precision():
+    _, losses = trained(ReversibleStack, dtype="mixed_bfloat16")
+    _, expected = trained(Plain, dtype="mixed_bfloat16")
+    np.testing.assert_allclose(losses, expected, rtol=0.02)
+
+
+def test_padding_changes_nothing():
+    stack = built()
+    mask = np.arange(7)[None, :] < np.array([[4], [7]])
+    for training in (False, True):
+        found = stack(FIRST, SECOND, padding_mask=mask, training=training)
+        expected = stack(FIRST[:1, :4], SECOND[:1, :4], training=training)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(numpy(ours)[:1, :4], numpy(theirs), atol=1e-5)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_a_mask_that_keras_propagates_counts(training):
+    stack, embedding = built(), keras.layers.Embedding(11, 6, mask_zero=True)
+    found = stack(embedding(IDS), embedding(IDS), training=training)
+    expected = stack(embedding(IDS[:1, :4]), embedding(IDS[:1, :4]), training=training)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(numpy(ours)[:1, :4], numpy(theirs), atol=1e-5)
+
+
+def test_is_saved_and_loaded(tmp_path):
+    x = keras.Input((None, 6))
+    model = keras.Model(x, built(2, dropout=0.1, epsilon=1e-3, seed=5)(x, x))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    for a, b in zip(loaded(FIRST), model(FIRST), strict=True):
+        np.testing.assert_array_equal(numpy(a), numpy(b))
+
+
+def test_mistakes_are_told():
+    with pytest.raises(UserError, match="must be ReversibleBlocks. Received: blocks="):
+        ReversibleStack([FeedForward(3)])
+    with pytest.raises(UserError, match="must be ReversibleBlocks"):
+        ReversibleStack([])
+    with pytest.raises(UserError, match="`dropout` .* Received: dropout=2"):
+        block(dropout=2)
