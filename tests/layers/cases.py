@@ -599,6 +599,36 @@ BLOCKS = [
     ),
 ]
 
+REVERSIBLE = [
+    LayerCase(
+        layers.ReversibleBlock,
+        {
+            "attention": self_attention(dropout=0.1),
+            "feed_forward": feed_forward(dropout=0.1),
+            "dropout": 0.1,
+            "epsilon": 1e-3,
+            "seed": 5,
+        },
+        {"first": X, "second": numbers(3, 2, 5, 7), "padding_mask": padding(2, 5)},
+        outputs=((2, 5, 7), (2, 5, 7)),
+        trainable=12,
+        non_trainable=4,
+    ),
+    LayerCase(
+        layers.ReversibleStack,
+        {
+            "blocks": lambda: [
+                layers.ReversibleBlock(self_attention()(), feed_forward()(), name=f"block_{i}")
+                for i in range(2)
+            ]
+        },
+        {"first": X, "second": numbers(3, 2, 5, 7), "attention_mask": mask(1, 2, 5, 5)},
+        options={"use_causal_mask": True},
+        outputs=((2, 5, 7), (2, 5, 7)),
+        trainable=24,
+    ),
+]
+
 CASES = [
     *TOKEN_EMBEDDING,
     *POSITIONS,
@@ -611,4 +641,5 @@ CASES = [
     *MEMORY,
     *FEED_FORWARD,
     *BLOCKS,
+    *REVERSIBLE,
 ]
