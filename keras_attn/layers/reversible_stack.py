@@ -92,7 +92,15 @@ class ReversibleStack(keras.layers.Layer):
     def compute_mask(self, first, previous_mask):
         return previous_mask, previous_mask
 
-    def compute_output_spec(self, first, second, *masks, training=None, use_causal_mask=False):
+    def compute_output_spec(
+        self,
+        first,
+        second,
+        padding_mask=None,
+        attention_mask=None,
+        training=None,
+        use_causal_mask=False,
+    ):
         return tuple(keras.KerasTensor(first.shape, self.compute_dtype) for _ in range(2))
 
     def get_config(self):

@@ -122,7 +122,7 @@ def test_with_one_length_every_name_of_it_is_the_same(axes):
         (
             None,
             {"use_causal_mask": True},
-            r"needs a single attended axis. Received: attention_axes=\(1, 2\), use_causal",
+            r"need a single attended axis. Received: attention_axes=\(1, 2\), use_causal",
         ),
         (
             1,
