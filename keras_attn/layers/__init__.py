@@ -2,6 +2,7 @@
 
 from keras_attn.layers.additive_attention import AdditiveAttention
 from keras_attn.layers.alibi_bias import AlibiBias
+from keras_attn.layers.compressive_memory_attention import CompressiveMemoryAttention
 from keras_attn.layers.dense_synthesizer import DenseSynthesizer
 from keras_attn.layers.factorized_dense_synthesizer import FactorizedDenseSynthesizer
 from keras_attn.layers.factorized_random_synthesizer import FactorizedRandomSynthesizer
@@ -30,6 +31,7 @@ from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
 __all__ = [
     "AdditiveAttention",
     "AlibiBias",
+    "CompressiveMemoryAttention",
     "DenseSynthesizer",
     "FactorizedDenseSynthesizer",
     "FactorizedRandomSynthesizer",

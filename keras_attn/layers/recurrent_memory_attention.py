@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
+from keras_attn.ops.decoding_cache import FixedCache, GrowingCache
 from keras_attn.ops.masks import combine_masks
 from keras_attn.validation import require, require_positive
 
@@ -20,6 +21,18 @@ class Memory(NamedTuple):
     """
 
     states: Any
+    real: Any
+
+
+class MemoryCache(NamedTuple):
+    """What decoding after a memory remembers.
+
+    Attributes:
+        cache: Keys and values of the memory and, after it, of the positions decoded since.
+        real: Boolean (batch, past), `False` where the memory has nothing.
+    """
+
+    cache: FixedCache | GrowingCache
     real: Any
 
 
@@ -84,10 +97,12 @@ class RecurrentMemoryAttention(MultiHeadAttention):
             batch_size: Number of sequences, a number or a scalar int32 tensor.
             features: Number of the inputs' features.
         """
-        shape = (batch_size, self.memory_length)
-        return Memory(
-            ops.zeros((*shape, features), self.compute_dtype), ops.zeros(shape, dtype="bool")
-        )
+        return Memory(*self._nothing(batch_size, self.memory_length, features))
+
+    def _nothing(self, batch_size, length, features) -> tuple:
+        """States that are not there, and that they are not."""
+        shape = (batch_size, length)
+        return ops.zeros((*shape, features), self.compute_dtype), ops.zeros(shape, dtype="bool")
 
     def call(
         self,
@@ -103,43 +118,122 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         use_causal_mask=False,
         memory=None,
     ):
+        masks = (query_mask, value_mask, key_mask, attention_mask)
         options = {
             "return_attention_scores": return_attention_scores,
             "training": training,
             "use_causal_mask": use_causal_mask,
         }
         if memory is None:
-            masks = (query_mask, value_mask, key_mask, attention_mask)
             return super().call(query, value, key, *masks, **options)
-        states = ops.stop_gradient(ops.cast(memory.states, value.dtype))
-        behind = ops.concatenate([states, value], axis=1)
-        real = _real(value, combine_masks(value_mask, key_mask))
-        real = ops.concatenate([ops.cast(memory.real, "bool"), real], axis=1)
+        result, _, kept = self._attend_behind(memory, query, value, key, *masks, **options)
+        return result, Memory(*kept)
+
+    def _attend_behind(
+        self, memory, query, value, key, query_mask, value_mask, key_mask, attention_mask, **options
+    ) -> tuple:
+        """Attends to a segment and what is before it.
+
+        Returns:
+            What `MultiHeadAttention` returns, what falls out of the memory as the segment enters
+            it, and what is in it then: pairs of states and whether they are there.
+        """
+        past, past_real = self._past(memory)
+        past = ops.stop_gradient(ops.cast(past, value.dtype))
+        real = combine_masks(value_mask, key_mask)
+        if real is None:
+            real = ops.ones(ops.shape(value)[:2], dtype="bool")
         result = super().call(
             query,
-            behind,
-            None if key is None else ops.concatenate([states, key], axis=1),
+            ops.concatenate([past, value], axis=1),
+            None if key is None else ops.concatenate([past, key], axis=1),
             query_mask=query_mask,
-            value_mask=real,
-            attention_mask=_behind_memory(attention_mask, self.memory_length),
+            value_mask=ops.concatenate([past_real, real], axis=1),
+            attention_mask=_behind(past, attention_mask),
             **options,
         )
-        length = self.memory_length
-        return result, Memory(ops.stop_gradient(behind[:, -length:]), real[:, -length:])
+        states = ops.concatenate([ops.cast(memory.states, value.dtype), value], axis=1)
+        states = ops.stop_gradient(states)
+        real = ops.concatenate([ops.cast(memory.real, "bool"), ops.cast(real, "bool")], axis=1)
+        last = -self.memory_length
+        return result, (states[:, :last], real[:, :last]), (states[:, last:], real[:, last:])
+
+    def _past(self, memory) -> tuple:
+        """What a segment attends to before itself: states and which of them there are."""
+        return memory.states, ops.cast(memory.real, "bool")
+
+    def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1, memory=None):
+        """Makes the cache for decoding; see `MultiHeadAttention.initial_cache`.
+
+        Args:
+            batch_size: Number of sequences, a number or a scalar int32 tensor.
+            max_length: Number of positions to be decoded, as JAX and XLA need it; or `None`.
+            beams: Number of hypotheses of each source, one where there is a memory.
+            memory: The memory that the decoded positions attend to as well; position 0 is the
+                first after it.
+
+        Returns:
+            The cache.
+
+        Raises:
+            UserError: Several beams with a memory.
+        """
+        cache = super().initial_cache(batch_size, max_length, beams)
+        if memory is None:
+            return cache
+        require(beams == 1, "Decoding after a memory needs a single beam.", beams=beams)
+        past, real = self._past(memory)
+        heads = self._project(None, ops.cast(past, self.compute_dtype), None)
+        at_key = ops.arange(ops.shape(past)[1], dtype="int32")
+        # Keys alone are moved; the hook wants a query beside them.
+        query = ops.zeros((1, self.num_heads, 1, self.key_dim), self.compute_dtype)
+        _, key = self.relative_positions.transform(query, heads["key"], at_key[:1], at_key)
+        filled = type(cache)(
+            ops.concatenate([key, cache.key], axis=2),
+            ops.concatenate([heads["value"], cache.value], axis=2),
+        )
+        return MemoryCache(filled, real)
+
+    def attend_step(self, query, cache, index, ancestor_mask=None):
+        """Attends from one new position to itself, those before it and, where given, a memory.
+
+        Arguments and results are those of `MultiHeadAttention.attend_step`.
+        """
+        if not isinstance(cache, MemoryCache):
+            return super().attend_step(query, cache, index, ancestor_mask)
+        past = ops.shape(cache.real)[1]
+        slots = ops.shape(cache.cache.key)[2] + isinstance(cache.cache, GrowingCache)
+        at_slot = ops.arange(slots, dtype="int32")
+        index = ops.cast(index, "int32") + past
+        since = ops.ones((ops.shape(cache.real)[0], slots - past), dtype="bool")
+        visible = ops.logical_and(
+            ops.concatenate([cache.real, since], axis=1),
+            ops.less_equal(at_slot, ops.reshape(index, (-1, 1))),
+        )
+        output, inner = super().attend_step(query, cache.cache, index, visible[:, None, None])
+        return output, MemoryCache(inner, cache.real)
 
     def compute_output_spec(self, query, value, *arguments, memory=None, **options):
         spec = super().compute_output_spec(query, value, *arguments, **options)
         if memory is None:
             return spec
-        states = keras.KerasTensor(
-            (value.shape[0], self.memory_length, value.shape[2]), self.compute_dtype
-        )
-        real = keras.KerasTensor((value.shape[0], self.memory_length), "bool")
         if options.get("return_attention_scores"):
             output, scores = spec
-            source = None if scores.shape[-1] is None else scores.shape[-1] + self.memory_length
+            source = scores.shape[-1]
+            source = None if source is None else source + self._past_length()
             spec = (output, keras.KerasTensor((*scores.shape[:-1], source), scores.dtype))
-        return spec, Memory(states, real)
+        return spec, self._memory_spec(value)
+
+    def _past_length(self) -> int:
+        return self.memory_length
+
+    def _memory_spec(self, value) -> Memory:
+        return Memory(*self._states_spec(value, self.memory_length))
+
+    def _states_spec(self, value, length) -> tuple:
+        shape = (value.shape[0], length)
+        states = keras.KerasTensor((*shape, value.shape[2]), self.compute_dtype)
+        return states, keras.KerasTensor(shape, "bool")
 
     def get_config(self):
         config = super().get_config() | {"memory_length": self.memory_length}
@@ -147,16 +241,10 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         return config
 
 
-def _real(value: Any, mask: Any) -> Any:
-    if mask is not None:
-        return mask
-    return ops.ones(ops.shape(value)[:2], dtype="bool")
-
-
-def _behind_memory(attention_mask: Any, memory_length: int) -> Any:
-    """A mask over the segment as one over memory and segment."""
+def _behind(past: Any, attention_mask: Any) -> Any:
+    """A mask over the segment as one over the past and the segment."""
     if attention_mask is None:
         return None
     attention_mask = ops.cast(attention_mask, "bool")
-    shape = (*ops.shape(attention_mask)[:-1], memory_length)
+    shape = (*ops.shape(attention_mask)[:-1], ops.shape(past)[1])
     return ops.concatenate([ops.ones(shape, dtype="bool"), attention_mask], axis=-1)

@@ -459,6 +459,21 @@ MEMORY = [
         trainable=6,
         non_trainable=1,
     ),
+    LayerCase(
+        layers.CompressiveMemoryAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 4,
+            "memory_length": 3,
+            "compressed_length": 2,
+            "compression_rate": 2,
+            "compression": "mean",
+            "relative_positions": lambda: layers.AlibiBias(2),
+        },
+        {"query": X, "value": X},
+        outputs=(2, 5, 7),
+        trainable=6,
+    ),
 ]
 
 LOCAL_ATTENTION = [

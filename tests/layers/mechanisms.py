@@ -60,6 +60,10 @@ MECHANISMS = {
     "recurrent memory": Mechanism(
         _of(layers.RecurrentMemoryAttention, 2, 3, memory_length=4), crosses=False
     ),
+    "compressive memory": Mechanism(
+        _of(layers.CompressiveMemoryAttention, 2, 3, memory_length=4, compressed_length=2),
+        crosses=False,
+    ),
     "local": Mechanism(
         _of(layers.LocalAttention, 2, 3, 4), crosses=False, pairs=False, scores=False
     ),

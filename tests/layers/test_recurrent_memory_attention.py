@@ -119,3 +119,18 @@ def test_mistakes_are_told():
         RecurrentMemoryAttention(2, 3, 0)
     with pytest.raises(UserError, match="Received: attention_axes=1"):
         RecurrentMemoryAttention(2, 3, 4, attention_axes=1)
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_steps_after_a_memory_equal_the_segment(positions):
+    layer = built(6, relative_positions=POSITIONS[positions], num_key_value_heads=1)
+    mask = np.arange(4)[None, :] < np.array([[3], [4]])
+    _, memory = layer(X[:, :4], X[:, :4], value_mask=mask, memory=layer.initial_memory(2, 6))
+    segment = X[:, 4:9]
+    expected, _ = layer(segment, segment, memory=memory, use_causal_mask=True)
+    cache = layer.initial_cache(2, 8, memory=memory)
+    for index in range(5):
+        output, cache = layer.attend_step(segment[:, index : index + 1], cache, index)
+        np.testing.assert_allclose(numpy(output)[:, 0], numpy(expected)[:, index], atol=5e-6)
+    with pytest.raises(UserError, match="single beam. Received: beams=2"):
+        layer.initial_cache(2, 8, beams=2, memory=memory)

@@ -1,0 +1,139 @@
+"""How old states become fewer: the compression functions of the Compressive Transformer."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import separate_initializer
+from keras_attn.ops.softmax import MASKED_SCORE
+
+
+class MemoryCompression(keras.layers.Layer):
+    """Makes one state of every `rate` states; states left over at the end are dropped.
+
+    Args:
+        rate: How many states become one.
+        kernel_initializer: Initialiser of what is learned, where there is any.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        states: Tensor (batch, length, features).
+        real: Boolean (batch, length), `False` where there is no state.
+        usage: Tensor (batch, length), how much was attended to each state; `None` where
+            `needs_usage` is False.
+
+    Returns:
+        Tensor (batch, length // rate, features), 0 where none of the states is real, and boolean
+        (batch, length // rate), whether any is.
+    """
+
+    needs_usage = False
+
+    def __init__(self, rate: int, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        self.rate = rate
+        self.kernel_initializer = kernel_initializer
+
+    def call(self, states, real, usage=None):
+        slots = ops.shape(states)[1] // self.rate
+        states, real = (x[:, : slots * self.rate] for x in (states, real))
+        states = ops.where(real[..., None], states, ops.zeros((), states.dtype))
+        groups = ops.reshape(real, (-1, slots, self.rate))
+        compressed = self.compress(states, groups)
+        there = ops.any(groups, axis=-1)
+        return ops.where(there[..., None], compressed, ops.zeros((), compressed.dtype)), there
+
+    def compress(self, states: Any, groups: Any) -> Any:
+        """The compressed states (batch, slots, features).
+
+        Args:
+            states: Tensor (batch, slots * rate, features), 0 where there is no state.
+            groups: Boolean (batch, slots, rate), where there is one.
+        """
+        raise NotImplementedError
+
+    def _grouped(self, states):
+        slots = ops.shape(states)[1] // self.rate
+        return ops.reshape(states, (-1, slots, self.rate, states.shape[2]))
+
+
+class MeanCompression(MemoryCompression):
+    """The mean of the states that there are."""
+
+    def compress(self, states, groups):
+        count = ops.sum(ops.cast(groups, states.dtype), axis=-1)[..., None]
+        return ops.sum(self._grouped(states), axis=2) / ops.maximum(count, 1)
+
+
+class MaxCompression(MemoryCompression):
+    """The greatest value of each feature among the states that there are."""
+
+    def compress(self, states, groups):
+        least = ops.cast(MASKED_SCORE, "float32")
+        grouped = ops.cast(self._grouped(states), "float32")
+        return ops.cast(ops.max(ops.where(groups[..., None], grouped, least), axis=2), states.dtype)
+
+
+class ConvolutionCompression(MemoryCompression):
+    """A convolution whose kernel and stride are the rate."""
+
+    def build(self, shape, *_):
+        self.convolution = self._convolution(shape, 0, strides=self.rate)
+
+    def compress(self, states, groups):
+        return self.convolution(states)
+
+    def _convolution(self, shape, offset, **options):
+        convolution = keras.layers.Conv1D(
+            shape[-1],
+            self.rate,
+            kernel_initializer=separate_initializer(self.kernel_initializer, offset),
+            dtype=self.dtype_policy,
+            **options,
+        )
+        convolution.build((None, None, shape[-1]))
+        return convolution
+
+
+class DilatedConvolutionCompression(ConvolutionCompression):
+    """Dilated convolutions, each added to what it reads, before the convolution that strides."""
+
+    DILATIONS = (1, 2)
+
+    def build(self, shape, *_):
+        super().build(shape)
+        self.dilated = [
+            self._convolution(shape, i, dilation_rate=d, padding="same", activation="relu")
+            for i, d in enumerate(self.DILATIONS, start=1)
+        ]
+
+    def compress(self, states, groups):
+        for convolution in self.dilated:
+            states = ops.add(states, convolution(states))
+        return super().compress(states, groups)
+
+
+class MostUsedCompression(MemoryCompression):
+    """The states that were attended to most, in their order."""
+
+    needs_usage = True
+
+    def call(self, states, real, usage=None):
+        slots = ops.shape(states)[1] // self.rate
+        usage = ops.where(real, ops.cast(usage, "float32"), ops.cast(-1.0, "float32"))
+        kept = ops.sort(ops.argsort(-usage, axis=1)[:, :slots], axis=1)
+        states = ops.where(real[..., None], states, ops.zeros((), states.dtype))
+        return tuple(
+            ops.take_along_axis(x, ops.reshape(kept, (-1, slots, *tail)), axis=1)
+            for x, tail in ((states, (1,)), (real, ()))
+        )
+
+
+COMPRESSIONS = {
+    "mean": MeanCompression,
+    "max": MaxCompression,
+    "convolution": ConvolutionCompression,
+    "dilated_convolution": DilatedConvolutionCompression,
+    "most_used": MostUsedCompression,
+}
