@@ -7,6 +7,7 @@ from keras_attn.layers.dense_synthesizer import DenseSynthesizer
 from keras_attn.layers.factorized_dense_synthesizer import FactorizedDenseSynthesizer
 from keras_attn.layers.factorized_random_synthesizer import FactorizedRandomSynthesizer
 from keras_attn.layers.feed_forward import FeedForward
+from keras_attn.layers.global_local_attention import GlobalLocalAttention, GlobalLocalPieces
 from keras_attn.layers.intra_attention_cell import IntraAttentionCell
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.linear_attention import LinearAttention
@@ -36,6 +37,8 @@ __all__ = [
     "FactorizedDenseSynthesizer",
     "FactorizedRandomSynthesizer",
     "FeedForward",
+    "GlobalLocalAttention",
+    "GlobalLocalPieces",
     "IntraAttentionCell",
     "LSHAttention",
     "LearnedPositionEmbedding",

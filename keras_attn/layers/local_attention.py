@@ -12,7 +12,6 @@ from keras_attn.layers.headed_attention import (
 from keras_attn.layers.relative_positions import DistanceBias, copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.local_attention import (
-    block_size,
     initial_window_state,
     local_attention,
     local_attention_step,
@@ -148,18 +147,14 @@ class LocalAttention(HeadedAttention):
         heads = self._project(query, value, key, training)
         positions = ops.arange(ops.shape(query)[1], dtype="int32")
         query_heads, key_heads = self._moved(heads, positions)
-        size = block_size(self.sliding_window)
-        blocks = 2 if use_causal_mask else 3
+        window = self.sliding_window
         context = local_attention(
             query_heads,
             key_heads,
             heads["value"],
-            self.sliding_window,
+            window,
             key_mask=masks.mask_of_keys(value_mask, key_mask, attention_mask),
-            bias=self._bias(
-                ops.arange(size, 2 * size, dtype="int32"),
-                ops.arange(blocks * size, dtype="int32"),
-            ),
+            bias=self._bias(2 * window - 1),
             is_causal=use_causal_mask,
             dropout=self.dropout if training else 0.0,
             seed=self.seed_generator,
@@ -199,15 +194,12 @@ class LocalAttention(HeadedAttention):
         rows = ops.reshape(query, (-1, 1, features))
         heads = self._project(rows, rows, None)
         position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or rows, 1)
-        window = self.sliding_window
         context, cache = local_attention_step(
             *self._moved(heads, position),
             heads["value"],
             cache,
             position,
-            self._bias(
-                ops.full((1,), window - 1, dtype="int32"), ops.arange(window, dtype="int32")
-            ),
+            self._bias(self.sliding_window),
         )
         output = self._project_back(context)
         return ops.reshape(output, (-1, beams, *output.shape[2:])), cache
@@ -217,10 +209,13 @@ class LocalAttention(HeadedAttention):
             return heads["query"], heads["key"]
         return self.relative_positions.transform(heads["query"], heads["key"], positions, positions)
 
-    def _bias(self, query_positions, key_positions):
+    def _bias(self, keys):
+        """What the distances of that many keys add, from the farthest before a query on."""
         if self.relative_positions is None:
             return None
-        return self.relative_positions.bias(None, query_positions, key_positions)
+        at_query = ops.full((1,), self.sliding_window - 1, dtype="int32")
+        at_keys = ops.arange(keys, dtype="int32")
+        return self.relative_positions.bias(None, at_query, at_keys)
 
     def get_config(self):
         return super().get_config() | {

@@ -75,6 +75,11 @@ class TransformerDecoderBlock(keras.layers.Layer):
         super().__init__(**kwargs)
         require_rate(dropout=dropout)
         self.supports_masking = True
+        require(
+            getattr(self_attention, "can_be_causal", True),
+            "`self_attention` must be able to hide what follows.",
+            self_attention=type(self_attention).__name__,
+        )
         policy = {"dtype": self.dtype_policy}
         residual = (norm_first, epsilon, dropout)
         self.self_attention = copy_layer(self_attention, "self_attention", **policy)

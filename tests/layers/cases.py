@@ -478,6 +478,30 @@ MEMORY = [
 
 LOCAL_ATTENTION = [
     LayerCase(
+        layers.GlobalLocalAttention,
+        {
+            "num_heads": 2,
+            "key_dim": 3,
+            "radius": 1,
+            "global_length": 2,
+            "max_distance": 2,
+            "num_labels": 6,
+            "share_projections": False,
+            "dropout": 0.1,
+            "seed": 4,
+        },
+        {
+            "query": X,
+            "value": X,
+            "query_mask": padding(2, 5),
+            "global_query": numbers(3, 2, 3, 7),
+            "global_query_mask": padding(2, 3),
+        },
+        outputs=((2, 5, 7), (2, 3, 7)),
+        trainable=11,
+        non_trainable=1,
+    ),
+    LayerCase(
         layers.LocalAttention,
         {
             "num_heads": 2,

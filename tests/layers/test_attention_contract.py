@@ -24,8 +24,13 @@ def having(*parts):
     )
 
 
-def lacking(part):
-    names = [name for name, m in MECHANISMS.items() if not getattr(m, part)]
+def lacking(part, *others):
+    """Mechanisms without a part that have the others."""
+    names = [
+        name
+        for name, m in MECHANISMS.items()
+        if not getattr(m, part) and all(getattr(m, other) for other in others)
+    ]
     return pytest.mark.parametrize("mechanism", [MECHANISMS[name] for name in names], ids=names)
 
 
@@ -177,7 +182,15 @@ def test_a_projected_source_equals_the_whole(mechanism):
     np.testing.assert_allclose(numpy(layer.attend_source(X, projected)), expected, atol=5e-6)
 
 
-@lacking("steps")
+@lacking("causal")
+def test_a_decoder_says_that_there_is_no_causal_form(mechanism):
+    with pytest.raises(UserError, match="hide what follows. Received: self_attention="):
+        TransformerDecoderBlock(mechanism.make(), FeedForward(5))
+    with pytest.raises(UserError, match="use_causal_mask=True"):
+        mechanism.make()(X, X, use_causal_mask=True)
+
+
+@lacking("steps", "causal")
 def test_a_decoder_says_that_there_are_no_steps(mechanism):
     block = TransformerDecoderBlock(mechanism.make(), FeedForward(5))
     with pytest.raises(UserError, match="step by step.*Received: self_attention="):

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.ops.local_attention import block_size, local_attention
+from keras_attn.ops.local_attention import GlobalKeys, local_attention
 from tests.ops.naive import context_and_gradients, naive_attention, naive_gradients
 
 BATCH, HEADS, KEY_DIM, VALUE_DIM = 2, 3, 5, 7
@@ -55,19 +55,80 @@ def test_masked_keys(shape, is_causal):
     np.testing.assert_allclose(ops.convert_to_numpy(found), expected, atol=3e-6)
 
 
+def in_columns(by_distance, window):
+    """(batch, heads, 50, 2 * window - 1) as (batch, heads, 50, 50), 0 outside the window."""
+    bias = np.zeros((*by_distance.shape[:2], 50, 50), "float32")
+    for i, j in zip(*np.nonzero(near(50, window, False)), strict=True):
+        bias[:, :, i, j] = by_distance[
+            :, :, i if by_distance.shape[2] > 1 else 0, j - i + window - 1
+        ]
+    return bias
+
+
+@pytest.mark.parametrize("window", [1, 7, 17, 24])
+@pytest.mark.parametrize("shape", [(1, HEADS, 1), (BATCH, HEADS, 50)])
 @pytest.mark.parametrize("is_causal", [False, True])
-def test_a_bias_by_distance(is_causal):
-    arrays, size = inputs(50)[:3], block_size(7)
-    by_distance = normal(HEADS, 201)
-    at_key = np.arange((2 if is_causal else 3) * size)
-    distances = at_key[None, :] - np.arange(size, 2 * size)[:, None]
-    found = local_attention(
-        *arrays, 7, bias=by_distance[:, distances + 100][None], is_causal=is_causal
-    )
-    distances = np.arange(50)[None, :] - np.arange(50)[:, None]
-    bias = by_distance[:, distances + 100][None]
-    expected, _ = naive_attention(*arrays, near(50, 7, is_causal), bias)
+def test_a_bias_by_distance(window, shape, is_causal):
+    arrays = inputs(50)[:3]
+    bias = normal(*shape, 2 * window - 1)
+    found = local_attention(*arrays, window, bias=bias, is_causal=is_causal)
+    mask = near(50, window, is_causal)
+    expected, _ = naive_attention(*arrays, mask, in_columns(bias, window))
     np.testing.assert_allclose(ops.convert_to_numpy(found), expected, atol=3e-6)
+
+
+@pytest.mark.parametrize("length", [1, 16, 50])
+@pytest.mark.parametrize("shape", [(BATCH, 1, 1), (BATCH, HEADS, None)])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_global_keys_share_the_softmax(length, shape, is_causal):
+    query, key, value, upstream = inputs(length)
+    further = normal(BATCH, HEADS, 4, KEY_DIM, seed=6), normal(BATCH, HEADS, 4, VALUE_DIM, seed=7)
+    shape = (*shape[:2], length if shape[2] is None else 1, 4)
+    mask = np.random.default_rng(8).random(shape) < 0.6
+    bias = normal(BATCH, HEADS, length, 4, seed=9)
+    real = np.random.default_rng(7).random((BATCH, 1, length)) < 0.5
+    all_masks = np.concatenate(
+        [
+            np.broadcast_to(
+                near(length, 7, is_causal) & real[:, :, None], (BATCH, HEADS, length, length)
+            ),
+            np.broadcast_to(mask, (BATCH, HEADS, length, 4)),
+        ],
+        axis=-1,
+    )
+    all_keys = np.concatenate([key, further[0]], axis=2)
+    all_values = np.concatenate([value, further[1]], axis=2)
+    expected, _ = naive_attention(
+        query, all_keys, all_values, all_masks, np.pad(bias, ((0, 0),) * 3 + ((length, 0),))
+    )
+    found = local_attention(
+        query,
+        key,
+        value,
+        7,
+        key_mask=real,
+        is_causal=is_causal,
+        global_keys=GlobalKeys(*further, mask, bias),
+    )
+    np.testing.assert_allclose(ops.convert_to_numpy(found), expected, atol=3e-6)
+    found = context_and_gradients(
+        lambda q, k, v: local_attention(
+            q,
+            k[:, :, :length],
+            v[:, :, :length],
+            7,
+            is_causal=is_causal,
+            global_keys=GlobalKeys(k[:, :, length:], v[:, :, length:]),
+        ),
+        query,
+        all_keys,
+        all_values,
+        upstream,
+    )
+    unmasked = np.concatenate([near(length, 7, is_causal), np.ones((length, 4), bool)], axis=1)
+    expected = naive_gradients(query, all_keys, all_values, upstream, unmasked)
+    for ours, theirs in zip(found[1:], expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])

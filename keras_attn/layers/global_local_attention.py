@@ -1,0 +1,334 @@
+"""Attention inside a window and to a few global positions, as in ETC."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.head_projection import ROLES
+from keras_attn.layers.headed_attention import (
+    HeadedAttention,
+    require_no_scores,
+    require_same_length,
+)
+from keras_attn.ops import masks
+from keras_attn.ops.attention import computing_dtype, dot_product_attention
+from keras_attn.ops.local_attention import GlobalKeys, local_attention
+from keras_attn.validation import require, require_positive, require_rate
+
+
+class GlobalLocalPieces(NamedTuple):
+    """Something about the pairs of each of the four pieces of the attention; all may be `None`.
+
+    Attributes:
+        local_to_local: Tensor (batch, length, 2 * radius + 1), the keys of a query in their order.
+        local_to_global: Tensor (batch, length, globals).
+        global_to_local: Tensor (batch, globals, length).
+        global_to_global: Tensor (batch, globals, globals).
+    """
+
+    local_to_local: Any = None
+    local_to_global: Any = None
+    global_to_local: Any = None
+    global_to_global: Any = None
+
+
+class _Stream(NamedTuple):
+    """A sequence: its inputs, which queries are real, and which keys may be attended to."""
+
+    query: Any
+    value: Any
+    key: Any
+    real: Any
+    key_mask: Any
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class GlobalLocalAttention(HeadedAttention):
+    """Multi-head self-attention of a long sequence to what is near and to a few global positions.
+
+    A long position attends to those at most `radius` away and to all global ones, a global
+    position to everything, each in a single softmax; time and memory are linear in the length.
+    The global positions are a sequence of their own, `global_query`, or else the first
+    `global_length` of the query. Queries also look for the label of a pair: by default its clipped
+    distance, or whatever structure `labels` tell.
+
+    Args:
+        num_heads: Number of heads.
+        key_dim: Size of each head's query and key.
+        radius: How many positions away the farthest key is that a long position attends to.
+        global_length: How many positions at the start of the query are global where there is no
+            `global_query`.
+        max_distance: From where on distances share a label. The labels from 0 to
+            `2 * max_distance` are the distances (key's position minus query's) from
+            `-max_distance` on.
+        num_labels: Number of labels, of distances and others.
+        share_projections: Whether global positions are projected by the same weights as long ones.
+        dropout: Share of the attention probabilities dropped in training, in [0, 1).
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Further arguments of `HeadedAttention` (`value_dim`, `use_bias`, `output_shape`,
+            initialisers, regularisers, constraints) and of `keras.layers.Layer`.
+
+    Call arguments:
+        query: Tensor (batch, length, features), of the layer's compute dtype.
+        value: Tensor (batch, length, features), as long as the query.
+        key: Tensor (batch, length, features); `value` by default.
+        query_mask: Boolean (batch, length), `False` where the query is padding.
+        value_mask: Boolean (batch, length), `False` where the value is padding.
+        key_mask: Boolean (batch, length), `False` where the key is padding.
+        attention_mask: Boolean (batch, 1, length) or (batch, heads or 1, 1, length), `True` where
+            all queries may attend to a key.
+        return_attention_scores: Must be `False`.
+        training: Whether dropout is applied.
+        use_causal_mask: Must be `False`.
+        global_query: Tensor (batch, globals, features), the global positions.
+        global_query_mask: Boolean (batch, globals), `False` where a global position is padding.
+        labels: `GlobalLocalPieces` of int32 labels. Pairs of one sequence have their distance's
+            by default, pairs of a long and a global position none.
+        pair_masks: `GlobalLocalPieces` of booleans, `True` where one may attend to the other; of
+            `local_to_local` none.
+
+    Returns:
+        The output (batch, length, features); with a `global_query` a tuple of it and the output
+        (batch, globals, features) of the global positions.
+
+    Raises:
+        UserError: A size is not positive, there are fewer labels than distances, `dropout` is
+            outside [0, 1), lengths differ, scores or a causal mask are asked for, or an
+            `attention_mask` differs between queries.
+
+    Reference:
+        Ainslie et al., 2020, https://arxiv.org/abs/2004.08483, section 3.
+    """
+
+    can_be_causal = False
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        radius: int,
+        global_length: int = 1,
+        max_distance: int = 12,
+        num_labels: int = 32,
+        share_projections: bool = True,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(num_heads, key_dim, **kwargs)
+        require_positive(
+            radius=radius,
+            global_length=global_length,
+            max_distance=max_distance,
+            num_labels=num_labels,
+        )
+        require_rate(dropout=dropout)
+        require(
+            num_labels > 2 * max_distance,
+            "`num_labels` must be at least 2 * `max_distance` + 1.",
+            num_labels=num_labels,
+            max_distance=max_distance,
+        )
+        self.radius = radius
+        self.global_length = global_length
+        self.max_distance = max_distance
+        self.num_labels = num_labels
+        self.share_projections = share_projections
+        self.dropout = dropout
+        self.seed = seed
+        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+        self.global_attention = None
+        if not share_projections:
+            config = HeadedAttention.get_config(self)
+            config |= {"name": "global", "activity_regularizer": None}
+            self.global_attention = HeadedAttention.from_config(config)
+
+    def build(self, query_shape, value_shape=None, key_shape=None, global_query_shape=None):
+        require_same_length(self, query_shape, value=value_shape, key=key_shape)
+        super().build(query_shape, value_shape, key_shape)
+        if self.global_attention is not None and global_query_shape is not None:
+            self.global_attention.build(global_query_shape)
+        elif self.global_attention is not None:
+            self.global_attention.build(query_shape, value_shape, key_shape)
+        self.label_keys = self.add_weight(
+            name="label_keys",
+            shape=(self.num_labels, self.num_heads * self.key_dim),
+            initializer=separate_initializer(self.kernel_initializer, len(ROLES) + 1),
+        )
+
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        global_query=None,
+        global_query_mask=None,
+        labels=None,
+        pair_masks=None,
+    ):
+        require_no_scores(self, return_attention_scores)
+        require(
+            not use_causal_mask,
+            "Global positions attend to everything: there is no causal form.",
+            use_causal_mask=use_causal_mask,
+        )
+        key_mask = masks.mask_of_keys(value_mask, key_mask, attention_mask)
+        local = _Stream(query, value, key, query_mask, key_mask)
+        if global_query is None:
+            few, local = _split(local, self.global_length)
+        else:
+            of_keys = None if global_query_mask is None else global_query_mask[:, None]
+            few = _Stream(global_query, global_query, None, global_query_mask, of_keys)
+        labels, pair_masks = labels or GlobalLocalPieces(), pair_masks or GlobalLocalPieces()
+        output, global_output = self._attend(local, few, labels, pair_masks, training)
+        if global_query is None:
+            return ops.concatenate([global_output, output], axis=1)
+        return output, global_output
+
+    def _attend(self, local, few, labels, pair_masks, training) -> tuple:
+        """The outputs of the long positions and of the few global ones."""
+        dropout = {"dropout": self.dropout if training else 0.0, "seed": self.seed_generator}
+        of_few = self.global_attention or self
+        heads = self._project(*local[:3], training)
+        few_heads = of_few._project(*few[:3], training)
+        by_label = self._label_scores(heads["query"])
+        context = local_attention(
+            heads["query"],
+            heads["key"],
+            heads["value"],
+            self.radius + 1,
+            key_mask=local.key_mask,
+            bias=self._local_bias(by_label, labels.local_to_local),
+            global_keys=GlobalKeys(
+                few_heads["key"],
+                few_heads["value"],
+                _mask(few.key_mask, pair_masks.local_to_global),
+                _of_labels(by_label, labels.local_to_global),
+            ),
+            **dropout,
+        )
+        global_context = dot_product_attention(
+            few_heads["query"],
+            *(ops.concatenate([few_heads[role], heads[role]], axis=2) for role in ("key", "value")),
+            mask=_global_masks(few, local, pair_masks),
+            bias=self._global_bias(few_heads["query"], heads["query"], labels),
+            implementation="dense",
+            **dropout,
+        )
+        context = masks.masked_queries(context, local.real)
+        global_context = masks.masked_queries(global_context, few.real)
+        return (
+            self._project_back(context, training),
+            of_few._project_back(global_context, training),
+        )
+
+    def _label_scores(self, query):
+        """How well queries fit each label: (batch, heads, target, num_labels), scaled."""
+        dtype = computing_dtype(query.dtype)
+        keys = ops.reshape(
+            ops.cast(self.label_keys, dtype), (self.num_labels, self.num_heads, self.key_dim)
+        )
+        keys = ops.transpose(keys, (1, 2, 0))
+        return ops.matmul(ops.cast(query, dtype) * self.key_dim**-0.5, keys)
+
+    def _local_bias(self, by_label, labels):
+        """What labels add to the scores of a window: (batch, heads, length, 2 * radius + 1)."""
+        if labels is not None:
+            return _of_labels(by_label, labels)
+        distances = ops.arange(-self.radius, self.radius + 1, dtype="int32")
+        labels = ops.one_hot(
+            self._distance_labels(distances), self.num_labels, axis=0, dtype=by_label.dtype
+        )
+        # All queries have the same labels: a product's gradient costs less than a gather's.
+        return ops.matmul(by_label, labels)
+
+    def _global_bias(self, query, local_query, labels):
+        """What labels add to a global position's scores: (batch, heads, globals, all)."""
+        by_label = self._label_scores(query)
+        batch, heads, count = ops.shape(by_label)[:3]
+        of_few, of_local = labels.global_to_global, labels.global_to_local
+        if of_few is None:
+            at = ops.arange(count, dtype="int32")
+            of_few = self._distance_labels(at[None, None, :] - at[None, :, None])
+        none = ops.zeros((batch, heads, count, ops.shape(local_query)[2]), by_label.dtype)
+        local = none if of_local is None else _of_labels(by_label, of_local)
+        return ops.concatenate([_of_labels(by_label, of_few), local], axis=-1)
+
+    def _distance_labels(self, distances):
+        return ops.clip(distances, -self.max_distance, self.max_distance) + self.max_distance
+
+    def compute_output_spec(self, query, value, *arguments, global_query=None, **options):
+        known = ("global_query_mask", "labels", "pair_masks")
+        options = {name: option for name, option in options.items() if name not in known}
+        output = super().compute_output_spec(query, value, *arguments, **options)
+        if global_query is None:
+            return output
+        shape = self.compute_output_shape(global_query.shape)
+        return output, keras.KerasTensor(shape, self.compute_dtype)
+
+    def get_config(self):
+        return super().get_config() | {
+            "radius": self.radius,
+            "global_length": self.global_length,
+            "max_distance": self.max_distance,
+            "num_labels": self.num_labels,
+            "share_projections": self.share_projections,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+def _of_labels(by_label: Any, labels: Any) -> Any:
+    """What the labels (batch or 1, target, pairs) add to scores, or None where there are none."""
+    if labels is None:
+        return None
+    shape = (*ops.shape(by_label)[:3], ops.shape(labels)[2])
+    labels = ops.broadcast_to(ops.cast(labels, "int32")[:, None], shape)
+    return ops.take_along_axis(by_label, labels, axis=-1)
+
+
+def _split(stream: _Stream, count: int) -> tuple[_Stream, _Stream]:
+    """The first positions of a sequence, and the others."""
+
+    def part(where):
+        # An input in two roles stays one tensor, so that they share a matrix product.
+        cut = {id(x): x[:, where] for x in stream[:4] if x is not None}
+        key_mask = None if stream.key_mask is None else stream.key_mask[:, :, where]
+        return _Stream(*(None if x is None else cut[id(x)] for x in stream[:4]), key_mask)
+
+    return part(slice(None, count)), part(slice(count, None))
+
+
+def _mask(key_mask: Any, pairs: Any) -> Any:
+    """The mask of a piece, which broadcasts to (batch, heads, target, keys), or None."""
+    parts = []
+    if key_mask is not None:
+        parts.append(ops.cast(key_mask, "bool")[:, :, None])
+    if pairs is not None:
+        parts.append(ops.cast(pairs, "bool")[:, None])
+    return masks.combine_masks(*parts)
+
+
+def _global_masks(few: _Stream, local: _Stream, pair_masks: GlobalLocalPieces) -> tuple:
+    """Masks over the global positions and the long ones after them, of which all must allow."""
+    found = []
+    of_few = _mask(few.key_mask, pair_masks.global_to_global)
+    if of_few is not None:
+        found.append(ops.concatenate([of_few, _ones(of_few, local.query)], axis=-1))
+    of_local = _mask(local.key_mask, pair_masks.global_to_local)
+    if of_local is not None:
+        found.append(ops.concatenate([_ones(of_local, few.query), of_local], axis=-1))
+    return tuple(found)
+
+
+def _ones(mask: Any, sequence: Any) -> Any:
+    return ops.ones((*ops.shape(mask)[:-1], ops.shape(sequence)[1]), dtype="bool")
