@@ -7,7 +7,7 @@ from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.scores import additive_scores
-from keras_attn.validation import require_positive, require_rate
+from keras_attn.validation import require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -32,22 +32,20 @@ class IntraAttentionCell(keras.layers.Layer):
         kernel_initializer: Initialiser of what is applied to the input, and of v.
         recurrent_initializer: Initialiser of what is applied to states.
         unit_forget_bias: Whether the bias of the forget gate starts at 1.
-        dropout: Share of the inputs dropped in training, in [0, 1).
-        seed: Seed of the dropout, a whole number.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: Tensor (batch, features), one step.
-        states: Hidden states (batch, max_length, units), the latest last, cells likewise, 1 where
-            there is a state and 0 where there is none yet (batch, max_length), and the average h̃
-            (batch, units), all of the compute dtype.
-        training: Whether dropout is applied.
+        states: The last h (batch, units); all hidden states (batch, max_length * units), one after
+            the other and the latest last; cells likewise; 1 where there is a state and 0 where
+            there is none yet (batch, max_length); the average h̃ (batch, units). All of the compute
+            dtype.
 
     Returns:
         h (batch, units) and the new states.
 
     Raises:
-        UserError: A size is not positive, or `dropout` is outside [0, 1).
+        UserError: A size is not positive.
 
     Reference:
         Cheng et al., 2016, https://arxiv.org/abs/1601.06733, section 3.1, equations 4 to 8.
@@ -61,25 +59,20 @@ class IntraAttentionCell(keras.layers.Layer):
         kernel_initializer="glorot_uniform",
         recurrent_initializer="orthogonal",
         unit_forget_bias: bool = True,
-        dropout: float = 0.0,
-        seed: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         require_positive(units=units, max_length=max_length)
         if attention_units is not None:
             require_positive(attention_units=attention_units)
-        require_rate(dropout=dropout)
         self.units = units
         self.max_length = max_length
         self.attention_units = attention_units
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
         self.unit_forget_bias = unit_forget_bias
-        self.dropout = dropout
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
-        self.state_size = [(max_length, units), (max_length, units), max_length, units]
+        # At padding Keras gives the first state as output, and on JAX masks vectors alone.
+        self.state_size = [units, max_length * units, max_length * units, max_length, units]
         self.output_size = units
 
     def build(self, input_shape):
@@ -118,10 +111,10 @@ class IntraAttentionCell(keras.layers.Layer):
         forget = ops.ones((self.units,), dtype)
         return ops.concatenate([bias[: self.units], forget, bias[2 * self.units :]])
 
-    def call(self, inputs, states, training=False):
-        hidden, cells, kept, read = states
-        if training and self.dropout:
-            inputs = keras.random.dropout(inputs, self.dropout, seed=self.seed_generator)
+    def call(self, inputs, states):
+        _, *earlier, kept, read = states
+        shape = (-1, self.max_length, self.units)
+        hidden, cells = (ops.reshape(part, shape) for part in earlier)
         projected = self.input_projection(inputs)
         attention, gates = ops.split(projected, [projected.shape[-1] - 4 * self.units], axis=-1)
         # === Read from the earlier states ===
@@ -138,17 +131,16 @@ class IntraAttentionCell(keras.layers.Layer):
         cell = ops.sigmoid(forget) * cell + ops.sigmoid(enter) * ops.tanh(candidate)
         output = ops.sigmoid(leave) * ops.tanh(cell)
         # === Keep the new state ===
-        hidden, cells, kept = (
-            ops.concatenate([states[:, 1:], new[:, None]], axis=1)
-            for states, new in ((hidden, output), (cells, cell), (kept, ops.ones_like(kept[:, 0])))
-        )
-        return output, [hidden, cells, kept, read]
+        earlier = [
+            ops.concatenate([part[:, self.units :], new], axis=1)
+            for part, new in zip(earlier, (output, cell), strict=True)
+        ]
+        kept = ops.concatenate([kept[:, 1:], ops.ones_like(kept[:, :1])], axis=1)
+        return output, [output, *earlier, kept, read]
 
     def get_initial_state(self, batch_size=None):
         """States before the first step: zeros, for `batch_size` sequences."""
-        length, units = self.max_length, self.units
-        shapes = ((length, units), (length, units), (length,), (units,))
-        return [ops.zeros((batch_size, *shape), self.compute_dtype) for shape in shapes]
+        return [ops.zeros((batch_size, size), self.compute_dtype) for size in self.state_size]
 
     def get_config(self):
         return super().get_config() | {
@@ -158,6 +150,4 @@ class IntraAttentionCell(keras.layers.Layer):
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
             "unit_forget_bias": self.unit_forget_bias,
-            "dropout": self.dropout,
-            "seed": self.seed,
         }

@@ -1,6 +1,7 @@
 """Attention by locality-sensitive hashing, as in "Reformer"."""
 
 import keras
+from keras import ops
 
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
@@ -8,7 +9,8 @@ from keras_attn.layers.headed_attention import (
     require_same_length,
 )
 from keras_attn.ops import masks
-from keras_attn.ops.lsh_attention import lsh_attention
+from keras_attn.ops.decoding_cache import initial_cache
+from keras_attn.ops.lsh_attention import LSHState, lsh_attention, lsh_attention_step
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -20,7 +22,8 @@ class LSHAttention(HeadedAttention):
     chunks; each attends to those of its bucket in its chunk and the one before, to itself only if
     there is none else. Time and memory grow with length times logarithm of the length. The random
     rotations are weights that are not trained, so that a saved layer hashes as before. Padding
-    moves nothing. There is no decoding step by step: a new position may change the chunks of all.
+    moves nothing. Causally, and so in decoding, a position attends to the last `chunk_length` ones
+    of its bucket before it, for chunks depend on what follows.
 
     Args:
         num_heads: Number of heads.
@@ -120,6 +123,50 @@ class LSHAttention(HeadedAttention):
             seed=self.seed_generator,
         )
         return self._project_back(masks.masked_queries(context, query_mask), training)
+
+    def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
+        """Makes the state before the first position.
+
+        Args:
+            batch_size: Number of sequences, a number or a scalar int32 tensor.
+            max_length: Number of positions the state can hold, as JAX and XLA need it; `None`, on
+                TensorFlow without XLA, for one that grows.
+            beams: Not used: a hypothesis has a state of its own.
+
+        Returns:
+            The state, a `keras_attn.ops.lsh_attention.LSHState`.
+
+        Raises:
+            UserError: No `max_length` on another backend than TensorFlow.
+        """
+        widths = (self.key_dim, self.value_dim)
+        cache = initial_cache(batch_size, self.num_heads, widths, self.compute_dtype, max_length)
+        rounds = ops.zeros((1, 1, 1, self.num_hashes), dtype="int32")
+        buckets = ops.zeros_like(cache.key[..., :1], dtype="int32") * rounds
+        return LSHState(cache, buckets)
+
+    def attend_step(self, query, cache, index, ancestor_mask=None):
+        """Attends from one new position to itself and those before it.
+
+        Args:
+            query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
+                of one source side by side; (batch, 1, features) without a beam search.
+            cache: The state after the positions before, with batch * beams rows.
+            index: Position of the query, int32: a scalar, or with a state of a fixed length one
+                for each row (batch * beams,).
+            ancestor_mask: Not used.
+
+        Returns:
+            The output (batch, beams, features) and the state with this position.
+        """
+        beams, features = query.shape[1:]
+        rows = ops.reshape(query, (-1, 1, features))
+        heads = self._project(rows, rows, None)
+        context, cache = lsh_attention_step(
+            heads["query"], heads["value"], cache, index, self.rotations, self.chunk_length
+        )
+        output = self._project_back(context)
+        return ops.reshape(output, (-1, beams, *output.shape[2:])), cache
 
     def get_config(self):
         return super().get_config() | {

@@ -9,7 +9,7 @@ from keras import ops
 from keras_attn.layers.pure_call import Masked, MaskOf, PureCall
 from keras_attn.layers.reversible_block import ReversibleBlock
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.autodiff import vector_jacobian_product
+from keras_attn.ops.autodiff import vector_jacobian_product, wait_for
 from keras_attn.ops.custom_gradient import custom_gradient
 from keras_attn.validation import require
 
@@ -153,6 +153,8 @@ class _Reversible:
                 weight_grads = [*grads, *weight_grads]
                 p, q = q - added, p
                 p_grad, q_grad = q_grad, p_grad + x_grad
+                # Else all calls would be made again before the first gradient.
+                p, q = wait_for([p, q], [p_grad, q_grad, *grads])
             return (p_grad, q_grad, *weight_grads, *(None for _ in self.states))
 
         return (u, v, *after), gradient

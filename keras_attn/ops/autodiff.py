@@ -1,4 +1,4 @@
-"""Vector-Jacobian products, which `keras.ops` lacks; the one place that knows the backends."""
+"""What `keras.ops` lacks for gradients of our own; the one place that knows the backends."""
 
 import importlib
 from collections.abc import Callable
@@ -20,6 +20,22 @@ def vector_jacobian_product(function: Callable, *inputs: Any) -> tuple[Any, Call
     return _BACKENDS[keras.backend.backend()](function, *inputs)
 
 
+def wait_for(tensors: list, others: list) -> list:
+    """Gives the tensors no earlier than others have been computed.
+
+    Where nothing says so, work that needs the tensors alone may all be done first, and all that it
+    makes has to be kept.
+
+    Args:
+        tensors: Tensors.
+        others: Tensors.
+
+    Returns:
+        The tensors.
+    """
+    return _WAITING[keras.backend.backend()](tensors, others)
+
+
 def _tensorflow(function, *inputs):
     tf = importlib.import_module("tensorflow")
     with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -34,8 +50,19 @@ def _tensorflow(function, *inputs):
     return output, pull_back
 
 
+def _wait_on_tensorflow(tensors, others):
+    tf = importlib.import_module("tensorflow")
+    with tf.control_dependencies(others):
+        return [tf.identity(tensor) for tensor in tensors]
+
+
 def _jax(function, *inputs):
     return importlib.import_module("jax").vjp(function, *inputs)
 
 
+def _wait_on_jax(tensors, others):
+    return importlib.import_module("jax").lax.optimization_barrier((tensors, others))[0]
+
+
+_WAITING = {"tensorflow": _wait_on_tensorflow, "jax": _wait_on_jax}
 _BACKENDS = {"tensorflow": _tensorflow, "jax": _jax}

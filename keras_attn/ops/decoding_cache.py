@@ -44,7 +44,7 @@ class FixedCache(NamedTuple):
             value: The values of the position.
             index: int32, a scalar, or with one beam one for each row (batch,).
         """
-        return FixedCache(_filled(self.key, key, index), _filled(self.value, value, index))
+        return FixedCache(filled(self.key, key, index), filled(self.value, value, index))
 
 
 def initial_cache(
@@ -175,7 +175,17 @@ def slot_positions(cache: FixedCache | GrowingCache, beams: int) -> Any:
     return ops.arange(ops.shape(cache.value)[2], dtype="int32") // beams
 
 
-def _filled(cache: Any, new: Any, index: Any) -> Any:
+def filled(cache: Any, new: Any, index: Any) -> Any:
+    """Writes a position into slots of a fixed number.
+
+    Args:
+        cache: Tensor (batch, heads, slots, width).
+        new: Tensor (batch, heads, beams, width).
+        index: int32, the position: a scalar, or with one beam one for each row (batch,).
+
+    Returns:
+        Tensor of the shape of `cache`.
+    """
     index = ops.convert_to_tensor(index, dtype="int32")
     if len(index.shape) == 0:
         return ops.slice_update(cache, (0, 0, index * ops.shape(new)[2], 0), new)

@@ -24,11 +24,12 @@ def split_heads(tensor: Any, roles: int, num_heads: int) -> list:
     if length == 1:  # the heads of a single position stand in place already
         parts = ops.split(tensor, roles, axis=-1) if roles > 1 else [tensor]
         return [ops.reshape(part, (-1, num_heads, 1, size)) for part in parts]
+    rows = _rows(tensor, length)
     length = ops.shape(tensor)[1]
     if roles == 1:
-        tensor = ops.reshape(tensor, (-1, length, num_heads, size))
+        tensor = ops.reshape(tensor, (rows, length, num_heads, size))
         return [ops.einsum("bthd->bhtd", tensor)]
-    tensor = ops.reshape(tensor, (-1, length, roles, num_heads, size))
+    tensor = ops.reshape(tensor, (rows, length, roles, num_heads, size))
     return ops.unstack(ops.einsum("btrhd->rbhtd", tensor), num=roles)
 
 
@@ -44,5 +45,10 @@ def merge_heads(tensor: Any) -> Any:
     width = tensor.shape[1] * tensor.shape[3]
     if tensor.shape[2] == 1:
         return ops.reshape(tensor, (-1, 1, width))
-    length = ops.shape(tensor)[2]
-    return ops.reshape(ops.einsum("bhtd->bthd", tensor), (-1, length, width))
+    rows, length = _rows(tensor, tensor.shape[2]), ops.shape(tensor)[2]
+    return ops.reshape(ops.einsum("bhtd->bthd", tensor), (rows, length, width))
+
+
+def _rows(tensor: Any, length: int | None) -> Any:
+    """The batch's size as a reshape takes it; that of nothing JAX cannot infer."""
+    return ops.shape(tensor)[0] if length == 0 else -1

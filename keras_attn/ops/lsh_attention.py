@@ -1,14 +1,16 @@
 """Attention among vectors that hash to the same bucket, in memory linear in the length."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
-from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.attention import attend_by_scores, computing_dtype
 from keras_attn.ops.blocks import Cut
+from keras_attn.ops.decoding_cache import FixedCache, GrowingCache, filled
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.masks import combine_masks
+from keras_attn.ops.scores import dot_scores
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
 
 # Of a position with itself: attended to where there is nothing else, as in the paper.
@@ -32,6 +34,10 @@ def lsh_attention(
     before, to itself only if there is none else. Rounds are weighted by their sums of
     exponentials, and what several rounds attend to counts once. Positions that are not real stand
     behind all buckets, so that they change nothing.
+
+    Causally a position attends to the last `chunk_length` ones of its bucket before it. Where
+    chunks begin depends on the buckets of all positions, so that by the paper's rule those that
+    follow would change what is attended to.
 
     Args:
         query: Float tensor (batch, heads, length, key_dim), key as well.
@@ -61,10 +67,9 @@ def lsh_attention(
     real = ops.broadcast_to(ops.cast(real, "bool"), (batch, heads, length))
     nowhere = 2 * rotations.shape[-1]
     buckets = ops.where(real[:, :, None], buckets, nowhere)
-    rounds = _Rounds(cut, _padded(buckets, cut, nowhere))
+    rounds = _Rounds(cut, _padded(buckets, cut, nowhere), is_causal)
 
-    norm = ops.sqrt(ops.sum(ops.square(queries), axis=-1, keepdims=True))
-    keys = queries / ops.maximum(norm, 1e-6)
+    keys = _keys(queries)
     queries = queries * query.shape[-1] ** -0.5
     queries = rounds.chunks(cut.pad(queries))
     keys = rounds.windows(cut.pad(keys))
@@ -73,11 +78,7 @@ def lsh_attention(
     scores = ops.matmul(queries, ops.swapaxes(keys, -1, -2))
     # (batch, heads, rounds, chunks, chunk_length, 2 * chunk_length)
     at_query, at_key = rounds.chunk_positions, rounds.window_positions
-    mask = combine_masks(
-        ops.swapaxes(seen, -1, -2),
-        rounds.same_bucket,
-        at_key <= at_query if is_causal else None,
-    )
+    mask = combine_masks(ops.swapaxes(seen, -1, -2), rounds.meets)
     scores = ops.where(at_query == at_key, _SELF_SCORE, scores - ops.log(rounds.repetitions(dtype)))
     scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, dtype))
     totals = ops.logsumexp(scores, axis=-1, keepdims=True)
@@ -94,6 +95,61 @@ def lsh_attention(
     return ops.cast(ops.sum(shares * contexts, axis=2), query.dtype)
 
 
+class LSHState(NamedTuple):
+    """What steps remember of the positions before.
+
+    Attributes:
+        cache: Keys and values.
+        buckets: int32 (batch, heads, slots, rounds).
+    """
+
+    cache: FixedCache | GrowingCache
+    buckets: Any
+
+
+def lsh_attention_step(
+    query: Any, value: Any, state: LSHState, index: Any, rotations: Any, chunk_length: int
+) -> tuple[Any, LSHState]:
+    """One position of causal `lsh_attention`.
+
+    Args:
+        query: Float tensor (batch, heads, 1, key_dim).
+        value: Float tensor (batch, heads, 1, value_dim).
+        state: The state of the positions before.
+        index: Position, int32: a scalar, or one for each row (batch,).
+        rotations: As for `lsh_attention`.
+        chunk_length: As for `lsh_attention`.
+
+    Returns:
+        The context (batch, heads, 1, value_dim) and the state with this position.
+    """
+    queries = ops.cast(query, computing_dtype(query.dtype))
+    bucket = ops.swapaxes(hash_buckets(queries, rotations), 2, 3)  # (batch, heads, 1, rounds)
+    cache = state.cache.append(ops.cast(_keys(queries), query.dtype), value, index)
+    if isinstance(cache, GrowingCache):
+        buckets = ops.concatenate([state.buckets, bucket], axis=2)
+    else:
+        buckets = filled(state.buckets, bucket, index)
+    at_slot = ops.arange(ops.shape(buckets)[2], dtype="int32")
+    here = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
+    before = ops.less(at_slot, here)[:, None, :, None]
+    alike = ops.logical_and(ops.equal(buckets, bucket), before)
+    # How many of the bucket there are from a slot on, the slot included.
+    later = ops.flip(ops.cumsum(ops.flip(ops.cast(alike, "int32"), axis=2), axis=2), axis=2)
+    met = ops.any(ops.logical_and(alike, later <= chunk_length), axis=-1)[:, :, None]
+    itself = ops.equal(at_slot, here)[:, None, None]
+    scores = dot_scores(queries * query.shape[-1] ** -0.5, cache.key)
+    scores = ops.where(itself, ops.cast(_SELF_SCORE, scores.dtype), scores)
+    context = attend_by_scores(
+        scores,
+        cache.value,
+        mask=ops.logical_or(met, itself),
+        every_query_attends=True,
+        dtype=query.dtype,
+    )
+    return context, LSHState(cache, buckets)
+
+
 def hash_buckets(vectors: Any, rotations: Any) -> Any:
     """Hashes vectors: h(x) = argmax([xR, -xR]).
 
@@ -108,16 +164,30 @@ def hash_buckets(vectors: Any, rotations: Any) -> Any:
     return ops.argmax(ops.concatenate([rotated, -rotated], axis=-1), axis=-1)
 
 
+def _keys(queries: Any) -> Any:
+    """Queries of length 1."""
+    norm = ops.sqrt(ops.sum(ops.square(queries), axis=-1, keepdims=True))
+    return queries / ops.maximum(norm, 1e-6)
+
+
 class _Rounds:
     """The order of positions in each round, and what follows from it.
 
     Args:
         cut: How the length is cut into chunks.
         buckets: int32 (batch, heads, rounds, padded length).
+        is_causal: Whether pairs meet by the places between them instead of by their chunks.
+
+    Attributes:
+        meets: Which keys a query may attend to by bucket and place,
+            (batch, heads, rounds, chunks, chunk_length, 2 * chunk_length).
+        chunk_positions: Position of each query, (…, chunk_length, 1).
+        window_positions: Position of each key, (…, 1, 2 * chunk_length).
     """
 
-    def __init__(self, cut: Cut, buckets: Any):
+    def __init__(self, cut: Cut, buckets: Any, is_causal: bool):
         self._cut = cut
+        self._is_causal = is_causal
         self._buckets = buckets
         self._count = buckets.shape[2]
         length = ops.shape(buckets)[-1]
@@ -127,9 +197,9 @@ class _Rounds:
         positions = self._chunked(self._order[..., None])
         self.chunk_positions = positions
         self.window_positions = ops.swapaxes(_with_previous(positions), -1, -2)
-        own = self.chunks(buckets[..., None], of_rounds=True)
-        others = ops.swapaxes(self.windows(buckets[..., None], of_rounds=True), -1, -2)
-        self.same_bucket = ops.equal(own, others)
+        self.meets = self._meets(
+            *(self.chunks(x[..., None], of_rounds=True) for x in (buckets, self._place))
+        )
 
     def chunks(self, tensor: Any, of_rounds: bool = False) -> Any:
         """Sorts (batch, heads, length, width) and cuts it into chunks.
@@ -150,14 +220,17 @@ class _Rounds:
         """In how many rounds each pair meets, at least 1: N of the paper's equation 6."""
         met = 0
         for other in range(self._count):
-            bucket = self._buckets[:, :, other, :, None]
-            chunk = (self._place[:, :, other] // self._cut.size)[..., None]
-            own_bucket, own_chunk = self.chunks(bucket), self.chunks(chunk)
-            its_bucket, its_chunk = (ops.swapaxes(self.windows(x), -1, -2) for x in (bucket, chunk))
-            back = own_chunk - its_chunk
-            meets = combine_masks(own_bucket == its_bucket, back >= 0, back <= 1)
+            bucket, place = self._buckets[:, :, other], self._place[:, :, other]
+            meets = self._meets(*(self.chunks(x[..., None]) for x in (bucket, place)))
             met = met + ops.cast(meets, dtype)
         return ops.maximum(met, 1.0)
+
+    def _meets(self, bucket: Any, place: Any) -> Any:
+        """Which pairs meet, by buckets and places in some round, sorted and cut by this one."""
+        reach, back = self._cut.size, _pairs(place)
+        if not self._is_causal:
+            reach, back = 1, _pairs(place // self._cut.size)
+        return combine_masks(_pairs(bucket) == 0, back >= 0, back <= reach)
 
     def in_place(self, chunks: Any) -> Any:
         """Undoes the sorting: (…, chunks, chunk_length, width) to (…, padded length, width)."""
@@ -178,6 +251,11 @@ def _taken(tensor: Any, indices: Any) -> Any:
 def _with_previous(chunks: Any) -> Any:
     before = ops.concatenate([ops.zeros_like(chunks[:, :, :, :1]), chunks[:, :, :, :-1]], axis=3)
     return ops.concatenate([before, chunks], axis=4)
+
+
+def _pairs(chunks: Any) -> Any:
+    """Differences of chunks' values and their windows': (…, chunk_length, 2 * chunk_length)."""
+    return chunks - ops.swapaxes(_with_previous(chunks), -1, -2)
 
 
 def _padded(buckets: Any, cut: Cut, nowhere: int) -> Any:

@@ -115,7 +115,6 @@ MECHANISMS = {
         crosses=False,
         pairs=False,
         scores=False,
-        steps=False,
     ),
     "linear": Mechanism(_of(layers.LinearAttention, 2, 3), pairs=False, scores=False),
 }

@@ -35,7 +35,7 @@ def naive(query, value, rotations, real, is_causal):
     """Section 2 of the paper: sets of keys by round, their union, itself only in need.
 
     A key in several rounds counts once, so the attention is the softmax over the union of the
-    sets, for each query by itself.
+    sets, for each query by itself. Causally the sets are the last CHUNK of the bucket before it.
     """
     query, value = np.asarray(query, "float64"), np.asarray(value, "float64")
     batch, heads, length, _ = query.shape
@@ -47,13 +47,11 @@ def naive(query, value, rotations, real, is_causal):
             order = sorted((i for i in range(length) if real[b, i]), key=lambda i: (bucket[i], i))
             chunk = {i: place // CHUNK for place, i in enumerate(order)}
             for i in order:
-                union[i] |= {
-                    j
-                    for j in order
-                    if bucket[j] == bucket[i]
-                    and chunk[i] - 1 <= chunk[j] <= chunk[i]
-                    and (not is_causal or j <= i)
-                }
+                alike = [j for j in order if bucket[j] == bucket[i]]
+                if is_causal:
+                    union[i] |= {i, *[j for j in alike if j < i][-CHUNK:]}
+                else:
+                    union[i] |= {j for j in alike if chunk[i] - 1 <= chunk[j] <= chunk[i]}
         for i in range(length):
             others = sorted(union[i] - {i}) or sorted(union[i])
             if others:
@@ -83,6 +81,25 @@ def test_masked_positions_change_nothing(is_causal):
     expected = naive(query, value, rotations, real, is_causal)
     np.testing.assert_allclose(found, expected, atol=3e-6)
     assert not found.swapaxes(1, 2)[~real].any()
+
+
+def test_what_follows_does_not_count():
+    """Not even by the chunks that it would move; and what follows has no gradient, exactly."""
+    query, value, rotations = inputs(24)
+    whole = ops.convert_to_numpy(lsh_attention(query, value, rotations, CHUNK, is_causal=True))
+    for end in range(1, 24):
+        part = lsh_attention(query[:, :, :end], value[:, :, :end], rotations, CHUNK, is_causal=True)
+        np.testing.assert_allclose(ops.convert_to_numpy(part), whole[:, :, :end], atol=1e-6)
+    upstream = np.concatenate([np.ones_like(value)[:, :, :9], np.zeros_like(value)[:, :, 9:]], 2)
+    _, query_grad, _, value_grad = context_and_gradients(
+        lambda q, _, v: lsh_attention(q, v, rotations, CHUNK, is_causal=True) + 0 * ops.sum(_),
+        query,
+        query,
+        value,
+        upstream,
+    )
+    assert not query_grad[:, :, 9:].any()
+    assert not value_grad[:, :, 9:].any()
 
 
 def test_buckets():
