@@ -6,25 +6,36 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from keras_attn.benchmarks import growth
+from keras_attn.benchmarks.attention import measure_attention
+from keras_attn.benchmarks.complexity import measure_complexity
+from keras_attn.benchmarks.mechanisms import MECHANISMS
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.files import write_text
 
 EPILOG = """\
 train       whole optimiser steps on random ids, with dropout and the output layer
 decode      the `token_ids` signature of an exported model, random weights, forced length
-attention   dense and chunked attention, forward and backward, time and memory
+attention   every attention mechanism by length: time, memory, how they grow
+complexity  self-attention, windowed, recurrent and convolutional layers by length and width,
+            with fitted exponents beside the theory's
+
+The last two run on the backend that KERAS_BACKEND names, on JAX without TensorFlow.
 
 examples:
   keras-attn benchmark train --workload train-small --jit
   keras-attn benchmark train --workload train-small --profile
   keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
-  keras-attn benchmark attention --lengths 2048 8192
+  keras-attn benchmark attention --mechanisms dense local lsh --lengths 2048 8192 --plot growth.png
+  keras-attn benchmark complexity --lengths 512 1024 2048 --widths 64 128 256
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark`."""
     add = parser.add_argument
-    add("kind", choices=["train", "decode", "attention"], metavar="KIND", help="what to measure")
+    kinds = ["train", "decode", "attention", "complexity"]
+    add("kind", choices=kinds, metavar="KIND", help=f"what to measure: {', '.join(kinds)}")
     add("--jit", action="store_true", help="compile with XLA")
     add("--json", type=Path, metavar="FILE", help="write the lines to a file too")
     train = parser.add_argument_group("train")
@@ -57,30 +68,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     decode.add_argument("--batches", type=int, nargs="+", metavar="N", help="batch sizes")
     decode.add_argument("--beams", type=int, nargs="+", metavar="N", help="beam widths")
     decode.add_argument("--runs", type=int, default=3, metavar="N", help="runs timed (default: 3)")
+    growth = parser.add_argument_group("attention, complexity")
+    growth.add_argument(
+        "--lengths",
+        type=int,
+        nargs="+",
+        default=[512, 1024, 2048, 4096],
+        metavar="N",
+        help="numbers of positions (default: 512 to 4096)",
+    )
+    growth.add_argument("--forward", action="store_true", help="without the gradients")
     attention = parser.add_argument_group("attention")
     attention.add_argument(
-        "--lengths", type=int, nargs="+", default=[2048, 8192], metavar="N", help="queries and keys"
+        "--mechanisms",
+        nargs="+",
+        metavar="NAME",
+        help=f"which to measure (default: all): {', '.join(MECHANISMS)}",
     )
+    attention.add_argument("--causal", action="store_true", help="hide what follows")
     attention.add_argument(
         "--rounds", type=int, default=1, metavar="N", help="processes a figure (default: 1)"
+    )
+    attention.add_argument(
+        "--plot", type=Path, metavar="FILE.png", help="draw the figures, with the extra viz"
+    )
+    complexity = parser.add_argument_group("complexity")
+    complexity.add_argument(
+        "--widths",
+        type=int,
+        nargs="+",
+        default=[64, 128, 256],
+        metavar="N",
+        help="numbers of features (default: 64 128 256)",
     )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measures and prints."""
-    lines = []
+    """Measures and prints, and for what grows with a size a table at the end."""
+    measured = []
     for figures in _measurements(options):
-        lines.append(json.dumps(figures))
-        print(lines[-1], flush=True)
+        measured.append(figures)
+        print(json.dumps(figures), flush=True)
         if options.json:
-            options.json.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            write_text(options.json, "".join(json.dumps(figures) + "\n" for figures in measured))
+    if options.kind == "attention":
+        print(f"\n{growth.attention_table(measured)}")
+        if options.plot:
+            growth.draw_attention(measured, options.plot)
+    elif options.kind == "complexity":
+        print(f"\n{growth.complexity_table(measured)}")
 
 
 def _measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    how = {"backward": not options.forward, "jit": options.jit}
     if options.kind == "attention":
-        from keras_attn.benchmarks.attention import run as measure_attention
-
-        return measure_attention(options.lengths, jit=options.jit, rounds=options.rounds)
+        return measure_attention(
+            options.lengths, options.mechanisms, options.causal, rounds=options.rounds, **how
+        )
+    if options.kind == "complexity":
+        return measure_complexity(options.lengths, options.widths, **how)
     with quiet_start():
         from keras_attn.benchmarks import decode, profile, train
         from keras_attn.benchmarks.workloads import TRAIN_WORKLOADS

@@ -1,36 +1,48 @@
 import json
-import subprocess
-import sys
 
 import pytest
 
-from keras_attn.benchmarks.attention import run
+from keras_attn.benchmarks.attention import measure_attention
+from keras_attn.benchmarks.mechanisms import MECHANISMS, Measured
+from keras_attn.validation import UserError
 
 pytestmark = pytest.mark.tensorflow
 
 
 def test_every_figure_comes_from_its_own_process():
-    figures = list(run([67], heads=2, key_dim=3, repeats=1))
-    assert [figure["implementation"] for figure in figures] == ["dense", "chunked"]
+    figures = list(measure_attention([600], ["dense", "compressive_memory"], repeats=1))
+    assert [figure["mechanism"] for figure in figures] == ["dense", "compressive_memory"]
     for figure in figures:
-        assert figure["length"] == 67
+        assert figure["backend"] == "tensorflow"
+        assert figure["length"] == 600
         assert 0 < figure["seconds"] < 60
         assert figure["peak_bytes"] >= 0
         assert json.loads(json.dumps(figure)) == figure
 
 
-def test_dense_is_not_tried_where_it_cannot_fit():
-    (figure,) = run([2_000_000], implementations=["dense"])
+def test_operations_of_dense_attention():
+    """Multiplications and additions of four projections and two products of all pairs."""
+    (figure,) = measure_attention([2_000_000], ["dense"])
+    n, d = 2_000_000, 512
+    assert figure["operations"] == 2 * (4 * n * d * d + 2 * n * n * d)
     assert figure["error"].startswith("needs about 640000 GB")
 
 
+def test_what_cannot_be_causal_is_left_out(monkeypatch):
+    for name in MECHANISMS:
+        measured = Measured(None, lambda n: 0.0, lambda n: 1e15, MECHANISMS[name].causal)
+        monkeypatch.setitem(MECHANISMS, name, measured)
+    names = {figure["mechanism"] for figure in measure_attention([8], causal=True)}
+    assert names == set(MECHANISMS) - {"global_local"}
+
+
 def test_a_failing_process_is_told():
-    (figure,) = run([5], heads=0, implementations=["chunked"])
+    (figure,) = measure_attention([513], ["lsh"], precision="float99", repeats=1)
     assert "exit status 1" in figure["error"]
 
 
-def test_command_prints_json_lines():
-    command = [sys.executable, "-m", "keras_attn.benchmarks.attention"]
-    options = ["--lengths", "2000000", "--implementations", "dense"]
-    done = subprocess.run(command + options, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["length"] == 2_000_000
+def test_mistakes_are_told():
+    with pytest.raises(UserError, match="mechanism.*Received: mechanism='full'"):
+        list(measure_attention([8], ["full"]))
+    with pytest.raises(UserError, match="Received: length=0"):
+        list(measure_attention([0]))

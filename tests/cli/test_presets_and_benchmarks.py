@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from keras_attn.benchmarks import attention, profile, train, workloads
+from keras_attn.benchmarks import profile, train, workloads
+from keras_attn.cli import benchmark
 
 TINY = {
     "hidden_dim": 8,
@@ -89,14 +90,34 @@ def test_benchmark_decode(keras_attn, monkeypatch, options):
     assert all(line["tokens_per_second"] > 0 for line in lines)
 
 
-def test_benchmark_attention(keras_attn, monkeypatch):
-    calls = []
+def test_benchmark_attention(keras_attn, tmp_path):
+    picture, written = tmp_path / "growth.png", tmp_path / "lines.jsonl"
+    options = ("--mechanisms", "simple", "--lengths", "64", "128", "--causal")
+    status, output, error = keras_attn(
+        "benchmark", "attention", *options, "--plot", picture, "--json", written
+    )
+    assert status == 0, error
+    lines, _, table = output.partition("\n\n")
+    assert written.read_text() == lines + "\n"
+    assert [json.loads(line)["length"] for line in lines.splitlines()] == [64, 128]
+    assert table.startswith("| mechanism | n = 64 | n = 128 | time ~ n^ | memory ~ n^ |")
+    assert picture.exists()
 
-    def run(lengths, **options):
-        calls.append((lengths, options))
-        return iter([{"length": lengths[0]}])
 
-    monkeypatch.setattr(attention, "run", run)
-    status, output, _ = keras_attn("benchmark", "attention", "--lengths", "64", "128")
-    assert (status, output) == (0, '{"length": 64}\n')
-    assert calls == [([64, 128], {"jit": False, "rounds": 1})]
+def test_benchmark_complexity(keras_attn, monkeypatch):
+    def measure(lengths, widths, **options):
+        assert (lengths, widths) == ([64, 128], [8, 16])
+        assert options == {"backward": False, "jit": False}
+        sizes = ((64, 8), (128, 8), (128, 16))
+        return iter(
+            [
+                {"layer": "convolutional", "length": n, "width": d, "seconds": n * d}
+                for n, d in sizes
+            ]
+        )
+
+    monkeypatch.setattr(benchmark, "measure_complexity", measure)
+    options = ("--lengths", "64", "128", "--widths", "8", "16", "--forward")
+    status, output, error = keras_attn("benchmark", "complexity", *options)
+    assert status == 0, error
+    assert "| convolutional | k n d² | 1.00 | 1 | 1.00 | 2 |" in output

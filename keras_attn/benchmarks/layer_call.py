@@ -1,0 +1,135 @@
+"""Time and memory of one layer, measured in a process of its own.
+
+Each workload is a module of this package with `make_layer(settings)` and
+`call_layer(layer, x, settings)`.
+"""
+
+import importlib
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+def measure_in_a_process(settings: dict[str, Any]) -> dict[str, Any]:
+    """Measures a layer in a fresh process, on the backend that KERAS_BACKEND names.
+
+    Args:
+        settings: `workload` (its module), `length`, `width`, `backward`, `jit`, `precision`,
+            `repeats`, and what the workload asks for.
+
+    Returns:
+        What `measure` returns, or the last line of what went wrong as `error`.
+    """
+    process = subprocess.run(
+        [sys.executable, "-m", __name__, json.dumps(settings)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        check=False,
+    )
+    if process.returncode:
+        last_line = (process.stderr.strip().splitlines() or [""])[-1]
+        return {"error": f"exit status {process.returncode}: {last_line}"}
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def measure(settings: dict[str, Any]) -> dict[str, Any]:
+    """Times a layer over one sequence and finds how much memory it takes.
+
+    Args:
+        settings: As for `measure_in_a_process`.
+
+    Returns:
+        `backend`, `seconds` (of the fastest call), `cpu_seconds` (processor time of all threads,
+        of the call that took least) and `peak_bytes` (how far the process, or on an accelerator
+        its memory, grew above layer and inputs).
+    """
+    import keras
+    import numpy as np
+
+    keras.config.set_dtype_policy(settings["precision"])
+    workload = importlib.import_module(f"keras_attn.benchmarks.{settings['workload']}")
+    layer = workload.make_layer(settings)
+    rng = np.random.default_rng(1)
+    shape = (1, settings["length"], settings["width"])
+    x, upstream = (rng.standard_normal(shape, dtype="float32") for _ in range(2))
+    build = {"tensorflow": _on_tensorflow, "jax": _on_jax}[keras.backend.backend()]
+    call = build(layer, lambda x: workload.call_layer(layer, x, settings), x, upstream, settings)
+    before = _memory()
+    seconds, cpu_seconds = [], []
+    for _ in range(settings["repeats"] + 1):
+        start, cpu_start = time.perf_counter(), time.process_time()
+        call()
+        seconds.append(time.perf_counter() - start)
+        cpu_seconds.append(time.process_time() - cpu_start)
+    return {
+        "backend": keras.backend.backend(),
+        "seconds": min(seconds[1:]),
+        "cpu_seconds": min(cpu_seconds[1:]),
+        "peak_bytes": _memory() - before,
+    }
+
+
+def _on_tensorflow(layer, function, x, upstream, settings) -> Callable:
+    tf = importlib.import_module("tensorflow")
+    x, upstream = (tf.cast(array, layer.compute_dtype) for array in (x, upstream))
+    tf.function(function, autograph=False).get_concrete_function(tf.TensorSpec(x.shape, x.dtype))
+
+    @tf.function(jit_compile=settings["jit"], autograph=False)
+    def run(x, upstream):
+        if not settings["backward"]:
+            return function(x)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            output = function(x)
+        # What a compression learns from has no gradient here: it is zero, not missing.
+        return tape.gradient(
+            output,
+            [x, *(variable.value for variable in layer.trainable_variables)],
+            upstream,
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+
+    return lambda: tf.nest.map_structure(lambda y: y.numpy(), run(x, upstream))
+
+
+def _on_jax(layer, function, x, upstream, settings) -> Callable:
+    jax, keras = importlib.import_module("jax"), importlib.import_module("keras")
+    x, upstream = (jax.numpy.asarray(array, layer.compute_dtype) for array in (x, upstream))
+    jax.eval_shape(function, x)
+    variables = (*layer.trainable_variables, *layer.non_trainable_variables)
+    states = [variable.value for variable in layer.non_trainable_variables]
+    weights = [variable.value for variable in layer.trainable_variables]
+
+    def output(x, weights):
+        mapping = list(zip(variables, (*weights, *states), strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return function(x)
+
+    def scalar(x, weights, upstream):
+        return jax.numpy.sum((output(x, weights) * upstream).astype("float32"))
+
+    if settings["backward"]:
+        run = jax.jit(jax.grad(scalar, argnums=(0, 1)))
+        return lambda: jax.block_until_ready(run(x, weights, upstream))
+    run = jax.jit(output)
+    return lambda: jax.block_until_ready(run(x, weights))
+
+
+def _memory() -> int:
+    """The most bytes that the accelerator, or else this process, has held so far."""
+    if "jax" in sys.modules:
+        statistics = sys.modules["jax"].local_devices()[0].memory_stats()
+        if statistics and "peak_bytes_in_use" in statistics:
+            return statistics["peak_bytes_in_use"]
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(json.loads(sys.argv[1]))))

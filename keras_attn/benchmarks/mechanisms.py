@@ -1,0 +1,176 @@
+"""The attention mechanisms as they are measured, and what each should cost."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+WIDTH = 512  # features
+HEADS, KEY_DIM = 8, 64
+WINDOW = 256  # positions a local query looks back, and ahead
+RADIUS, GLOBALS = 84, 64  # as in ETC, whose long inputs have some tens of global positions
+ROUNDS, CHUNK = 4, 64  # as in the Reformer's long models
+SEGMENT = 512
+RANK, UNITS = 8, 64
+
+
+class Measured(NamedTuple):
+    """A mechanism, by the length n.
+
+    Attributes:
+        make: Makes the layer.
+        operations: Multiplications and additions of a forward pass over n positions, half of each.
+        held: Numbers in what the layer holds that grows fastest, such as its scores.
+        causal: Whether it can be causal.
+    """
+
+    make: Callable
+    operations: Callable[[int], float]
+    held: Callable[[int], float]
+    causal: bool = True
+
+
+def make_layer(settings: dict[str, Any]) -> Any:
+    """The layer that `settings["mechanism"]` names, for `settings["length"]` positions."""
+    layer = MECHANISMS[settings["mechanism"]].make(settings["length"])
+    shape = (1, settings["length"], settings["width"])
+    layer.build(shape, shape)
+    return layer
+
+
+def call_layer(layer: Any, x: Any, settings: dict[str, Any]) -> Any:
+    """Self-attention over x, a stream's segments one after the other where there is a memory."""
+    from keras import ops
+
+    options = {"use_causal_mask": True} if settings["causal"] else {}
+    if not hasattr(layer, "initial_memory") or x.shape[1] <= SEGMENT:
+        return layer(x, x, **options)
+    memory, outputs = layer.initial_memory(1, x.shape[2]), []
+    for start in range(0, x.shape[1], SEGMENT):
+        segment = x[:, start : start + SEGMENT]
+        output, memory = layer(segment, segment, memory=memory, **options)
+        outputs.append(output)
+    return ops.concatenate(outputs, axis=1)
+
+
+def _headed(name: str, **arguments) -> Callable:
+    def make(length):
+        from keras_attn import layers
+
+        given = {
+            key: value(length) if callable(value) else value for key, value in arguments.items()
+        }
+        return getattr(layers, name)(HEADS, KEY_DIM, **given)
+
+    return make
+
+
+def _other(name: str, *given, **arguments) -> Callable:
+    def make(length):
+        from keras_attn import layers
+
+        return getattr(layers, name)(*given, **arguments)
+
+    return make
+
+
+def _projected(count: int, of_pairs: Callable) -> Callable:
+    """Cost of `count` projections and of what happens between positions."""
+    return lambda n: 2.0 * (count * n * WIDTH**2 + of_pairs(n))
+
+
+def _all_pairs(n: int) -> float:
+    return float(HEADS) * n * n
+
+
+def _near(keys: int) -> Callable:
+    return lambda n: float(HEADS) * n * min(keys, n)
+
+
+def _buckets(length: int) -> int:
+    return max(2, 2 * length // CHUNK // 2 * 2)
+
+
+def _itself(length: int) -> int:
+    return length
+
+
+MECHANISMS = {
+    "dense": Measured(
+        _headed("MultiHeadAttention", flash_attention=False),
+        _projected(4, lambda n: 2 * n * n * WIDTH),
+        _all_pairs,
+    ),
+    "chunked": Measured(
+        _headed("MultiHeadAttention", flash_attention=True),
+        _projected(4, lambda n: 2 * n * n * WIDTH),
+        _near(1),
+    ),
+    "local": Measured(
+        _headed("LocalAttention", sliding_window=WINDOW + 1),
+        _projected(4, lambda n: 2 * n * (2 * WINDOW + 1) * WIDTH),
+        _near(3 * WINDOW),
+    ),
+    "global_local": Measured(
+        _headed("GlobalLocalAttention", radius=RADIUS, global_length=GLOBALS),
+        _projected(4, lambda n: 2 * n * (2 * RADIUS + 1 + 2 * GLOBALS) * WIDTH),
+        _near(3 * RADIUS + 2 * GLOBALS),
+        causal=False,
+    ),
+    "lsh": Measured(
+        _headed("LSHAttention", num_buckets=_buckets, num_hashes=ROUNDS, chunk_length=CHUNK),
+        _projected(3, lambda n: n * WIDTH * ROUNDS * (_buckets(n) / 2 + 2 * 2 * CHUNK)),
+        _near(ROUNDS * 2 * CHUNK),
+    ),
+    "linear": Measured(
+        _headed("LinearAttention"),
+        _projected(4, lambda n: 2 * n * KEY_DIM * WIDTH),
+        _near(KEY_DIM),
+    ),
+    "recurrent_memory": Measured(
+        _headed("RecurrentMemoryAttention", memory_length=SEGMENT),
+        _projected(4, lambda n: 4 * n * 2 * SEGMENT * WIDTH),
+        _near(2 * SEGMENT),
+    ),
+    "compressive_memory": Measured(
+        _headed("CompressiveMemoryAttention", memory_length=SEGMENT, compressed_length=SEGMENT),
+        _projected(5, lambda n: 4 * n * 3 * SEGMENT * WIDTH),
+        _near(3 * SEGMENT),
+    ),
+    "dense_synthesizer": Measured(
+        _headed("DenseSynthesizer", max_length=_itself),
+        _projected(3, lambda n: 2 * n * n * WIDTH),
+        _all_pairs,
+    ),
+    "factorized_dense_synthesizer": Measured(
+        _headed("FactorizedDenseSynthesizer", max_length=_itself),
+        _projected(3, lambda n: n * n * WIDTH),
+        _all_pairs,
+    ),
+    "random_synthesizer": Measured(
+        _headed("RandomSynthesizer", max_length=_itself),
+        _projected(2, lambda n: n * n * WIDTH),
+        _all_pairs,
+    ),
+    "factorized_random_synthesizer": Measured(
+        _headed("FactorizedRandomSynthesizer", max_length=_itself, rank=RANK),
+        _projected(2, lambda n: n * n * (WIDTH + HEADS * RANK)),
+        _all_pairs,
+    ),
+    "synthesizer_mixture": Measured(
+        _headed("SynthesizerMixture", max_length=_itself),
+        _projected(4, lambda n: 2 * n * n * WIDTH),
+        _all_pairs,
+    ),
+    "simple": Measured(
+        _other("SimpleSelfAttention"), _projected(0, lambda n: 2 * n * n * WIDTH), lambda n: n * n
+    ),
+    "additive": Measured(
+        _other("AdditiveAttention", UNITS),
+        _projected(0, lambda n: 2 * n * WIDTH * UNITS + n * n * (UNITS + WIDTH)),
+        lambda n: UNITS * n * n,
+    ),
+    "luong_general": Measured(
+        _other("LuongAttention", "general"),
+        _projected(1, lambda n: 2 * n * n * WIDTH),
+        lambda n: n * n,
+    ),
+}

@@ -1,0 +1,74 @@
+import pytest
+
+from keras_attn.benchmarks.complexity import LAYER_TYPES, measure_complexity
+from keras_attn.benchmarks.growth import (
+    attention_table,
+    complexity_table,
+    draw_attention,
+    fitted_exponent,
+)
+
+
+def test_a_power_law_is_found():
+    assert fitted_exponent([(n, 3 * n**1.5) for n in (2, 4, 32)]) == pytest.approx(1.5)
+    assert fitted_exponent([(2, 1.0)]) is None
+    assert fitted_exponent([(2, 1.0), (2, 3.0), (4, 0.0)]) is None
+
+
+def figure(name, length, seconds, megabytes):
+    return {
+        "mechanism": name,
+        "length": length,
+        "seconds": seconds,
+        "peak_bytes": megabytes * 1_000_000,
+    }
+
+
+FIGURES = [
+    figure("dense", 100, 0.5, 10),
+    figure("dense", 200, 2.0, 40),
+    figure("dense", 200, 1.9, 41),
+    figure("local", 100, 0.25, 10),
+    {"mechanism": "local", "length": 200, "error": "needs about 9 GB, 1 GB are free"},
+]
+
+
+def test_table_of_attention():
+    assert attention_table(FIGURES).splitlines() == [
+        "| mechanism | n = 100 | n = 200 | time ~ n^ | memory ~ n^ |",
+        "|---|---|---|---|---|",
+        "| dense | 0.5 s, 10 MB | 1.9 s, 40 MB | 1.96 | 2.02 |",
+        "| local | 0.25 s, 10 MB | needs about 9 GB |  |  |",
+    ]
+
+
+def test_picture(tmp_path):
+    draw_attention(FIGURES, tmp_path / "growth.png")
+    assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_table_of_complexity():
+    sizes = ((10, 4), (20, 4), (20, 8))
+    figures = [
+        {
+            "layer": name,
+            "length": n,
+            "width": d,
+            "seconds": n**layer.in_length * d**layer.in_width,
+            "peak_bytes": 1,
+        }
+        for n, d in sizes
+        for name, layer in LAYER_TYPES.items()
+    ]
+    rows = complexity_table(figures).splitlines()
+    assert rows[2] == "| self-attention | n² d | 2.00 | 2 | 1.00 | 1 |"
+    assert rows[4] == "| recurrent (LSTM) | n d² | 1.00 | 1 | 2.00 | 2 |"
+
+
+@pytest.mark.tensorflow
+def test_every_layer_is_measured():
+    figures = list(measure_complexity([16], [8, 12], repeats=1))
+    assert [(f["layer"], f["width"]) for f in figures] == [
+        (name, width) for width in (8, 12) for name in LAYER_TYPES
+    ]
+    assert all(f["seconds"] > 0 for f in figures)
