@@ -1,5 +1,6 @@
 import pytest
 
+from keras_attn.benchmarks import complexity
 from keras_attn.benchmarks.complexity import LAYER_TYPES, measure_complexity
 from keras_attn.benchmarks.growth import (
     attention_table,
@@ -7,6 +8,7 @@ from keras_attn.benchmarks.growth import (
     draw_attention,
     fitted_exponent,
 )
+from keras_attn.benchmarks.layer_call import measure
 
 
 def test_a_power_law_is_found():
@@ -65,10 +67,21 @@ def test_table_of_complexity():
     assert rows[4] == "| recurrent (LSTM) | n d² | 1.00 | 1 | 2.00 | 2 |"
 
 
-@pytest.mark.tensorflow
-def test_every_layer_is_measured():
-    figures = list(measure_complexity([16], [8, 12], repeats=1))
-    assert [(f["layer"], f["width"]) for f in figures] == [
-        (name, width) for width in (8, 12) for name in LAYER_TYPES
+def test_sizes_of_the_complexity_table(monkeypatch):
+    monkeypatch.setattr(complexity, "measure_in_a_process", lambda settings: {"seconds": 1})
+    figures = list(measure_complexity([16, 32], [8, 12, 16], repeats=1))
+    sizes = [(16, 8), (32, 8), (32, 12), (32, 16)]
+    assert [(f["length"], f["width"], f["layer"]) for f in figures] == [
+        (*size, name) for size in sizes for name in LAYER_TYPES
     ]
-    assert all(f["seconds"] > 0 for f in figures)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", LAYER_TYPES)
+@pytest.mark.parametrize("backward", [False, True])
+def test_every_layer_is_measured(name, backward):
+    sizes = {"length": 16, "width": 8, "repeats": 1}
+    how = {"backward": backward, "jit": False, "precision": "float32"}
+    found = measure({"workload": "complexity", "layer": name, **sizes, **how})
+    assert found["backend"] == "tensorflow"
+    assert 0 < found["seconds"] < 60

@@ -87,7 +87,7 @@ def test_what_follows_does_not_count():
     """Not even by the chunks that it would move; and what follows has no gradient, exactly."""
     query, value, rotations = inputs(24)
     whole = ops.convert_to_numpy(lsh_attention(query, value, rotations, CHUNK, is_causal=True))
-    for end in range(1, 24):
+    for end in (1, 5, 12, 18, 23):
         part = lsh_attention(query[:, :, :end], value[:, :, :end], rotations, CHUNK, is_causal=True)
         np.testing.assert_allclose(ops.convert_to_numpy(part), whole[:, :, :end], atol=1e-6)
     upstream = np.concatenate([np.ones_like(value)[:, :, :9], np.zeros_like(value)[:, :, 9:]], 2)
