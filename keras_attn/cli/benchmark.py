@@ -68,8 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     decode.add_argument("--batches", type=int, nargs="+", metavar="N", help="batch sizes")
     decode.add_argument("--beams", type=int, nargs="+", metavar="N", help="beam widths")
     decode.add_argument("--runs", type=int, default=3, metavar="N", help="runs timed (default: 3)")
-    growth = parser.add_argument_group("attention, complexity")
-    growth.add_argument(
+    sizes = parser.add_argument_group("attention, complexity")
+    sizes.add_argument(
         "--lengths",
         type=int,
         nargs="+",
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="numbers of positions (default: 512 to 4096)",
     )
-    growth.add_argument("--forward", action="store_true", help="without the gradients")
+    sizes.add_argument("--forward", action="store_true", help="without the gradients")
     attention = parser.add_argument_group("attention")
     attention.add_argument(
         "--mechanisms",

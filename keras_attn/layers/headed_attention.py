@@ -140,6 +140,16 @@ class HeadedAttention(keras.layers.Layer):
             output = ops.reshape(output, (-1, ops.shape(output)[1], *self.output_features))
         return output
 
+    def _project_hypotheses(self, query) -> dict:
+        """Heads of one new position, (batch, beams, features): a row for each hypothesis."""
+        rows = ops.reshape(query, (-1, 1, query.shape[2]))
+        return self._project(rows, rows, None)
+
+    def _project_back_hypotheses(self, context, beams: int):
+        """(batch * beams, heads, 1, value_dim) to the output (batch, beams, features)."""
+        output = self._project_back(context)
+        return ops.reshape(output, (-1, beams, *output.shape[2:]))
+
     def _projection_arguments(self) -> dict:
         return {
             "use_bias": self.use_bias,

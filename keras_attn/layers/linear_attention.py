@@ -1,7 +1,6 @@
 """Linear attention, as in "Transformers are RNNs"."""
 
 import keras
-from keras import ops
 
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.ops import masks
@@ -113,12 +112,9 @@ class LinearAttention(HeadedAttention):
         Returns:
             The output (batch, beams, features) and the state with this position.
         """
-        beams, features = query.shape[1:]
-        rows = ops.reshape(query, (-1, 1, features))
-        heads = self._project(rows, rows, None)
+        heads = self._project_hypotheses(query)
         context, cache = linear_attention_step(heads["query"], heads["key"], heads["value"], cache)
-        output = self._project_back(context)
-        return ops.reshape(output, (-1, beams, *output.shape[2:])), cache
+        return self._project_back_hypotheses(context, query.shape[1]), cache
 
     def project_source(self, value, key=None, value_mask=None) -> dict:
         """Sums the source of cross-attention up once, for every step of decoding.

@@ -32,22 +32,12 @@ class LocalAttention(HeadedAttention):
         key_dim: Size of each head's query and key.
         sliding_window: A query attends to keys less than this many positions away: to
             `2 * sliding_window - 1` of them, or causally to `sliding_window`.
-        value_dim: Size of each head's value; `key_dim` by default.
         dropout: Share of the attention probabilities dropped in training, in [0, 1).
-        use_bias: Whether the projections have biases.
-        output_shape: Size of the output's features, a number or a tuple; those of the query by
-            default.
-        kernel_initializer: Initialiser of the kernels.
-        bias_initializer: Initialiser of the biases.
-        kernel_regularizer: Regulariser of the kernels.
-        bias_regularizer: Regulariser of the biases.
-        activity_regularizer: Regulariser of the output.
-        kernel_constraint: Constraint on the kernels.
-        bias_constraint: Constraint on the biases.
         seed: Seed of the dropout, a whole number.
         relative_positions: Layer to build from what lets it see distances: `RotaryEmbedding`,
             `RelativePositionBias` or `AlibiBias`; none by default.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Further arguments of `HeadedAttention` (`value_dim`, `use_bias`, `output_shape`,
+            initialisers, regularisers, constraints) and of `keras.layers.Layer`.
 
     Call arguments:
         query: Tensor (batch, length, features), of the layer's compute dtype.
@@ -80,36 +70,12 @@ class LocalAttention(HeadedAttention):
         num_heads: int,
         key_dim: int,
         sliding_window: int,
-        value_dim: int | None = None,
         dropout: float = 0.0,
-        use_bias: bool = True,
-        output_shape: int | tuple[int, ...] | None = None,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        activity_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
         seed: int | None = None,
         relative_positions: keras.layers.Layer | None = None,
         **kwargs,
     ):
-        super().__init__(
-            num_heads,
-            key_dim,
-            value_dim=value_dim,
-            use_bias=use_bias,
-            output_shape=output_shape,
-            kernel_initializer=kernel_initializer,
-            bias_initializer=bias_initializer,
-            kernel_regularizer=kernel_regularizer,
-            bias_regularizer=bias_regularizer,
-            activity_regularizer=activity_regularizer,
-            kernel_constraint=kernel_constraint,
-            bias_constraint=bias_constraint,
-            **kwargs,
-        )
+        super().__init__(num_heads, key_dim, **kwargs)
         require_positive(sliding_window=sliding_window)
         require_rate(dropout=dropout)
         self.sliding_window = sliding_window
@@ -190,9 +156,7 @@ class LocalAttention(HeadedAttention):
         Returns:
             The output (batch, beams, features) and the state with this position.
         """
-        beams, features = query.shape[1:]
-        rows = ops.reshape(query, (-1, 1, features))
-        heads = self._project(rows, rows, None)
+        heads = self._project_hypotheses(query)
         position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or rows, 1)
         context, cache = local_attention_step(
             *self._moved(heads, position),
@@ -201,8 +165,7 @@ class LocalAttention(HeadedAttention):
             position,
             self._bias(self.sliding_window),
         )
-        output = self._project_back(context)
-        return ops.reshape(output, (-1, beams, *output.shape[2:])), cache
+        return self._project_back_hypotheses(context, query.shape[1]), cache
 
     def _moved(self, heads, positions) -> tuple:
         if self.relative_positions is None:

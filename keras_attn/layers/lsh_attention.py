@@ -159,14 +159,11 @@ class LSHAttention(HeadedAttention):
         Returns:
             The output (batch, beams, features) and the state with this position.
         """
-        beams, features = query.shape[1:]
-        rows = ops.reshape(query, (-1, 1, features))
-        heads = self._project(rows, rows, None)
+        heads = self._project_hypotheses(query)
         context, cache = lsh_attention_step(
             heads["query"], heads["value"], cache, index, self.rotations, self.chunk_length
         )
-        output = self._project_back(context)
-        return ops.reshape(output, (-1, beams, *output.shape[2:])), cache
+        return self._project_back_hypotheses(context, query.shape[1]), cache
 
     def get_config(self):
         return super().get_config() | {
