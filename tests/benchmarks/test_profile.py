@@ -1,8 +1,14 @@
 """Kinds of ops, the time that is an op's own, and operations counted by hand."""
 
 import pytest
+import tensorflow as tf
 
-from keras_attn.benchmarks.profile import kind_of, matrix_operations, own_seconds
+from keras_attn.benchmarks.profile import (
+    kind_of,
+    matrix_operations,
+    own_seconds,
+    shares_of_time,
+)
 from keras_attn.models import Transformer
 
 pytestmark = pytest.mark.tensorflow
@@ -51,3 +57,14 @@ def test_operations_of_matrix_products():
     # logits 4·17. Two operations each, forward and twice backward.
     source, target = 6 * 16 + 40 + 16, 6 * 16 + 40 + 24 + 16 + 68
     assert matrix_operations(model, 7, 2, 3) == 6 * 7 * (2 * source + 3 * target)
+
+
+def test_shares_of_a_graph_are_those_of_its_ops():
+    matrix = tf.random.normal((600, 600))
+    products = tf.function(lambda: tf.reduce_max(matrix @ matrix @ matrix))
+    products()
+    shares = shares_of_time(lambda: products().numpy())
+    assert max(shares, key=shares.get) == "matrix products"
+    assert sum(shares.values()) == pytest.approx(1, abs=0.01)
+    # The call of the graph is no op: it would count the time of all of them again.
+    assert shares.get("element-wise and others", 0) < 0.3
