@@ -2,15 +2,23 @@
 
 from keras_attn.data.batching import EpochPlan, padding_share, plan_epoch
 from keras_attn.data.cmudict import load_cmudict
-from keras_attn.data.examples import PairExamples
+from keras_attn.data.examples import Examples
 from keras_attn.data.files import Pairs, read_pairs, read_texts
+from keras_attn.data.labelled_examples import LabelledExamples
+from keras_attn.data.pair_examples import PairExamples
 from keras_attn.data.pipeline import batch_dataset
 from keras_attn.data.split import group_references, hold_out
+from keras_attn.data.text_examples import TextExamples
+from keras_attn.data.token_rows import TokenRows
 
 __all__ = [
     "EpochPlan",
+    "Examples",
+    "LabelledExamples",
     "PairExamples",
     "Pairs",
+    "TextExamples",
+    "TokenRows",
     "batch_dataset",
     "group_references",
     "hold_out",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_attn.data.examples import PairExamples
+from keras_attn.data.examples import Examples
 from keras_attn.data.shapes import choose_shapes
 from keras_attn.validation import UserError, require, require_positive
 
@@ -21,8 +21,8 @@ class EpochPlan:
 
     Attributes:
         batches: The row indices of each batch, int64.
-        shapes: What each batch is padded to, (batches, 3) int64 as (rows, source length, target
-            length).
+        shapes: What each batch is padded to, (batches, 1 + sides) int64 as (rows, length of each
+            side).
         static: Whether the shapes are those of few buckets instead of the batches' own.
     """
 
@@ -41,7 +41,7 @@ class EpochPlan:
 
 
 def plan_epoch(
-    examples: PairExamples,
+    examples: Examples,
     batch_tokens: int,
     seed: int | None,
     epoch: int = 0,
@@ -49,14 +49,14 @@ def plan_epoch(
 ) -> EpochPlan:
     """Divides all rows into batches of similar lengths.
 
-    Every row is in exactly one batch. A batch of `rows` rows padded to the lengths `S` and `T`
-    keeps `rows * S <= batch_tokens` and `rows * T <= batch_tokens`. Rows are sorted by length of
-    the target, then of the source in alternating direction, so that neighbours differ little on
-    both sides; rows of about equal lengths are shuffled, and so are the batches.
+    Every row is in exactly one batch. A batch of `rows` rows keeps `rows * length <= batch_tokens`
+    on every side, padding included. Rows are sorted by length of the last side (the target), then
+    of the other in alternating direction, so that neighbours differ little on both; rows of about
+    equal lengths are shuffled, and so are the batches.
 
     Args:
-        examples: The tokenised pairs.
-        batch_tokens: Most source and most target tokens of a batch, padding included.
+        examples: The tokenised examples.
+        batch_tokens: Most tokens of a batch on each side, padding included.
         seed: Decides the order together with `epoch`, the same on every machine and in every
             process. None for no shuffling: rows and batches sorted, for evaluation.
         epoch: The number of the epoch, from 0.
@@ -69,116 +69,106 @@ def plan_epoch(
 
     Raises:
         UserError: An argument is not a positive integer (`seed` and `epoch`: not negative), or a
-            single pair has more than `batch_tokens` tokens.
+            single example has more than `batch_tokens` tokens.
     """
     require_positive(batch_tokens=batch_tokens)
     require(seed is None or _is_natural(seed), "`seed` must be None or a whole number.", seed=seed)
     require(_is_natural(epoch), "`epoch` must be a whole number.", epoch=epoch)
-    sources, targets = examples.source_lengths, examples.target_lengths
     _require_fitting(examples, batch_tokens)
     shuffle = None if seed is None else np.random.default_rng([seed, epoch])
-    if static_shapes:
-        batches, shapes = _plan_static(sources, targets, batch_tokens, shuffle)
-    else:
-        batches, shapes = _plan_tight(sources, targets, batch_tokens, shuffle)
+    make = _plan_static if static_shapes else _plan_tight
+    batches, shapes = make(examples.lengths, batch_tokens, shuffle)
     if shuffle is not None:
         order = shuffle.permutation(len(batches))
         batches, shapes = [batches[place] for place in order], shapes[order]
     return EpochPlan(batches, shapes, static_shapes)
 
 
-def padding_share(examples: PairExamples, plan: EpochPlan) -> dict[str, float]:
+def padding_share(examples: Examples, plan: EpochPlan) -> dict[str, float]:
     """Measures how much of the planned batches is padding.
 
     Args:
-        examples: The tokenised pairs.
+        examples: The tokenised examples.
         plan: The batches of an epoch.
 
     Returns:
-        The share of padding in 0 to 1 on each side and in all: `"source"`, `"target"`, `"total"`.
+        The share of padding in 0 to 1 on each side by its name, and in all as `"total"`.
     """
-    planned_source = int((plan.shapes[:, 0] * plan.shapes[:, 1]).sum())
-    planned_target = int((plan.shapes[:, 0] * plan.shapes[:, 2]).sum())
-    source = sum(int(examples.source_lengths[rows].sum()) for rows in plan)
-    target = sum(int(examples.target_lengths[rows].sum()) for rows in plan)
-    return {
-        "source": 1 - source / planned_source,
-        "target": 1 - target / planned_target,
-        "total": 1 - (source + target) / (planned_source + planned_target),
-    }
+    planned = (plan.shapes[:, :1] * plan.shapes[:, 1:]).sum(axis=0)
+    lengths = examples.lengths
+    real = sum(lengths[rows].sum(axis=0) for rows in plan)
+    shares = dict(zip(examples.sides, (1 - real / planned).tolist(), strict=True))
+    return shares | {"total": float(1 - real.sum() / planned.sum())}
 
 
 def _is_natural(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and value >= 0
 
 
-def _require_fitting(examples: PairExamples, batch_tokens: int) -> None:
-    longest = np.maximum(examples.source_lengths, examples.target_lengths)
+def _require_fitting(examples: Examples, batch_tokens: int) -> None:
+    lengths = examples.lengths
+    longest = lengths.max(axis=1)
     if len(longest) and longest.max() > batch_tokens:
         row = int(longest.argmax())
+        counts = zip(examples.sides, lengths[row], strict=True)
+        found = " and ".join(f"{count:,} {side}" for side, count in counts)
         raise UserError(
-            "`batch_tokens` must hold the longest pair: pair "
-            f"{examples.pair_indices[row] + 1:,} of {examples.name} has "
-            f"{examples.source_lengths[row]:,} source and {examples.target_lengths[row]:,} target "
-            "tokens, end included. "
+            f"`batch_tokens` must hold the longest {examples.kind}: {examples.kind} "
+            f"{examples.indices[row] + 1:,} of {examples.name} has {found} tokens, end included. "
             f"Received: batch_tokens={batch_tokens}."
         )
 
 
 def _plan_tight(
-    sources: np.ndarray, targets: np.ndarray, budget: int, shuffle: np.random.Generator | None
+    lengths: np.ndarray, budget: int, shuffle: np.random.Generator | None
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Batches cut from one sorted order, each padded to its longest rows."""
-    order = _sorted_rows(sources, targets, shuffle)
-    sources, targets = sources[order], targets[order]
-    longest = np.maximum(sources, targets)
+    order = _sorted_rows(lengths, shuffle)
+    lengths = lengths[order]
+    longest = lengths.max(axis=1)
     batches, shapes, begin = [], [], 0
     while begin < len(order):
         window = longest[begin : begin + budget // longest[begin]]
         tokens = np.maximum.accumulate(window) * np.arange(1, len(window) + 1)
         end = begin + int(np.searchsorted(tokens, budget, side="right"))
         batches.append(_mixed(order[begin:end], shuffle))
-        shapes.append((end - begin, sources[begin:end].max(), targets[begin:end].max()))
+        shapes.append((end - begin, *lengths[begin:end].max(axis=0)))
         begin = end
-    return batches, np.array(shapes, np.int64).reshape(-1, 3)
+    return batches, np.array(shapes, np.int64).reshape(-1, 1 + lengths.shape[1])
 
 
 def _plan_static(
-    sources: np.ndarray, targets: np.ndarray, budget: int, shuffle: np.random.Generator | None
+    lengths: np.ndarray, budget: int, shuffle: np.random.Generator | None
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Batches of few shapes, the same for all epochs; each row in the bucket chosen for it."""
-    bucket_of_row, bucket_lengths = choose_shapes(sources, targets, budget)
+    bucket_of_row, bucket_lengths = choose_shapes(lengths, budget)
     batches, shapes = [], []
-    for bucket, (source, target) in enumerate(bucket_lengths):
+    for bucket, longest in enumerate(bucket_lengths):
         rows = _mixed(np.flatnonzero(bucket_of_row == bucket), shuffle)
-        size = budget // max(source, target)
+        size = budget // max(longest)
         for begin in range(0, len(rows), size):
             batches.append(rows[begin : begin + size])
-            shapes.append((size, source, target))
-    return batches, np.array(shapes, np.int64).reshape(-1, 3)
+            shapes.append((size, *longest))
+    return batches, np.array(shapes, np.int64).reshape(-1, 1 + lengths.shape[1])
 
 
-def _sorted_rows(
-    sources: np.ndarray, targets: np.ndarray, shuffle: np.random.Generator | None
-) -> np.ndarray:
-    """Rows by target length, those of one target length by source length up, the next down."""
+def _sorted_rows(lengths: np.ndarray, shuffle: np.random.Generator | None) -> np.ndarray:
+    """Rows by length of the last side; those of one such length by the other, up, the next down."""
     if shuffle is None:
-        return _serpentine(sources, targets, np.arange(len(sources)))
+        return _serpentine(lengths, np.arange(len(lengths)))
     # Where many lengths are rare, shuffling equal ones would give the same batches in all epochs:
     # the borders of what counts as equal move, and so do the ends of the batches.
     scale = 1 + _GROWTH * shuffle.random()
     upwards, first_up = shuffle.integers(2, size=2)
-    order = _serpentine(
-        _coarse(sources, scale),
-        _coarse(targets, scale) + first_up,
-        shuffle.permutation(len(sources)),
-    )
+    coarse = np.stack([_coarse(side, scale) for side in lengths.T], axis=1)
+    coarse[:, -1] += first_up
+    order = _serpentine(coarse, shuffle.permutation(len(lengths)))
     return order if upwards else order[::-1]
 
 
-def _serpentine(sources: np.ndarray, targets: np.ndarray, ties: np.ndarray) -> np.ndarray:
-    direction = np.where(targets % 2 == 0, 1, -1)
-    return np.lexsort((ties, sources * direction, targets))
+def _serpentine(lengths: np.ndarray, ties: np.ndarray) -> np.ndarray:
+    direction = np.where(lengths[:, -1:] % 2 == 0, 1, -1)
+    return np.lexsort((ties, *(lengths[:, :-1] * direction).T, lengths[:, -1]))
 
 
 def _coarse(lengths: np.ndarray, scale: float) -> np.ndarray:

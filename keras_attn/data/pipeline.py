@@ -2,16 +2,15 @@
 
 from collections.abc import Iterator
 
-import numpy as np
 import tensorflow as tf
 
 from keras_attn.data.batching import EpochPlan
-from keras_attn.data.examples import PairExamples
+from keras_attn.data.examples import Batch, Examples
 from keras_attn.validation import require, require_positive
 
 
 def batch_dataset(
-    examples: PairExamples,
+    examples: Examples,
     plan: EpochPlan,
     skip: int = 0,
     replicas: int = 1,
@@ -27,7 +26,7 @@ def batch_dataset(
     of static shapes gives every replica the same number of rows, filled up with padding.
 
     Args:
-        examples: The tokenised pairs.
+        examples: The tokenised examples.
         plan: The batches of the epoch.
         skip: How many global batches to leave out at the beginning, at no cost.
         replicas: How many replicas share a global batch, over all workers.
@@ -36,7 +35,7 @@ def batch_dataset(
         prefetch: How many elements are made ahead.
 
     Returns:
-        A dataset of known size of `(inputs, labels)` as `PairExamples.assemble` makes them.
+        A dataset of known size of `(inputs, labels)` as `Examples.assemble` makes them.
         Element `k` is for replica `first_replica + k % local_replicas`, of the global batch
         `skip + k // local_replicas`.
 
@@ -59,7 +58,7 @@ def batch_dataset(
         skip=skip,
     )
 
-    def generate() -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+    def generate() -> Iterator[Batch]:
         for place in range(skip, len(plan)):
             yield from _parts(
                 examples,
@@ -69,10 +68,7 @@ def batch_dataset(
                 range(first_replica, first_replica + local_replicas),
             )
 
-    ids = tf.TensorSpec([None, None], tf.int32)
-    dataset = tf.data.Dataset.from_generator(
-        generate, output_signature=({"source_ids": ids, "target_ids": ids}, ids)
-    )
+    dataset = tf.data.Dataset.from_generator(generate, output_signature=examples.signature)
     size = (len(plan) - skip) * local_replicas
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(size))
     options = tf.data.Options()
@@ -85,15 +81,15 @@ def batch_dataset(
 
 
 def _parts(
-    examples: PairExamples, plan: EpochPlan, place: int, replicas: int, wanted: range
-) -> Iterator[tuple[dict[str, np.ndarray], np.ndarray]]:
+    examples: Examples, plan: EpochPlan, place: int, replicas: int, wanted: range
+) -> Iterator[Batch]:
     """The parts of one global batch that belong to the wanted replicas."""
     indices = plan[place]
-    rows, source, target = plan.shapes[place]
+    rows, *lengths = plan.shapes[place]
     smaller, larger = divmod(len(indices), replicas)
     for replica in wanted:
         begin = replica * smaller + min(replica, larger)
         part = indices[begin : begin + smaller + (replica < larger)]
         # -(-a // b) is a / b rounded up.
         height = -(-rows // replicas) if plan.static else max(len(part), 1)
-        yield examples.assemble(part, (height, source, target))
+        yield examples.assemble(part, (height, *lengths))

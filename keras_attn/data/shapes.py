@@ -1,4 +1,4 @@
-"""Few padded shapes for many pairs of lengths."""
+"""Few padded shapes for many lengths."""
 
 import numpy as np
 
@@ -6,26 +6,23 @@ _MOST_SHAPES = 16
 
 
 def choose_shapes(
-    sources: np.ndarray, targets: np.ndarray, batch_tokens: int, most: int = _MOST_SHAPES
-) -> tuple[np.ndarray, list[tuple[int, int]]]:
-    """Divides pairs of lengths into buckets so that padding all batches alike costs little.
+    lengths: np.ndarray, batch_tokens: int, most: int = _MOST_SHAPES
+) -> tuple[np.ndarray, list[tuple[int, ...]]]:
+    """Divides rows into buckets so that padding all batches alike costs little.
 
     Starts with one bucket of everything and divides, again and again, the one whose division by
-    a source or a target length saves the most padded tokens, while any does. The rows that are
-    missing in the last batch of a bucket count as padding.
+    a length of one side saves the most padded tokens, while any does. The rows that are missing
+    in the last batch of a bucket count as padding.
 
     Args:
-        sources: Source lengths, (rows,) integers.
-        targets: Target lengths, (rows,) integers.
-        batch_tokens: Most source and most target tokens of a batch.
+        lengths: Lengths of each row's sequences, (rows, sides) integers.
+        batch_tokens: Most tokens of a batch on each side.
         most: Most buckets.
 
     Returns:
-        The bucket of each row, (rows,) integers, and each bucket's `(source, target)` lengths.
+        The bucket of each row, (rows,) integers, and each bucket's lengths, one a side.
     """
-    cells, cell_of_row, counts = np.unique(
-        np.stack([sources, targets], axis=1), axis=0, return_inverse=True, return_counts=True
-    )
+    cells, cell_of_row, counts = np.unique(lengths, axis=0, return_inverse=True, return_counts=True)
     buckets = [np.arange(len(cells))]
     divisions = [_best_division(cells, counts, buckets[0], batch_tokens)]
     while len(buckets) < most:
@@ -41,8 +38,8 @@ def choose_shapes(
     bucket_of_cell = np.empty(len(cells), np.int64)
     for bucket, members in enumerate(buckets):
         bucket_of_cell[members] = bucket
-    lengths = [tuple(int(side) for side in cells[members].max(axis=0)) for members in buckets]
-    return bucket_of_cell[cell_of_row.reshape(-1)], lengths
+    longest = [tuple(int(side) for side in cells[members].max(axis=0)) for members in buckets]
+    return bucket_of_cell[cell_of_row.reshape(-1)], longest
 
 
 def _best_division(
@@ -51,7 +48,7 @@ def _best_division(
     """The padded tokens saved by the best division of a bucket, and which members go first."""
     whole = _padded_tokens(cells[members].max(axis=0), counts[members].sum(), batch_tokens)
     best, division = 0, np.zeros(len(members), bool)
-    for side in (0, 1):
+    for side in range(cells.shape[1]):
         order = np.argsort(cells[members, side], kind="stable")
         lengths, rows = cells[members][order], counts[members][order]
         # Largest lengths and rows of the first `k` members in order, and of the others.
@@ -71,6 +68,6 @@ def _best_division(
 
 
 def _padded_tokens(lengths: np.ndarray, rows: np.ndarray, batch_tokens: int) -> np.ndarray:
-    """Source and target tokens of all batches of buckets with these largest lengths."""
+    """Tokens of all sides in all batches of buckets with these largest lengths."""
     size = batch_tokens // lengths.max(axis=-1)
     return -(-rows // size) * size * lengths.sum(axis=-1)

@@ -120,7 +120,7 @@ def _train(
         if not chief:
             tokenizers = _load_tokenizers(out / TOKENIZERS_FOLDER)
     settings, examples = _examples(settings, texts["train"], tokenizers, initial)
-    agreement.require_equal("training data", examples.source_ids, examples.target_ids)
+    agreement.require_equal("training data", examples.source.ids, examples.target.ids)
     _check_test(settings, texts.get("test"), tokenizers["source"])
     with strategy.scope():
         task = _task(settings, tokenizers, initial)
@@ -305,7 +305,7 @@ def _examples(settings, texts, tokenizers, initial) -> tuple[RunSettings, PairEx
         limits["source"] or _MOST_TOKENS,
         limits["target"] or _MOST_TOKENS,
     )
-    longest = {"source": examples.source_lengths.max(), "target": examples.target_lengths.max()}
+    longest = dict(zip(examples.sides, examples.lengths.max(axis=0), strict=True))
     for role, limit in limits.items():
         if limit is None:
             # Room for a quarter more than was seen, in steps of 8.
@@ -351,7 +351,7 @@ def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> V
     )
     if not settings.metrics:
         return ValidationSet(examples)
-    sources = list(dict.fromkeys(texts.sources[i] for i in examples.pair_indices.tolist()))
+    sources = list(dict.fromkeys(texts.sources[i] for i in examples.indices.tolist()))
     whole = partial(_decoded_metrics, task, _pairs_of(sources, texts), settings.metrics)
     shown = partial(_samples, task, _pairs_of(sources[:_SAMPLES], texts))
     limit = settings.data.decode_limit

@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from keras_attn.data import PairExamples
+from keras_attn.data import PairExamples, TokenRows
 
 
 def made_examples(source_lengths, target_lengths, name="made"):
@@ -17,15 +17,10 @@ def made_examples(source_lengths, target_lengths, name="made"):
         ]
         return np.array([token for row in rows for token in row], np.int32)
 
-    def offsets(lengths):
-        return np.array([0, *np.cumsum(lengths)], np.int64)
-
     return PairExamples(
-        flat(source_lengths, 1_000_000),
-        offsets(source_lengths),
-        flat(target_lengths, 5_000_000),
-        offsets(target_lengths),
-        np.arange(len(source_lengths)),
+        source=TokenRows.of_lengths(flat(source_lengths, 1_000_000), source_lengths),
+        target=TokenRows.of_lengths(flat(target_lengths, 5_000_000), target_lengths),
+        indices=np.arange(len(source_lengths)),
         name=name,
     )
 
@@ -45,14 +40,10 @@ def digest(plan):
 
 def naive_batch(examples, rows):
     """The three arrays of a batch, written out place by place."""
-    sources = [
-        examples.source_ids[examples.source_offsets[row] : examples.source_offsets[row + 1]]
-        for row in rows
-    ]
-    labels = [
-        examples.target_ids[examples.target_offsets[row] : examples.target_offsets[row + 1]]
-        for row in rows
-    ]
+    sources, labels = (
+        [side.ids[side.offsets[row] : side.offsets[row + 1]] for row in rows]
+        for side in (examples.source, examples.target)
+    )
     inputs = [[examples.start_id, *sequence[:-1]] for sequence in labels]
     return {"source_ids": padded(sources), "target_ids": padded(inputs)}, padded(labels)
 

@@ -29,8 +29,8 @@ def test_every_row_once_within_the_budget(rows, batch_tokens, seed, static_shape
     for batch, shape in zip(plan, plan.shapes.tolist(), strict=True):
         needed = [
             len(batch),
-            max(examples.source_lengths[row] for row in batch),
-            max(examples.target_lengths[row] for row in batch),
+            examples.lengths[batch, 0].max(),
+            examples.lengths[batch, 1].max(),
         ]
         if static_shapes:
             assert all(size >= least for size, least in zip(shape, needed, strict=True))
@@ -44,7 +44,7 @@ def test_every_row_once_within_the_budget(rows, batch_tokens, seed, static_shape
 def test_batches_are_full(seed):
     examples = random_examples(9973)
     plan = plan_epoch(examples, 1021, seed)
-    needed = np.maximum(examples.source_lengths, examples.target_lengths).sum() / 1021
+    needed = examples.lengths.max(axis=1).sum() / 1021
     assert len(plan) <= 1.06 * needed + 1
     planned = np.sort(plan.shapes[:, 0] * plan.shapes[:, 1:].max(axis=1))
     assert planned.mean() > 0.97 * 1021
@@ -125,7 +125,7 @@ print(hold_out(Pairs(words, words), 7, seed=3)[1].sources)
 def test_sorted_without_seed():
     examples = random_examples(997)
     plan = plan_epoch(examples, 211, None)
-    lengths = [examples.target_lengths[row] for batch in plan for row in batch]
+    lengths = [examples.lengths[row, 1] for batch in plan for row in batch]
     assert lengths == sorted(lengths)
 
 
@@ -137,7 +137,7 @@ def test_batches_are_shuffled():
     assert np.abs(np.diff(longest)).mean() > 5
     # Within a batch lengths are in no order either, so that its parts are alike.
     ordered = sum(
-        (np.diff(examples.source_lengths[batch]) >= 0).all() for batch in plan if len(batch) > 9
+        (np.diff(examples.lengths[batch, 0]) >= 0).all() for batch in plan if len(batch) > 9
     )
     assert ordered < 0.5 * sum(len(batch) > 9 for batch in plan)
 

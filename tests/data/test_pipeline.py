@@ -16,6 +16,7 @@ class CountingExamples:
 
     def __init__(self, examples):
         self.examples = examples
+        self.signature = examples.signature
         self.assembled = 0
 
     def assemble(self, *arguments):

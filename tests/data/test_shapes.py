@@ -16,7 +16,7 @@ def test_divides_where_it_saves():
     # 100 rows of (2, 2) and 7 of (20, 20), 20 tokens a batch: 107 batches of 40 tokens together,
     # ten of 40 and seven of 40 apart.
     lengths = np.array([2] * 50 + [20] * 7 + [2] * 50)
-    bucket_of_row, shapes = choose_shapes(lengths, lengths, 20)
+    bucket_of_row, shapes = choose_shapes(np.stack([lengths, lengths], axis=1), 20)
     assert sorted(shapes) == [(2, 2), (20, 20)]
     np.testing.assert_array_equal([shapes[bucket][0] for bucket in bucket_of_row], lengths)
 
@@ -24,7 +24,7 @@ def test_divides_where_it_saves():
 def test_keeps_together_what_fills_one_batch():
     # Four rows fit one batch of 40 tokens; apart they would be 5 * 8 and 4 * 10 tokens.
     lengths = np.array([4, 4, 5, 4])
-    bucket_of_row, shapes = choose_shapes(lengths, lengths, 20)
+    bucket_of_row, shapes = choose_shapes(np.stack([lengths, lengths], axis=1), 20)
     assert shapes == [(5, 5)]
     assert bucket_of_row.tolist() == [0, 0, 0, 0]
 
@@ -43,7 +43,7 @@ def test_first_division_is_the_best(seed):
             )
             if all(parts):
                 best = min(best, sum(cost(part, 29) for part in parts))
-    bucket_of_row, shapes = choose_shapes(sources, targets, 29, most=2)
+    bucket_of_row, shapes = choose_shapes(np.stack([sources, targets], axis=1), 29, most=2)
     buckets = [
         [row for row, place in zip(rows, bucket_of_row, strict=True) if place == bucket]
         for bucket in range(len(shapes))
@@ -57,6 +57,6 @@ def test_number_of_shapes_is_limited():
     generator = np.random.default_rng(1)
     sources, targets = generator.integers(2, 101, (2, 9973))
     for most in (1, 5, 16):
-        bucket_of_row, shapes = choose_shapes(sources, targets, 211, most)
+        bucket_of_row, shapes = choose_shapes(np.stack([sources, targets], axis=1), 211, most)
         assert len(shapes) == most
         assert sorted(set(bucket_of_row)) == list(range(most))

@@ -7,7 +7,7 @@ import random
 import keras
 import numpy as np
 
-from keras_attn.data import PairExamples
+from keras_attn.data import PairExamples, TokenRows
 from keras_attn.training import Trainer, TrainingSettings, ValidationSet
 
 VOCABULARY = 17
@@ -21,7 +21,8 @@ def examples(rows=61, seed=0):
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     ids = generator.integers(3, VOCABULARY, offsets[-1]).astype(np.int32)
     ids[offsets[1:] - 1] = 2
-    return PairExamples(ids, offsets, ids.copy(), offsets, np.arange(rows))
+    sequences = TokenRows(ids, offsets)
+    return PairExamples(source=sequences, target=sequences, indices=np.arange(rows))
 
 
 def backbone(dropout=0.0):

@@ -136,7 +136,7 @@ def test_timings_and_tensorboard(run):
     lines = (folder / "timings.csv").read_text().splitlines()
     assert lines[0].split(",")[0] == "step"
     assert [line.split(",")[0] for line in lines[1:]] == ["3", "6", "8", "9", "12", "15", "16"]
-    assert int(lines[-1].split(",")[3]) == 2 * len(examples().target_ids)
+    assert int(lines[-1].split(",")[3]) == 2 * len(examples().target.ids)
     (events,) = (folder / "tensorboard").iterdir()
     scalars = {}
     for record in tf.data.TFRecordDataset(str(events)):
@@ -639,4 +639,4 @@ def test_stand_in_batches_differ_in_size():
     rows = examples()
     plan = plan_epoch(rows, 64, 1, 0)
     assert len(plan) == 8
-    assert len({int(rows.target_lengths[batch].sum()) for batch in plan}) > 3
+    assert len({int(rows.lengths[batch, 1].sum()) for batch in plan}) > 3

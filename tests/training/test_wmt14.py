@@ -10,7 +10,7 @@ import sacrebleu
 import yaml
 from safetensors.numpy import load_file
 
-from keras_attn.data import PairExamples, plan_epoch
+from keras_attn.data import PairExamples, TokenRows, plan_epoch
 from keras_attn.models import get_preset
 from keras_attn.tasks import Task
 from keras_attn.tokenizers import load_tokenizer
@@ -116,9 +116,10 @@ def test_batches_hold_about_as_many_tokens_as_the_papers(name):
     rng = np.random.default_rng(3)
     source = np.clip(np.round(rng.lognormal(3.25, 0.6, 400_000)), 2, 250)
     target = np.clip(np.round(source * rng.lognormal(0.03, 0.18, len(source))), 2, 250)
-    offsets = [np.concatenate([[0], np.cumsum(side)]).astype("int64") for side in (source, target)]
-    ids = np.zeros(0, "int32")
-    examples = PairExamples(ids, offsets[0], ids, offsets[1], np.arange(len(source)))
+    sides = (TokenRows.of_lengths(np.zeros(0, "int32"), side) for side in (source, target))
+    examples = PairExamples(
+        **dict(zip(("source", "target"), sides, strict=True)), indices=np.arange(len(source))
+    )
     plan = plan_epoch(examples, resolved(name).training.batch_tokens, 1, static_shapes=True)
     for side in (source, target):
         assert side.sum() / len(plan) == pytest.approx(25_000, rel=0.1)

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from keras_attn.data import PairExamples, Pairs, examples
+from keras_attn.data import PairExamples, Pairs, token_rows
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
 from tests.data.made import assert_batches_equal, made_examples, naive_batch
@@ -22,28 +22,27 @@ def tokenizers():
     return characters, symbols
 
 
-def rows_of(ids, offsets):
-    return [ids[begin:end].tolist() for begin, end in itertools.pairwise(offsets)]
+def rows_of(side):
+    return [side.ids[begin:end].tolist() for begin, end in itertools.pairwise(side.offsets)]
 
 
 def test_from_pairs(tokenizers):
     made = PairExamples.from_pairs(Pairs(WORDS, SYMBOLS, "made"), *tokenizers)
-    assert rows_of(made.source_ids, made.source_offsets) == [
+    assert rows_of(made.source) == [
         [*(CHARACTER_IDS[letter] for letter in word), 2]
         for word in ("cab", "b", "abcab", "abbabba")
     ]
-    assert rows_of(made.target_ids, made.target_offsets) == [
+    assert rows_of(made.target) == [
         [5, 6, 4, 2],
         [4, 2],
         [6, 4, 5, 2],
         [4, 4, 2],
     ]
-    assert made.pair_indices.tolist() == [0, 1, 3, 5]
+    assert made.indices.tolist() == [0, 1, 3, 5]
     assert (len(made), made.dropped, made.dropped_long, made.dropped_empty) == (4, 2, 0, 2)
-    assert (made.source_ids.dtype, made.source_offsets.dtype) == (np.int32, np.int64)
-    assert (made.target_ids.dtype, made.target_offsets.dtype) == (np.int32, np.int64)
-    assert made.source_lengths.tolist() == [4, 2, 6, 8]
-    assert made.target_lengths.tolist() == [4, 2, 4, 3]
+    for side in (made.source, made.target):
+        assert (side.ids.dtype, side.offsets.dtype) == (np.int32, np.int64)
+    assert made.lengths.tolist() == [[4, 4], [2, 2], [6, 4], [8, 3]]
     assert (made.name, made.start_id) == ("made", 1)
 
 
@@ -54,10 +53,10 @@ def test_from_pairs(tokenizers):
 def test_maximum_lengths_count_the_end(tokenizers, longest_source, longest_target, kept):
     pairs = Pairs(WORDS, SYMBOLS, "made")
     made = PairExamples.from_pairs(pairs, *tokenizers, longest_source, longest_target)
-    assert made.pair_indices.tolist() == kept
+    assert made.indices.tolist() == kept
     assert (made.dropped_empty, made.dropped_long) == (2, 4 - len(kept))
     whole = PairExamples.from_pairs(pairs, *tokenizers)
-    same = [whole.pair_indices.tolist().index(pair) for pair in kept]
+    same = [whole.indices.tolist().index(pair) for pair in kept]
     assert_batches_equal(made.assemble(np.arange(len(kept))), naive_batch(whole, same))
 
 
@@ -82,15 +81,15 @@ def test_tokenises_in_batches(tokenizers, monkeypatch):
     words = ["".join(generator.choice(list("abcx"), generator.integers(1, 11))) for _ in range(97)]
     pairs = Pairs(words, [" ".join(word.upper()) for word in words])
     whole = PairExamples.from_pairs(pairs, *tokenizers)
-    monkeypatch.setattr(examples, "_TEXTS_A_CALL", 7)
+    monkeypatch.setattr(token_rows, "_TEXTS_A_CALL", 7)
     parts = PairExamples.from_pairs(pairs, *tokenizers)
     assert len(whole) == 97
-    for name in ("source_ids", "source_offsets", "target_ids", "target_offsets", "pair_indices"):
-        np.testing.assert_array_equal(getattr(parts, name), getattr(whole, name))
+    assert rows_of(parts.source) == rows_of(whole.source)
+    assert rows_of(parts.target) == rows_of(whole.target)
+    assert parts.indices.tolist() == whole.indices.tolist()
     for row, word in enumerate(words):
-        begin, end = whole.source_offsets[row : row + 2]
         expected = [CHARACTER_IDS.get(letter, 3) for letter in word] + [2]
-        assert whole.source_ids[begin:end].tolist() == expected
+        assert rows_of(whole.source)[row] == expected
 
 
 def test_batch_derived_by_hand():

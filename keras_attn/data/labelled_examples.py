@@ -1,0 +1,96 @@
+"""Labelled texts as token ids, for a classifier."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.files import Pairs
+from keras_attn.data.token_rows import TokenRows
+from keras_attn.tokenizers import Tokenizer
+from keras_attn.validation import UserError, require_positive
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelledExamples(Examples):
+    """Tokenised texts with the number of their class.
+
+    A batch is `({"token_ids": (rows, length)}, labels (rows,))`: of a text `x` the ids
+    `x + [end]`, and its class counted from 1; 0 where a row is padding.
+
+    Attributes:
+        text: The texts, the end id after each.
+        classes: The class of each, int32 (rows,), counted from 1.
+    """
+
+    text: TokenRows
+    classes: np.ndarray
+
+    signature: ClassVar = (
+        {"token_ids": tf.TensorSpec([None, None], tf.int32)},
+        tf.TensorSpec([None], tf.int32),
+    )
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Pairs,
+        tokenizer: Tokenizer,
+        labels: Sequence[str],
+        max_length: int | None = None,
+    ) -> "LabelledExamples":
+        """Tokenises texts once.
+
+        Args:
+            pairs: The texts as sources, their labels as targets.
+            tokenizer: Of the texts.
+            labels: The labels there are, in the order of their numbers.
+            max_length: Longest sequence that is kept, its end id included.
+
+        Returns:
+            The texts that fit; the others are counted.
+
+        Raises:
+            UserError: `max_length` is not a positive integer, a label is none of `labels`, or no
+                text is left.
+        """
+        if max_length is not None:
+            require_positive(max_length=max_length)
+        number = {label: place for place, label in enumerate(labels, 1)}
+        for row, label in enumerate(pairs.targets, 1):
+            if label not in number:
+                raise UserError(
+                    f"Text {row:,} of {pairs.name} has a label that the training texts have not. "
+                    f"Received: {label!r}; the labels are {', '.join(labels[:20])}."
+                )
+        text = TokenRows.from_texts(pairs.sources, tokenizer)
+        empty = text.lengths == 1
+        long = np.zeros(len(pairs), bool) if max_length is None else text.lengths > max_length
+        keep = ~(empty | long)
+        if not keep.any():
+            raise UserError(
+                f"No text of {pairs.name} is left: of {len(pairs):,} texts {empty.sum():,} have no "
+                f"token and {long.sum():,} are too long. Received: max_length={max_length}."
+            )
+        classes = np.array([number[label] for label in pairs.targets], np.int32)
+        return cls(
+            text=text.select(keep),
+            classes=classes[keep],
+            indices=np.flatnonzero(keep),
+            name=pairs.name,
+            dropped_long=int(long.sum()),
+            dropped_empty=int(empty.sum()),
+        )
+
+    @property
+    def sides(self) -> dict[str, TokenRows]:
+        """The texts."""
+        return {"text": self.text}
+
+    def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
+        labels = np.zeros(shape[0], np.int32)
+        labels[: len(rows)] = self.classes[rows]
+        return {"token_ids": self.text.padded(rows, shape)}, labels

@@ -1,0 +1,92 @@
+"""Many sequences of token ids, one after the other in one array."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.tokenizers import Tokenizer
+
+_TEXTS_A_CALL = 8192
+
+
+@dataclass(frozen=True, eq=False)
+class TokenRows:
+    """Sequences of token ids: row `i` is `ids[offsets[i]:offsets[i + 1]]`.
+
+    Attributes:
+        ids: All sequences one after the other, int32.
+        offsets: Where they begin and end, (rows + 1,) int64.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def of_lengths(cls, ids: np.ndarray, lengths: np.ndarray) -> "TokenRows":
+        """Rows of given lengths."""
+        return cls(ids, np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)]))
+
+    @classmethod
+    def from_texts(cls, texts: list[str], tokenizer: Tokenizer) -> "TokenRows":
+        """Tokenises texts once, in large batches inside the tokenizer's graph.
+
+        Args:
+            texts: The texts.
+            tokenizer: Their tokenizer.
+
+        Returns:
+            A row for each text, the end id after its tokens.
+        """
+        tokenize = tf.function(
+            tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)]
+        )
+        flat, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        with tf.device("CPU"):
+            for begin in range(0, len(texts), _TEXTS_A_CALL):
+                ragged = tokenize(tf.constant(texts[begin : begin + _TEXTS_A_CALL], tf.string))
+                flat.append(ragged.values.numpy().astype(np.int32, copy=False))
+                lengths.append(ragged.row_lengths().numpy().astype(np.int64, copy=False))
+        ids, counts = np.concatenate(flat), np.concatenate(lengths)
+        with_ends = np.insert(ids, np.cumsum(counts), np.int32(tokenizer.end_id))
+        return cls.of_lengths(with_ends, counts + 1)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Length of each row, (rows,) int64."""
+        return np.diff(self.offsets)
+
+    def lengths_of(self, rows: np.ndarray) -> np.ndarray:
+        """Lengths of some rows, (count,) int64."""
+        return self.offsets[rows + 1] - self.offsets[rows]
+
+    def select(self, keep: np.ndarray) -> "TokenRows":
+        """The rows where `keep`, boolean (rows,), is true."""
+        return TokenRows.of_lengths(self.ids[np.repeat(keep, self.lengths)], self.lengths[keep])
+
+    def cut(self, longest: int) -> "TokenRows":
+        """Every row in pieces of `longest` ids, its last piece shorter where need be."""
+        pieces = -(-self.lengths // longest)  # rounded up
+        lengths = np.full(pieces.sum(), longest, np.int64)
+        lengths[np.cumsum(pieces) - 1] = self.lengths - (pieces - 1) * longest
+        return TokenRows.of_lengths(self.ids, lengths)
+
+    def padded(self, rows: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+        """Rows as an array padded with 0.
+
+        Args:
+            rows: Which, (count,) integers.
+            shape: Of the array; it has room for them.
+
+        Returns:
+            int32 of that shape, the rows first and padding under them.
+        """
+        begins, lengths = self.offsets[rows], self.lengths_of(rows)
+        batch = np.zeros(shape, self.ids.dtype)
+        columns = np.arange(shape[1])
+        inside = columns < lengths[:, None]  # (count, width)
+        batch[: len(begins)][inside] = self.ids[(begins[:, None] + columns)[inside]]
+        return batch

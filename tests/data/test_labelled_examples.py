@@ -1,0 +1,56 @@
+"""Labelled texts: ids and classes written out by hand."""
+
+import numpy as np
+import pytest
+
+from keras_attn.data import LabelledExamples, Pairs, batch_dataset, plan_epoch
+from keras_attn.tokenizers import train_tokenizer
+from keras_attn.validation import UserError
+
+pytestmark = pytest.mark.tensorflow
+
+LABELS = ["bad", "good"]
+PAIRS = Pairs(["ab", "b", "", "aabab", "a"], ["good", "bad", "bad", "bad", "good"], "made")
+
+
+@pytest.fixture
+def tokenizer():
+    return train_tokenizer("characters", ["aab"])  # a is 4, b is 5
+
+
+def test_ids_and_classes(tokenizer):
+    examples = LabelledExamples.from_pairs(PAIRS, tokenizer, LABELS, max_length=3)
+    assert examples.indices.tolist() == [0, 1, 4]
+    assert (examples.dropped_empty, examples.dropped_long, examples.dropped) == (1, 1, 2)
+    inputs, labels = examples.assemble(np.array([0, 2, 1]))
+    assert inputs["token_ids"].tolist() == [[4, 5, 2], [4, 2, 0], [5, 2, 0]]
+    assert labels.tolist() == [2, 2, 1]
+    assert labels.dtype == np.int32
+
+
+def test_rows_of_padding_have_no_class(tokenizer):
+    examples = LabelledExamples.from_pairs(PAIRS, tokenizer, LABELS)
+    inputs, labels = examples.assemble(np.array([1]), (3, 4))
+    assert inputs["token_ids"].tolist() == [[5, 2, 0, 0], [0] * 4, [0] * 4]
+    assert labels.tolist() == [1, 0, 0]
+
+
+def test_batches(tokenizer):
+    examples = LabelledExamples.from_pairs(PAIRS, tokenizer, LABELS)
+    plan = plan_epoch(examples, 6, seed=1)
+    classes = [label for _, labels in batch_dataset(examples, plan) for label in labels.numpy()]
+    assert sorted(classes) == [1, 1, 2, 2]
+
+
+def test_unknown_label(tokenizer):
+    with pytest.raises(UserError) as caught:
+        LabelledExamples.from_pairs(PAIRS, tokenizer, ["good", "fair"])
+    assert str(caught.value) == (
+        "Text 2 of made has a label that the training texts have not. "
+        "Received: 'bad'; the labels are good, fair."
+    )
+
+
+def test_no_text_left(tokenizer):
+    with pytest.raises(UserError, match="of 5 texts 1 have no token and 4 are too long.*=1"):
+        LabelledExamples.from_pairs(PAIRS, tokenizer, LABELS, max_length=1)
