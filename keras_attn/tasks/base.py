@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import keras
 
 from keras_attn.files import replaced_folder
-from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.validation import UserError, require, require_one_of
 
@@ -21,12 +20,11 @@ FORMAT_VERSION = 1
 
 
 class Task(abc.ABC):
-    """Tokenizers, a model and decoding settings: the unit that is trained, saved and exported.
+    """Tokenizers, a model and settings: the unit that is trained, saved and exported.
 
     Args:
         backbone: The model over token ids.
         tokenizers: The tokenizers by role.
-        decoding: How the task generates.
     """
 
     kind: ClassVar[str]
@@ -38,15 +36,9 @@ class Task(abc.ABC):
         super().__init_subclass__(**kwargs)
         Task.classes[cls.kind] = cls
 
-    def __init__(
-        self,
-        backbone: keras.Model,
-        tokenizers: Mapping[str, Tokenizer],
-        decoding: DecodingSettings | None = None,
-    ):
+    def __init__(self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer]):
         self.backbone = backbone
         self.tokenizers = dict(tokenizers)
-        self.decoding = decoding or DecodingSettings()
 
     def save(self, folder: str | Path) -> None:
         """Writes the task to a folder, in place of a task that is there.
@@ -77,7 +69,7 @@ class Task(abc.ABC):
             "task": self.kind,
             "backbone": _describe(self.backbone),
             "tokenizers": sorted(self.tokenizers),
-            "decoding": vars(self.decoding),
+            **self._settings(),
         }
         (folder / TASK_FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
@@ -114,11 +106,10 @@ class Task(abc.ABC):
         )
         try:
             roles, description = list(content["tokenizers"]), dict(content["backbone"])
-            decoding = DecodingSettings(**content["decoding"])
             tokenizers = {role: load_tokenizer(folder / ASSETS_FOLDER / role) for role in roles}
             backbone = _make_backbone(description, dtype)
             _load_weights(backbone, folder / WEIGHTS_FILE)
-            return found._from_parts(backbone, tokenizers, decoding)
+            return found._from_parts(backbone, tokenizers, content)
         except UserError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
@@ -129,10 +120,16 @@ class Task(abc.ABC):
                 f"{folder / TASK_FILE} is damaged: {type(error).__name__}: {reason}"
             ) from error
 
+    @abc.abstractmethod
+    def _settings(self) -> dict[str, Any]:
+        """What belongs to the task beside its model and tokenizers, as JSON has it."""
+
     @classmethod
     @abc.abstractmethod
-    def _from_parts(cls, backbone, tokenizers, decoding) -> "Task":
-        """Puts a loaded task together."""
+    def _from_parts(
+        cls, backbone: keras.Model, tokenizers: dict[str, Tokenizer], settings: dict[str, Any]
+    ) -> "Task":
+        """Puts a loaded task together; its settings are among those given."""
 
 
 def _read_json(path: Path) -> dict:

@@ -13,13 +13,13 @@ from keras_attn.tasks.hypothesis import (
     Hypothesis,
     best_text,
     found_hypotheses,
-    length_sorted_batches,
     perplexity_of,
 )
 from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.text_ids import batches_by_length, ids_with_end
 from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import UserError, require, require_positive
+from keras_attn.validation import require, require_positive
 
 _TEXTS = tf.TensorSpec([None], tf.string)
 _IDS = tf.TensorSpec([None, None], tf.int32)
@@ -44,8 +44,8 @@ class Seq2SeqTask(Task):
         target_tokenizer: Tokenizer,
         decoding: DecodingSettings | None = None,
     ):
-        tokenizers = {"source": source_tokenizer, "target": target_tokenizer}
-        super().__init__(backbone, tokenizers, decoding)
+        super().__init__(backbone, {"source": source_tokenizer, "target": target_tokenizer})
+        self.decoding = decoding or DecodingSettings()
         positions = getattr(backbone, "max_length", None)
         require(
             positions is None
@@ -59,8 +59,12 @@ class Seq2SeqTask(Task):
         self.target_tokenizer = target_tokenizer
         self._functions: dict = {}
 
+    def _settings(self):
+        return {"decoding": vars(self.decoding)}
+
     @classmethod
-    def _from_parts(cls, backbone, tokenizers, decoding):
+    def _from_parts(cls, backbone, tokenizers, settings):
+        decoding = DecodingSettings(**settings["decoding"])
         return cls(backbone, tokenizers["source"], tokenizers["target"], decoding)
 
     def predict(self, texts: Sequence[str], beams: int | None = None) -> list[str]:
@@ -106,7 +110,7 @@ class Seq2SeqTask(Task):
         generate = self._function(("generate", decoding, n_best), _TEXTS)
         results: list[list[Hypothesis]] = [[] for _ in texts]
         longest = self.decoding.max_source_length
-        for positions in _batches(self.source_tokenizer, texts, "source", longest):
+        for positions in batches_by_length(self.source_tokenizer, texts, "source", longest):
             outputs = generate(tf.constant([texts[position] for position in positions]))
             columns = (outputs[name].numpy() for name in ("text", "score", "log_probability"))
             for position, row in zip(positions, zip(*columns, strict=True), strict=True):
@@ -137,11 +141,11 @@ class Seq2SeqTask(Task):
 
     def _scores(self, sources, targets) -> list[tuple[float, int]]:
         sources, targets = check_pairs(sources, targets)
-        _batches(self.target_tokenizer, targets, "target", self.decoding.max_length)
+        batches_by_length(self.target_tokenizer, targets, "target", self.decoding.max_length)
         score = self._function(("score",), _TEXTS, _TEXTS)
         results: list[tuple[float, int]] = [(0.0, 0)] * len(sources)
         longest = self.decoding.max_source_length
-        for positions in _batches(self.source_tokenizer, sources, "source", longest):
+        for positions in batches_by_length(self.source_tokenizer, sources, "source", longest):
             outputs = score(
                 tf.constant([sources[position] for position in positions]),
                 tf.constant([targets[position] for position in positions]),
@@ -209,7 +213,7 @@ class Seq2SeqTask(Task):
         Raises:
             InvalidArgumentError: A text is longer than the task's maximum.
         """
-        return _with_end(
+        return ids_with_end(
             self.source_tokenizer, texts, self.decoding.max_source_length, "The source text"
         )
 
@@ -253,7 +257,7 @@ class Seq2SeqTask(Task):
 
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
-        labels = _with_end(
+        labels = ids_with_end(
             self.target_tokenizer, targets, self.decoding.max_length, "The target text"
         )
         start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
@@ -288,30 +292,3 @@ def _check_n_best(n_best: int, decoding: DecodingSettings) -> None:
         n_best=n_best,
         beams=decoding.beams,
     )
-
-
-def _batches(tokenizer: Tokenizer, texts: list[str], what: str, longest: int) -> list[list[int]]:
-    """Positions of texts of similar lengths, after a look at whether none is too long."""
-    if not texts:
-        return []
-    lengths = (tokenizer.tokenize(tf.constant(texts)).row_lengths() + 1).numpy().tolist()
-    for text, length in zip(texts, lengths, strict=True):
-        if length > longest:
-            shown = text if len(text) <= 40 else text[:40] + "…"
-            raise UserError(
-                f"A {what} text must have at most {longest - 1} tokens. "
-                f"Received: {length - 1} tokens in {shown!r}."
-            )
-    return length_sorted_batches(lengths, budget=4096)
-
-
-def _with_end(tokenizer: Tokenizer, texts, max_length: int, what: str) -> tf.Tensor:
-    ids = tokenizer.tokenize(texts)
-    longest = tf.reduce_max(tf.concat([[0], tf.cast(ids.row_lengths(), tf.int32)], axis=0))
-    fits = tf.debugging.Assert(
-        longest < max_length,
-        [f"{what} must have at most {max_length - 1} tokens. Received:", longest],
-    )
-    with tf.control_dependencies([] if fits is None else [fits]):
-        end = tf.fill([ids.nrows(), 1], tf.constant(tokenizer.end_id, ids.dtype))
-        return tf.concat([ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)

@@ -8,7 +8,6 @@ from typing import Any
 
 _HOME = {
     "TokenCrossEntropy": "losses",
-    "token_cross_entropy": "losses",
     "InverseSquareRoot": "schedules",
     "TransformerSchedule": "schedules",
     "WarmupConstant": "schedules",

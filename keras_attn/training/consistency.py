@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_attn.training.losses import PADDING_ID
+from keras_attn.ops.cross_entropy import PADDING_ID
 
 
 def twice(batch: Any) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.training.consistency import divergence, twice
-from keras_attn.training.losses import token_cross_entropy
 from keras_attn.training.replica_functions import ReplicaFunctions
 from keras_attn.training.strategy import replica_random_streams
 

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from keras_attn.data import EpochPlan, plan_epoch
 from keras_attn.files import replaced_folder, write_text
+from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.training.agreement import Agreement
 from keras_attn.training.checkpoints import (
     Checkpoints,
@@ -26,7 +27,6 @@ from keras_attn.training.checkpoints import (
 from keras_attn.training.diagnosis import why_exhausted
 from keras_attn.training.interruption import SignalWatch, StopValidation, TrainingInterrupted
 from keras_attn.training.loop import BEST_FOLDER, TrainingLoop
-from keras_attn.training.losses import token_cross_entropy
 from keras_attn.training.optimizer import make_optimizer
 from keras_attn.training.progress import QUIET, ProgressReport, say
 from keras_attn.training.recorder import Recorder, SilentRecorder

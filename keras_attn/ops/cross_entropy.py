@@ -1,0 +1,94 @@
+"""Cross-entropy of integer labels: label smoothing, padding ignored."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.softmax import softmax_with_sums
+
+PADDING_ID = 0
+
+
+def token_cross_entropy(
+    labels: Any, logits: Any, label_smoothing: float = 0.0, first_label: int = 0
+) -> tuple[Any, Any, Any, Any]:
+    """Sums of the cross-entropy over the labels of a batch that are no padding.
+
+    Args:
+        labels: Integer, of any shape, such as (batch, length) for tokens or (batch,) for classes;
+            0 is padding.
+        logits: Floating, that shape and (vocabulary,) after it.
+        label_smoothing: Share of the probability spread over the vocabulary, in [0, 1).
+        first_label: What the first column of the logits stands for; 1 where padding has none.
+
+    Returns:
+        Four scalars, float32 (float64 for float64 logits): the smoothed loss, the negative
+        log-likelihood of the labels, the number of labels that are no padding, and the number of
+        those that have the largest logit (a tie counts as right).
+    """
+    losses, nll, correct = losses_per_label(labels, logits, label_smoothing, first_label)
+    real = ops.not_equal(ops.cast(labels, "int32"), PADDING_ID)
+    count = ops.sum(ops.cast(real, losses.dtype))
+    return ops.sum(losses), ops.sum(nll), count, ops.sum(correct)
+
+
+def losses_per_label(
+    labels: Any, logits: Any, label_smoothing: float = 0.0, first_label: int = 0
+) -> tuple[Any, Any, Any]:
+    """Smoothed loss, negative log-likelihood and correctness of each label, 0 at padding.
+
+    The arguments are those of `token_cross_entropy`; each result has the shape of the labels.
+    """
+    labels = ops.cast(labels, "int32")
+    if keras.backend.standardize_dtype(logits.dtype) != "float64":
+        logits = ops.cast(logits, "float32")
+    vocabulary = logits.shape[-1]
+    shape = ops.shape(labels)
+    flat_labels = ops.reshape(labels, (-1,))  # (labels,)
+    flat_logits = ops.reshape(logits, (-1, vocabulary))  # (labels, vocabulary)
+    columns = ops.maximum(flat_labels - first_label, 0) if first_label else flat_labels
+    losses, nll, correct = _smoothed_cross_entropy(columns, flat_logits, label_smoothing)
+    real = ops.not_equal(flat_labels, PADDING_ID)
+    zeros = ops.zeros_like(losses)
+    return tuple(
+        ops.reshape(ops.where(real, values, zeros), shape) for values in (losses, nll, correct)
+    )
+
+
+def _smoothed_cross_entropy(labels: Any, logits: Any, smoothing: float) -> tuple[Any, Any, Any]:
+    """(labels,), (labels, vocabulary) -> loss, nll and correctness of each label.
+
+    Only the loss carries a gradient. It is written out: softmax minus the smoothed target, one
+    array of the logits' size, where automatic differentiation would add up one for each use.
+    """
+    vocabulary = logits.shape[-1]
+
+    @custom_gradient
+    def losses_of(logits: Any) -> tuple[Any, Callable]:
+        probabilities, largest, total = softmax_with_sums(logits)
+        largest = ops.squeeze(largest, axis=-1)
+        log_total = largest + ops.log(ops.squeeze(total, axis=-1))
+        target = ops.squeeze(
+            ops.take_along_axis(logits, ops.expand_dims(labels, -1), axis=-1), axis=-1
+        )
+        losses = log_total - (1 - smoothing) * target
+        if smoothing:
+            losses = losses - smoothing * ops.mean(logits, axis=-1)
+        correct = ops.cast(ops.greater_equal(target, largest), logits.dtype)
+
+        def gradient(upstream: Any, *_: Any) -> Any:
+            column = ops.expand_dims(upstream, -1)
+            spread = smoothing / vocabulary
+            grad = probabilities * column
+            if smoothing:
+                grad = grad - spread * column
+            at_label = (ops.exp(target - log_total) - spread - (1 - smoothing)) * upstream
+            rows = ops.arange(ops.shape(labels)[0], dtype="int32")
+            return ops.scatter_update(grad, ops.stack([rows, labels], axis=1), at_label)
+
+        return (losses, log_total - target, correct), gradient
+
+    return losses_of(logits)

@@ -1,0 +1,63 @@
+"""Texts as padded batches of ids, in a graph and before it."""
+
+import tensorflow as tf
+
+from keras_attn.tasks.hypothesis import length_sorted_batches
+from keras_attn.tokenizers import Tokenizer
+from keras_attn.validation import UserError
+
+
+def batches_by_length(
+    tokenizer: Tokenizer, texts: list[str], what: str, longest: int
+) -> list[list[int]]:
+    """Puts texts of similar lengths together.
+
+    Args:
+        tokenizer: Of the texts.
+        texts: The texts.
+        what: What a text is called in an error, such as "source".
+        longest: Most tokens of a text, its end token included.
+
+    Returns:
+        For each batch the positions of its texts.
+
+    Raises:
+        UserError: A text is too long.
+    """
+    if not texts:
+        return []
+    lengths = (tokenizer.tokenize(tf.constant(texts)).row_lengths() + 1).numpy().tolist()
+    for text, length in zip(texts, lengths, strict=True):
+        if length > longest:
+            shown = text if len(text) <= 40 else text[:40] + "…"
+            raise UserError(
+                f"A {what} text must have at most {longest - 1} tokens. "
+                f"Received: {length - 1} tokens in {shown!r}."
+            )
+    return length_sorted_batches(lengths, budget=4096)
+
+
+def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: str) -> tf.Tensor:
+    """Turns texts into ids inside a graph, an end id after each and 0 as padding.
+
+    Args:
+        tokenizer: Of the texts.
+        texts: Strings (batch,).
+        max_length: Most tokens of a text, its end token included.
+        what: What a text is called in an error, such as "The source text".
+
+    Returns:
+        int32 (batch, length).
+
+    Raises:
+        InvalidArgumentError: A text is longer, when the graph runs.
+    """
+    ids = tokenizer.tokenize(texts)
+    longest = tf.reduce_max(tf.concat([[0], tf.cast(ids.row_lengths(), tf.int32)], axis=0))
+    fits = tf.debugging.Assert(
+        longest < max_length,
+        [f"{what} must have at most {max_length - 1} tokens. Received:", longest],
+    )
+    with tf.control_dependencies([] if fits is None else [fits]):
+        end = tf.fill([ids.nrows(), 1], tf.constant(tokenizer.end_id, ids.dtype))
+        return tf.concat([ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)
