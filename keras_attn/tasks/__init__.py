@@ -1,6 +1,8 @@
 """Tokenizers, a model and decoding in one: what a user trains, saves, runs and exports."""
 
 from keras_attn.tasks.base import Task
+from keras_attn.tasks.causal_lm import CausalLMTask
+from keras_attn.tasks.classification import ClassificationTask
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.exported import ExportedSeq2Seq
 from keras_attn.tasks.hypothesis import Hypothesis
@@ -10,6 +12,8 @@ from keras_attn.tasks.seq2seq import Seq2SeqTask
 from keras_attn.tasks.serving import Servable, ServingFunction
 
 __all__ = [
+    "CausalLMTask",
+    "ClassificationTask",
     "DecodingSettings",
     "ExportedSeq2Seq",
     "Hypothesis",

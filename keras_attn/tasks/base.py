@@ -34,7 +34,8 @@ class Task(abc.ABC):
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
-        Task.classes[cls.kind] = cls
+        if "kind" in vars(cls):  # not what several kinds have in common
+            Task.classes[cls.kind] = cls
 
     def __init__(self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer]):
         self.backbone = backbone

@@ -52,6 +52,28 @@ def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: 
     Raises:
         InvalidArgumentError: A text is longer, when the graph runs.
     """
+    ids = fitting_ids(tokenizer, texts, max_length, what)
+    end = tf.fill([ids.nrows(), 1], tf.constant(tokenizer.end_id, ids.dtype))
+    return tf.concat([ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)
+
+
+def fitting_ids(
+    tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: str
+) -> tf.RaggedTensor:
+    """Turns texts into ids inside a graph, after a look at whether none is too long.
+
+    Args:
+        tokenizer: Of the texts.
+        texts: Strings (batch,).
+        max_length: A text has fewer tokens than this: it leaves room for one more.
+        what: What a text is called in an error, such as "The source text".
+
+    Returns:
+        int32 (batch, None), ragged.
+
+    Raises:
+        InvalidArgumentError: A text is longer, when the graph runs.
+    """
     ids = tokenizer.tokenize(texts)
     longest = tf.reduce_max(tf.concat([[0], tf.cast(ids.row_lengths(), tf.int32)], axis=0))
     fits = tf.debugging.Assert(
@@ -59,5 +81,32 @@ def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: 
         [f"{what} must have at most {max_length - 1} tokens. Received:", longest],
     )
     with tf.control_dependencies([] if fits is None else [fits]):
-        end = tf.fill([ids.nrows(), 1], tf.constant(tokenizer.end_id, ids.dtype))
-        return tf.concat([ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)
+        return ids.with_values(tf.identity(ids.values))
+
+
+def label_log_probabilities(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """Log-probability of each label.
+
+    Args:
+        labels: int32 (batch, length), 0 at padding.
+        logits: Floating, (batch, length, vocabulary).
+
+    Returns:
+        float32 (batch, length), 0 at padding.
+    """
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, tf.cast(logits, tf.float32))
+    return -tf.where(labels != 0, losses, 0.0)
+
+
+def example_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
+    """Makes a few texts of unequal lengths of a tokenizer's commonest tokens.
+
+    Args:
+        tokenizer: Of the texts.
+        max_length: A text has fewer tokens than this.
+    """
+    first = tokenizer.unknown_id + 1
+    longest = min(max_length - 1, tokenizer.vocabulary_size - first)
+    rows = [list(range(first, first + min(length, longest))) for length in (5, 1, 9)]
+    texts = tokenizer.detokenize(tf.ragged.constant(rows, tf.int32))
+    return [text.decode() for text in texts.numpy()]

@@ -228,9 +228,12 @@ def test_other_things_than_a_task(tmp_path):
     class OtherTask(Task):
         kind = "other"
 
+        def _settings(self):
+            return {}
+
         @classmethod
-        def _from_parts(cls, backbone, tokenizers, decoding):
-            return cls(backbone, tokenizers, decoding)
+        def _from_parts(cls, backbone, tokenizers, settings):
+            return cls(backbone, tokenizers)
 
     try:
         make_task().save(tmp_path / "task")

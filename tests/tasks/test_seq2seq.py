@@ -69,7 +69,7 @@ def test_scores_of_hypotheses_are_those_of_their_texts(length_penalty):
 def test_greedy_takes_the_most_probable_token_each_time(task):
     """Written out with the whole model in place of the cache."""
     for text in TEXTS[:4]:
-        source_ids = task.source_ids(tf.constant([text])).numpy()
+        source_ids = task.input_ids(tf.constant([text])).numpy()
         tokens = [1]
         while tokens[-1] != 2:
             inputs = {"source_ids": source_ids, "target_ids": np.array([tokens])}

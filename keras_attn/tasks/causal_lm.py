@@ -1,0 +1,103 @@
+"""Text to its continuation with a language model."""
+
+import keras
+import tensorflow as tf
+
+from keras_attn.tasks.decoding import DecodingSettings
+from keras_attn.tasks.generating import GeneratingTask
+from keras_attn.tasks.text_ids import fitting_ids, label_log_probabilities
+from keras_attn.tokenizers import Tokenizer
+from keras_attn.validation import require
+
+
+class CausalLMTask(GeneratingTask):
+    """Continues texts, and says how probable texts are.
+
+    What it predicts is the continuation alone: put after the prompt it reads as one text. Where
+    scoring takes two texts, the second continues the first; a text as a whole continues "".
+
+    Args:
+        backbone: A language model with the step protocol and `prefill`, as
+            `keras_attn.models.CausalTransformer`.
+        tokenizer: Its tokenizer.
+        decoding: How the task generates. `max_source_length` is for the prompt with the start
+            token before it, `max_length` for its continuation.
+
+    Raises:
+        UserError: The decoding lengths exceed the model's positions.
+    """
+
+    kind = "lm"
+    input_role = output_role = "text"
+
+    def __init__(
+        self,
+        backbone: keras.Model,
+        tokenizer: Tokenizer,
+        decoding: DecodingSettings | None = None,
+    ):
+        super().__init__(backbone, {"text": tokenizer}, decoding)
+        positions = getattr(backbone, "max_length", None)
+        # The last token generated is never read.
+        needed = self.decoding.max_source_length + self.decoding.max_length - 1
+        require(
+            positions is None or needed <= positions,
+            "The decoding lengths, less 1, must not exceed the model's positions together.",
+            positions=positions,
+            max_source_length=self.decoding.max_source_length,
+            max_length=self.decoding.max_length,
+        )
+        self.tokenizer = tokenizer
+
+    @classmethod
+    def _from_parts(cls, backbone, tokenizers, settings):
+        return cls(backbone, tokenizers["text"], DecodingSettings(**settings["decoding"]))
+
+    def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
+        """Turns prompts into ids, the start id before each and 0 as padding."""
+        return self._started(self._prompt(texts)).to_tensor(default_value=self.tokenizer.pad_id)
+
+    def _prompt(self, texts):
+        longest = self.decoding.max_source_length
+        return fitting_ids(self.tokenizer, texts, longest, "The prompt")
+
+    def _started(self, ids):
+        start = tf.fill([ids.nrows(), 1], tf.constant(self.tokenizer.start_id, ids.dtype))
+        return tf.concat([start, ids], axis=1)
+
+    def _begin(self, input_ids, room, beams):
+        return self.backbone.prefill(input_ids, room, beams)
+
+    def _texts_of(self, input_ids, token_ids):
+        # What a text begins with decides how the rest is written: where the tokenizer puts
+        # spaces. So the continuation is what the whole text has more than the prompt.
+        n_best, length = token_ids.shape[1:]
+        prompts = tf.RaggedTensor.from_tensor(input_ids[:, 1:], padding=self.tokenizer.pad_id)
+        prompts = tf.gather(prompts, tf.repeat(tf.range(prompts.nrows()), n_best))
+        whole = tf.concat([prompts, tf.reshape(token_ids, [-1, length])], axis=1)
+        whole = self.tokenizer.detokenize(whole.to_tensor(default_value=self.tokenizer.pad_id))
+        before = self.tokenizer.detokenize(prompts)
+        left = tf.strings.length(whole) - tf.strings.length(before)
+        texts = tf.strings.substr(whole, tf.strings.length(before), tf.maximum(left, 0))
+        return tf.reshape(texts, [-1, n_best])
+
+    def _score_texts(self, texts, targets, jit=False):
+        def log_probabilities(token_ids, labels, counted):
+            logits = self.backbone({"token_ids": token_ids})
+            values = label_log_probabilities(labels, logits)
+            return tf.reduce_sum(tf.where(counted, values, 0.0), axis=1)
+
+        if jit:
+            log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
+        tokenizer, longest = self.tokenizer, self.decoding.max_length
+        prompt = self._prompt(texts)
+        target = fitting_ids(tokenizer, targets, longest, "The target text")
+        end = tf.fill([target.nrows(), 1], tf.constant(tokenizer.end_id, target.dtype))
+        labels = tf.concat([prompt, target, end], axis=1).to_tensor()
+        inputs = self._started(tf.concat([prompt, target], axis=1)).to_tensor()
+        places = tf.range(tf.shape(labels)[1])
+        counted = places >= tf.cast(prompt.row_lengths(), tf.int32)[:, None]
+        return {
+            "log_probability": log_probabilities(inputs, labels, counted),
+            "length": tf.cast(target.row_lengths(), tf.int32) + 1,
+        }
