@@ -73,7 +73,7 @@ class StepwiseDecoder:
         Returns:
             The last token of each prompt, int32 (batch,), and the state, whose step 0 is theirs.
         """
-        prompt_ids = ops.cast(prompt_ids, "int32")
+        prompt_ids = ops.convert_to_tensor(prompt_ids, dtype="int32")
         batch, length = ops.shape(prompt_ids)
         self._require_room(prompt_ids.shape[1], max_length)
         state = self.initial_state(batch, max_length, beams)

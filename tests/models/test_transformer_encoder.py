@@ -109,9 +109,9 @@ def test_a_classifier_learns_with_nothing_but_padding_among_its_rows():
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(1e-2), loss)
     labels = (texts == 7).any(1).astype("int32")
-    history = model.fit({"token_ids": texts}, labels, epochs=12, verbose=0).history["loss"]
-    assert history[0] > 0.5
-    assert history[-1] < 0.2
+    history = model.fit({"token_ids": texts}, labels, epochs=6, verbose=0).history["loss"]
+    assert history[0] > 0.2
+    assert history[-1] < 0.1
 
 
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
