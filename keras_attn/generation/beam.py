@@ -7,7 +7,13 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.generation.decoder_state import DecoderState, Step, run_step, take_rows
+from keras_attn.generation.decoder_state import (
+    DecoderState,
+    Step,
+    first_tokens,
+    run_step,
+    take_rows,
+)
 from keras_attn.generation.hypotheses import (
     Hypotheses,
     check_length_penalty,
@@ -22,7 +28,7 @@ def beam_search(
     step: Step,
     state: dict,
     beams: int,
-    start_id: int,
+    start_id: Any,
     end_id: int,
     max_length: int,
     min_length: int = 0,
@@ -50,7 +56,7 @@ def beam_search(
             hypothesis leaves are repeated `beams` times here and then follow their hypotheses;
             source leaves keep their rows and whatever `step` makes of them.
         beams: How many hypotheses live on.
-        start_id: The token fed first.
+        start_id: The token fed first, such as a prompt's last: one for all, or int32 (batch,).
         end_id: The token that ends a hypothesis.
         max_length: Most tokens of a hypothesis, the end token included: at the last position
             only the end token is offered. An int, or on TensorFlow without XLA a scalar int
@@ -102,7 +108,7 @@ def beam_search(
 
     carry = {
         "index": ops.convert_to_tensor(0, "int32"),
-        "previous": ops.full((rows,), start_id, dtype="int32"),
+        "previous": ops.repeat(first_tokens(start_id, form.batch), beams, axis=0),
         "live": search.start(),
         "finished": search.nothing_finished(),
         "state": form.flatten(take_rows(form.initial, ops.arange(rows) // beams)),

@@ -72,6 +72,23 @@ class DecoderState:
         )
 
 
+def first_tokens(start_id: Any, batch: Any) -> Any:
+    """The token fed first to each source, int32 (batch,).
+
+    Raises:
+        UserError: There is neither one token for all nor one for each.
+    """
+    tokens = ops.convert_to_tensor(start_id, dtype="int32")
+    sizes = {size for size in (*tokens.shape, batch) if isinstance(size, int)}
+    require(
+        len(tokens.shape) < 2 and len(sizes) < 2,
+        "`start_id` must be one token, or one for each source.",
+        shape=tuple(tokens.shape),
+        sources=batch,
+    )
+    return ops.broadcast_to(tokens, (batch,))
+
+
 def take_rows(state: dict, rows: Any) -> dict:
     """The state with row `rows[i]` of every hypothesis leaf in row `i`; the source untouched."""
     hypothesis = keras.tree.map_structure(

@@ -6,7 +6,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.generation.decoder_state import DecoderState, Step, run_step
+from keras_attn.generation.decoder_state import DecoderState, Step, first_tokens, run_step
 from keras_attn.generation.hypotheses import (
     Hypotheses,
     check_length_penalty,
@@ -19,7 +19,7 @@ from keras_attn.generation.token_rules import TokenRules
 def greedy_search(
     step: Step,
     state: dict,
-    start_id: int,
+    start_id: Any,
     end_id: int,
     max_length: int,
     min_length: int = 0,
@@ -35,7 +35,7 @@ def greedy_search(
         step: `step(token_ids, state, index) -> (logits, state)`: token_ids int32 (batch,), index
             int32 scalar, logits float (batch, vocabulary).
         state: `{"source": tree, "hypothesis": tree}`, one row per source.
-        start_id: The token fed first.
+        start_id: The token fed first, such as a prompt's last: one for all, or int32 (batch,).
         end_id: The token that ends a hypothesis.
         max_length: Most tokens of a hypothesis, the end token included: at the last position
             only the end token is offered. An int, or on TensorFlow without XLA a scalar int
@@ -84,7 +84,7 @@ def greedy_search(
 
     carry = {
         "index": ops.convert_to_tensor(0, "int32"),
-        "previous": ops.full((batch,), start_id, dtype="int32"),
+        "previous": first_tokens(start_id, batch),
         "is_ended": ops.zeros((batch,), dtype="bool"),
         "token_ids": ops.zeros((batch, max_length), dtype="int32"),
         "log_probabilities": ops.zeros((batch,), dtype=dtype),

@@ -5,6 +5,7 @@ import keras
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.ops import masks
 from keras_attn.ops.linear_attention import (
+    LinearState,
     attend_sums,
     initial_linear_state,
     linear_attention,
@@ -98,6 +99,24 @@ class LinearAttention(HeadedAttention):
         return initial_linear_state(
             batch_size, self.num_heads, self.key_dim, self.value_dim, self.compute_dtype
         )
+
+    def attend_prompt(self, query, cache, real):
+        """Attends causally within a prompt, which the state then has summed up.
+
+        Args:
+            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
+            cache: What `initial_cache` made.
+            real: Boolean (batch, length), which positions are to be summed up: the first ones of
+                each sequence.
+
+        Returns:
+            The output (batch, length, features), and the state after the last of these positions.
+        """
+        heads = self._project(query, query, None)
+        key, value = heads["key"], heads["value"]
+        context = linear_attention(heads["query"], key, value, is_causal=True)
+        sums = cache.sums + sums_of_keys(key, value, real[:, None])
+        return self._project_back(context), LinearState(sums)
 
     def attend_step(self, query, cache, index, ancestor_mask=None):
         """Attends from one new position to itself and those before it.

@@ -15,6 +15,7 @@ from keras_attn.ops.local_attention import (
     initial_window_state,
     local_attention,
     local_attention_step,
+    window_state,
 )
 from keras_attn.validation import require, require_positive, require_rate
 
@@ -110,20 +111,12 @@ class LocalAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
-        heads = self._project(query, value, key, training)
-        positions = ops.arange(ops.shape(query)[1], dtype="int32")
-        query_heads, key_heads = self._moved(heads, positions)
-        window = self.sliding_window
-        context = local_attention(
-            query_heads,
-            key_heads,
-            heads["value"],
-            window,
+        heads = self._positioned(self._project(query, value, key, training))
+        context = self._attend(
+            heads,
             key_mask=masks.mask_of_keys(value_mask, key_mask, attention_mask),
-            bias=self._bias(2 * window - 1),
             is_causal=use_causal_mask,
             dropout=self.dropout if training else 0.0,
-            seed=self.seed_generator,
         )
         return self._project_back(masks.masked_queries(context, query_mask), training)
 
@@ -143,6 +136,21 @@ class LocalAttention(HeadedAttention):
             batch_size, self.num_heads, self.sliding_window, widths, self.compute_dtype
         )
 
+    def attend_prompt(self, query, cache, real):
+        """Attends causally within a prompt, of which the state then holds a window.
+
+        Args:
+            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
+            cache: Not used: what `initial_cache` made.
+            real: Boolean (batch, length), which positions count: the first ones of each sequence.
+
+        Returns:
+            The output (batch, length, features), and the state after the last of these positions.
+        """
+        heads = self._positioned(self._project(query, query, None))
+        output = self._project_back(self._attend(heads, is_causal=True))
+        return output, window_state(heads["key"], heads["value"], self.sliding_window, real)
+
     def attend_step(self, query, cache, index, ancestor_mask=None):
         """Attends from one new position to itself and those before it.
 
@@ -150,27 +158,45 @@ class LocalAttention(HeadedAttention):
             query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
                 of one source side by side; (batch, 1, features) without a beam search.
             cache: The state after the positions before, with batch * beams rows.
-            index: Position of the query, int32: a scalar, or one for each row (batch * beams,).
+            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
+                one for each row (batch * beams,).
             ancestor_mask: Not used.
 
         Returns:
             The output (batch, beams, features) and the state with this position.
         """
         heads = self._project_hypotheses(query)
-        position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or rows, 1)
+        position = ops.reshape(ops.cast(index, "int32") + cache.start, (-1, 1))  # (rows, 1)
+        heads = self._moved(heads, position)
+        bias = self._bias(self.sliding_window)
         context, cache = local_attention_step(
-            *self._moved(heads, position),
-            heads["value"],
-            cache,
-            position,
-            self._bias(self.sliding_window),
+            heads["query"], heads["key"], heads["value"], cache, position, bias
         )
         return self._project_back_hypotheses(context, query.shape[1]), cache
 
-    def _moved(self, heads, positions) -> tuple:
+    def _attend(self, heads, key_mask=None, is_causal=False, dropout=0.0):
+        return local_attention(
+            heads["query"],
+            heads["key"],
+            heads["value"],
+            self.sliding_window,
+            key_mask=key_mask,
+            bias=self._bias(2 * self.sliding_window - 1),
+            is_causal=is_causal,
+            dropout=dropout,
+            seed=self.seed_generator,
+        )
+
+    def _positioned(self, heads) -> dict:
+        """Heads of a sequence that begins at position 0."""
+        return self._moved(heads, ops.arange(ops.shape(heads["query"])[2], dtype="int32"))
+
+    def _moved(self, heads, positions) -> dict:
         if self.relative_positions is None:
-            return heads["query"], heads["key"]
-        return self.relative_positions.transform(heads["query"], heads["key"], positions, positions)
+            return heads
+        query, key = heads["query"], heads["key"]
+        query, key = self.relative_positions.transform(query, key, positions, positions)
+        return heads | {"query": query, "key": key}
 
     def _bias(self, keys):
         """What the distances of that many keys add, from the farthest before a query on."""

@@ -10,7 +10,7 @@ from keras_attn.layers.headed_attention import (
 )
 from keras_attn.ops import masks
 from keras_attn.ops.decoding_cache import initial_cache
-from keras_attn.ops.lsh_attention import LSHState, lsh_attention, lsh_attention_step
+from keras_attn.ops.lsh_attention import LSHState, lsh_attention, lsh_attention_step, lsh_state
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -145,6 +145,25 @@ class LSHAttention(HeadedAttention):
         buckets = ops.zeros_like(cache.key[..., :1], dtype="int32") * rounds
         return LSHState(cache, buckets)
 
+    def attend_prompt(self, query, cache, real):
+        """Attends causally within a prompt, which the state then holds.
+
+        Args:
+            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
+            cache: What `initial_cache` made.
+            real: Boolean (batch, length), which positions are to be held: the first ones of each
+                sequence.
+
+        Returns:
+            The output (batch, length, features), and the state, in which step 0 follows the last
+            position held.
+        """
+        heads = self._project(query, query, None)
+        vectors = (heads["query"], heads["value"])
+        context = lsh_attention(*vectors, self.rotations, self.chunk_length, is_causal=True)
+        state = lsh_state(*vectors, cache, real, self.rotations)
+        return self._project_back(context), state
+
     def attend_step(self, query, cache, index, ancestor_mask=None):
         """Attends from one new position to itself and those before it.
 
@@ -152,8 +171,8 @@ class LSHAttention(HeadedAttention):
             query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
                 of one source side by side; (batch, 1, features) without a beam search.
             cache: The state after the positions before, with batch * beams rows.
-            index: Position of the query, int32: a scalar, or with a state of a fixed length one
-                for each row (batch * beams,).
+            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
+                with a state of a fixed length one for each row (batch * beams,).
             ancestor_mask: Not used.
 
         Returns:

@@ -9,7 +9,13 @@ from keras_attn.layers.headed_attention import HeadedAttention, require_no_score
 from keras_attn.layers.relative_positions import copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
-from keras_attn.ops.decoding_cache import initial_cache, slot_positions, visible_slots
+from keras_attn.ops.decoding_cache import (
+    continued,
+    initial_cache,
+    query_position,
+    slot_positions,
+    visible_slots,
+)
 from keras_attn.validation import require, require_one_of, require_positive, require_rate
 
 
@@ -255,6 +261,25 @@ class MultiHeadAttention(HeadedAttention):
         heads = self.num_key_value_heads
         return initial_cache(batch_size, heads, widths, self.compute_dtype, max_length, beams)
 
+    def attend_prompt(self, query, cache, real):
+        """Attends causally within a prompt, which the cache then holds.
+
+        Args:
+            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
+            cache: What `initial_cache` made.
+            real: Boolean (batch, length), which positions are to be held: the first ones of each
+                sequence.
+
+        Returns:
+            The output (batch, length, features), and the cache, in which step 0 follows the last
+            position held.
+        """
+        heads = self._positioned(self._project(query, query, None))
+        window = self._windowed(None, heads["query"], heads["key"], use_causal_mask=True)
+        mask = masks.separate_masks(attention_mask=window)
+        output = self._attend(heads, mask, is_causal=True)
+        return output, continued(cache, heads["key"], heads["value"], real)
+
     def attend_step(self, query, cache, index, ancestor_mask=None):
         """Attends from one new position to itself and the cached ones before it.
 
@@ -262,8 +287,8 @@ class MultiHeadAttention(HeadedAttention):
             query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
                 of one source side by side; (batch, 1, features) without a beam search.
             cache: The cache with the positions before `index`.
-            index: Position of the query, int32: a scalar, or with one beam and a cache of a
-                fixed length one for each sequence (batch,).
+            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
+                with one beam and a cache of a fixed length one for each sequence (batch,).
             ancestor_mask: Boolean (batch, 1, beams, slots), which slots belong to which
                 hypothesis, this position included. May be left out with one beam.
 
@@ -271,7 +296,7 @@ class MultiHeadAttention(HeadedAttention):
             The output (batch, beams, features) and the cache with this position added.
         """
         heads = self._project(query, query, None)
-        position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
+        position = query_position(cache, index)
         query_heads = heads["query"]
         if self.relative_positions is not None:
             moved = self.relative_positions.transform(query_heads, heads["key"], position, position)
@@ -279,7 +304,7 @@ class MultiHeadAttention(HeadedAttention):
         cache = cache.append(heads["key"], heads["value"], index)
         beams = query.shape[1]
         if self.relative_positions is not None:
-            at_slot = slot_positions(cache, beams)[None]
+            at_slot = slot_positions(cache, beams)
             heads["bias"] = self.relative_positions.bias(query_heads, position, at_slot)
         mask = visible_slots(cache, position, beams, ancestor_mask, self.sliding_window)
         heads |= {"key": cache.key, "value": cache.value}

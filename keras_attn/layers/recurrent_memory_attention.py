@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
-from keras_attn.ops.decoding_cache import FixedCache, GrowingCache
+from keras_attn.ops.decoding_cache import continued
 from keras_attn.ops.masks import combine_masks
 from keras_attn.validation import require, require_positive
 
@@ -21,18 +21,6 @@ class Memory(NamedTuple):
     """
 
     states: Any
-    real: Any
-
-
-class MemoryCache(NamedTuple):
-    """What decoding after a memory remembers.
-
-    Attributes:
-        cache: Keys and values of the memory and, after it, of the positions decoded since.
-        real: Boolean (batch, past), `False` where the memory has nothing.
-    """
-
-    cache: FixedCache | GrowingCache
     real: Any
 
 
@@ -188,30 +176,8 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         # Keys alone are moved; the hook wants a query beside them.
         query = ops.zeros((1, self.num_heads, 1, self.key_dim), self.compute_dtype)
         _, key = self.relative_positions.transform(query, heads["key"], at_key[:1], at_key)
-        filled = type(cache)(
-            ops.concatenate([key, cache.key], axis=2),
-            ops.concatenate([heads["value"], cache.value], axis=2),
-        )
-        return MemoryCache(filled, real)
-
-    def attend_step(self, query, cache, index, ancestor_mask=None):
-        """Attends from one new position to itself, those before it and, where given, a memory.
-
-        Arguments and results are those of `MultiHeadAttention.attend_step`.
-        """
-        if not isinstance(cache, MemoryCache):
-            return super().attend_step(query, cache, index, ancestor_mask)
-        past = ops.shape(cache.real)[1]
-        slots = ops.shape(cache.cache.key)[2] + isinstance(cache.cache, GrowingCache)
-        at_slot = ops.arange(slots, dtype="int32")
-        index = ops.cast(index, "int32") + past
-        since = ops.ones((ops.shape(cache.real)[0], slots - past), dtype="bool")
-        visible = ops.logical_and(
-            ops.concatenate([cache.real, since], axis=1),
-            ops.less_equal(at_slot, ops.reshape(index, (-1, 1))),
-        )
-        output, inner = super().attend_step(query, cache.cache, index, visible[:, None, None])
-        return output, MemoryCache(inner, cache.real)
+        start = ops.full(ops.shape(past)[:1], ops.shape(past)[1], dtype="int32")
+        return continued(cache, key, heads["value"], real, start)
 
     def compute_output_spec(self, query, value, *arguments, memory=None, **options):
         spec = super().compute_output_spec(query, value, *arguments, **options)

@@ -7,7 +7,12 @@ from keras import ops
 
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
-from keras_attn.ops.decoding_cache import initial_cache, visible_slots
+from keras_attn.ops.decoding_cache import (
+    continued,
+    initial_cache,
+    query_position,
+    visible_slots,
+)
 from keras_attn.validation import require_rate
 
 
@@ -103,6 +108,25 @@ class ScoredAttention(keras.layers.Layer):
         widths = self._cached_widths
         return initial_cache(batch_size, 1, widths, self.compute_dtype, max_length, beams)
 
+    def attend_prompt(self, query, cache, real):
+        """Attends causally within a prompt, which the cache then holds.
+
+        Args:
+            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
+            cache: What `initial_cache` made.
+            real: Boolean (batch, length), which positions are to be held: the first ones of each
+                sequence.
+
+        Returns:
+            The output (batch, length, features), and the cache, in which step 0 follows the last
+            position held.
+        """
+        query = ops.cast(query, self.compute_dtype)
+        key, value = self._compared_key(query)[:, None], query[:, None]
+        scores = self._scores(self._compared_query(query), key[:, 0])[:, None]
+        context = attend_by_scores(scores, value, is_causal=True)
+        return context[:, 0], continued(cache, key, value, real)
+
     def attend_step(self, query, cache, index, ancestor_mask=None):
         """Attends from one new position to itself and the cached ones before it.
 
@@ -110,8 +134,8 @@ class ScoredAttention(keras.layers.Layer):
             query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
                 of one source side by side; (batch, 1, features) without a beam search.
             cache: The cache with the positions before `index`.
-            index: Position of the query, int32: a scalar, or with one beam and a cache of a
-                fixed length one for each sequence (batch,).
+            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
+                with one beam and a cache of a fixed length one for each sequence (batch,).
             ancestor_mask: Boolean (batch, 1, beams, slots), which slots belong to which
                 hypothesis, this position included. May be left out with one beam.
 
@@ -119,7 +143,7 @@ class ScoredAttention(keras.layers.Layer):
             The output (batch, beams, features) and the cache with this position added.
         """
         query = ops.cast(query, self.compute_dtype)
-        position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
+        position = query_position(cache, index)
         cache = cache.append(self._compared_key(query)[:, None], query[:, None], index)
         seen = visible_slots(cache, position, query.shape[1], ancestor_mask)
         source = {"key": cache.key[:, 0], "value": cache.value[:, 0]}

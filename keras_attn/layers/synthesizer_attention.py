@@ -9,7 +9,13 @@ from keras import ops
 from keras_attn.layers.headed_attention import HeadedAttention, require_same_length
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
-from keras_attn.ops.decoding_cache import initial_cache, slot_positions, visible_slots
+from keras_attn.ops.decoding_cache import (
+    continued,
+    initial_cache,
+    query_position,
+    slot_positions,
+    visible_slots,
+)
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -80,17 +86,9 @@ class SynthesizerAttention(HeadedAttention):
         training=None,
         use_causal_mask=False,
     ):
-        length = query.shape[1]
-        require(
-            length is None or length <= self.max_length,
-            "The sequence must not be longer than `max_length`.",
-            length=length,
-            max_length=self.max_length,
-        )
+        self._require_length(query)
         heads = self._project(query, value, key, training)
-        length = ops.shape(query)[1]
-        rows = ops.arange(length, dtype="int32")
-        scores = self._scores(query, heads, rows, lambda scores: scores[..., :length])
+        scores = self._scores_of_whole(query, heads)
         dropout = self.dropout if training else 0.0
         if dropout or return_attention_scores:  # which each sequence has of its own
             scores = ops.broadcast_to(scores, (ops.shape(query)[0], *ops.shape(scores)[1:]))
@@ -137,6 +135,31 @@ class SynthesizerAttention(HeadedAttention):
             batch_size, self.num_heads, widths, self.compute_dtype, max_length, beams
         )
 
+    def attend_prompt(self, query, cache, real):
+        """Attends causally within a prompt, which the cache then holds.
+
+        Args:
+            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
+            cache: What `initial_cache` made.
+            real: Boolean (batch, length), which positions are to be held: the first ones of each
+                sequence.
+
+        Returns:
+            The output (batch, length, features), and the cache, in which step 0 follows the last
+            position held.
+
+        Raises:
+            UserError: The prompt is longer than the layer's `max_length`.
+        """
+        self._require_length(query)
+        query = ops.cast(query, self.compute_dtype)
+        heads = self._project(query, query, None)
+        context = attend_by_scores(
+            self._scores_of_whole(query, heads), heads["value"], is_causal=True
+        )
+        cache = continued(cache, _compared_keys(heads), heads["value"], real)
+        return self._project_back(context), cache
+
     def attend_step(self, query, cache, index, ancestor_mask=None):
         """Attends from one new position to itself and the cached ones before it.
 
@@ -144,8 +167,8 @@ class SynthesizerAttention(HeadedAttention):
             query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
                 of one source side by side; (batch, 1, features) without a beam search.
             cache: The cache with the positions before `index`.
-            index: Position of the query, int32: a scalar, or with one beam and a cache of a
-                fixed length one for each sequence (batch,).
+            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
+                with one beam and a cache of a fixed length one for each sequence (batch,).
             ancestor_mask: Boolean (batch, 1, beams, slots), which slots belong to which
                 hypothesis, this position included. May be left out with one beam.
 
@@ -154,19 +177,32 @@ class SynthesizerAttention(HeadedAttention):
         """
         query = ops.cast(query, self.compute_dtype)
         heads = self._project(query, query, None)
-        position = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
-        cache = cache.append(heads.get("key", heads["value"][..., :0]), heads["value"], index)
+        position = query_position(cache, index)
+        cache = cache.append(_compared_keys(heads), heads["value"], index)
         beams = query.shape[1]
         at_slot = slot_positions(cache, beams)
         heads |= {"key": cache.key, "value": cache.value}
-        scores = self._scores(
-            query, heads, position, lambda scores: ops.take(scores, at_slot, axis=-1)
-        )
+        scores = self._scores(query, heads, position, lambda scores: _of_columns(scores, at_slot))
         seen = visible_slots(cache, position, beams, ancestor_mask)
         context = attend_by_scores(
             scores, cache.value, mask=masks.combine_masks(*seen), every_query_attends=True
         )
         return self._project_back(context), cache
+
+    def _scores_of_whole(self, query, heads) -> Any:
+        """Scores of a sequence that begins at position 0 and attends to itself."""
+        length = ops.shape(query)[1]
+        rows = ops.arange(length, dtype="int32")
+        return self._scores(query, heads, rows, lambda scores: scores[..., :length])
+
+    def _require_length(self, query) -> None:
+        length = query.shape[1]
+        require(
+            length is None or length <= self.max_length,
+            "The sequence must not be longer than `max_length`.",
+            length=length,
+            max_length=self.max_length,
+        )
 
     def _scores_shape(self, query_shape, value_shape):
         return (query_shape[0], self.num_heads, query_shape[1], value_shape[1])
@@ -177,3 +213,19 @@ class SynthesizerAttention(HeadedAttention):
             "dropout": self.dropout,
             "seed": self.seed,
         }
+
+
+def _compared_keys(heads: dict) -> Any:
+    """The keys that a cache holds, of width 0 where none are compared."""
+    return heads.get("key", heads["value"][..., :0])
+
+
+def _of_columns(scores: Any, columns: Any) -> Any:
+    """Columns (1 or batch, slots) of scores (batch or 1, heads, target, max_length)."""
+    if columns.shape[0] == 1:
+        return ops.take(scores, columns[0], axis=-1)
+    batch, slots = ops.shape(columns)
+    rows = ops.shape(scores)[1:3]
+    scores = ops.broadcast_to(scores, (batch, *rows, scores.shape[-1]))
+    columns = ops.broadcast_to(columns[:, None, None], (batch, *rows, slots))
+    return ops.take_along_axis(scores, columns, axis=-1)

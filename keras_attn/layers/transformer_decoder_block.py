@@ -207,12 +207,38 @@ class TransformerDecoderBlock(keras.layers.Layer):
         """
         x = self.self_attention_residual.before(inputs)
         y, cache = self.self_attention.attend_step(x, cache, index, ancestor_mask)
-        x = self.self_attention_residual(inputs, y)
+        return self._after_self_attention(inputs, y, source), cache
+
+    def decode_prompt(self, inputs, cache, real, source=None):
+        """Runs the block on a whole prompt, which the cache then holds.
+
+        Args:
+            inputs: Tensor (batch, length, features), positions 0, 1, 2, …
+            cache: What `initial_cache` made.
+            real: Boolean (batch, length), which positions the cache is to hold: the first ones of
+                each sequence.
+            source: What `project_source` returned.
+
+        Returns:
+            The output (batch, length, features), and the cache, in which step 0 follows the last
+            position held.
+        """
+        require(
+            hasattr(self.self_attention, "attend_prompt"),
+            "Decoding after a prompt needs a self-attention with `attend_prompt`.",
+            self_attention=type(self.self_attention).__name__,
+        )
+        x = self.self_attention_residual.before(inputs)
+        y, cache = self.self_attention.attend_prompt(x, cache, real)
+        return self._after_self_attention(inputs, y, source), cache
+
+    def _after_self_attention(self, inputs, attended, source):
+        x = self.self_attention_residual(inputs, attended)
         if self.cross_attention is not None:
             y = self.cross_attention_residual.before(x)
             y = self.cross_attention.attend_source(y, source)
             x = self.cross_attention_residual(x, y)
-        return self._feed_forward(x), cache
+        return self._feed_forward(x)
 
     def _feed_forward(self, x, training=None):
         y = self.feed_forward(self.feed_forward_residual.before(x), training=training)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from keras_attn.models.causal_transformer_presets import CAUSAL_TRANSFORMER_PRESETS
+from keras_attn.models.transformer_encoder_presets import TRANSFORMER_ENCODER_PRESETS
 from keras_attn.models.transformer_presets import TRANSFORMER_PRESETS
 from keras_attn.validation import require_one_of
 
@@ -29,8 +31,18 @@ class Preset:
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
 
+_FAMILIES = {
+    "Transformer": TRANSFORMER_PRESETS,
+    "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
+    "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
+}
+
 PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {name: Preset("Transformer", **numbers) for name, numbers in TRANSFORMER_PRESETS.items()}
+    {
+        name: Preset(family, **numbers)
+        for family, presets in _FAMILIES.items()
+        for name, numbers in presets.items()
+    }
 )
 
 

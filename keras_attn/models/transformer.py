@@ -1,39 +1,19 @@
 """The encoder-decoder Transformer of "Attention Is All You Need"."""
 
-import types
-from functools import partial
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attn.layers.copies import deserialize_layers, serialize_layer
-from keras_attn.layers.dropout import Dropout
-from keras_attn.layers.feed_forward import FeedForward
-from keras_attn.layers.layer_normalization import LayerNormalization
-from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
-from keras_attn.layers.multi_head_attention import MultiHeadAttention
-from keras_attn.layers.rotary_embedding import RotaryEmbedding
-from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
-from keras_attn.layers.token_embedding import TokenEmbedding
-from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
-from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
-from keras_attn.models.presets import get_preset
+from keras_attn.models.backbone import Backbone
+from keras_attn.models.stepwise_decoder import StepwiseDecoder
+from keras_attn.models.token_stack import TokenStack
+from keras_attn.models.transformer_sizes import TransformerSizes
 from keras_attn.ops import masks
-from keras_attn.ops.decoding_cache import (
-    GrowingCache,
-    ancestor_mask,
-    extend_ancestors,
-    initial_ancestors,
-    is_shared,
-)
-from keras_attn.validation import require, require_positive, require_rate
-
-_ATTENTION = ("encoder_attention", "self_attention", "cross_attention")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class Transformer(keras.Model):
+class Transformer(Backbone):
     """An encoder-decoder Transformer over token ids, with 0 as padding.
 
     The output projection is tied with the target embedding; without a target vocabulary of its
@@ -82,6 +62,8 @@ class Transformer(keras.Model):
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
     """
 
+    attention_arguments = ("encoder_attention", "self_attention", "cross_attention")
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -107,128 +89,81 @@ class Transformer(keras.Model):
         name: str | None = None,
         trainable: bool = True,
     ):
-        require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
-        require_rate(dropout=dropout)
-        require_rate(attention_dropout=attention_dropout, activation_dropout=activation_dropout)
-        require(
-            hidden_dim % num_heads == 0 or (key_dim is not None and value_dim is not None),
-            "`num_heads` must divide `hidden_dim`.",
-            num_heads=num_heads,
+        sizes = TransformerSizes(
+            num_layers=num_layers,
             hidden_dim=hidden_dim,
+            num_heads=num_heads,
+            intermediate_dim=intermediate_dim,
+            key_dim=key_dim,
+            value_dim=value_dim,
+            activation=activation,
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            activation_dropout=activation_dropout,
+            norm_first=norm_first,
+            learned_positions=learned_positions,
+            rotary_positions=rotary_positions,
+            recompute=recompute,
+            dtype=dtype,
         )
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        attention = partial(
-            MultiHeadAttention,
-            num_heads,
-            key_dim or hidden_dim // num_heads,
-            value_dim or hidden_dim // num_heads,
-            dropout=attention_dropout,
-        )
-        rotary = RotaryEmbedding() if rotary_positions else None
-        feed_forward = FeedForward(intermediate_dim, activation, dropout=activation_dropout)
-        block = {
-            "feed_forward": feed_forward,
-            "dropout": dropout,
-            "norm_first": norm_first,
-            "recompute": recompute,
-            "dtype": dtype,
-        }
 
         # === Layers ===
-        source_embedding = TokenEmbedding(
-            vocabulary_size, hidden_dim, dtype=dtype, name="source_embedding"
-        )
+        source_embedding = sizes.embedding(vocabulary_size, "source_embedding")
         target_embedding = source_embedding
         if target_vocabulary_size is not None:
-            target_embedding = TokenEmbedding(
-                target_vocabulary_size, hidden_dim, dtype=dtype, name="target_embedding"
-            )
-        source_positions = _positions(learned_positions, dtype, "source_positions")
-        target_positions = _positions(learned_positions, dtype, "target_positions")
-        source_dropout = Dropout(dropout, dtype=dtype, name="source_dropout")
-        target_dropout = Dropout(dropout, dtype=dtype, name="target_dropout")
-        encoder_blocks = [
-            TransformerEncoderBlock(
-                encoder_attention or attention(relative_positions=rotary),
-                name=f"encoder_{i}",
-                **block,
-            )
-            for i in range(num_layers)
-        ]
-        decoder_blocks = [
-            TransformerDecoderBlock(
-                self_attention or attention(relative_positions=rotary),
-                cross_attention=cross_attention or attention(),
-                name=f"decoder_{i}",
-                **block,
-            )
-            for i in range(num_layers)
-        ]
-        encoder_norm = decoder_norm = None
-        if norm_first:
-            encoder_norm, decoder_norm = (
-                LayerNormalization(epsilon=1e-6, dtype=dtype, name=name)
-                for name in ("encoder_norm", "decoder_norm")
-            )
+            target_embedding = sizes.embedding(target_vocabulary_size, "target_embedding")
+        source_positions = sizes.positions("source_positions")
+        target_positions = sizes.positions("target_positions")
+        source_dropout = sizes.dropout("source_dropout")
+        target_dropout = sizes.dropout("target_dropout")
+        encoder = TokenStack(
+            source_embedding,
+            source_positions,
+            source_dropout,
+            sizes.encoder_blocks(encoder_attention, "encoder"),
+            sizes.last_norm("encoder_norm"),
+        )
+        decoder = TokenStack(
+            target_embedding,
+            target_positions,
+            target_dropout,
+            sizes.decoder_blocks(self_attention, "decoder", cross_attention, True),
+            sizes.last_norm("decoder_norm"),
+        )
 
         # === Functional graph ===
         source_ids = keras.Input((None,), dtype="int32", name="source_ids")
         target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        x = source_dropout(source_positions(source_embedding(source_ids)))
-        for encoder_block in encoder_blocks:
-            x = encoder_block(x)
-        source = encoder_norm(x) if norm_first else x
-        x = target_dropout(target_positions(target_embedding(target_ids)))
-        for decoder_block in decoder_blocks:
-            x = decoder_block(x, source)
-        x = decoder_norm(x) if norm_first else x
-        logits = target_embedding(x, reverse=True)
+        logits = target_embedding(decoder(target_ids, encoder(source_ids)), reverse=True)
         inputs = {"source_ids": source_ids, "target_ids": target_ids}
         super().__init__(inputs, logits, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        self.dtype_policy = sizes.dtype  # by which `compile` knows whether to scale the loss
         self.hidden_dim = hidden_dim
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
         self.source_positions = source_positions
         self.target_positions = target_positions
-        self.encoder_blocks = encoder_blocks
-        self.decoder_blocks = decoder_blocks
-        self.encoder_norm = encoder_norm
-        self.decoder_norm = decoder_norm
+        self.encoder_blocks = encoder.blocks
+        self.decoder_blocks = decoder.blocks
+        self.encoder_norm = encoder.norm
+        self.decoder_norm = decoder.norm
         self.max_length = learned_positions
-        arguments = {
-            "vocabulary_size": vocabulary_size,
-            "target_vocabulary_size": target_vocabulary_size,
-            "num_layers": num_layers,
-            "hidden_dim": hidden_dim,
-            "num_heads": num_heads,
-            "intermediate_dim": intermediate_dim,
-            "key_dim": key_dim,
-            "value_dim": value_dim,
-            "activation": keras.activations.serialize(keras.activations.get(activation)),
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "norm_first": norm_first,
-            "learned_positions": learned_positions,
-            "rotary_positions": rotary_positions,
-            "recompute": recompute,
-            "encoder_attention": encoder_attention,
-            "self_attention": self_attention,
-            "cross_attention": cross_attention,
-            "dtype": keras.dtype_policies.serialize(dtype),
-        }
-        # Not a dict, in which Keras would take the attention layers for parts of the model.
-        self._arguments = types.SimpleNamespace(**arguments)
+        self._encoder = encoder
+        self._decoder = StepwiseDecoder(decoder)
+        self._keep_arguments(
+            vocabulary_size=vocabulary_size,
+            target_vocabulary_size=target_vocabulary_size,
+            encoder_attention=encoder_attention,
+            self_attention=self_attention,
+            cross_attention=cross_attention,
+            **sizes.config,
+        )
 
     def encode(self, source_ids) -> Any:
         """Encodes source ids, int32 (batch, source), to vectors (batch, source, hidden_dim)."""
-        x = self.source_positions(self.source_embedding(source_ids))
-        for block in self.encoder_blocks:
-            x = block(x)
-        return self.encoder_norm(x) if self.encoder_norm else x
+        return self._encoder(source_ids)
 
     def initial_state(self, source_ids, max_length: int | None = None, beams: int = 1) -> dict:
         """Makes the state from which `step` generates.
@@ -248,22 +183,11 @@ class Transformer(keras.Model):
         Raises:
             UserError: No `max_length` on another backend than TensorFlow.
         """
-        require_positive(beams=beams)
         encoded = self.encode(source_ids)
-        batch_size = ops.shape(source_ids)[0]
         padding_mask = masks.padding_mask(source_ids)
-        blocks = self.decoder_blocks
-        caches = [block.initial_cache(batch_size, max_length, beams) for block in blocks]
-        source = {
-            "caches": [cache if is_shared(cache) else None for cache in caches],
-            "projected": [block.project_source(encoded, padding_mask) for block in blocks],
-            "beams": ops.arange(beams, dtype="int32"),
-            "output_kernel": self.target_embedding.output_kernel(),
-        }
-        hypothesis = {"caches": [None if is_shared(cache) else cache for cache in caches]}
-        if any(map(is_shared, caches)):
-            hypothesis["ancestors"] = initial_ancestors(batch_size, max_length)
-        return {"source": source, "hypothesis": hypothesis}
+        projected = [block.project_source(encoded, padding_mask) for block in self.decoder_blocks]
+        batch_size = ops.shape(source_ids)[0]
+        return self._decoder.initial_state(batch_size, max_length, beams, projected)
 
     def step(self, token_ids, state: dict, index) -> tuple[Any, dict]:
         """Predicts the token after `token_ids`.
@@ -279,74 +203,4 @@ class Transformer(keras.Model):
         Returns:
             Logits (rows, target vocabulary), and the state with this position added.
         """
-        source, hypothesis = state["source"], dict(state["hypothesis"])
-        beams = source["beams"].shape[0]
-        _require_rows(token_ids, source["projected"], beams)
-        caches = [
-            own if shared is None else shared
-            for shared, own in zip(source["caches"], hypothesis["caches"], strict=True)
-        ]
-        mask = None
-        if "ancestors" in hypothesis:
-            growing = any(isinstance(cache, GrowingCache) for cache in caches)
-            ancestors = extend_ancestors(hypothesis["ancestors"], beams, index, growing)
-            hypothesis["ancestors"] = ancestors
-            # A lone hypothesis attends to all that a growing cache holds.
-            mask = None if growing and beams == 1 else ancestor_mask(ancestors, beams)
-        x = self.target_embedding(ops.expand_dims(token_ids, 1))
-        x = self.target_positions(x, start_index=index)
-        x = ops.reshape(x, (-1, beams, self.hidden_dim))  # (sources, beams, hidden_dim)
-        for i, (block, projected) in enumerate(
-            zip(self.decoder_blocks, source["projected"], strict=True)
-        ):
-            x, caches[i] = block.decode_step(x, caches[i], index, projected, mask)
-        x = self.decoder_norm(x) if self.decoder_norm else x
-        x = ops.reshape(x, (-1, self.hidden_dim))  # (rows, hidden_dim)
-        logits = self.target_embedding.logits(x, source["output_kernel"])
-        shared = [cache if is_shared(cache) else None for cache in caches]
-        hypothesis["caches"] = [None if is_shared(cache) else cache for cache in caches]
-        return logits, {"source": source | {"caches": shared}, "hypothesis": hypothesis}
-
-    @classmethod
-    def from_preset(cls, name: str, vocabulary_size: int, **overrides) -> "Transformer":
-        """Builds an untrained model of a preset's sizes.
-
-        Args:
-            name: Name of the preset (`keras-attn presets` lists them).
-            vocabulary_size: Number of source tokens.
-            **overrides: Arguments of the constructor that take the place of the preset's.
-
-        Returns:
-            The model.
-
-        Raises:
-            UserError: No preset of this family has that name.
-        """
-        preset = get_preset(name, family=cls.__name__)
-        return cls(vocabulary_size, **(preset.config | overrides))
-
-    def get_config(self):
-        config = {"name": self.name, "trainable": self.trainable} | vars(self._arguments)
-        return config | {part: serialize_layer(config[part]) for part in _ATTENTION}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**deserialize_layers(config, *_ATTENTION, custom_objects=custom_objects))
-
-
-def _positions(learned_positions, dtype, name):
-    if learned_positions is None:
-        return SinusoidalPositionEncoding(dtype=dtype, name=name)
-    return LearnedPositionEmbedding(learned_positions, dtype=dtype, name=name)
-
-
-def _require_rows(token_ids, projected, beams):
-    rows, sources = token_ids.shape[0], keras.tree.flatten(projected)[0].shape[0]
-    require(
-        rows is None or sources is None or rows == sources * beams,
-        "`step` needs a token for each of the `beams` hypotheses that `initial_state` made room "
-        "for.",
-        tokens=rows,
-        sources=sources,
-        beams=beams,
-    )
+        return self._decoder.step(token_ids, state, index)

@@ -7,6 +7,9 @@ of, stood at each position. So a beam search moves a few integers a step, not al
 
 On TensorFlow without XLA a cache that grows costs least: steps attend to no empty slots, and
 nothing is written but what is new and a copy. JAX and XLA need a fixed length, and write in place.
+
+What stands before the first step, a prompt or a memory, is the past of a `ContinuedCache`: all
+hypotheses of a source share its slots.
 """
 
 from typing import Any, NamedTuple
@@ -23,11 +26,13 @@ class GrowingCache(NamedTuple):
     key: Any
     value: Any
 
-    def append(self, key: Any, value: Any, index: Any) -> "GrowingCache":
+    def append(self, key: Any, value: Any, index: Any, past: Any = 0) -> "GrowingCache":
         """The cache with one more position; key and value are (batch, heads, beams, width)."""
-        return GrowingCache(
-            ops.concatenate([self.key, key], axis=2), ops.concatenate([self.value, value], axis=2)
-        )
+        return GrowingCache(self.added(self.key, key, index), self.added(self.value, value, index))
+
+    def added(self, held: Any, new: Any, index: Any, past: Any = 0) -> Any:
+        """What is held slot by slot beside the keys, (batch, heads, slots, width), likewise."""
+        return ops.concatenate([held, new], axis=2)
 
 
 class FixedCache(NamedTuple):
@@ -36,15 +41,59 @@ class FixedCache(NamedTuple):
     key: Any
     value: Any
 
-    def append(self, key: Any, value: Any, index: Any) -> "FixedCache":
+    def append(self, key: Any, value: Any, index: Any, past: Any = 0) -> "FixedCache":
         """The cache with position `index` filled; key and value are (batch, heads, beams, width).
 
         Args:
             key: The keys of the position.
             value: The values of the position.
             index: int32, a scalar, or with one beam one for each row (batch,).
+            past: Number of slots before those of position 0.
         """
-        return FixedCache(filled(self.key, key, index), filled(self.value, value, index))
+        return FixedCache(
+            self.added(self.key, key, index, past), self.added(self.value, value, index, past)
+        )
+
+    def added(self, held: Any, new: Any, index: Any, past: Any = 0) -> Any:
+        """What is held slot by slot beside the keys, (batch, heads, slots, width), likewise."""
+        return filled(held, new, index, past)
+
+
+class ContinuedCache(NamedTuple):
+    """A cache behind a past, each position of which has one slot for all hypotheses of a source.
+
+    Attributes:
+        cache: Keys and values, those of the past in the first slots.
+        real: Boolean (batch, past), `False` where the past has nothing.
+        start: int32 (batch,), the position at which decoding begins, index 0 of the steps. The
+            past's positions are 0, 1, 2, …
+    """
+
+    cache: FixedCache | GrowingCache
+    real: Any
+    start: Any
+
+    @property
+    def key(self) -> Any:
+        """Keys (batch, heads, past + slots, key_dim)."""
+        return self.cache.key
+
+    @property
+    def value(self) -> Any:
+        """Values (batch, heads, past + slots, value_dim)."""
+        return self.cache.value
+
+    def append(self, key: Any, value: Any, index: Any) -> "ContinuedCache":
+        """The cache with one more position; key and value are (batch, heads, beams, width)."""
+        past = ops.shape(self.real)[1]
+        return self._replace(cache=self.cache.append(key, value, index, past))
+
+    def added(self, held: Any, new: Any, index: Any) -> Any:
+        """What is held slot by slot beside the keys, (batch, heads, slots, width), likewise."""
+        return self.cache.added(held, new, index, ops.shape(self.real)[1])
+
+
+Cache = FixedCache | GrowingCache | ContinuedCache
 
 
 def initial_cache(
@@ -79,12 +128,47 @@ def initial_cache(
     return GrowingCache(*(ops.zeros((batch_size, heads, none, n), dtype) for n in widths))
 
 
+def continued(cache: Cache, key: Any, value: Any, real: Any, start: Any = None) -> ContinuedCache:
+    """Puts a past before all that is decoded.
+
+    Args:
+        cache: An empty cache.
+        key: The past's keys (batch, heads, past, key_dim).
+        value: The past's values (batch, heads, past, value_dim).
+        real: Boolean (batch, past), `False` where the past has nothing.
+        start: int32 (batch,), the position at which decoding begins; by default the past's first
+            positions are real, and it begins after them.
+
+    Returns:
+        The cache, the next step of which is at index 0.
+
+    Raises:
+        UserError: The cache has a past already.
+    """
+    require(
+        not isinstance(cache, ContinuedCache),
+        "A cache must be empty to be continued.",
+        cache=type(cache).__name__,
+    )
+    if start is None:
+        start = ops.sum(ops.cast(real, "int32"), axis=1)
+    filled = type(cache)(
+        ops.concatenate([key, cache.key], axis=2), ops.concatenate([value, cache.value], axis=2)
+    )
+    return ContinuedCache(filled, real, start)
+
+
+def is_growing(cache: Cache) -> bool:
+    """Whether a cache has another slot for each position decoded, and none in advance."""
+    return isinstance(getattr(cache, "cache", cache), GrowingCache)
+
+
 def is_shared(cache: Any) -> bool:
     """Whether a cache holds the positions of all hypotheses of a source, which are not reordered.
 
     Others are a hypothesis' own: they have one row for each, and follow it.
     """
-    return isinstance(cache, FixedCache | GrowingCache)
+    return isinstance(cache, Cache)
 
 
 def initial_ancestors(batch_size: Any, max_length: int | None = None) -> Any:
@@ -124,24 +208,31 @@ def extend_ancestors(ancestors: Any, beams: int, index: Any, growing: bool) -> A
     return ops.where(here, own, ancestors)
 
 
-def ancestor_mask(ancestors: Any, beams: int) -> Any:
-    """Lets a hypothesis attend to its ancestors alone.
+def ancestor_mask(ancestors: Any, beams: int, past: Any = None) -> Any:
+    """Lets a hypothesis attend to its ancestors alone, and to the past of its source.
 
     Args:
         ancestors: int32 (rows, positions), -1 at positions that lie ahead.
         beams: Number of hypotheses of each source.
+        past: Boolean (rows / beams, past), `False` where the past has nothing; or `None`.
 
     Returns:
-        Boolean (rows / beams, 1, beams, positions * beams), True at a hypothesis' ancestors.
+        Boolean (rows / beams, 1, beams, past + positions * beams), True at a hypothesis'
+        ancestors.
     """
     slots = ops.arange(beams, dtype="int32")
     is_ancestor = ops.equal(ops.expand_dims(ancestors, -1), slots)  # (rows, positions, beams)
     length = ops.shape(ancestors)[1]
-    return ops.reshape(is_ancestor, (-1, 1, beams, length * beams))
+    mask = ops.reshape(is_ancestor, (-1, 1, beams, length * beams))
+    if past is None:
+        return mask
+    sources, slots = ops.shape(past)
+    past = ops.broadcast_to(past[:, None, None], (sources, 1, beams, slots))
+    return ops.concatenate([past, mask], axis=3)
 
 
 def visible_slots(
-    cache: FixedCache | GrowingCache,
+    cache: Cache,
     position: Any,
     beams: int,
     ancestor_mask: Any = None,
@@ -151,7 +242,7 @@ def visible_slots(
 
     Args:
         cache: The cache, the new position added.
-        position: int32 (1 or batch, 1), the new position.
+        position: int32 (1 or batch, 1), the new position, see `query_position`.
         beams: Number of hypotheses of each source.
         ancestor_mask: Boolean (batch, 1, beams, slots), or None with one beam.
         window: If given, how many positions away the nearest is that is not attended to.
@@ -160,37 +251,73 @@ def visible_slots(
         Boolean tensors that broadcast to (batch, heads, beams, slots), of which all must allow.
     """
     masks = () if ancestor_mask is None else (ancestor_mask,)
-    some_empty = ancestor_mask is None and isinstance(cache, FixedCache)
+    some_empty = ancestor_mask is None and not isinstance(cache, GrowingCache)
     if not some_empty and window is None:
         return masks
-    positions = slot_positions(cache, beams)
-    near = ops.less_equal(positions, position)
+    near = slots_until(cache, position, beams)
     if window is not None:
-        near = ops.logical_and(near, ops.greater(positions, position - window))
+        near = ops.logical_and(near, slot_positions(cache, beams) > position - window)
     return (*masks, near[:, None, None, :])
 
 
-def slot_positions(cache: FixedCache | GrowingCache, beams: int) -> Any:
-    """The position of each slot, int32 (slots,)."""
-    return ops.arange(ops.shape(cache.value)[2], dtype="int32") // beams
+def slots_until(cache: Cache, position: Any, beams: int = 1) -> Any:
+    """Which slots hold something at a position or before it.
+
+    Args:
+        cache: The cache.
+        position: int32 (1 or batch, 1).
+        beams: Number of hypotheses of each source.
+
+    Returns:
+        Boolean (1 or batch, slots).
+    """
+    until = ops.less_equal(slot_positions(cache, beams), position)
+    if not isinstance(cache, ContinuedCache):
+        return until
+    since = ops.shape(cache.value)[2] - ops.shape(cache.real)[1]
+    since = ops.ones((ops.shape(cache.real)[0], since), dtype="bool")
+    return ops.logical_and(until, ops.concatenate([cache.real, since], axis=1))
 
 
-def filled(cache: Any, new: Any, index: Any) -> Any:
+def query_position(cache: Cache, index: Any) -> Any:
+    """The position of a step, int32 (1 or batch, 1).
+
+    Args:
+        cache: The cache.
+        index: int32, the step's index: a scalar, or one for each row (batch,).
+    """
+    index = ops.reshape(ops.cast(index, "int32"), (-1, 1))
+    return index + cache.start[:, None] if isinstance(cache, ContinuedCache) else index
+
+
+def slot_positions(cache: Cache, beams: int) -> Any:
+    """The position of each slot, int32 (1 or batch, slots)."""
+    slots = ops.shape(cache.value)[2]
+    if not isinstance(cache, ContinuedCache):
+        return (ops.arange(slots, dtype="int32") // beams)[None]
+    batch, past = ops.shape(cache.real)
+    before = ops.broadcast_to(ops.arange(past, dtype="int32"), (batch, past))
+    since = ops.arange(slots - past, dtype="int32") // beams + cache.start[:, None]
+    return ops.concatenate([before, since], axis=1)
+
+
+def filled(cache: Any, new: Any, index: Any, past: Any = 0) -> Any:
     """Writes a position into slots of a fixed number.
 
     Args:
         cache: Tensor (batch, heads, slots, width).
         new: Tensor (batch, heads, beams, width).
         index: int32, the position: a scalar, or with one beam one for each row (batch,).
+        past: Number of slots before those of position 0.
 
     Returns:
         Tensor of the shape of `cache`.
     """
     index = ops.convert_to_tensor(index, dtype="int32")
     if len(index.shape) == 0:
-        return ops.slice_update(cache, (0, 0, index * ops.shape(new)[2], 0), new)
+        return ops.slice_update(cache, (0, 0, past + index * ops.shape(new)[2], 0), new)
     positions = ops.arange(ops.shape(cache)[2], dtype="int32")
-    here = ops.equal(positions, ops.reshape(index, (-1, 1)))  # (batch, length)
+    here = ops.equal(positions, past + ops.reshape(index, (-1, 1)))  # (batch, length)
     return ops.where(here[:, None, :, None], new, cache)
 
 

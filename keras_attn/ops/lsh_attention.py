@@ -7,7 +7,13 @@ from keras import ops
 
 from keras_attn.ops.attention import attend_by_scores, computing_dtype
 from keras_attn.ops.blocks import Cut
-from keras_attn.ops.decoding_cache import FixedCache, GrowingCache, filled
+from keras_attn.ops.decoding_cache import (
+    Cache,
+    continued,
+    query_position,
+    slot_positions,
+    slots_until,
+)
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.scores import dot_scores
@@ -103,7 +109,7 @@ class LSHState(NamedTuple):
         buckets: int32 (batch, heads, slots, rounds).
     """
 
-    cache: FixedCache | GrowingCache
+    cache: Cache
     buckets: Any
 
 
@@ -124,20 +130,17 @@ def lsh_attention_step(
         The context (batch, heads, 1, value_dim) and the state with this position.
     """
     queries = ops.cast(query, computing_dtype(query.dtype))
-    bucket = ops.swapaxes(hash_buckets(queries, rotations), 2, 3)  # (batch, heads, 1, rounds)
+    bucket = _slots_of_buckets(queries, rotations)  # (batch, heads, 1, rounds)
     cache = state.cache.append(ops.cast(_keys(queries), query.dtype), value, index)
-    if isinstance(cache, GrowingCache):
-        buckets = ops.concatenate([state.buckets, bucket], axis=2)
-    else:
-        buckets = filled(state.buckets, bucket, index)
-    at_slot = ops.arange(ops.shape(buckets)[2], dtype="int32")
-    here = ops.reshape(ops.cast(index, "int32"), (-1, 1))  # (1 or batch, 1)
-    before = ops.less(at_slot, here)[:, None, :, None]
+    buckets = cache.added(state.buckets, bucket, index)
+    here = query_position(cache, index)
+    before = slots_until(cache, here - 1)[:, None, :, None]
     alike = ops.logical_and(ops.equal(buckets, bucket), before)
     # How many of the bucket there are from a slot on, the slot included.
     later = ops.flip(ops.cumsum(ops.flip(ops.cast(alike, "int32"), axis=2), axis=2), axis=2)
     met = ops.any(ops.logical_and(alike, later <= chunk_length), axis=-1)[:, :, None]
-    itself = ops.equal(at_slot, here)[:, None, None]
+    itself = ops.equal(slot_positions(cache, 1), here)
+    itself = ops.logical_and(itself, slots_until(cache, here))[:, None, None]
     scores = dot_scores(queries * query.shape[-1] ** -0.5, cache.key)
     scores = ops.where(itself, ops.cast(_SELF_SCORE, scores.dtype), scores)
     context = attend_by_scores(
@@ -148,6 +151,25 @@ def lsh_attention_step(
         dtype=query.dtype,
     )
     return context, LSHState(cache, buckets)
+
+
+def lsh_state(query: Any, value: Any, state: LSHState, real: Any, rotations: Any) -> LSHState:
+    """The state after a prompt.
+
+    Args:
+        query: Float tensor (batch, heads, length, key_dim).
+        value: Float tensor (batch, heads, length, value_dim).
+        state: The state before the first position.
+        real: Boolean (batch, length), which positions count: the first ones of each sequence.
+        rotations: As for `lsh_attention`.
+
+    Returns:
+        The state.
+    """
+    queries = ops.cast(query, computing_dtype(query.dtype))
+    cache = continued(state.cache, ops.cast(_keys(queries), query.dtype), value, real)
+    buckets = _slots_of_buckets(queries, rotations)
+    return LSHState(cache, ops.concatenate([buckets, state.buckets], axis=2))
 
 
 def hash_buckets(vectors: Any, rotations: Any) -> Any:
@@ -162,6 +184,11 @@ def hash_buckets(vectors: Any, rotations: Any) -> Any:
     """
     rotated = ops.einsum("bhld,hdrf->bhrlf", vectors, ops.cast(rotations, vectors.dtype))
     return ops.argmax(ops.concatenate([rotated, -rotated], axis=-1), axis=-1)
+
+
+def _slots_of_buckets(vectors: Any, rotations: Any) -> Any:
+    """Buckets as a state holds them, (batch, heads, slots, rounds)."""
+    return ops.swapaxes(hash_buckets(vectors, rotations), 2, 3)
 
 
 def _keys(queries: Any) -> Any:

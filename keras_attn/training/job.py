@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from keras_attn.data import PairExamples, Pairs, group_references, padding_share, plan_epoch
 from keras_attn.evaluation import get_metric
-from keras_attn.models import Transformer
+from keras_attn.models import Transformer, get_preset
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask, measure, task_folder
 from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
@@ -157,6 +157,8 @@ def _measure_test(out: Path, settings: RunSettings, texts: Pairs) -> dict[str, f
 
 def _check(settings: RunSettings) -> None:
     require_one_of("task", settings.task, [Seq2SeqTask.kind])
+    if settings.preset:
+        get_preset(settings.preset, family=Transformer.__name__)
     require(
         not (settings.init and settings.model),
         "The section `model` cannot change a model that is loaded.",

@@ -35,6 +35,10 @@ BOTH = [
         "`length_penalty` must be a finite number of 0 or more. Received: length_penalty=inf.",
     ),
     (
+        {"start_id": np.array([1, 2], "int32")},
+        "`start_id` must be one token, or one for each source. Received: shape=(2,), sources=3.",
+    ),
+    (
         {"end_id": -2},
         "`end_id` and `forbidden_ids` must be token ids of 0 or more. "
         "Received: end_id=-2, forbidden_ids=().",

@@ -668,6 +668,32 @@ REVERSIBLE = [
     ),
 ]
 
+POOLING = [
+    LayerCase(
+        layers.SequencePooling,
+        {},
+        {"inputs": X, "mask": padding(2, 5)},
+        outputs=(2, 7),
+        trainable=0,
+    ),
+    LayerCase(
+        layers.SequencePooling,
+        {"pooling": "max"},
+        {"inputs": X, "mask": padding(2, 5)},
+        outputs=(2, 7),
+        trainable=0,
+        note="max",
+    ),
+    LayerCase(
+        layers.SequencePooling,
+        {"pooling": "first"},
+        {"inputs": X},
+        outputs=(2, 7),
+        trainable=0,
+        note="first",
+    ),
+]
+
 CASES = [
     *TOKEN_EMBEDDING,
     *POSITIONS,
@@ -681,4 +707,5 @@ CASES = [
     *FEED_FORWARD,
     *BLOCKS,
     *REVERSIBLE,
+    *POOLING,
 ]

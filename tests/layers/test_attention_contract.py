@@ -166,6 +166,32 @@ def test_steps_equal_the_whole(mechanism):
         np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=5e-6)
 
 
+# Caches of a fixed length, and caches that grow.
+ROOMS = [5, None] if keras.backend.backend() == "tensorflow" else [5]
+
+
+@having("steps")
+@pytest.mark.parametrize("max_length", ROOMS)
+def test_a_prompt_equals_its_steps(mechanism, max_length):
+    """Prompts of seven positions and of two, the second one's padding full of large numbers."""
+    layer = built(mechanism)
+    real = np.arange(7) < np.array([[7], [2]])
+    prompt = np.where(real[..., None], X[:, :7], 100.0).astype("float32")
+    output, cache = layer.attend_prompt(prompt, layer.initial_cache(2, max_length), real)
+    for row, length in enumerate((7, 2)):
+        one = X[row : row + 1]
+        stepped = layer.initial_cache(1, 13)
+        for index in range(length):
+            step, stepped = layer.attend_step(one[:, index : index + 1], stepped, index)
+            np.testing.assert_allclose(numpy(output)[row, index], numpy(step)[0, 0], atol=5e-6)
+    steps = np.stack([X[0, 7:11], X[1, 2:6]])
+    whole = numpy(layer(X, X, use_causal_mask=True))
+    for index in range(4):
+        output, cache = layer.attend_step(steps[:, index : index + 1], cache, index)
+        expected = whole[[0, 1], [7 + index, 2 + index]]
+        np.testing.assert_allclose(numpy(output)[:, 0], expected, atol=5e-6)
+
+
 @having("crosses", "steps")
 def test_a_projected_source_equals_the_whole(mechanism):
     layer = mechanism.make()

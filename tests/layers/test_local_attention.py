@@ -61,7 +61,7 @@ def test_rows_at_positions_of_their_own(positions):
 
 def test_the_cache_is_as_long_as_the_window():
     cache = LocalAttention(2, 4, 5, value_dim=3).initial_cache(7, max_length=1000)
-    assert [tuple(part.shape) for part in cache] == [(7, 2, 5, 4), (7, 2, 5, 3)]
+    assert [tuple(part.shape) for part in cache] == [(7, 2, 5, 4), (7, 2, 5, 3), (7,)]
 
 
 def test_mistakes_are_told():

@@ -268,6 +268,10 @@ MISTAKES = {
         lambda w: with_(w, data={"train": [w, w, w]}),
         "cmudict, one tab-separated file, or",
     ),
+    "a preset of another task": (
+        lambda w: with_(w) | {"preset": "lm_tiny"},
+        "must be one of 'transformer_base'.* Received: preset='lm_tiny'",
+    ),
     "no such model setting": (
         lambda w: with_(w, model={"num_layer": 2}),
         "Did you mean 'num_layers'. Received: model setting='num_layer'",

@@ -1,0 +1,61 @@
+"""One vector for a sequence of vectors."""
+
+import keras
+from keras import ops
+
+from keras_attn.ops.attention import computing_dtype
+from keras_attn.validation import require_one_of
+
+_POOLINGS = ("mean", "max", "first")
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class SequencePooling(keras.layers.Layer):
+    """Pools the vectors of a sequence over the positions that are no padding.
+
+    Args:
+        pooling: "mean" or "max" over the positions, or "first" for the vector at position 0.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, length, features), of the compute dtype.
+        mask: Boolean (batch, length), `False` at padding; by default the mask that Keras
+            propagates.
+
+    Returns:
+        Tensor (batch, features); 0 for a sequence of nothing but padding.
+
+    Raises:
+        UserError: `pooling` is none of the three.
+    """
+
+    def __init__(self, pooling: str = "mean", **kwargs):
+        super().__init__(**kwargs)
+        require_one_of("pooling", pooling, _POOLINGS)
+        self.supports_masking = True
+        self.pooling = pooling
+
+    def call(self, inputs, mask=None):
+        if mask is None:
+            mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
+        real = ops.cast(mask, "bool")[..., None]  # (batch, length, 1)
+        if self.pooling == "first":
+            return ops.where(real, inputs, ops.zeros((), inputs.dtype))[:, 0]
+        dtype = computing_dtype(inputs.dtype)
+        vectors = ops.cast(inputs, dtype)
+        if self.pooling == "mean":
+            total = ops.sum(ops.where(real, vectors, ops.zeros((), dtype)), axis=1)
+            count = ops.sum(ops.cast(real, dtype), axis=1)
+            return ops.cast(total / ops.maximum(count, 1.0), inputs.dtype)
+        greatest = ops.max(ops.where(real, vectors, ops.cast(float("-inf"), dtype)), axis=1)
+        greatest = ops.where(ops.any(real, axis=1), greatest, ops.zeros((), dtype))
+        return ops.cast(greatest, inputs.dtype)
+
+    def compute_mask(self, inputs, previous_mask):
+        return None
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape[0], input_shape[-1])
+
+    def get_config(self):
+        return super().get_config() | {"pooling": self.pooling}

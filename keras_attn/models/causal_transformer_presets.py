@@ -1,0 +1,29 @@
+"""Sizes of decoder-only Transformers, numbers only."""
+
+CAUSAL_TRANSFORMER_PRESETS = {
+    "lm_tiny": {
+        "description": "small language model, quick to train",
+        "paper": "sizes of our own",
+        "config": {
+            "num_layers": 2,
+            "hidden_dim": 128,
+            "intermediate_dim": 512,
+            "num_heads": 4,
+            "dropout": 0.1,
+            "norm_first": True,
+            "rotary_positions": True,
+        },
+        "recipe": {
+            "training": {
+                "batch_tokens": 4_096,
+                "schedule": "cosine",
+                "learning_rate": 3e-3,
+                "warmup_steps": 200,
+                # Of which perplexity knows nothing.
+                "label_smoothing": 0.0,
+                "beta_2": 0.98,
+                "epochs": 10,
+            },
+        },
+    },
+}

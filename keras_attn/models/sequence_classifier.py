@@ -1,0 +1,85 @@
+"""A class for each sequence, from the vectors of any encoder."""
+
+import keras
+
+from keras_attn.layers.copies import deserialize_layers
+from keras_attn.layers.dense import Dense
+from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.sequence_pooling import SequencePooling
+from keras_attn.ops import masks
+from keras_attn.validation import require, require_positive
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class SequenceClassifier(keras.Model):
+    """Pools an encoder's vectors and projects them to logits over classes.
+
+    Args:
+        encoder: Model from `{"token_ids": int32 (batch, length)}` to vectors
+            (batch, length, features), as `TransformerEncoder`. It becomes a part of this model.
+        num_classes: Number of classes.
+        pooling: "mean" or "max" over the positions that are no padding, or "first" for the
+            vector at position 0.
+        dropout: Share of the pooled features dropped in training.
+        dtype: Dtype policy of what follows the encoder; the encoder's by default.
+        name: Name of the model.
+        trainable: Whether its weights are to be trained.
+
+    Call arguments:
+        inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding.
+
+    Returns:
+        Logits (batch, num_classes), finite also for a row of nothing but padding.
+
+    Raises:
+        UserError: `encoder` is no model, `num_classes` not positive, `dropout` outside [0, 1), or
+            there is no such `pooling`.
+    """
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        num_classes: int,
+        pooling: str = "mean",
+        dropout: float = 0.1,
+        dtype=None,
+        name: str | None = None,
+        trainable: bool = True,
+    ):
+        require(isinstance(encoder, keras.Model), "`encoder` must be a model.", encoder=encoder)
+        require_positive(num_classes=num_classes)
+        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+
+        # === Layers ===
+        pool = SequencePooling(pooling, dtype=dtype, name="pool")
+        pooled_dropout = Dropout(dropout, dtype=dtype, name="pooled_dropout")
+        output = Dense(num_classes, dtype=dtype, name="output")
+
+        # === Functional graph ===
+        token_ids = keras.Input((None,), dtype="int32", name="token_ids")
+        vectors = encoder({"token_ids": token_ids})
+        pooled = pool(vectors, mask=masks.padding_mask(token_ids))
+        logits = output(pooled_dropout(pooled))
+        super().__init__({"token_ids": token_ids}, logits, name=name, trainable=trainable)
+
+        # === Config ===
+        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        self.encoder = encoder
+        self.num_classes = num_classes
+        self.pooling = pooling
+        self.dropout = dropout
+
+    def get_config(self):
+        return {
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "num_classes": self.num_classes,
+            "pooling": self.pooling,
+            "dropout": self.dropout,
+            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "name": self.name,
+            "trainable": self.trainable,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**deserialize_layers(config, "encoder", custom_objects=custom_objects))

@@ -1,0 +1,48 @@
+"""Embedded tokens that go through a stack of blocks."""
+
+import dataclasses
+from typing import Any
+
+import keras
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenStack:
+    """The layers from token ids to vectors, in the order of their use.
+
+    Attributes:
+        embedding: Embeds token ids; 0 is padding.
+        positions: Adds positions; takes a `start_index`.
+        dropout: Dropout of what is embedded.
+        blocks: Blocks of an encoder or a decoder.
+        norm: Norm after the last block, or `None`.
+    """
+
+    embedding: keras.layers.Layer
+    positions: keras.layers.Layer
+    dropout: keras.layers.Layer
+    blocks: list
+    norm: keras.layers.Layer | None
+
+    def __call__(self, token_ids: Any, *source: Any) -> Any:
+        """Runs the layers.
+
+        Args:
+            token_ids: int32 (batch, length).
+            *source: Vectors (batch, source, features) where blocks attend to a source.
+
+        Returns:
+            Vectors (batch, length, features).
+        """
+        x = self.dropout(self.embedded(token_ids))
+        for block in self.blocks:
+            x = block(x, *source)
+        return self.normalized(x)
+
+    def embedded(self, token_ids: Any, start_index: Any = 0) -> Any:
+        """Token ids with their positions, the first at `start_index`: a scalar or (batch,)."""
+        return self.positions(self.embedding(token_ids), start_index=start_index)
+
+    def normalized(self, vectors: Any) -> Any:
+        """What comes out of the last block, as the stack gives it."""
+        return vectors if self.norm is None else self.norm(vectors)

@@ -1,0 +1,27 @@
+"""Sizes of encoders, numbers only."""
+
+TRANSFORMER_ENCODER_PRESETS = {
+    "encoder_tiny": {
+        "description": "small classifier of texts, quick to train",
+        "paper": "sizes of our own",
+        "config": {
+            "num_layers": 2,
+            "hidden_dim": 128,
+            "intermediate_dim": 512,
+            "num_heads": 4,
+            "dropout": 0.1,
+            "norm_first": True,
+        },
+        "recipe": {
+            "training": {
+                "batch_tokens": 4_096,
+                "schedule": "cosine",
+                "learning_rate": 1e-3,
+                "warmup_steps": 200,
+                "label_smoothing": 0.1,
+                "beta_2": 0.98,
+                "epochs": 5,
+            },
+        },
+    },
+}

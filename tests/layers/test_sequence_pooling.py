@@ -1,0 +1,52 @@
+"""SequencePooling: what is pooled, and what is not."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn.layers import SequencePooling
+from keras_attn.validation import UserError
+from tests.harness import numbers
+from tests.layers.judges import numpy
+
+X = numbers(1, 3, 5, 7)
+MASK = np.array([[1, 1, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], bool)
+POOLINGS = {"mean": lambda x: x.mean(0), "max": lambda x: x.max(0), "first": lambda x: x[0]}
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_only_what_is_real_is_pooled(pooling):
+    x = np.where(MASK[..., None], X, 1e30).astype("float32")
+    found = numpy(SequencePooling(pooling)(x, mask=MASK))
+    expected = [POOLINGS[pooling](X[0, :3]), np.zeros(7), POOLINGS[pooling](X[2])]
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(numpy(SequencePooling(pooling)(X[2:]))[0], expected[2], atol=1e-6)
+
+
+def test_the_mask_that_keras_propagates():
+    inputs = keras.Input((None, 7))
+    model = keras.Model(inputs, SequencePooling()(keras.layers.Masking()(inputs)))
+    padded = np.where(MASK[..., None], X, 0).astype("float32")
+    np.testing.assert_allclose(numpy(model(padded))[0], X[0, :3].mean(0), atol=1e-6)
+    assert model.output.shape == (None, 7)
+
+
+def test_a_mean_of_many_bfloat16_numbers():
+    ones = np.ones((1, 3001, 2), "float32")
+    assert numpy(SequencePooling(dtype="bfloat16")(ones)).astype("float32").tolist() == [[1, 1]]
+
+
+@pytest.mark.parametrize("pooling", POOLINGS)
+def test_gradients_are_finite(pooling):
+    model = keras.Sequential([keras.layers.Dense(3), SequencePooling(pooling)])
+    inputs, mask = keras.Input((5, 7)), keras.Input((5,), dtype="bool")
+    dense = keras.layers.Dense(3)
+    model = keras.Model([inputs, mask], SequencePooling(pooling)(dense(inputs), mask=mask))
+    model.compile("sgd", "mse")
+    model.fit([X, MASK], np.ones((3, 3), "float32"), verbose=0)
+    assert np.isfinite(numpy(dense.kernel)).all()
+
+
+def test_mistakes_are_told():
+    with pytest.raises(UserError, match="'mean', 'max', 'first'.*Received: pooling='sum'."):
+        SequencePooling("sum")

@@ -1,0 +1,151 @@
+"""The encoder alone: masks, mechanisms, saving, and a classifier on top of it."""
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn import layers
+from keras_attn.models import SequenceClassifier, TransformerEncoder
+from keras_attn.validation import UserError
+from tests.layers.judges import numpy, spread_weights
+
+SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
+TEXTS = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
+INPUTS = {"token_ids": TEXTS}
+VARIANTS = {
+    "post-norm": {},
+    "pre-norm, learned and rotary": {
+        "norm_first": True,
+        "learned_positions": 13,
+        "rotary_positions": True,
+    },
+    "local": {"attention": layers.LocalAttention(2, 3, 3)},
+    "global and local": {"attention": layers.GlobalLocalAttention(2, 3, 2, 2)},
+    "LSH": {"attention": layers.LSHAttention(2, 3, 4, chunk_length=3, seed=1)},
+    "linear": {"attention": layers.LinearAttention(2, 3)},
+    "synthesizer": {"attention": layers.RandomSynthesizer(2, 3, 13)},
+    "additive": {"attention": layers.AdditiveAttention(5)},
+}
+
+
+def built(**arguments):
+    return spread_weights(TransformerEncoder(11, **(SIZES | arguments)))
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_padding_never_changes_a_real_token(name):
+    model = built(**VARIANTS[name])
+    assert model.output_shape == (None, None, 12)
+    alone = numpy(model({"token_ids": TEXTS[1:, :3]}))
+    padded = numpy(model({"token_ids": np.pad(TEXTS, ((0, 0), (0, 6)))}))
+    assert padded.shape == (2, 11, 12)
+    np.testing.assert_allclose(padded[1, :3], alone[0], atol=2e-5)
+
+
+def test_what_follows_counts():
+    changed = TEXTS.copy()
+    changed[0, 4] = 10
+    model = built()
+    difference = np.abs(numpy(model({"token_ids": changed})) - numpy(model(INPUTS)))
+    assert (difference[0].max(-1) > 1e-4).all()
+    assert not difference[1].any()
+
+
+def test_its_mask_reaches_what_comes_after():
+    encoder = built()
+    inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
+    model = keras.Model(inputs, layers.SequencePooling()(encoder(inputs)))
+    expected = numpy(encoder({"token_ids": TEXTS[1:, :3]}))[0].mean(0)
+    np.testing.assert_allclose(numpy(model(INPUTS))[1], expected, atol=2e-5)
+
+
+def test_config_holds_every_argument():
+    model = built(activation=keras.activations.silu, dtype="mixed_bfloat16", name="mine")
+    config = model.get_config()
+    assert set(config) == set(inspect.signature(TransformerEncoder.__init__).parameters) - {"self"}
+    assert TransformerEncoder.from_config(config).get_config() == config
+    assert (
+        built(attention=layers.RandomSynthesizer(2, 3, 13), learned_positions=17).max_length == 13
+    )
+
+
+def test_from_preset():
+    model = TransformerEncoder.from_preset("encoder_tiny", 11, num_layers=1)
+    config = model.get_config()
+    assert (config["hidden_dim"], config["num_layers"]) == (128, 1)
+    with pytest.raises(UserError, match="`preset` must be one of 'encoder_tiny'."):
+        TransformerEncoder.from_preset("lm_tiny", 11)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "first"])
+def test_a_classifier_never_sees_padding(pooling):
+    model = spread_weights(SequenceClassifier(built(), 3, pooling))
+    padded = np.pad(TEXTS, ((0, 1), (0, 4)))  # and a row of nothing else
+    logits = numpy(model({"token_ids": padded}))
+    assert logits.shape == (3, 3)
+    assert np.isfinite(logits).all()
+    alone = numpy(model({"token_ids": TEXTS[1:, :3]}))
+    np.testing.assert_allclose(logits[1], alone[0], atol=2e-5)
+
+
+def test_a_classifier_of_what_its_encoder_says():
+    encoder = built()
+    model = spread_weights(SequenceClassifier(encoder, 3, "max"))
+    output = model.get_layer("output")
+    vectors = numpy(encoder({"token_ids": TEXTS[:1]}))[0].max(0)
+    expected = vectors @ numpy(output.kernel) + numpy(output.bias)
+    np.testing.assert_allclose(numpy(model(INPUTS))[0], expected, atol=1e-5)
+
+
+def test_a_classifier_learns_with_nothing_but_padding_among_its_rows():
+    """Whether there is a 7 among the tokens, with Keras' own `compile` and `fit`."""
+    encoder = TransformerEncoder(11, **(SIZES | {"num_layers": 1, "norm_first": True}))
+    model = SequenceClassifier(encoder, 2)
+    texts = np.random.default_rng(1).integers(3, 11, (256, 5)).astype("int32")
+    texts[::3, 3:] = 0
+    texts[7] = 0
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(1e-2), loss)
+    labels = (texts == 7).any(1).astype("int32")
+    history = model.fit({"token_ids": texts}, labels, epochs=6, verbose=0).history["loss"]
+    assert history[0] > 0.2
+    assert history[-1] < 0.1
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision(dtype):
+    plain = SequenceClassifier(built(), 3)
+    mixed = SequenceClassifier(built(dtype=dtype), 3)
+    mixed.set_weights(plain.get_weights())
+    logits = mixed(INPUTS)
+    assert keras.backend.standardize_dtype(logits.dtype) == dtype.removeprefix("mixed_")
+    assert {variable.dtype for variable in mixed.trainable_variables} == {"float32"}
+    found = numpy(logits).astype("float32")
+    np.testing.assert_allclose(found, numpy(plain(INPUTS)), atol=0.15)
+    if dtype == "mixed_float16":
+        mixed.compile("sgd", "mse")
+        assert isinstance(mixed.optimizer, keras.optimizers.LossScaleOptimizer)
+
+
+def test_a_classifiers_config_holds_every_argument():
+    model = SequenceClassifier(built(), 3, "max", 0.3, "bfloat16", "mine", False)
+    config = model.get_config()
+    assert set(config) == set(inspect.signature(SequenceClassifier.__init__).parameters) - {"self"}
+    copy = SequenceClassifier.from_config(config)
+    assert copy.get_config() == config
+    assert copy.get_layer("output").compute_dtype == "bfloat16"
+    assert copy.encoder.compute_dtype == "float32"
+
+
+def test_mistakes_are_told():
+    encoder = built()
+    with pytest.raises(UserError, match="Received: pooling='sum'"):
+        SequenceClassifier(encoder, 3, "sum")
+    with pytest.raises(UserError, match="Received: num_classes=0"):
+        SequenceClassifier(encoder, 0)
+    with pytest.raises(UserError, match="`encoder` must be a model. Received: encoder='bert'"):
+        SequenceClassifier("bert", 3)
+    with pytest.raises(UserError, match="Received: num_heads=5, hidden_dim=12"):
+        built(num_heads=5)
