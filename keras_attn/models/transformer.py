@@ -1,13 +1,11 @@
 """The encoder-decoder Transformer of "Attention Is All You Need"."""
 
-import types
 from functools import partial
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.layer_normalization import LayerNormalization
@@ -15,10 +13,14 @@ from keras_attn.layers.learned_position_embedding import LearnedPositionEmbeddin
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.layers.sinusoidal_position_encoding import SinusoidalPositionEncoding
-from keras_attn.layers.token_embedding import TokenEmbedding
 from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
 from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
-from keras_attn.models.presets import get_preset
+from keras_attn.models.seq2seq_model import (
+    Seq2SeqModel,
+    id_inputs,
+    require_rows,
+    token_embeddings,
+)
 from keras_attn.ops import masks
 from keras_attn.ops.decoding_cache import (
     GrowingCache,
@@ -29,11 +31,9 @@ from keras_attn.ops.decoding_cache import (
 )
 from keras_attn.validation import require, require_positive, require_rate
 
-_ATTENTION = ("encoder_attention", "self_attention", "cross_attention")
-
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class Transformer(keras.Model):
+class Transformer(Seq2SeqModel):
     """An encoder-decoder Transformer over token ids, with 0 as padding.
 
     The output projection is tied with the target embedding; without a target vocabulary of its
@@ -81,6 +81,8 @@ class Transformer(keras.Model):
     Reference:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
     """
+
+    _layer_arguments = ("encoder_attention", "self_attention", "cross_attention")
 
     def __init__(
         self,
@@ -135,14 +137,9 @@ class Transformer(keras.Model):
         }
 
         # === Layers ===
-        source_embedding = TokenEmbedding(
-            vocabulary_size, hidden_dim, dtype=dtype, name="source_embedding"
+        source_embedding, target_embedding = token_embeddings(
+            vocabulary_size, target_vocabulary_size, hidden_dim, dtype=dtype
         )
-        target_embedding = source_embedding
-        if target_vocabulary_size is not None:
-            target_embedding = TokenEmbedding(
-                target_vocabulary_size, hidden_dim, dtype=dtype, name="target_embedding"
-            )
         source_positions = _positions(learned_positions, dtype, "source_positions")
         target_positions = _positions(learned_positions, dtype, "target_positions")
         source_dropout = Dropout(dropout, dtype=dtype, name="source_dropout")
@@ -172,8 +169,8 @@ class Transformer(keras.Model):
             )
 
         # === Functional graph ===
-        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
-        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
+        inputs = id_inputs()
+        source_ids, target_ids = inputs["source_ids"], inputs["target_ids"]
         x = source_dropout(source_positions(source_embedding(source_ids)))
         for encoder_block in encoder_blocks:
             x = encoder_block(x)
@@ -183,11 +180,9 @@ class Transformer(keras.Model):
             x = decoder_block(x, source)
         x = decoder_norm(x) if norm_first else x
         logits = target_embedding(x, reverse=True)
-        inputs = {"source_ids": source_ids, "target_ids": target_ids}
         super().__init__(inputs, logits, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
         self.hidden_dim = hidden_dim
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
@@ -198,30 +193,28 @@ class Transformer(keras.Model):
         self.encoder_norm = encoder_norm
         self.decoder_norm = decoder_norm
         self.max_length = learned_positions
-        arguments = {
-            "vocabulary_size": vocabulary_size,
-            "target_vocabulary_size": target_vocabulary_size,
-            "num_layers": num_layers,
-            "hidden_dim": hidden_dim,
-            "num_heads": num_heads,
-            "intermediate_dim": intermediate_dim,
-            "key_dim": key_dim,
-            "value_dim": value_dim,
-            "activation": keras.activations.serialize(keras.activations.get(activation)),
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "norm_first": norm_first,
-            "learned_positions": learned_positions,
-            "rotary_positions": rotary_positions,
-            "recompute": recompute,
-            "encoder_attention": encoder_attention,
-            "self_attention": self_attention,
-            "cross_attention": cross_attention,
-            "dtype": keras.dtype_policies.serialize(dtype),
-        }
-        # Not a dict, in which Keras would take the attention layers for parts of the model.
-        self._arguments = types.SimpleNamespace(**arguments)
+        self._keep_arguments(
+            dtype,
+            vocabulary_size=vocabulary_size,
+            target_vocabulary_size=target_vocabulary_size,
+            num_layers=num_layers,
+            hidden_dim=hidden_dim,
+            num_heads=num_heads,
+            intermediate_dim=intermediate_dim,
+            key_dim=key_dim,
+            value_dim=value_dim,
+            activation=keras.activations.serialize(keras.activations.get(activation)),
+            dropout=dropout,
+            attention_dropout=attention_dropout,
+            activation_dropout=activation_dropout,
+            norm_first=norm_first,
+            learned_positions=learned_positions,
+            rotary_positions=rotary_positions,
+            recompute=recompute,
+            encoder_attention=encoder_attention,
+            self_attention=self_attention,
+            cross_attention=cross_attention,
+        )
 
     def encode(self, source_ids) -> Any:
         """Encodes source ids, int32 (batch, source), to vectors (batch, source, hidden_dim)."""
@@ -281,7 +274,7 @@ class Transformer(keras.Model):
         """
         source, hypothesis = state["source"], dict(state["hypothesis"])
         beams = source["beams"].shape[0]
-        _require_rows(token_ids, source["projected"], beams)
+        require_rows(token_ids, source["projected"], beams)
         caches = [
             own if shared is None else shared
             for shared, own in zip(source["caches"], hypothesis["caches"], strict=True)
@@ -307,46 +300,8 @@ class Transformer(keras.Model):
         hypothesis["caches"] = [None if is_shared(cache) else cache for cache in caches]
         return logits, {"source": source | {"caches": shared}, "hypothesis": hypothesis}
 
-    @classmethod
-    def from_preset(cls, name: str, vocabulary_size: int, **overrides) -> "Transformer":
-        """Builds an untrained model of a preset's sizes.
-
-        Args:
-            name: Name of the preset (`keras-attn presets` lists them).
-            vocabulary_size: Number of source tokens.
-            **overrides: Arguments of the constructor that take the place of the preset's.
-
-        Returns:
-            The model.
-
-        Raises:
-            UserError: No preset of this family has that name.
-        """
-        preset = get_preset(name, family=cls.__name__)
-        return cls(vocabulary_size, **(preset.config | overrides))
-
-    def get_config(self):
-        config = {"name": self.name, "trainable": self.trainable} | vars(self._arguments)
-        return config | {part: serialize_layer(config[part]) for part in _ATTENTION}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**deserialize_layers(config, *_ATTENTION, custom_objects=custom_objects))
-
 
 def _positions(learned_positions, dtype, name):
     if learned_positions is None:
         return SinusoidalPositionEncoding(dtype=dtype, name=name)
     return LearnedPositionEmbedding(learned_positions, dtype=dtype, name=name)
-
-
-def _require_rows(token_ids, projected, beams):
-    rows, sources = token_ids.shape[0], keras.tree.flatten(projected)[0].shape[0]
-    require(
-        rows is None or sources is None or rows == sources * beams,
-        "`step` needs a token for each of the `beams` hypotheses that `initial_state` made room "
-        "for.",
-        tokens=rows,
-        sources=sources,
-        beams=beams,
-    )
