@@ -156,7 +156,9 @@ class RecurrentStack(keras.layers.Layer):
     def compute_output_spec(
         self, inputs, mask=None, initial_states=None, context=None, training=None
     ):
-        units = [self.unit.units * (2 if self._reads_both(i) else 1) for i in range(self.num_layers)]
+        units = [
+            self.unit.units * (2 if self._reads_both(i) else 1) for i in range(self.num_layers)
+        ]
         parts = 1 if self.unit.cell == "gru" else 2
 
         def spec(*shape):

@@ -1,6 +1,35 @@
 """Model families, built from the layers of this package."""
 
+import keras
+
+from keras_attn.models.conv_seq2seq import ConvSeq2Seq
+from keras_attn.models.gnmt import Gnmt
 from keras_attn.models.presets import PRESETS, Preset, get_preset
+from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
 from keras_attn.models.transformer import Transformer
 
-__all__ = ["PRESETS", "Preset", "Transformer", "get_preset"]
+__all__ = [
+    "PRESETS",
+    "ConvSeq2Seq",
+    "Gnmt",
+    "Preset",
+    "RecurrentSeq2Seq",
+    "Transformer",
+    "get_preset",
+    "model_class",
+]
+
+
+def model_class(preset: str) -> type[keras.Model]:
+    """Looks up the class that a preset is a size of.
+
+    Args:
+        preset: Name of the preset.
+
+    Returns:
+        The class, with `from_preset`.
+
+    Raises:
+        UserError: There is no preset of that name.
+    """
+    return globals()[get_preset(preset).family]

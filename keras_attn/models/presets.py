@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from keras_attn.models.conv_presets import CONV_PRESETS
+from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
 from keras_attn.models.transformer_presets import TRANSFORMER_PRESETS
 from keras_attn.validation import require_one_of
 
@@ -29,8 +31,19 @@ class Preset:
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
 
+_FAMILIES = {
+    "Transformer": TRANSFORMER_PRESETS,
+    "RecurrentSeq2Seq": RECURRENT_PRESETS,
+    "Gnmt": GNMT_PRESETS,
+    "ConvSeq2Seq": CONV_PRESETS,
+}
+
 PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {name: Preset("Transformer", **numbers) for name, numbers in TRANSFORMER_PRESETS.items()}
+    {
+        name: Preset(family, **numbers)
+        for family, presets in _FAMILIES.items()
+        for name, numbers in presets.items()
+    }
 )
 
 
