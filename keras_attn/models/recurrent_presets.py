@@ -3,9 +3,9 @@
 from keras_attn.models.recipes import LETTERS_TO_PHONEMES, TRANSLATION
 
 _BAHDANAU = "attention of Bahdanau et al., 2014, https://arxiv.org/abs/1409.0473"
-_YAO = (
-    "layers and width of Yao and Zweig, 2015, https://arxiv.org/abs/1506.00196, with the attention "
-    "of Bahdanau et al., 2014, https://arxiv.org/abs/1409.0473"
+_G2P = (
+    "layers and width of the LSTM of g2p-seq2seq, https://github.com/cmusphinx/g2p-seq2seq "
+    "(2 layers of 512)"
 )
 _CHO = "fixed context of Cho et al., 2014, https://arxiv.org/abs/1406.1078"
 _WU = "Wu et al., 2016, https://arxiv.org/abs/1609.08144, sections 3 and 8"
@@ -35,7 +35,7 @@ RECURRENT_PRESETS = {
     },
     "lstm_2x512": {
         "description": "letters to phonemes, two layers of 512",
-        "paper": _YAO,
+        "paper": _G2P,
         "config": {"num_layers": 2, "hidden_dim": 512, "dropout": 0.3},
         "recipe": LETTERS_TO_PHONEMES | {"training": _LARGE_TRAINING},
     },

@@ -81,26 +81,22 @@ def test_the_papers_equations():
 
 def test_an_output_sees_as_far_as_the_windows_reach():
     """Two layers of three: five tokens, where self-attention would see all."""
-    model, target = tiny(), np.array([[1, 4, 8, 6, 3, 9, 5]], "int32")
-    usual = logits(model, SOURCE[:1], target)[0, -1]
-    for position in range(7):
-        changed = target.copy()
-        changed[0, position] = 10
-        moved = np.abs(logits(model, SOURCE[:1], changed)[0, -1] - usual).max()
-        assert (moved > 1e-4) == (position >= 2)
+    target = np.repeat([[1, 4, 8, 6, 3, 9, 5]], 8, axis=0).astype("int32")
+    target[np.arange(7), np.arange(7)] = 10
+    found = logits(tiny(), np.repeat(SOURCE[:1], 8, axis=0), target)[:, -1]
+    moved = np.abs(found[:7] - found[7]).max(axis=-1)
+    np.testing.assert_array_equal(moved > 1e-5, np.arange(7) >= 2, str(moved))
 
 
 def test_the_state_of_a_hypothesis_is_a_window():
     model = tiny(kernel_size=5)
-    state = model.initial_state(SOURCE, beams=3)
+    state = model.initial_state(SOURCE)
     shapes = [tuple(window.shape) for window in state["hypothesis"]["windows"]]
     assert shapes == [(2, 4, 6)] * 2
     step = compiled(model.step)
-    for index in range(7):
+    for index in range(7):  # given for each row
         position = np.array([index, index], "int32")
-        tokens = ops.convert_to_tensor(np.repeat(TARGET[:, index], 1))
-        if index == 0:
-            state = model.initial_state(SOURCE)
+        tokens = ops.convert_to_tensor(TARGET[:, index])
         found, state = step(tokens, state, ops.convert_to_tensor(position))
         assert [tuple(window.shape) for window in state["hypothesis"]["windows"]] == shapes
     np.testing.assert_allclose(numpy(found), logits(model)[:, -1], atol=3e-5)
@@ -114,8 +110,8 @@ def test_new_layers_keep_the_variance():
         GatedConvolution(67, 3, True),
     ):
         deviation = numpy(layer(x))[:, 3:-3].std()
-        # A gate lets through E[sigmoid(2n)²] · 4 = 1.2 of the variance, n normally distributed.
-        assert 0.9 < deviation < 1.15
+        # 1, and with a gate √(4 E[sigmoid(2n)²]) = 1.15, n normally distributed.
+        assert 0.9 < deviation < 1.25
         lengths = numpy(ops.norm(layer.kernel(), axis=0))
         np.testing.assert_allclose(lengths, numpy(layer.length), rtol=1e-5)
 

@@ -81,23 +81,19 @@ def test_the_order_of_the_target_counts_beyond_the_last_token(name):
 @pytest.mark.parametrize("name", ["additive GRU", "Luong", "fixed context", "GNMT", "convolutions"])
 def test_a_wide_beam_finds_what_trying_everything_finds(name):
     model, longest, beams = make(name), 4, 8
-    model_logits = _every_prefix(model, longest)
+    following = _every_prefix(model, longest)
+    vocabulary = model.output_shape[-1]
+    forbidden = (0, START, *range(5, vocabulary))
 
     def search(source_ids):
         state = model.initial_state(source_ids, longest, beams)
-        options = {"n_best": 5, "forbidden_ids": (0, START, *range(5, 13))}
+        options = {"n_best": 5, "forbidden_ids": forbidden}
         return beam_search(model.step, state, beams, START, END, longest, **options)
 
     found = as_numpy(compiled(search)(ops.convert_to_tensor(SOURCE)))
     for row in range(2):
-        expected = enumerate_all(
-            lambda prefix, row=row: model_logits[row][prefix],
-            model_logits[row][()].shape[0],
-            END,
-            longest,
-            0.6,
-            forbidden=(0, START, *range(5, 13)),
-        )
+        after = following[row].__getitem__
+        expected = enumerate_all(after, vocabulary, END, longest, 0.6, forbidden=forbidden)
         assert_same_hypotheses(listed(found, row), expected[:5])
 
 
