@@ -11,9 +11,7 @@ from tests.layers.judges import spread_weights
 
 TEXTS = ["face", "a", "deadbeef", "", "xyz"]
 FAMILIES = {
-    "additive": (RecurrentSeq2Seq, {"num_layers": 2}),
     "fed": (RecurrentSeq2Seq, {"num_layers": 2, "attention": "luong", "dropout": 0.1}),
-    "fixed": (RecurrentSeq2Seq, {"attention": None, "cell": "gru"}),
     "GNMT": (Gnmt, {"num_layers": 3}),
     "convolutions": (ConvSeq2Seq, {"num_layers": 2, "learned_positions": 11}),
 }

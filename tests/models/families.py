@@ -1,5 +1,7 @@
 """One tiny model of each kind, and what their tests share."""
 
+import functools
+
 import keras
 import numpy as np
 
@@ -40,20 +42,21 @@ CASES = {
 }
 
 
-def make(name):
+@functools.cache
+def made(name):
+    """A model with random weights that no test may change."""
     return spread_weights(CASES[name]())
 
 
-def compiled(function):
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        return tf.function(function)
+def quick(function):
+    """Compiled on JAX alone, which would compile the loops of each eager call."""
+    if keras.backend.backend() != "jax":
+        return function
     import jax
 
     return jax.jit(function)
 
 
 def logits(model, source=SOURCE, target=TARGET):
-    call = compiled(lambda inputs: model(inputs))
+    call = quick(lambda inputs: model(inputs))
     return numpy(call({"source_ids": np.asarray(source), "target_ids": np.asarray(target)}))

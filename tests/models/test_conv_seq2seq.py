@@ -7,7 +7,7 @@ from keras import ops
 from keras_attn.layers.weight_normalization import GatedConvolution, WeightNormalizedDense
 from keras_attn.models import ConvSeq2Seq
 from tests.layers.judges import numpy, spread_weights
-from tests.models.families import SOURCE, TARGET, compiled, logits
+from tests.models.families import SOURCE, TARGET, logits, quick
 from tests.models.naive_recurrent import array, sigmoid, softmax
 
 HALF = np.sqrt(0.5)
@@ -93,7 +93,7 @@ def test_the_state_of_a_hypothesis_is_a_window():
     state = model.initial_state(SOURCE)
     shapes = [tuple(window.shape) for window in state["hypothesis"]["windows"]]
     assert shapes == [(2, 4, 6)] * 2
-    step = compiled(model.step)
+    step = quick(model.step)
     for index in range(7):  # given for each row
         position = np.array([index, index], "int32")
         tokens = ops.convert_to_tensor(TARGET[:, index])

@@ -17,7 +17,7 @@ from keras_attn.validation import UserError
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.naive_search import enumerate_all
 from tests.layers.judges import numpy, spread_weights
-from tests.models.families import CASES, INPUTS, SOURCE, TARGET, compiled, logits, make
+from tests.models.families import CASES, INPUTS, SOURCE, TARGET, logits, made, quick
 
 START, END = 1, 2
 
@@ -25,14 +25,14 @@ START, END = 1, 2
 @pytest.mark.parametrize("name", CASES)
 def test_steps_equal_the_whole(name):
     """Hypotheses that descend from parents at random, as a search's survivors do."""
-    model, beams = make(name), 3
+    model, beams = made(name), 3
     rng = np.random.default_rng(1)
     state = model.initial_state(SOURCE, 9, beams)
     # What belongs to a source is held once; only kernels have no row for each.
     held = state["source"].get("projected", state["source"].get("attended"))
     assert {part.shape[0] for part in keras.tree.flatten(held)} <= {2}
     state = take_rows(state, np.repeat([0, 1], beams))
-    step, history = compiled(model.step), np.zeros((2 * beams, 0), "int32")
+    step, history = quick(model.step), np.zeros((2 * beams, 0), "int32")
     found = []
     for index in range(7):
         parents = np.add(rng.integers(0, beams, (2, beams)), [[0], [beams]]).ravel()
@@ -48,7 +48,7 @@ def test_steps_equal_the_whole(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_padding_never_changes_a_real_token(name):
-    model = make(name)
+    model = made(name)
     alone = logits(model, SOURCE[1:, :3], TARGET[1:, :3])
     padded = [np.pad(ids, ((0, 0), (0, 4))) for ids in (SOURCE, TARGET)]
     np.testing.assert_allclose(logits(model, *padded)[1, :3], alone[0], atol=2e-5)
@@ -56,31 +56,25 @@ def test_padding_never_changes_a_real_token(name):
 
 def test_a_source_of_padding_alone_is_finite():
     for name in ("additive LSTM", "Luong", "GNMT", "convolutions"):
-        assert np.isfinite(logits(make(name), 0 * SOURCE, TARGET)).all()
+        assert np.isfinite(logits(made(name), 0 * SOURCE, TARGET)).all()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_target_never_sees_what_follows(name):
-    model = make(name)
-    changed = TARGET.copy()
-    changed[0, 4:] = 10
-    before, after = logits(model)[0], logits(model, SOURCE, changed)[0]
-    np.testing.assert_array_equal(before[:4], after[:4])
-    assert not np.allclose(before[4:], after[4:])
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_order_of_the_target_counts_beyond_the_last_token(name):
-    """The same tokens before the last, swapped: positions are felt without any encoding."""
-    swapped = TARGET.copy()
-    swapped[0, [2, 3]] = TARGET[0, [3, 2]]
-    model = make(name)
-    assert np.abs(logits(model)[0, 4] - logits(model, SOURCE, swapped)[0, 4]).max() > 1e-3
+def test_a_target_sees_what_came_before_in_its_order_and_nothing_that_follows(name):
+    """Order counts although, in recurrent models, nothing encodes positions."""
+    later, swapped = TARGET[0].copy(), TARGET[0].copy()
+    later[4:] = 10
+    swapped[[2, 3]] = TARGET[0, [3, 2]]
+    source = np.repeat(SOURCE[:1], 3, axis=0)
+    usual, later, swapped = logits(made(name), source, np.stack([TARGET[0], later, swapped]))
+    np.testing.assert_allclose(usual[:4], later[:4], atol=1e-6)
+    assert np.abs(usual[4:] - later[4:]).max() > 1e-3
+    assert np.abs(usual[4] - swapped[4]).max() > 1e-3
 
 
 @pytest.mark.parametrize("name", ["additive GRU", "Luong", "fixed context", "GNMT", "convolutions"])
 def test_a_wide_beam_finds_what_trying_everything_finds(name):
-    model, longest, beams = make(name), 4, 8
+    model, longest, beams = made(name), 4, 8
     following = _every_prefix(model, longest)
     vocabulary = model.output_shape[-1]
     forbidden = (0, START, *range(5, vocabulary))
@@ -90,7 +84,7 @@ def test_a_wide_beam_finds_what_trying_everything_finds(name):
         options = {"n_best": 5, "forbidden_ids": forbidden}
         return beam_search(model.step, state, beams, START, END, longest, **options)
 
-    found = as_numpy(compiled(search)(ops.convert_to_tensor(SOURCE)))
+    found = as_numpy(quick(search)(ops.convert_to_tensor(SOURCE)))
     for row in range(2):
         after = following[row].__getitem__
         expected = enumerate_all(after, vocabulary, END, longest, 0.6, forbidden=forbidden)
@@ -118,7 +112,7 @@ def _every_prefix(model, longest):
 
 def test_greedy_search_follows_the_most_probable_token():
     for name in ("Luong", "convolutions"):
-        model = make(name)
+        model = made(name)
         state = model.initial_state(SOURCE, 6)
         found = greedy_search(model.step, state, START, END, 6)
         tokens = numpy(found.token_ids)[:, 0]
@@ -151,7 +145,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*.keras")):
 
 def test_saved_models_are_the_same_in_a_fresh_process(tmp_path):
     names = ["additive LSTM", "multi-head, fed", "intra-attention", "GNMT", "convolutions"]
-    models = {name: make(name) for name in names}
+    models = {name: made(name) for name in names}
     np.savez(tmp_path / "inputs.npz", **INPUTS)
     for name, model in models.items():
         model.save(tmp_path / f"{name}.keras")
@@ -161,9 +155,11 @@ def test_saved_models_are_the_same_in_a_fresh_process(tmp_path):
         np.testing.assert_array_equal(loaded, numpy(model(INPUTS)))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [name for name in CASES if name not in ("wide convolutions", "GNMT, one layer")]
+)
 def test_training_moves_every_weight(name):
-    model = make(name)
+    model = spread_weights(CASES[name]())
     before = [numpy(weight) for weight in model.trainable_variables]
     labels = np.concatenate([TARGET[:, 1:], [[2], [0]]], axis=1)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
@@ -190,7 +186,7 @@ def test_precision_reaches_every_layer(dtype):
             if isinstance(layer, keras.Layer) and not isinstance(layer, keras.layers.InputLayer)
         ]
         assert {layer.compute_dtype for layer in layers if layer.weights} == {half}
-        found = compiled(lambda inputs, model=model: model(inputs))(INPUTS)
+        found = quick(lambda inputs, model=model: model(inputs))(INPUTS)
         assert keras.backend.standardize_dtype(found.dtype) == half
         assert np.isfinite(numpy(found).astype("float32")).all()
 
