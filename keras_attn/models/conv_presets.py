@@ -7,7 +7,7 @@ _GEHRING = "Gehring et al., 2017, https://arxiv.org/abs/1705.03122"
 CONV_PRESETS = {
     "conv_s2s": {
         "description": "letters to phonemes, four layers of 128",
-        "paper": f"layers as in {_GEHRING}",
+        "paper": f"sizes of our own, the connections of {_GEHRING}",
         "config": {
             "num_layers": 4,
             "decoder_layers": 3,
@@ -32,7 +32,7 @@ CONV_PRESETS = {
     },
     "conv_s2s_20x512": {
         "description": "the paper's model for English-Romanian, 20 and 20 layers of 512",
-        "paper": f"{_GEHRING}, section 5.1",
+        "paper": f"{_GEHRING}, English-Romanian",
         "config": {
             "num_layers": 20,
             "hidden_dim": 512,

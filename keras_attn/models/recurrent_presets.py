@@ -8,7 +8,7 @@ _G2P = (
     "(2 layers of 512)"
 )
 _CHO = "fixed context of Cho et al., 2014, https://arxiv.org/abs/1406.1078"
-_WU = "Wu et al., 2016, https://arxiv.org/abs/1609.08144, sections 3 and 8"
+_WU = "Wu et al., 2016, https://arxiv.org/abs/1609.08144"
 
 _SMALL_TRAINING = {
     "batch_tokens": 2_048,
@@ -83,7 +83,7 @@ GNMT_PRESETS = {
     },
     "gnmt_small": {
         "description": "letters to phonemes, the same with 4 and 4 layers of 64",
-        "paper": _WU,
+        "paper": f"sizes of our own, the connections of {_WU}",
         "config": {"num_layers": 4, "hidden_dim": 64, "dropout": 0.1},
         "recipe": LETTERS_TO_PHONEMES | {"training": _SMALL_TRAINING},
     },
