@@ -1,7 +1,12 @@
 """Model families, built from the layers of this package."""
 
+import keras
+
 from keras_attn.models.causal_transformer import CausalTransformer
+from keras_attn.models.conv_seq2seq import ConvSeq2Seq
+from keras_attn.models.gnmt import Gnmt
 from keras_attn.models.presets import PRESETS, Preset, get_preset
+from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
 from keras_attn.models.sequence_classifier import SequenceClassifier
 from keras_attn.models.transformer import Transformer
 from keras_attn.models.transformer_encoder import TransformerEncoder
@@ -9,9 +14,28 @@ from keras_attn.models.transformer_encoder import TransformerEncoder
 __all__ = [
     "PRESETS",
     "CausalTransformer",
+    "ConvSeq2Seq",
+    "Gnmt",
     "Preset",
+    "RecurrentSeq2Seq",
     "SequenceClassifier",
     "Transformer",
     "TransformerEncoder",
     "get_preset",
+    "model_class",
 ]
+
+
+def model_class(preset: str) -> type[keras.Model]:
+    """Looks up the class that a preset is a size of.
+
+    Args:
+        preset: Name of the preset.
+
+    Returns:
+        The class, with `from_preset`.
+
+    Raises:
+        UserError: There is no preset of that name.
+    """
+    return globals()[get_preset(preset).family]

@@ -1,4 +1,4 @@
-"""What all backbones share: presets, and configurations with attention layers in them."""
+"""What all backbones have in common: presets, and configurations with layers in them."""
 
 import types
 from typing import Any, ClassVar
@@ -10,17 +10,19 @@ from keras_attn.models.presets import get_preset
 
 
 class Backbone(keras.Model):
-    """A functional model over token ids that is built from sizes and attention layers.
+    """A functional model over token ids, with 0 as padding.
 
     A subclass builds its layers, calls the constructor of `keras.Model` with inputs and outputs,
     and then `_keep_arguments`.
     """
 
-    attention_arguments: ClassVar[tuple[str, ...]] = ()
-    """Names of the arguments that are attention layers."""
+    layer_arguments: ClassVar[tuple[str, ...]] = ()
+    """Names of the arguments that are layers, or may be."""
 
-    def _keep_arguments(self, **arguments: Any) -> None:
-        # Not a dict, in which Keras would take the attention layers for parts of the model.
+    def _keep_arguments(self, dtype: keras.DTypePolicy, **arguments: Any) -> None:
+        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        arguments["dtype"] = keras.dtype_policies.serialize(dtype)
+        # Not a dict, in which Keras would take layers for parts of the model.
         self._arguments = types.SimpleNamespace(**arguments)
 
     @classmethod
@@ -43,9 +45,14 @@ class Backbone(keras.Model):
 
     def get_config(self):
         config = {"name": self.name, "trainable": self.trainable} | vars(self._arguments)
-        return config | {part: serialize_layer(config[part]) for part in self.attention_arguments}
+        layers = {part: config[part] for part in self.layer_arguments}
+        return config | {
+            part: serialize_layer(layer)
+            for part, layer in layers.items()
+            if isinstance(layer, keras.layers.Layer)
+        }
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        parts = cls.attention_arguments
-        return cls(**deserialize_layers(config, *parts, custom_objects=custom_objects))
+        layers = [part for part in cls.layer_arguments if isinstance(config.get(part), dict)]
+        return cls(**deserialize_layers(config, *layers, custom_objects=custom_objects))

@@ -55,7 +55,7 @@ class CausalTransformer(Backbone):
         Liu et al., 2018, https://arxiv.org/abs/1801.10198, section 4.2.3 (decoder-only).
     """
 
-    attention_arguments = ("self_attention",)
+    layer_arguments = ("self_attention",)
 
     def __init__(
         self,
@@ -112,7 +112,6 @@ class CausalTransformer(Backbone):
         super().__init__({"token_ids": token_ids}, logits, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = sizes.dtype  # by which `compile` knows whether to scale the loss
         self.hidden_dim = hidden_dim
         self.embedding = stack.embedding
         self.positions = stack.positions
@@ -121,7 +120,10 @@ class CausalTransformer(Backbone):
         self.max_length = sizes.max_length(self_attention)
         self._decoder = StepwiseDecoder(stack, self.max_length)
         self._keep_arguments(
-            vocabulary_size=vocabulary_size, self_attention=self_attention, **sizes.config
+            sizes.dtype,
+            vocabulary_size=vocabulary_size,
+            self_attention=self_attention,
+            **sizes.config,
         )
 
     def initial_state(self, batch_size, max_length: int | None = None, beams: int = 1) -> dict:

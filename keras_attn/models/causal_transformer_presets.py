@@ -14,6 +14,7 @@ CAUSAL_TRANSFORMER_PRESETS = {
             "rotary_positions": True,
         },
         "recipe": {
+            "task": "lm",
             "training": {
                 "batch_tokens": 4_096,
                 "schedule": "cosine",

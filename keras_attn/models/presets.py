@@ -6,6 +6,8 @@ from types import MappingProxyType
 from typing import Any
 
 from keras_attn.models.causal_transformer_presets import CAUSAL_TRANSFORMER_PRESETS
+from keras_attn.models.conv_presets import CONV_PRESETS
+from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
 from keras_attn.models.transformer_encoder_presets import TRANSFORMER_ENCODER_PRESETS
 from keras_attn.models.transformer_presets import TRANSFORMER_PRESETS
 from keras_attn.validation import require_one_of
@@ -20,8 +22,8 @@ class Preset:
         description: What it is, in one line.
         paper: Where the sizes come from.
         config: Arguments of the model class, without the vocabulary.
-        recipe: Sections of a run's settings ("training", "tokenizers", "decoding", "metrics") in
-            which it differs from the defaults.
+        recipe: Sections of a run's settings ("task", "training", "tokenizers", "decoding",
+            "metrics") in which it differs from the defaults.
     """
 
     family: str
@@ -30,11 +32,19 @@ class Preset:
     config: Mapping[str, Any]
     recipe: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def task(self) -> str:
+        """The kind of task that it is trained for."""
+        return self.recipe.get("task", "seq2seq")
+
 
 _FAMILIES = {
     "Transformer": TRANSFORMER_PRESETS,
     "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
     "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
+    "RecurrentSeq2Seq": RECURRENT_PRESETS,
+    "Gnmt": GNMT_PRESETS,
+    "ConvSeq2Seq": CONV_PRESETS,
 }
 
 PRESETS: Mapping[str, Preset] = MappingProxyType(

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-import keras
 from keras import ops
 
+from keras_attn.models.encoder_decoder import require_rows
 from keras_attn.models.token_stack import TokenStack
 from keras_attn.ops import masks
 from keras_attn.ops.decoding_cache import (
@@ -102,7 +102,8 @@ class StepwiseDecoder:
         """
         source, hypothesis, caches = state["source"], dict(state["hypothesis"]), _caches(state)
         beams, start = source["beams"].shape[0], source["start"]
-        _require_rows(token_ids, source, beams)
+        of_source = [source["caches"], source["projected"], start]
+        require_rows(token_ids, of_source, beams)
         mask = None
         if "ancestors" in hypothesis:
             growing = any(is_shared(cache) and is_growing(cache) for cache in caches)
@@ -146,17 +147,3 @@ def _with_caches(source: dict, hypothesis: dict, caches: list) -> dict:
         "hypothesis": hypothesis
         | {"caches": [None if is_shared(cache) else cache for cache in caches]},
     }
-
-
-def _require_rows(token_ids, source, beams):
-    held = keras.tree.flatten([source["caches"], source["projected"], source["start"]])
-    held = [part.shape[0] for part in held if part is not None]
-    rows, sources = token_ids.shape[0], held[0] if held else None
-    require(
-        rows is None or sources is None or rows == sources * beams,
-        "`step` needs a token for each of the `beams` hypotheses that `initial_state` made room "
-        "for.",
-        tokens=rows,
-        sources=sources,
-        beams=beams,
-    )

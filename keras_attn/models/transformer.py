@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.models.backbone import Backbone
+from keras_attn.models.encoder_decoder import id_inputs, token_embeddings
 from keras_attn.models.stepwise_decoder import StepwiseDecoder
 from keras_attn.models.token_stack import TokenStack
 from keras_attn.models.transformer_sizes import TransformerSizes
@@ -62,7 +63,7 @@ class Transformer(Backbone):
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
     """
 
-    attention_arguments = ("encoder_attention", "self_attention", "cross_attention")
+    layer_arguments = ("encoder_attention", "self_attention", "cross_attention")
 
     def __init__(
         self,
@@ -108,10 +109,9 @@ class Transformer(Backbone):
         )
 
         # === Layers ===
-        source_embedding = sizes.embedding(vocabulary_size, "source_embedding")
-        target_embedding = source_embedding
-        if target_vocabulary_size is not None:
-            target_embedding = sizes.embedding(target_vocabulary_size, "target_embedding")
+        source_embedding, target_embedding = token_embeddings(
+            vocabulary_size, target_vocabulary_size, hidden_dim, dtype=sizes.dtype
+        )
         source_positions = sizes.positions("source_positions")
         target_positions = sizes.positions("target_positions")
         source_dropout = sizes.dropout("source_dropout")
@@ -127,19 +127,19 @@ class Transformer(Backbone):
             target_embedding,
             target_positions,
             target_dropout,
-            sizes.decoder_blocks(self_attention, "decoder", cross_attention, True),
+            sizes.decoder_blocks(
+                self_attention, "decoder", cross_attention, attends_to_source=True
+            ),
             sizes.last_norm("decoder_norm"),
         )
 
         # === Functional graph ===
-        source_ids = keras.Input((None,), dtype="int32", name="source_ids")
-        target_ids = keras.Input((None,), dtype="int32", name="target_ids")
-        logits = target_embedding(decoder(target_ids, encoder(source_ids)), reverse=True)
-        inputs = {"source_ids": source_ids, "target_ids": target_ids}
+        inputs = id_inputs()
+        x = decoder(inputs["target_ids"], encoder(inputs["source_ids"]))
+        logits = target_embedding(x, reverse=True)
         super().__init__(inputs, logits, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = sizes.dtype  # by which `compile` knows whether to scale the loss
         self.hidden_dim = hidden_dim
         self.source_embedding = source_embedding
         self.target_embedding = target_embedding
@@ -153,6 +153,7 @@ class Transformer(Backbone):
         self._encoder = encoder
         self._decoder = StepwiseDecoder(decoder)
         self._keep_arguments(
+            sizes.dtype,
             vocabulary_size=vocabulary_size,
             target_vocabulary_size=target_vocabulary_size,
             encoder_attention=encoder_attention,

@@ -50,7 +50,7 @@ class TransformerEncoder(Backbone):
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """
 
-    attention_arguments = ("attention",)
+    layer_arguments = ("attention",)
 
     def __init__(
         self,
@@ -106,11 +106,12 @@ class TransformerEncoder(Backbone):
         super().__init__({"token_ids": token_ids}, stack(token_ids), name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = sizes.dtype  # by which `compile` knows whether to scale the loss
         self.hidden_dim = hidden_dim
         self.embedding = stack.embedding
         self.positions = stack.positions
         self.blocks = stack.blocks
         self.norm = stack.norm
         self.max_length = sizes.max_length(attention)
-        self._keep_arguments(vocabulary_size=vocabulary_size, attention=attention, **sizes.config)
+        self._keep_arguments(
+            sizes.dtype, vocabulary_size=vocabulary_size, attention=attention, **sizes.config
+        )

@@ -13,6 +13,7 @@ TRANSFORMER_ENCODER_PRESETS = {
             "norm_first": True,
         },
         "recipe": {
+            "task": "classify",
             "training": {
                 "batch_tokens": 4_096,
                 "schedule": "cosine",

@@ -1,5 +1,7 @@
 """Sizes of the encoder-decoder Transformers, numbers only."""
 
+from keras_attn.models.recipes import LETTERS_TO_PHONEMES, TRANSLATION
+
 _VASWANI = "Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, Table 3"
 _WU = 'Wu et al., ACL 2021, "Good for Misconceived Reasons" (Transformer-Tiny)'
 _G2P = "layers and width of g2p-seq2seq, https://github.com/cmusphinx/g2p-seq2seq (3 layers, d 256)"
@@ -13,26 +15,6 @@ _BASE = {
     "value_dim": 64,
     "dropout": 0.1,
     "norm_first": False,
-}
-
-# Joint pieces of source and target, one embedding for both: the paper's 37,000 for English-German.
-_TRANSLATION = {
-    "tokenizers": {
-        "shared": True,
-        "source": {"kind": "sentencepiece", "model_type": "bpe", "vocabulary_size": 37_000},
-    },
-    "metrics": ["bleu", "chrf"],
-    "decoding": {"beams": 4, "length_penalty": 0.6},
-}
-
-_LETTERS_TO_PHONEMES = {
-    "tokenizers": {
-        "shared": False,
-        "source": {"kind": "characters", "lowercase": True},
-        "target": {"kind": "symbols"},
-    },
-    "metrics": ["per", "wer"],
-    "decoding": {"beams": 4, "length_penalty": 0.6},
 }
 
 # The paper's recipe, sections 5 and 6.1; docs/wmt14.md has the commands.
@@ -66,7 +48,7 @@ def _table_3(row, **changes):
         "description": row,
         "paper": _VASWANI,
         "config": _BASE | changes,
-        "recipe": _TRANSLATION | {"training": _PAPER_TRAINING},
+        "recipe": TRANSLATION | {"training": _PAPER_TRAINING},
     }
 
 
@@ -79,7 +61,7 @@ TRANSFORMER_PRESETS = {
         num_heads=16,
         dropout=0.3,
     )
-    | {"recipe": _TRANSLATION | {"training": _PAPER_BIG_TRAINING}},
+    | {"recipe": TRANSLATION | {"training": _PAPER_BIG_TRAINING}},
     "transformer_a_heads_1": _table_3("row A: 1 head", num_heads=1, key_dim=512, value_dim=512),
     "transformer_a_heads_4": _table_3("row A: 4 heads", num_heads=4, key_dim=128, value_dim=128),
     "transformer_a_heads_16": _table_3("row A: 16 heads", num_heads=16, key_dim=32, value_dim=32),
@@ -100,9 +82,9 @@ TRANSFORMER_PRESETS = {
     "transformer_d_dropout_0": _table_3("row D: dropout 0.0", dropout=0.0),
     "transformer_d_dropout_2": _table_3("row D: dropout 0.2", dropout=0.2),
     "transformer_d_smoothing_0": _table_3("row D: label smoothing 0.0")
-    | {"recipe": _TRANSLATION | {"training": _PAPER_TRAINING | {"label_smoothing": 0.0}}},
+    | {"recipe": TRANSLATION | {"training": _PAPER_TRAINING | {"label_smoothing": 0.0}}},
     "transformer_d_smoothing_2": _table_3("row D: label smoothing 0.2")
-    | {"recipe": _TRANSLATION | {"training": _PAPER_TRAINING | {"label_smoothing": 0.2}}},
+    | {"recipe": TRANSLATION | {"training": _PAPER_TRAINING | {"label_smoothing": 0.2}}},
     "transformer_e_learned": _table_3(
         "row E: learned positions instead of sinusoids", learned_positions=512
     ),
@@ -117,7 +99,7 @@ TRANSFORMER_PRESETS = {
             "dropout": 0.3,
             "norm_first": False,
         },
-        "recipe": _TRANSLATION
+        "recipe": TRANSLATION
         | {
             "tokenizers": {
                 "shared": True,
@@ -152,7 +134,7 @@ TRANSFORMER_PRESETS = {
             "dropout": 0.1,
             "norm_first": True,
         },
-        "recipe": _LETTERS_TO_PHONEMES
+        "recipe": LETTERS_TO_PHONEMES
         | {
             "training": {
                 "batch_tokens": 2_048,
@@ -177,7 +159,7 @@ TRANSFORMER_PRESETS = {
             "norm_first": True,
             "rotary_positions": True,
         },
-        "recipe": _LETTERS_TO_PHONEMES
+        "recipe": LETTERS_TO_PHONEMES
         | {
             "training": {
                 "batch_tokens": 4_096,

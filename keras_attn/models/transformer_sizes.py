@@ -87,9 +87,8 @@ class TransformerSizes:
             "learned_positions": learned_positions,
             "rotary_positions": rotary_positions,
             "recompute": recompute,
-            "dtype": keras.dtype_policies.serialize(self.dtype),
         }
-        """What goes into a model's configuration."""
+        """What goes into a model's configuration, besides the dtype policy."""
         self._num_layers = num_layers
         self._hidden_dim = hidden_dim
         self._attention = {

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from keras_attn.data import PairExamples, Pairs, group_references, padding_share, plan_epoch
 from keras_attn.evaluation import get_metric
-from keras_attn.models import Transformer, get_preset
+from keras_attn.models import get_preset, model_class
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask, measure, task_folder
 from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
@@ -158,7 +158,14 @@ def _measure_test(out: Path, settings: RunSettings, texts: Pairs) -> dict[str, f
 def _check(settings: RunSettings) -> None:
     require_one_of("task", settings.task, [Seq2SeqTask.kind])
     if settings.preset:
-        get_preset(settings.preset, family=Transformer.__name__)
+        preset = get_preset(settings.preset)
+        require(
+            preset.task == settings.task,
+            "`preset` must be one for this task.",
+            preset=settings.preset,
+            task=settings.task,
+            task_of_preset=preset.task,
+        )
     require(
         not (settings.init and settings.model),
         "The section `model` cannot change a model that is loaded.",
@@ -176,9 +183,11 @@ def _check(settings: RunSettings) -> None:
         "`data.hold_out` has no meaning for cmudict, whose validation words are fixed.",
         hold_out=settings.data.hold_out,
     )
-    allowed = [name for name in inspect.signature(Transformer).parameters if name not in _NOT_SET]
-    for name in settings.model:
-        require_one_of("model setting", name, allowed)
+    if settings.preset:
+        parameters = inspect.signature(model_class(settings.preset)).parameters
+        allowed = [name for name in parameters if name not in _NOT_SET]
+        for name in settings.model:
+            require_one_of("model setting", name, allowed)
     _check_activation(settings.model.get("activation"))
     for name in settings.metrics:
         get_metric(name)
@@ -333,14 +342,15 @@ def _task(
     return Seq2SeqTask(backbone, tokenizers["source"], tokenizers["target"], decoding)
 
 
-def _backbone(settings: RunSettings, tokenizers: dict[str, Tokenizer]) -> Transformer:
+def _backbone(settings: RunSettings, tokenizers: dict[str, Tokenizer]) -> keras.Model:
     arguments = {
         "vocabulary_size": tokenizers["source"].vocabulary_size,
         "dtype": settings.training.precision,
     }
     if not settings.tokenizers.get("shared"):
         arguments["target_vocabulary_size"] = tokenizers["target"].vocabulary_size
-    return Transformer.from_preset(settings.preset, **(arguments | settings.model))
+    family = model_class(settings.preset)
+    return family.from_preset(settings.preset, **(arguments | settings.model))
 
 
 def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> ValidationSet:

@@ -6,8 +6,7 @@ from typing import Any
 import keras
 import keras_tuner
 
-from keras_attn import models
-from keras_attn.models.presets import get_preset
+from keras_attn.models import get_preset, model_class
 from keras_attn.training.losses import TokenCrossEntropy
 from keras_attn.tuning.spaces import family_space
 
@@ -47,9 +46,8 @@ class PresetHyperModel(keras_tuner.HyperModel):
         """The compiled model of a trial."""
         settings = self.space.draw(hp)
         training = dict(self._preset.recipe.get("training", {})) | settings.get("training", {})
-        model_class = getattr(models, self._preset.family)
         arguments = self._arguments | settings.get("model", {})
-        model = model_class.from_preset(self._name, **arguments)
+        model = model_class(self._name).from_preset(self._name, **arguments)
         model.compile(
             optimizer=keras.optimizers.Adam(training["learning_rate"], beta_2=0.98),
             loss=TokenCrossEntropy(training.get("label_smoothing", 0.0)),

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from keras_attn.data import read_pairs
+from keras_attn.models import PRESETS
 from keras_attn.tasks import Seq2SeqTask, measure, open_task
 from keras_attn.training import job
 from keras_attn.training.run_settings import RunSettings
@@ -231,6 +232,16 @@ def test_a_killed_and_resumed_run_equals_a_whole_one(words, tmp_path):
     assert predictions[0] == predictions[1]
 
 
+@pytest.mark.parametrize("preset", ["lstm_2x64", "gnmt_small", "conv_s2s"])
+def test_a_preset_of_any_family_is_trained(words, tmp_path, preset):
+    sizes = {"num_layers": 1, "hidden_dim": 8}
+    layer = run_settings(words["train"], steps=3) | {"preset": preset, "model": sizes}
+    job.train(tmp_path / "run", layer)
+    backbone = open_task(tmp_path / "run").backbone
+    assert type(backbone).__name__ == PRESETS[preset].family
+    assert backbone.get_config()["hidden_dim"] == 8
+
+
 @pytest.mark.parametrize("moment", ["_tokenizers", "_examples", "_task"])
 def test_a_run_that_ended_before_its_first_step_can_be_resumed(
     words, tmp_path, monkeypatch, moment
@@ -270,11 +281,19 @@ MISTAKES = {
     ),
     "a preset of another task": (
         lambda w: with_(w) | {"preset": "lm_tiny"},
-        "must be one of 'transformer_base'.* Received: preset='lm_tiny'",
+        "`task` must be one of 'seq2seq'. Received: task='lm'",
+    ),
+    "a task that the preset is not for": (
+        lambda w: with_(w) | {"preset": "lm_tiny", "task": "seq2seq"},
+        "must be one for this task. Received: preset='lm_tiny', task='seq2seq', task_of_preset='lm'",
     ),
     "no such model setting": (
         lambda w: with_(w, model={"num_layer": 2}),
         "Did you mean 'num_layers'. Received: model setting='num_layer'",
+    ),
+    "a setting of another family": (
+        lambda w: with_(w) | {"preset": "lstm_2x64", "model": {"num_heads": 2}},
+        "must be one of 'num_layers', 'hidden_dim', 'cell'.* Received: model setting='num_heads'",
     ),
     "no such decoding setting": (lambda w: with_(w, decoding={"beam": 2}), "Did you mean 'beams'"),
     "no kind of tokenizer": (

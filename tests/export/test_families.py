@@ -1,0 +1,53 @@
+"""Recurrent and convolutional models as saved tasks and as SavedModels."""
+
+import numpy as np
+import pytest
+
+from keras_attn.export import CppSavedModel, export_saved_model, verify
+from keras_attn.models import ConvSeq2Seq, Gnmt, RecurrentSeq2Seq
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.tokenizers import train_tokenizer
+from tests.layers.judges import spread_weights
+
+TEXTS = ["face", "a", "deadbeef", "", "xyz"]
+FAMILIES = {
+    "fed": (RecurrentSeq2Seq, {"num_layers": 2, "attention": "luong", "dropout": 0.1}),
+    "GNMT": (Gnmt, {"num_layers": 3}),
+    "convolutions": (ConvSeq2Seq, {"num_layers": 2, "learned_positions": 11}),
+}
+
+
+@pytest.fixture(scope="module", params=FAMILIES)
+def task(request):
+    source = train_tokenizer("characters", ["abcdefg"])
+    target = train_tokenizer("symbols", ["AA B K D EH"])
+    family, arguments = FAMILIES[request.param]
+    model = family(source.vocabulary_size, target.vocabulary_size, hidden_dim=6, **arguments)
+    decoding = DecodingSettings(beams=3, max_source_length=11, max_length=5)
+    return Seq2SeqTask(spread_weights(model), source, target, decoding)
+
+
+def test_a_saved_task_predicts_the_same(task, tmp_path):
+    task.save(tmp_path / "task")
+    loaded = Seq2SeqTask.load(tmp_path / "task")
+    assert type(loaded.backbone) is type(task.backbone)
+    for ours, theirs in zip(task.backbone.weights, loaded.backbone.weights, strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs.numpy(), err_msg=ours.path)
+    assert loaded.predict_n_best(TEXTS, 2) == task.predict_n_best(TEXTS, 2)
+
+
+def test_an_exported_model_predicts_the_same(task, tmp_path):
+    folder = export_saved_model(task, tmp_path / "model", n_best=2, examples=["bad", "cabbage"])
+    report = verify(folder)
+    assert report.ok, str(report)
+    with CppSavedModel(folder) as model:
+        outputs = model.run("n_best", {"text": TEXTS})
+    for row, hypotheses in enumerate(task.predict_n_best(TEXTS, 2)):
+        assert [text.decode() for text in outputs["text"][row]] == [h.text for h in hypotheses]
+        np.testing.assert_allclose(outputs["score"][row], [h.score for h in hypotheses], rtol=1e-4)
+
+
+def test_a_score_is_that_of_the_search(task):
+    """Whole targets and steps, through texts."""
+    for text, (best,) in zip(TEXTS, task.predict_n_best(TEXTS, 1), strict=True):
+        assert task.score([text], [best.text]) == pytest.approx([best.log_probability], abs=1e-4)

@@ -1,0 +1,62 @@
+"""One tiny model of each kind, and what their tests share."""
+
+import functools
+
+import keras
+import numpy as np
+
+from keras_attn.layers import LuongAttention, MultiHeadAttention
+from keras_attn.models import ConvSeq2Seq, Gnmt, RecurrentSeq2Seq
+from tests.layers.judges import numpy, spread_weights
+
+SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
+TARGET = np.array([[1, 4, 8, 6, 3, 9, 5], [1, 7, 5, 0, 0, 0, 0]], "int32")
+INPUTS = {"source_ids": SOURCE, "target_ids": TARGET}
+
+RECURRENT = {
+    "additive LSTM": {"num_layers": 3, "dropout": 0.3},
+    "additive GRU": {"cell": "gru", "num_layers": 1, "bidirectional": False},
+    "Luong": {"attention": "luong", "score": "concat", "dropout": 0.3},
+    "Luong's dot asked before the step": {
+        "attention": LuongAttention("dot"),
+        "input_feeding": False,
+        "cell": "gru",
+    },
+    "multi-head, fed": {"attention": MultiHeadAttention(2, 3), "tie_output": False},
+    "fixed context": {"attention": None, "cell": "gru", "target_vocabulary_size": 13},
+    "intra-attention": {"num_layers": 1, "intra_attention": 3},
+}
+CASES = {
+    **{
+        name: lambda given=given: RecurrentSeq2Seq(11, **({"hidden_dim": 6} | given))
+        for name, given in RECURRENT.items()
+    },
+    "GNMT": lambda: Gnmt(11, num_layers=4, hidden_dim=6, attention_units=5),
+    "GNMT, one layer": lambda: Gnmt(11, 13, num_layers=1, hidden_dim=6, tie_output=True),
+    "convolutions": lambda: ConvSeq2Seq(
+        11, num_layers=3, decoder_layers=2, hidden_dim=6, embedding_dim=5, learned_positions=17
+    ),
+    "wide convolutions": lambda: ConvSeq2Seq(
+        11, 13, num_layers=1, hidden_dim=6, kernel_size=5, learned_positions=17, tie_output=True
+    ),
+}
+
+
+@functools.cache
+def made(name):
+    """A model with random weights that no test may change."""
+    return spread_weights(CASES[name]())
+
+
+def quick(function):
+    """Compiled on JAX alone, which would compile the loops of each eager call."""
+    if keras.backend.backend() != "jax":
+        return function
+    import jax
+
+    return jax.jit(function)
+
+
+def logits(model, source=SOURCE, target=TARGET):
+    call = quick(lambda inputs: model(inputs))
+    return numpy(call({"source_ids": np.asarray(source), "target_ids": np.asarray(target)}))
