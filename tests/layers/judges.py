@@ -39,6 +39,17 @@ def naive_attention(layer, query, value, key=None, mask=None):
     return output, scores
 
 
+def of_own_values(layer, x):
+    """What a layer makes of each position of x (batch, length, features) by itself, in float64."""
+    if not hasattr(layer, "output_projection"):
+        return np.asarray(x, "float64")
+    kernels, biases = _role_weights(layer)
+    values = _heads(x, kernels["value"], biases["value"])  # (batch, heads, length, value_dim)
+    values = np.swapaxes(values, 1, 2).reshape(*x.shape[:2], -1)
+    output = values @ _array(layer.output_projection.kernel)
+    return output + (_array(layer.output_projection.bias) if layer.use_bias else 0)
+
+
 def copy_from_keras(theirs, ours):
     """Gives our built layer the weights of a built `keras.layers.MultiHeadAttention`."""
     for projection in ours.projections:
