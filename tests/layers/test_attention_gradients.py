@@ -1,4 +1,4 @@
-"""Gradients of every mechanism by central differences in float64: inputs and all that is learned."""
+"""Gradients of every mechanism by central differences in float64: inputs and weights."""
 
 import keras
 import numpy as np
