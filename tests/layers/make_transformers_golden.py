@@ -189,7 +189,7 @@ CASES = {
     "t5/both-ways": lambda rng: t5(rng, is_causal=False),
     "t5/causal": lambda rng: t5(rng, is_causal=True),
     "bloom/4": lambda rng: bloom(rng, 4),
-    "bloom/3": lambda rng: bloom(rng, 3),
+    "bloom/6": lambda rng: bloom(rng, 6),
     "llama/default": lambda rng: llama(rng, rope_type="default"),
     "llama/linear": lambda rng: llama(rng, rope_type="linear", factor=4.0),
     "xlnet/both-ways": lambda rng: xlnet(rng, is_causal=False),

@@ -79,7 +79,7 @@ def test_t5(case):
 
 
 @pytest.mark.parametrize("window", [False, True])
-@pytest.mark.parametrize("num_heads", [3, 4])
+@pytest.mark.parametrize("num_heads", [4, 6])
 def test_bloom(num_heads, window):
     """ALiBi; also in a window as long as the sequence."""
     arrays = golden(f"bloom/{num_heads}")
