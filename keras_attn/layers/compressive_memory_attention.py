@@ -183,10 +183,10 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
             read, read_again = (
                 self._read(ops.stop_gradient(query), *states) for states in (old, slots)
             )
-        error = ops.mean(ops.square(ops.stop_gradient(read) - read_again), axis=(1, 3))
-        if query_mask is None:
-            return ops.mean(error)
-        real = ops.cast(query_mask, error.dtype)
+        # Sums, for on JAX `keras.ops.mean` makes float32 of float64.
+        error = ops.sum(ops.square(ops.stop_gradient(read) - read_again), axis=(1, 3))
+        error = error / (self.num_heads * self.value_dim)
+        real = ops.ones_like(error) if query_mask is None else ops.cast(query_mask, error.dtype)
         return ops.sum(error * real) / ops.maximum(ops.sum(real), 1)
 
     def _read(self, query, states, real):

@@ -7,6 +7,7 @@ from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.scores import additive_scores
+from keras_attn.ops.tanh import tanh
 from keras_attn.validation import require_positive
 
 
@@ -128,8 +129,8 @@ class IntraAttentionCell(keras.layers.Layer):
         # === The gates of an LSTM ===
         gates = gates + self.recurrent_gates(read) + self.bias
         enter, forget, candidate, leave = ops.split(gates, 4, axis=-1)
-        cell = ops.sigmoid(forget) * cell + ops.sigmoid(enter) * ops.tanh(candidate)
-        output = ops.sigmoid(leave) * ops.tanh(cell)
+        cell = ops.sigmoid(forget) * cell + ops.sigmoid(enter) * tanh(candidate)
+        output = ops.sigmoid(leave) * tanh(cell)
         # === Keep the new state ===
         earlier = [
             ops.concatenate([part[:, self.units :], new], axis=1)

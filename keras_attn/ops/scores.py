@@ -5,6 +5,7 @@ from typing import Any
 from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.tanh import tanh
 
 
 def dot_scores(query: Any, key: Any) -> Any:
@@ -37,5 +38,5 @@ def additive_scores(query: Any, key: Any, scale: Any) -> Any:
     """
     dtype = computing_dtype(query.dtype)
     query, key, scale = (ops.cast(x, dtype) for x in (query, key, scale))
-    pairs = ops.tanh(query[:, :, None] + key[:, None])  # (batch, target, source, units)
+    pairs = tanh(query[:, :, None] + key[:, None])  # (batch, target, source, units)
     return ops.matmul(pairs, scale)[..., 0]

@@ -39,6 +39,38 @@ def naive_attention(layer, query, value, key=None, mask=None):
     return output, scores
 
 
+def heads_by_role(layer, x):
+    """What a layer projects x (batch, length, features) to, (batch, heads, length, size)."""
+    kernels, biases = _role_weights(layer)
+    return {role: _heads(x, kernels[role], biases[role]) for role in kernels}
+
+
+def softmax_by_rows(scores, mask):
+    """Probabilities of scores (batch, heads, target, source), 0 in rows where all is masked."""
+    mask = np.broadcast_to(mask, scores.shape)
+    probabilities = np.zeros(scores.shape)
+    for row in np.ndindex(scores.shape[:-1]):
+        allowed = np.flatnonzero(mask[row])
+        if len(allowed):
+            shares = np.exp(scores[row][allowed] - scores[row][allowed].max())
+            probabilities[row][allowed] = shares / shares.sum()
+    return probabilities
+
+
+def back_to_features(layer, context):
+    """Outputs from what heads have read, (batch, heads, target, value_dim)."""
+    context = np.swapaxes(context, 1, 2)
+    output = context.reshape(*context.shape[:2], -1) @ _array(layer.output_projection.kernel)
+    return output + (_array(layer.output_projection.bias) if layer.use_bias else 0)
+
+
+def of_own_values(layer, x):
+    """What a layer makes of positions x (batch, length, features) that see themselves alone."""
+    if not hasattr(layer, "output_projection"):
+        return np.asarray(x, "float64")
+    return back_to_features(layer, heads_by_role(layer, x)["value"])
+
+
 def copy_from_keras(theirs, ours):
     """Gives our built layer the weights of a built `keras.layers.MultiHeadAttention`."""
     for projection in ours.projections:

@@ -7,11 +7,13 @@ import pytest
 from keras_attn.layers import FeedForward, TransformerDecoderBlock, TransformerEncoderBlock
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.differentiation import value_and_gradients
+from tests.layers.judges import numpy, of_own_values, spread_weights
 from tests.layers.mechanisms import MECHANISMS
 
 X = numbers(1, 2, 11, 6)
 SOURCE = numbers(2, 2, 7, 6)
+LONG = numbers(3, 1, 149, 6)  # more than any block, and a multiple of none
 LENGTHS = np.array([4, 11])  # of the rows of X
 REAL = np.arange(11)[None, :] < LENGTHS[:, None]
 
@@ -99,6 +101,79 @@ def test_another_sequence(mechanism):
     np.testing.assert_allclose(found[:1], expected, atol=5e-6)
 
 
+@having()
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision(mechanism, dtype):
+    """Near float32, padding changes nothing, and large inputs pass what float16 can hold."""
+    layer = built(mechanism)
+    half = built(mechanism, dtype=f"mixed_{dtype}")
+    half.set_weights(layer.get_weights())
+    tolerance = 0.02 if dtype == "float16" else 0.16
+    found = numpy(half(X, X, value_mask=REAL)).astype("float32")
+    np.testing.assert_allclose(found, numpy(layer(X, X, value_mask=REAL)), atol=tolerance)
+    alone = numpy(half(X[:1, :4], X[:1, :4])).astype("float32")
+    np.testing.assert_allclose(found[:1, :4], alone, atol=tolerance)
+    assert np.isfinite(numpy(half(300 * X, 300 * X, value_mask=REAL)).astype("float32")).all()
+
+
+@having()
+def test_a_sequence_alone(mechanism):
+    """A batch of one gives what its row gives among others."""
+    layer = built(mechanism)
+    expected = numpy(layer(X, X, query_mask=REAL, value_mask=REAL))
+    for row in range(2):
+        x, real = X[row : row + 1], REAL[row : row + 1]
+        found = numpy(layer(x, x, query_mask=real, value_mask=real))
+        np.testing.assert_allclose(found[0], expected[row], atol=5e-6)
+
+
+@having()
+def test_a_single_position_reads_itself(mechanism):
+    layer = built(mechanism)
+    for x in (X[:, :1], X[:1, 4:5]):
+        expected = of_own_values(layer, x)
+        np.testing.assert_allclose(numpy(layer(x, x)), expected, atol=5e-6)
+        if mechanism.causal:
+            found = numpy(layer(x, x, use_causal_mask=True))
+            np.testing.assert_allclose(found, expected, atol=5e-6)
+
+
+@having()
+@pytest.mark.parametrize("length", [2, 131])
+def test_lengths_that_fit_no_block(mechanism, length):
+    layer = built(mechanism)
+    longest = min(LONG.shape[1], getattr(layer, "max_length", LONG.shape[1]))
+    length = min(length, longest - 2)
+    whole, part = LONG[:, :longest], LONG[:, :length]
+    real = np.arange(longest)[None, :] < length
+    found = numpy(layer(whole, whole, value_mask=real))[:, :length]
+    np.testing.assert_allclose(found, numpy(layer(part, part)), atol=1e-5)
+    if mechanism.causal:
+        found = numpy(layer(whole, whole, use_causal_mask=True))[:, :length]
+        expected = numpy(layer(part, part, use_causal_mask=True))
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@having()
+def test_nothing_hidden_has_a_gradient(mechanism):
+    """Padding has none, and what follows has none: exactly."""
+    layer = built(mechanism)
+
+    def of_the_seen(tensors):
+        padded = layer(tensors[0], tensors[0], query_mask=REAL, value_mask=REAL)
+        total = keras.ops.sum(keras.ops.where(REAL[..., None], padded, 0.0) * X)
+        if mechanism.causal:
+            causal = layer(tensors[1], tensors[1], use_causal_mask=True)
+            total += keras.ops.sum((causal * X)[:, :5])
+        return total
+
+    of_padded, of_causal = map(numpy, value_and_gradients(of_the_seen)([X, X])[1])
+    assert not of_padded[~REAL].any()
+    assert of_padded[REAL].any(axis=-1).all()
+    assert not of_causal[:, 5:].any()
+    assert of_causal[:, :5].any(axis=-1).all() == mechanism.causal
+
+
 @having("causal")
 def test_what_follows_does_not_count(mechanism):
     layer = built(mechanism)
@@ -108,6 +183,7 @@ def test_what_follows_does_not_count(mechanism):
         np.testing.assert_allclose(whole[:, :length], part, atol=5e-6)
     changed = np.concatenate([X[:, :5], 3 * X[:, 5:]], axis=1)
     found = numpy(layer(changed, changed, use_causal_mask=True))
+    np.testing.assert_array_equal(found[:, :5], whole[:, :5])
     assert (np.abs(found[:, 5:] - whole[:, 5:]).max(-1) > 1e-4).all()
 
 

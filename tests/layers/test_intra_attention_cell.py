@@ -7,6 +7,7 @@ import pytest
 from keras_attn.layers import IntraAttentionCell
 from keras_attn.validation import UserError
 from tests.harness import constructor_arguments, numbers
+from tests.layers.differentiation import value_and_gradients
 from tests.layers.judges import numpy, spread_weights
 
 X = numbers(1, 2, 7, 5)
@@ -69,6 +70,22 @@ def test_padding_changes_nothing():
     mask = np.arange(7)[None, :] < np.array([[4], [7]])
     found = numpy(layer(X, mask=mask))
     np.testing.assert_allclose(found[:1, :4], numpy(layer(X[:1, :4])), atol=2e-6)
+
+
+def test_nothing_hidden_has_a_gradient():
+    """Neither padding nor the steps after those that are looked at: exactly."""
+    layer = built()
+    mask = np.arange(7)[None, :] < np.array([[4], [7]])
+
+    def of_the_seen(tensors):
+        outputs = layer(tensors[0], mask=mask)
+        return keras.ops.sum(outputs[0, :4]) + keras.ops.sum(outputs[1, :5])
+
+    gradient = numpy(value_and_gradients(of_the_seen)([X])[1][0])
+    assert not gradient[0, 4:].any()
+    assert not gradient[1, 5:].any()
+    assert gradient[0, :4].any(axis=-1).all()
+    assert gradient[1, :5].any(axis=-1).all()
 
 
 def test_the_forget_gate_starts_open():

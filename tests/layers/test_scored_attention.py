@@ -73,6 +73,20 @@ def test_luong_concat():
     check(layer, score)
 
 
+def test_keras_own_layers_with_what_is_projected():
+    additive, general = built(AdditiveAttention(5)), built(LuongAttention("general"))
+    theirs = keras.layers.AdditiveAttention()
+    masks = [None, keras.ops.convert_to_tensor(REAL)]
+    inputs = [additive.query_projection(QUERY), VALUE, additive.key_projection(KEY)]
+    theirs(inputs)
+    theirs.scale.assign(numpy(additive.scale)[:, 0])
+    found = numpy(additive(QUERY, VALUE, key=KEY, value_mask=REAL))
+    np.testing.assert_allclose(found, numpy(theirs(inputs, mask=masks)), atol=2e-6)
+    expected = keras.layers.Attention()([QUERY, VALUE, general.key_projection(KEY)], mask=masks)
+    found = numpy(general(QUERY, VALUE, key=KEY, value_mask=REAL))
+    np.testing.assert_allclose(found, numpy(expected), atol=2e-6)
+
+
 @pytest.mark.parametrize("use_scale", [False, True])
 def test_simple_self_attention(use_scale):
     layer = SimpleSelfAttention(use_scale)
