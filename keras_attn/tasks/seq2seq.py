@@ -33,6 +33,10 @@ class Seq2SeqTask(Task):
         source_tokenizer: Tokenizer of the texts that go in.
         target_tokenizer: Tokenizer of the texts that come out.
         decoding: How the task generates.
+
+    Raises:
+        UserError: The decoding lengths exceed the model's positions, or a tokenizer does not pad
+            with id 0 or has one id for start and end, as that of GPT-2's own vocabulary.
     """
 
     kind = "seq2seq"
@@ -55,6 +59,14 @@ class Seq2SeqTask(Task):
             max_source_length=self.decoding.max_source_length,
             max_length=self.decoding.max_length,
         )
+        for tokenizer in (source_tokenizer, target_tokenizer):
+            require(
+                tokenizer.pad_id == 0 and tokenizer.start_id != tokenizer.end_id,
+                "A tokenizer must pad with id 0 and tell the start from the end.",
+                pad_id=tokenizer.pad_id,
+                start_id=tokenizer.start_id,
+                end_id=tokenizer.end_id,
+            )
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self._functions: dict = {}
@@ -187,7 +199,8 @@ class Seq2SeqTask(Task):
     def example_texts(self) -> list[str]:
         """Gives a few texts of unequal lengths, made of the commonest source tokens."""
         tokenizer = self.source_tokenizer
-        first = tokenizer.unknown_id + 1
+        special = (tokenizer.pad_id, tokenizer.start_id, tokenizer.end_id, tokenizer.unknown_id)
+        first = max(special) + 1
         longest = min(self.decoding.max_source_length - 1, tokenizer.vocabulary_size - first)
         rows = [range(first, first + min(length, longest)) for length in (5, 1, 9)]
         texts = tokenizer.detokenize(tf.ragged.constant([list(row) for row in rows], tf.int32))
