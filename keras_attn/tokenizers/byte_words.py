@@ -25,11 +25,11 @@ def byte_characters() -> list[str]:
 
 
 class ByteWords(tf.Module):
-    """Splits texts into GPT-2's words by its pattern.
+    r"""Splits texts into GPT-2's words by its pattern.
 
-    The pattern is `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+`,
-    whose look-ahead TensorFlow's regular expressions do not have. Where a word begins depends on
-    two neighbours on each side only, so that all beginnings are found at once.
+    `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+` looks ahead, which
+    TensorFlow's regular expressions cannot. Where a word begins depends on a few neighbours only,
+    so that all beginnings are found at once.
     """
 
     def __init__(self) -> None:

@@ -2,12 +2,15 @@
 
 import struct
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from keras_attn.validation import require
 
 _UNKNOWN = "<unknown>"  # SentencePiece wants a piece for it, which gets the last id
 # A table of no replacements: without any, SentencePiece tells the terminal that there is none.
 _NO_REPLACEMENTS = struct.pack("<I", 1024) + bytes(1024 + 1)
+_NEEDED = "The vocabulary must hold what a merge needs."
+_AS_TRAINED = "Merges must be as training leaves them: each token by the merges before its own."
 
 
 def merge_model(
@@ -53,10 +56,10 @@ def check_merges(
 ) -> None:
     """Raises unless merging by tokens, as SentencePiece does, is the same as merging by pairs.
 
-    It is the same if the last merge that makes a token of its own characters is the one listed for
-    it. For take two neighbours that spell a token when all merges before its own are done: none of
-    those has reached over their ends, so that they are what the token's characters were before its
-    last merge, and thus the listed pair.
+    It is the same if parts are made before they are merged, and the last merge that makes a token
+    of its own characters is the one listed for it. For take two neighbours that spell a token when
+    all merges before its own are done: none of those has reached over their ends, so that they are
+    what the token's characters were before its last merge, and thus the listed pair.
 
     Args:
         tokens: The vocabulary, by id.
@@ -71,24 +74,17 @@ def check_merges(
     for character in characters:
         require(character in known, "The vocabulary must hold all bytes.", missing=character)
     ranks: dict[tuple[str, str], int] = {}
-    made: set[str] = set(characters)
+    made = set(characters)
     for rank, pair in enumerate(merges):
-        for part in (*pair, "".join(pair)):
-            require(
-                part in known,
-                "The vocabulary must hold what a merge needs.",
-                merge=pair,
-                lacks=part,
-            )
-        require("".join(pair) not in made, "Merges must not make a token twice.", merge=pair)
-        made.add("".join(pair))
+        result = "".join(pair)
+        for token in (*pair, result):
+            require(token in known, _NEEDED, merge=pair, lacks=token)
+        require(result not in made, "Merges must not make a token twice.", merge=pair)
+        require(made.issuperset(pair), _AS_TRAINED, merge=pair)
+        made.add(result)
         ranks[pair] = rank
     for rank, pair in enumerate(merges):
-        require(
-            _last_merge("".join(pair), ranks) == rank,
-            "Merges must be as training leaves them: each token by the merges before its own.",
-            merge=pair,
-        )
+        require(_last_merge("".join(pair), ranks) == rank, _AS_TRAINED, merge=pair)
 
 
 def _last_merge(token: str, ranks: Mapping[tuple[str, str], int]) -> int | None:
@@ -97,7 +93,7 @@ def _last_merge(token: str, ranks: Mapping[tuple[str, str], int]) -> int | None:
     none = len(ranks)
     rank = None
     while len(parts) > 1:
-        options = [ranks.get(pair, none) for pair in zip(parts, parts[1:], strict=False)]
+        options = [ranks.get(pair, none) for pair in pairwise(parts)]
         rank = min(options)
         if rank == none:
             return None

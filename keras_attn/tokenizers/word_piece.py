@@ -24,12 +24,15 @@ _MOST_BYTES = 4 * _MOST_CHARACTERS
 class WordPieceTokenizer(Tokenizer):
     """Splits text into BERT's words, and these into the longest pieces of a vocabulary.
 
-    Ids are those of `transformers.BertTokenizer`, which is the "fast" one, for every text; start
-    is `[CLS]`, end `[SEP]`. The "slow" one (`BertTokenizerLegacy`) differs from it in rare cases, in
-    which the fast one is followed: it writes a capital sigma at the end of a word as ς, composes
-    accents where they are kept, drops code points that its Unicode does not know, and has a newer
-    list of marks and punctuation. A word of more than 100 characters, or with a part that no piece
-    spells, is unknown. `detokenize` puts one space between words, also before punctuation.
+    Ids are those of `transformers.BertTokenizer`, which is the "fast" one; start is `[CLS]`, end
+    `[SEP]`. One thing differs: where accents are stripped, marks of musical notes and Hangul tones
+    that follow each other keep their order, which decomposition would change. Where the "slow" one
+    (`BertTokenizerLegacy`) differs from the fast one it is not followed: it writes a capital sigma
+    at the end of a word as ς, composes accents that are kept, drops code points that its Python does
+    not know, has newer lists of marks and punctuation, and takes U+2B820 to U+2B91F for Chinese.
+
+    A word of more than 100 characters, or with a part that no piece spells, is unknown.
+    `detokenize` puts one space between words, also before punctuation.
 
     Args:
         tokens: The vocabulary, with `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]` anywhere in it;
@@ -200,10 +203,8 @@ def _words_of_lines(words: BertWords, texts: Iterable[str]) -> Iterable[list[str
 
 
 def _characters(lines: Iterable[str]) -> list[str]:
-    """The pieces of one character that the lines need, first those that begin a word."""
-    begins, continues = set(), set()
-    for line in lines:
-        for word in line.split(" "):
-            begins.add(word[0])
-            continues.update(word[1:])
+    """The pieces of one character, first all as they begin a word, then as they go on with one."""
+    words = {word for line in lines for word in line.split(" ")}
+    begins = {character for word in words for character in word}
+    continues = {character for word in words for character in word[1:]}
     return [*sorted(begins), *(CONTINUED + character for character in sorted(continues))]

@@ -6,6 +6,7 @@
 The vocabularies are trained here on a few sentences written for it.
 """
 
+# ruff: noqa: RUF001
 import json
 import tempfile
 from pathlib import Path
@@ -31,7 +32,8 @@ TEXTS = [
     "👩‍👩‍👧‍👦 👍🏽 🇩🇪🇫🇷 ❤️‍🔥", "e\u0301 é e\u0301\u0323 ệ q\u0307\u0323", "İstanbul ıI",
     "ΑΣ Σ σς", "ẞ ﬁ ǆ Ǆ ǅ ½ ² ① Ⅷ", "ＦＵＬＬ　１２３", "١٢٣ १२३ ๑๒๓ 𝟘𝟙 a₁b²c abc١٢٣def",
     "𠀀𪜀𫠠𬺰𮯰豈x", "가각힣 \u1100\u1161", "“q” ‘s’ «g» – — …", "#tag ##x ## http://x.y/z?q=1&r=2",
-    "[CLS] a [SEP] b[MASK]c [PAD][UNK] [mask]", "a  <|endoftext|> b<|endoftext|><|endoftext", "\ufffd",
+    "[CLS] a [SEP] b[MASK]c [PAD][UNK] [mask]", "a  <|endoftext|> b<|endoftext|><|endoftext",
+    "\ufffd",
     "\ue000\U000f0000\ufffe\U0010ffff", "\u0378\u1c89\ua7cb\U00010d50 \u1734 \U00011938",
     "\u061d \u166d \U000111c9 \u0890\u08e2\u07fd", "x" * 100, "x" * 101, "é" * 100, "é" * 101,
     "the" * 33 + "t", "日" * 101, " " * 61 + "x", "\n" * 7 + "y", "a" * 313,
