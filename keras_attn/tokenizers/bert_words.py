@@ -10,6 +10,7 @@ from keras_attn.tokenizers.code_points import CodePointTable, code_points, lower
 
 _ITSELF = -1  # in a replacement: the code point that is replaced
 _SPACE = ord(" ")
+_LAST_MAPPED = 0x2FA1D  # above there is neither a decomposition nor a lower case
 
 
 class BertWords(tf.Module):
@@ -68,7 +69,7 @@ def _replacements(
     row_of_code[is_chinese | punctuation] = 3
     row_of_code[is_space] = 2
     row_of_code[dropped] = 1
-    for code in np.flatnonzero(~dropped & ~is_space).tolist():
+    for code in np.flatnonzero(~(dropped | is_space)[: _LAST_MAPPED + 1]).tolist():
         if 0xD800 <= code < 0xE000:
             continue
         character = text = chr(code)

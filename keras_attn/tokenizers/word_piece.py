@@ -28,11 +28,13 @@ class WordPieceTokenizer(Tokenizer):
     `[SEP]`. One thing differs: where accents are stripped, marks of musical notes and Hangul tones
     that follow each other keep their order, which decomposition would change. Where the "slow" one
     (`BertTokenizerLegacy`) differs from the fast one it is not followed: it writes a capital sigma
-    at the end of a word as ς, composes accents that are kept, drops code points that its Python does
-    not know, has newer lists of marks and punctuation, and takes U+2B820 to U+2B91F for Chinese.
+    at the end of a word as ς, composes accents that are kept, drops code points that its Python
+    does not know, has newer lists of marks and punctuation, and takes U+2B820 to U+2B91F for
+    Chinese characters.
 
     A word of more than 100 characters, or with a part that no piece spells, is unknown.
-    `detokenize` puts one space between words, also before punctuation.
+    `detokenize` puts one space between words, also before punctuation, and drops a `##` that
+    nothing stands before.
 
     Args:
         tokens: The vocabulary, with `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]` anywhere in it;
@@ -169,7 +171,7 @@ class WordPieceTokenizer(Tokenizer):
         return words.with_values(self._pieces.tokenize(values)).merge_dims(1, 2)
 
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        return tf.strings.regex_replace(super()._detokenize(ids), " " + CONTINUED, "")
+        return tf.strings.regex_replace(super()._detokenize(ids), f"(^| ){CONTINUED}", "")
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of `__init__` but the vocabulary, which is an asset."""

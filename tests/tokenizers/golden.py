@@ -16,10 +16,10 @@ def differing(tokenizer, expected):
     ]
 
 
-def pages(between):
-    """All code points in texts of 256, with text before each."""
+def pages(between, times=1):
+    """All code points in texts of 256, each so many times, with text before it."""
     codes = [code for code in range(0x110000) if not 0xD800 <= code < 0xE000]
     return [
-        "".join(between + chr(code) for code in codes[first : first + 256])
+        "".join(between + chr(code) * times for code in codes[first : first + 256])
         for first in range(0, len(codes), 256)
     ]

@@ -93,7 +93,7 @@ def test_special_tokens_anywhere_and_in_texts():
     ]
     plain = WordPieceTokenizer(tokens, split_special_tokens=True)
     assert plain.tokenize(["b[MASK]bc"]).to_list() == [[0, 5, 7, 6, 0, 2]]
-    ids = tf.constant([[8, 0, 2, 1, 0, 3, 0], [0, 77, 9, 9, 9, 9, 9]])
+    ids = tf.constant([[8, 0, 2, 1, 0, 3, 0], [2, 77, 9, 9, 9, 9, 9]])
     assert [text.decode() for text in tokenizer.detokenize(ids).numpy()] == [
         "bc [MASK] b",
         "b [UNK]",
@@ -108,7 +108,7 @@ def test_training_gives_the_same_each_time():
     begins = [token for token in first.vocabulary[5:] if len(token) == 1]
     assert begins == sorted(begins)
     assert "é" not in "".join(first.vocabulary)
-    for _ in range(3):
+    for _ in range(2):
         assert WordPieceTokenizer.train(TEXTS, **options).vocabulary == first.vocabulary
     assert first.unknown_id not in first.tokenize(TEXTS).values.numpy()
     kept = WordPieceTokenizer.train(TEXTS, strip_accents=False, **options)
