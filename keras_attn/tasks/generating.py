@@ -34,6 +34,10 @@ class GeneratingTask(Task):
         backbone: A model with the step protocol.
         tokenizers: The tokenizers by role.
         decoding: How the task generates.
+
+    Raises:
+        UserError: A tokenizer does not pad with id 0, or has one id for start and end, as that of
+            GPT-2's own vocabulary.
     """
 
     input_role: ClassVar[str]
@@ -49,6 +53,14 @@ class GeneratingTask(Task):
         decoding: DecodingSettings | None = None,
     ):
         super().__init__(backbone, tokenizers)
+        for tokenizer in tokenizers.values():
+            require(
+                tokenizer.pad_id == 0 and tokenizer.start_id != tokenizer.end_id,
+                "A tokenizer must pad with id 0 and tell the start from the end.",
+                pad_id=tokenizer.pad_id,
+                start_id=tokenizer.start_id,
+                end_id=tokenizer.end_id,
+            )
         self.decoding = decoding or DecodingSettings()
         self._functions: dict = {}
 

@@ -20,7 +20,8 @@ class Seq2SeqTask(GeneratingTask):
         decoding: How the task generates.
 
     Raises:
-        UserError: The decoding lengths exceed the model's positions.
+        UserError: The decoding lengths exceed the model's positions, or a tokenizer is not as
+            generating needs it (see `GeneratingTask`).
     """
 
     kind = "seq2seq"

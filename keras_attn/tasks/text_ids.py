@@ -105,7 +105,8 @@ def example_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
         tokenizer: Of the texts.
         max_length: A text has fewer tokens than this.
     """
-    first = tokenizer.unknown_id + 1
+    special = (tokenizer.pad_id, tokenizer.start_id, tokenizer.end_id, tokenizer.unknown_id)
+    first = max(special) + 1
     longest = min(max_length - 1, tokenizer.vocabulary_size - first)
     rows = [list(range(first, first + min(length, longest))) for length in (5, 1, 9)]
     texts = tokenizer.detokenize(tf.ragged.constant(rows, tf.int32))

@@ -1,16 +1,20 @@
 """Tokenizers that run inside a TensorFlow graph: text to ids and back."""
 
 from keras_attn.tokenizers.base import Tokenizer
+from keras_attn.tokenizers.byte_level_bpe import ByteLevelBpeTokenizer
 from keras_attn.tokenizers.characters import CharacterTokenizer
 from keras_attn.tokenizers.loading import load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_attn.tokenizers.symbols import SymbolTokenizer
+from keras_attn.tokenizers.word_piece import WordPieceTokenizer
 
 __all__ = [
+    "ByteLevelBpeTokenizer",
     "CharacterTokenizer",
     "SentencePieceTokenizer",
     "SymbolTokenizer",
     "Tokenizer",
+    "WordPieceTokenizer",
     "load_tokenizer",
     "train_tokenizer",
 ]

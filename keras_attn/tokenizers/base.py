@@ -23,12 +23,15 @@ SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
 class Tokenizer(tf.Module, abc.ABC):
     """Turns text into ids and back with ops of TensorFlow and tensorflow-text alone.
 
-    Ids 0 to 3 are padding, start, end and unknown in every tokenizer. As a `tf.Module` it can be
-    tracked by another module and saved within a SavedModel.
+    Ids 0 to 3 are padding, start, end and unknown, but in the kinds that read the vocabulary files
+    of BERT and GPT-2, which have special ids of their own. As a `tf.Module` it can be tracked by
+    another module and saved within a SavedModel.
 
     Args:
-        tokens: The vocabulary, special tokens first; ids are positions in it.
+        tokens: The vocabulary; ids are positions in it.
         lowercase: Whether text is lower-cased (see `Lowercase`) before anything else.
+        special_tokens: Padding, start, end and unknown, where they stand anywhere in the vocabulary
+            and one may be several; None for `<pad>`, `<s>`, `</s>`, `<unk>` as its first four.
     """
 
     kind: ClassVar[str]
@@ -36,14 +39,24 @@ class Tokenizer(tf.Module, abc.ABC):
     separator: ClassVar[str] = ""
     """What `detokenize` writes between two tokens."""
 
-    pad_id = 0
-    start_id = 1
-    end_id = 2
-    unknown_id = 3
+    pad_id: int = 0
+    start_id: int = 1
+    end_id: int = 2
+    unknown_id: int = 3
 
-    def __init__(self, tokens: Sequence[str], lowercase: bool = False) -> None:
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        lowercase: bool = False,
+        special_tokens: Sequence[str] | None = None,
+    ) -> None:
         super().__init__(name=f"{self.kind}_tokenizer")
+        if special_tokens is None:
+            _check_first_tokens(tokens)
         _check_tokens(tokens)
+        if special_tokens is not None:
+            ids = _special_ids(tokens, special_tokens)
+            self.pad_id, self.start_id, self.end_id, self.unknown_id = ids
         # An array, because tf.Module would wrap a list into one of its own.
         self._tokens = np.array(list(tokens), dtype=object)
         self.lowercase = bool(lowercase)
@@ -53,7 +66,7 @@ class Tokenizer(tf.Module, abc.ABC):
                 tf.range(len(tokens), dtype=tf.int32),
                 tf.constant([token.encode() for token in tokens], tf.string),
             ),
-            default_value=SPECIAL_TOKENS[self.unknown_id],
+            default_value=tokens[self.unknown_id],
         )
 
     @property
@@ -67,7 +80,7 @@ class Tokenizer(tf.Module, abc.ABC):
         return len(self._tokens)
 
     def id_to_token(self, token_id: int) -> str:
-        """Returns the token of one id, `<unk>` for an id outside the vocabulary."""
+        """Returns the token of one id, the unknown token for an id outside the vocabulary."""
         inside = 0 <= token_id < self.vocabulary_size
         return self._tokens[token_id if inside else self.unknown_id]
 
@@ -97,8 +110,9 @@ class Tokenizer(tf.Module, abc.ABC):
 
         Args:
             ids: Integer tensor (batch, length), or a RaggedTensor of that shape. Everything from
-                the first end id on is dropped, as are start and padding ids; ids outside the
-                vocabulary count as unknown, which is written `<unk>`.
+                the first end id on is dropped, as are start and padding ids; where start and end
+                are one id, the first place can only be a start. Ids outside the vocabulary count
+                as unknown, which is written as its token (`<unk>`).
 
         Returns:
             String tensor (batch,).
@@ -115,7 +129,10 @@ class Tokenizer(tf.Module, abc.ABC):
             shape=tuple(ids.shape) if ids.shape.rank is not None else None,
         )
         ids = tf.cast(tf.ensure_shape(ids, [None, None]), tf.int32)
-        ended = tf.cumsum(tf.cast(ids == self.end_id, tf.int32), axis=1) > 0
+        is_end = ids == self.end_id
+        if self.start_id == self.end_id:
+            is_end &= tf.range(tf.shape(ids)[1]) > 0
+        ended = tf.cumsum(tf.cast(is_end, tf.int32), axis=1) > 0
         dropped = ended | (ids == self.pad_id) | (ids == self.start_id)
         return self._detokenize(tf.ragged.boolean_mask(ids, ~dropped))
 
@@ -204,16 +221,33 @@ def _is_text(value: Any) -> bool:
     return True
 
 
-def _check_tokens(tokens: Sequence[str]) -> None:
+def _check_first_tokens(tokens: Sequence[str]) -> None:
+    first = len(SPECIAL_TOKENS)
     require(
-        tuple(tokens[: len(SPECIAL_TOKENS)]) == SPECIAL_TOKENS,
+        tuple(tokens[:first]) == SPECIAL_TOKENS,
         f"The vocabulary must begin with the special tokens {', '.join(SPECIAL_TOKENS)}.",
-        first=list(tokens[: len(SPECIAL_TOKENS)]),
+        first=list(tokens[:first]),
     )
+    for token in tokens[first:]:
+        special = token in SPECIAL_TOKENS
+        require(not special, "The vocabulary must not repeat a special token.", token=token)
+
+
+def _check_tokens(tokens: Sequence[str]) -> None:
     seen = set()
     for position, token in enumerate(tokens):
         require(_is_text(token), f"Token {position} must be Unicode text.", token=token)
-        special = token in SPECIAL_TOKENS and position >= len(SPECIAL_TOKENS)
-        require(not special, "The vocabulary must not repeat a special token.", token=token)
         require(token not in seen, "The vocabulary must not hold a token twice.", token=token)
         seen.add(token)
+
+
+def _special_ids(tokens: Sequence[str], special_tokens: Sequence[str]) -> list[int]:
+    require(
+        len(special_tokens) == len(SPECIAL_TOKENS),
+        "`special_tokens` must be those for padding, start, end and unknown.",
+        special_tokens=special_tokens,
+    )
+    ids = {token: position for position, token in enumerate(tokens)}
+    for token in special_tokens:
+        require(token in ids, f"The vocabulary must hold the special token {token}.")
+    return [ids[token] for token in special_tokens]

@@ -8,19 +8,30 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn.tokenizers.base import CONFIG_FILE, FORMAT_VERSION, Tokenizer
+from keras_attn.tokenizers.byte_level_bpe import ByteLevelBpeTokenizer
 from keras_attn.tokenizers.characters import CharacterTokenizer
 from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_attn.tokenizers.symbols import SymbolTokenizer
+from keras_attn.tokenizers.word_piece import WordPieceTokenizer
 from keras_attn.validation import UserError, require, require_one_of
 
-_CLASSES = {cls.kind: cls for cls in (CharacterTokenizer, SymbolTokenizer, SentencePieceTokenizer)}
+_CLASSES = {
+    cls.kind: cls
+    for cls in (
+        CharacterTokenizer,
+        SymbolTokenizer,
+        SentencePieceTokenizer,
+        WordPieceTokenizer,
+        ByteLevelBpeTokenizer,
+    )
+}
 
 
 def train_tokenizer(kind: str, texts: Iterable[str], **options: Any) -> Tokenizer:
     """Trains a tokenizer.
 
     Args:
-        kind: "characters", "symbols" or "sentencepiece".
+        kind: "characters", "symbols", "sentencepiece", "word_piece" or "byte_level_bpe".
         texts: Strings to train on.
         **options: Arguments of the `train` method of that kind.
 

@@ -1,6 +1,5 @@
 """Subwords from a SentencePiece model."""
 
-import hashlib
 import io
 import re
 from collections.abc import Iterable
@@ -8,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
 
 from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
+from keras_attn.tokenizers.sentencepiece_model import SentencePieceModel
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 MODEL_FILE = "sentencepiece.model"
@@ -38,17 +37,14 @@ class SentencePieceTokenizer(Tokenizer):
     def __init__(self, model: bytes, lowercase: bool = False) -> None:
         require(isinstance(model, bytes), "`model` must be the bytes of a model.", type=type(model))
         try:
-            resource = _ModelResource(model)
-            size = int(gen_sentencepiece_tokenizer.sentencepiece_vocab_size_op(resource.handle))
+            resource = SentencePieceModel(model)
+            pieces = resource.pieces()
         except tf.errors.OpError:
             raise UserError(
                 "`model` must be a serialised SentencePiece model. "
                 f"Received: {len(model)} bytes that are none."
             ) from None
-        pieces = gen_sentencepiece_tokenizer.sentencepiece_id_to_string_op(
-            resource.handle, tf.range(size, dtype=tf.int32)
-        )
-        super().__init__([piece.decode() for piece in pieces.numpy()], lowercase)
+        super().__init__(pieces, lowercase)
         self._model = model
         self._resource = resource
 
@@ -112,28 +108,11 @@ class SentencePieceTokenizer(Tokenizer):
         return cls(model, lowercase)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        ids, row_splits = gen_sentencepiece_tokenizer.sentencepiece_tokenize_op(
-            self._resource.handle,
-            strings,
-            nbest_size=0,
-            alpha=1.0,
-            add_bos=False,
-            add_eos=False,
-            reverse=False,
-            out_type=tf.int32,
-        )
-        return tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
+        return self._resource.encode(strings)
 
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         known = (ids.values >= 0) & (ids.values < self.vocabulary_size)
-        return gen_sentencepiece_tokenizer.sentencepiece_detokenize_op(
-            self._resource.handle,
-            tf.where(known, ids.values, self.unknown_id),
-            ids.row_splits,
-            add_bos=False,
-            add_eos=False,
-            reverse=False,
-        )
+        return self._resource.decode(ids.with_values(tf.where(known, ids.values, self.unknown_id)))
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of `__init__` but the model, which is an asset."""
@@ -150,29 +129,6 @@ class SentencePieceTokenizer(Tokenizer):
         """Makes a tokenizer from `get_config()` and `assets()` of another one."""
         require(MODEL_FILE in assets, f"`{MODEL_FILE}` must be among the assets.", assets=[*assets])
         return cls(model=assets[MODEL_FILE], **config)
-
-
-class _ModelResource(tf.saved_model.experimental.TrackableResource):
-    """The model as a resource that outlives `keras.utils.set_random_seed`.
-
-    `tf_text.SentencepieceTokenizer` leaves its resource to the kernel that made it, and clearing
-    the kernel cache (which setting a seed does) destroys it. A resource with a name of its own
-    stays until the process ends; named after the model's digest, it is shared by all tokenizers
-    with that model.
-    """
-
-    def __init__(self, model: bytes) -> None:
-        super().__init__()
-        self._model = model
-
-    @property
-    def handle(self) -> tf.Tensor:
-        return self.resource_handle
-
-    def _create_resource(self) -> tf.Tensor:
-        return gen_sentencepiece_tokenizer.sentencepiece_op(
-            model=self._model, shared_name=hashlib.sha256(self._model).hexdigest()
-        )
 
 
 def _train_model(lines: list[str], vocab_size: int, **options: Any) -> bytes:

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attn.tasks import DecodingSettings
+from keras_attn.models import Transformer
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.tokenizers import ByteLevelBpeTokenizer, train_tokenizer
 from keras_attn.validation import UserError
-from tests.tasks.made import TEXTS, make_task
+from tests.tasks.made import SIZES, TEXTS, make_task
 
 pytestmark = pytest.mark.tensorflow
 
@@ -247,3 +249,26 @@ def test_decoding_settings_are_replaced_by_name():
         UserError, match="Did you mean 'beams'\\? Received: decoding setting='beam'"
     ):
         settings.replace(beam=2)
+
+
+@pytest.mark.parametrize("kind", ["word_piece", "byte_level_bpe"])
+def test_tokenizers_of_bert_and_gpt2(kind):
+    texts = ["ab cd abcd", "bad dab"] * 3
+    tokenizer = train_tokenizer(kind, texts, vocabulary_size=283)
+    backbone = Transformer(tokenizer.vocabulary_size, **SIZES)
+    settings = DecodingSettings(beams=2, max_length=7, max_source_length=11)
+    task = Seq2SeqTask(backbone, tokenizer, tokenizer, settings)
+    assert all(task.example_texts())
+    assert len(task.predict(texts)) == len(texts)
+    for row, text in zip(task.source_ids(tf.constant(texts)).numpy(), texts, strict=True):
+        (ids,) = tokenizer.tokenize([text]).to_list()
+        padding = [0] * (len(row) - len(ids) - 1)
+        assert row.tolist() == [*ids, tokenizer.end_id, *padding]
+
+
+def test_a_tokenizer_must_pad_with_zero_and_know_a_start():
+    special = ["<|endoftext|>"] * 4
+    tokenizer = ByteLevelBpeTokenizer.train(["ab"], vocabulary_size=257, special_tokens=special)
+    backbone = Transformer(tokenizer.vocabulary_size, **SIZES)
+    with pytest.raises(UserError, match=r"the start from the end.*pad_id=0, start_id=0, end_id=0"):
+        Seq2SeqTask(backbone, tokenizer, tokenizer)

@@ -3,9 +3,11 @@ import json
 import pytest
 
 from keras_attn.tokenizers import (
+    ByteLevelBpeTokenizer,
     CharacterTokenizer,
     SentencePieceTokenizer,
     SymbolTokenizer,
+    WordPieceTokenizer,
     load_tokenizer,
     train_tokenizer,
 )
@@ -16,6 +18,13 @@ KINDS = {
     "characters": (CharacterTokenizer, {}),
     "symbols": (SymbolTokenizer, {}),
     "sentencepiece": (SentencePieceTokenizer, {"vocabulary_size": 29}),
+    "word_piece": (WordPieceTokenizer, {"vocabulary_size": 53}),
+    "byte_level_bpe": (ByteLevelBpeTokenizer, {"vocabulary_size": 277}),
+}
+ASSETS = {
+    "sentencepiece": {"sentencepiece.model"},
+    "word_piece": {"vocab.txt"},
+    "byte_level_bpe": {"vocab.json", "merges.txt"},
 }
 
 
@@ -29,7 +38,7 @@ def test_saved_and_loaded(kind, lowercase, tmp_path):
     tokenizer = train(kind, lowercase=lowercase)
     folder = tmp_path / "assets" / "source"
     tokenizer.save(folder)
-    expected = {"tokenizer.json"} | ({"sentencepiece.model"} if kind == "sentencepiece" else set())
+    expected = {"tokenizer.json"} | ASSETS.get(kind, set())
     assert {path.name for path in folder.iterdir()} == expected
     loaded = load_tokenizer(folder)
     assert type(loaded) is type(tokenizer) is KINDS[kind][0]
@@ -103,7 +112,7 @@ def test_a_model_that_is_not_the_saved_one(tmp_path):
         (b"[1, 2]", "a JSON object is expected"),
         ({"format_version": 2}, "`format_version` must be at most 1. Received: format_version=2."),
         ({"format_version": None}, "`format_version` must be at most 1."),
-        ({"kind": "words"}, "characters, symbols, sentencepiece. Received: kind='words'."),
+        ({"kind": "words"}, "word_piece, byte_level_bpe. Received: kind='words'."),
         ({"kind": ["words"]}, "Received: kind=['words']."),
         ({"config": None}, "`config` must be an object. Received: config=None."),
         ({"assets": 7}, "`assets` must be an object. Received: assets=7."),
@@ -112,6 +121,8 @@ def test_a_model_that_is_not_the_saved_one(tmp_path):
         ({"config": {"characters": ["ab"]}}, "`characters[0]` must be a single character"),
         ({"config": {"characters": ["a"], "x": 1}}, "unexpected keyword argument 'x'"),
         ({"kind": "sentencepiece"}, "`sentencepiece.model` must be among the assets"),
+        ({"kind": "word_piece"}, "`vocab.txt` must be among the assets"),
+        ({"kind": "byte_level_bpe"}, "`vocab.json` must be among the assets"),
     ],
 )
 def test_damaged_descriptions(contents, message, tmp_path):

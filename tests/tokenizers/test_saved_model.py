@@ -10,11 +10,18 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from keras_attn.export import served_ops
 from keras_attn.tokenizers import train_tokenizer
 
 TEXTS = ["the cat sat on the mat", "a Dog ate the cat", "THE 7 mats Σ", "cat a dog"] * 5
 INPUTS = [b"The cat", b"", b"\xff\xfe dog", "ΑΣ new \U0001f600".encode(), b"mat"]
-KINDS = {"characters": {}, "symbols": {}, "sentencepiece": {"vocabulary_size": 31}}
+KINDS = {
+    "characters": {},
+    "symbols": {},
+    "sentencepiece": {"vocabulary_size": 31},
+    "word_piece": {"vocabulary_size": 47},
+    "byte_level_bpe": {"vocabulary_size": 281},
+}
 
 # What a server does: no keras_attn; a Session that is fed and fetched by the signature's names.
 SCRIPT = """
@@ -91,3 +98,5 @@ def test_the_graph_holds_nothing_a_server_cannot_run(saved, kind):
     ops |= {node.op for function in graph.library.function for node in function.node_def}
     assert "StaticRegexReplace" in ops
     assert not {op for op in ops if "PyFunc" in op or op.startswith("Xla")}
+    functions = {function.signature.name for function in graph.library.function}
+    assert ops - functions <= served_ops()

@@ -1,0 +1,90 @@
+"""BERT's words: text is cleaned, and split at spaces, punctuation and Chinese characters."""
+
+import sys
+import unicodedata
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.tokenizers.code_points import CodePointTable, code_points, lower_case
+
+_ITSELF = -1  # in a replacement: the code point that is replaced
+_SPACE = ord(" ")
+_LAST_MAPPED = 0x2FA1D  # above there is neither a decomposition nor a lower case
+
+
+class BertWords(tf.Module):
+    """Cleans and splits texts as BERT's tokenizer of the `tokenizers` library does.
+
+    All it does to a text it does to each code point alone, whatever stands beside it; one table
+    holds what becomes of each, with spaces around what is a word of its own.
+
+    Args:
+        lowercase: Whether words are lower-cased.
+        strip_accents: Whether accents are removed, by decomposition and dropping of marks.
+        split_chinese: Whether each Chinese character is a word.
+
+    Reference: Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805, and the file
+    `tokenization.py` published with it.
+    """
+
+    def __init__(self, lowercase: bool, strip_accents: bool, split_chinese: bool) -> None:
+        super().__init__(name="bert_words")
+        rows, row_of_code = _replacements(lowercase, strip_accents, split_chinese)
+        self._row_of_code = CodePointTable(row_of_code)
+        self._values = tf.constant([code for row in rows for code in row], tf.int32)
+        self._splits = tf.constant(np.cumsum([0, *map(len, rows)]), tf.int64)
+
+    def __call__(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Splits a batch.
+
+        Args:
+            strings: String tensor (batch,), UTF-8; malformed bytes are read as U+FFFD, which is
+                dropped.
+
+        Returns:
+            RaggedTensor of strings (batch, None), the words.
+        """
+        codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
+        table = tf.RaggedTensor.from_row_splits(self._values, self._splits, validate=False)
+        replaced = tf.gather(table, self._row_of_code.lookup(codes.values))  # (code points, None)
+        itself = tf.repeat(codes.values, replaced.row_lengths())
+        replaced = replaced.with_values(
+            tf.where(replaced.values == _ITSELF, itself, replaced.values)
+        )
+        texts = codes.with_values(replaced).merge_dims(1, 2)
+        return tf.strings.split(tf.strings.unicode_encode(texts, "UTF-8"))
+
+
+def _replacements(
+    lowercase: bool, strip_accents: bool, split_chinese: bool
+) -> tuple[list[list[int]], np.ndarray]:
+    """The distinct replacements, and which of them each code point has, (1114112,) int32."""
+    dropped, is_space = code_points("dropped"), code_points("spaces")
+    marks, punctuation = code_points("marks"), code_points("punctuation")
+    whole = code_points("undecomposed")
+    is_chinese = code_points("chinese") & split_chinese
+    rows = {(_ITSELF,): 0, (): 1, (_SPACE,): 2, (_SPACE, _ITSELF, _SPACE): 3}
+    row_of_code = np.zeros(sys.maxunicode + 1, np.int32)
+    row_of_code[is_chinese | punctuation] = 3
+    row_of_code[is_space] = 2
+    row_of_code[dropped] = 1
+    for code in np.flatnonzero(~(dropped | is_space)[: _LAST_MAPPED + 1]).tolist():
+        if 0xD800 <= code < 0xE000:
+            continue
+        character = text = chr(code)
+        if strip_accents and not whole[code]:
+            text = unicodedata.normalize("NFD", text)
+        if strip_accents and (len(text) > 1 or marks[code]):
+            text = "".join(part for part in text if not marks[ord(part)])
+        if lowercase:
+            text = "".join(map(lower_case, text))
+        if text != character:
+            row = [code for part in text for code in _spaced(ord(part), punctuation)]
+            row = (_SPACE, *row, _SPACE) if is_chinese[code] else tuple(row)
+            row_of_code[code] = rows.setdefault(row, len(rows))
+    return [list(row) for row in rows], row_of_code
+
+
+def _spaced(code: int, punctuation: np.ndarray) -> list[int]:
+    return [_SPACE, code, _SPACE] if punctuation[code] else [code]

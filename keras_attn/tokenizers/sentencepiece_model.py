@@ -1,0 +1,66 @@
+"""A SentencePiece model as a resource of the graph."""
+
+import hashlib
+
+import tensorflow as tf
+from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
+
+
+class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
+    """The model as a resource that outlives `keras.utils.set_random_seed`.
+
+    `tf_text.SentencepieceTokenizer` leaves its resource to the kernel that made it, and clearing
+    the kernel cache (which setting a seed does) destroys it. A resource with a name of its own
+    stays until the process ends; named after the model's digest, it is shared by all tokenizers
+    with that model.
+
+    Args:
+        model: The serialised model.
+
+    Raises:
+        OpError: It is none.
+    """
+
+    def __init__(self, model: bytes) -> None:
+        super().__init__()
+        self._model = model
+        _ = self.resource_handle  # made now: made within a graph it would belong to that graph
+
+    def _create_resource(self) -> tf.Tensor:
+        return gen_sentencepiece_tokenizer.sentencepiece_op(
+            model=self._model, shared_name=hashlib.sha256(self._model).hexdigest()
+        )
+
+    def pieces(self) -> list[str]:
+        """Returns every piece, in the order of ids."""
+        handle = self.resource_handle
+        size = int(gen_sentencepiece_tokenizer.sentencepiece_vocab_size_op(handle))
+        pieces = gen_sentencepiece_tokenizer.sentencepiece_id_to_string_op(
+            handle, tf.range(size, dtype=tf.int32)
+        )
+        return [piece.decode() for piece in pieces.numpy()]
+
+    def encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Turns strings (batch,) into ids, RaggedTensor int32 (batch, None)."""
+        ids, row_splits = gen_sentencepiece_tokenizer.sentencepiece_tokenize_op(
+            self.resource_handle,
+            strings,
+            nbest_size=0,
+            alpha=1.0,
+            add_bos=False,
+            add_eos=False,
+            reverse=False,
+            out_type=tf.int32,
+        )
+        return tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
+
+    def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """Turns ids of the model, RaggedTensor int32 (batch, None), into strings (batch,)."""
+        return gen_sentencepiece_tokenizer.sentencepiece_detokenize_op(
+            self.resource_handle,
+            ids.values,
+            ids.row_splits,
+            add_bos=False,
+            add_eos=False,
+            reverse=False,
+        )

@@ -1,0 +1,55 @@
+"""Special tokens that are spelled out in a text."""
+
+import re
+from collections.abc import Callable, Mapping
+
+import tensorflow as tf
+
+# A byte that no UTF-8 holds. Splitting at it, because the splitting at patterns of tensorflow-text
+# ends a text at its first NUL.
+_CUT = b"\xff"
+
+
+class SpecialTextSplitter(tf.Module):
+    """Cuts special tokens out of texts and has the text between them tokenised piece by piece.
+
+    Args:
+        ids: The id of each special token.
+    """
+
+    def __init__(self, ids: Mapping[str, int]) -> None:
+        super().__init__(name="special_text")
+        tokens = sorted(ids, key=len, reverse=True)  # the longest that fits
+        # RE2 knows no escape of a character outside ASCII.
+        escaped = [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", token) for token in tokens]
+        self._pattern = f"({'|'.join(escaped)})"
+        self._id_of_token = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant([token.encode() for token in tokens], tf.string),
+                tf.constant([ids[token] for token in tokens], tf.int32),
+            ),
+            default_value=-1,
+        )
+
+    def tokenize(
+        self, strings: tf.Tensor, tokenize: Callable[[tf.Tensor], tf.RaggedTensor]
+    ) -> tf.RaggedTensor:
+        """Tokenises texts.
+
+        Args:
+            strings: String tensor (batch,), UTF-8; malformed bytes are read as U+FFFD.
+            tokenize: Turns strings (pieces,) without special tokens into ids (pieces, None).
+
+        Returns:
+            RaggedTensor int32 (batch, None).
+        """
+        strings = tf.strings.unicode_transcode(strings, "UTF-8", "UTF-8", errors="replace")
+        strings = tf.strings.regex_replace(strings, self._pattern, _CUT + rb"\1" + _CUT)
+        pieces = tf.strings.split(strings, _CUT)
+        special = self._id_of_token.lookup(pieces.values)
+        is_special = special >= 0
+        ids = tokenize(tf.where(is_special, "", pieces.values))
+        specials = tf.RaggedTensor.from_row_lengths(
+            tf.boolean_mask(special, is_special), tf.cast(is_special, tf.int64), validate=False
+        )
+        return pieces.with_values(tf.concat([specials, ids], axis=1)).merge_dims(1, 2)

@@ -1,0 +1,87 @@
+"""The files in which BERT's and GPT-2's vocabularies are passed on."""
+
+import json
+from pathlib import Path
+
+from keras_attn.validation import UserError, require
+
+
+def read_text(path: str | Path) -> str:
+    """Reads a UTF-8 file.
+
+    Raises:
+        UserError: It is missing, cannot be read or is no UTF-8; the message names it.
+    """
+    try:
+        return Path(path).read_bytes().decode()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"{path}: no such file.") from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}.") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: a UTF-8 file is expected: {error}.") from None
+
+
+def word_piece_tokens(text: str) -> list[str]:
+    """Returns the tokens of a `vocab.txt`: its lines, which end at a line feed and nothing else."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def bpe_vocabulary(text: str, name: str) -> list[str]:
+    """Returns the tokens of a `vocab.json`, which maps each to its id, in the order of ids.
+
+    Args:
+        text: Contents of the file.
+        name: What messages call the file.
+
+    Raises:
+        UserError: It is no such map, or ids are missing or appear twice.
+    """
+    try:
+        ids = json.loads(text, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{name}: a JSON file is expected: {error}.") from None
+    except KeyError as error:
+        raise UserError(f"{name}: a token must not appear twice: {error}.") from None
+    whole = isinstance(ids, dict) and all(type(value) is int for value in ids.values())
+    require(whole and bool(ids), f"{name}: a JSON object of tokens and their ids is expected.")
+    tokens = sorted(ids, key=ids.__getitem__)
+    for position, token in enumerate(tokens):
+        require(
+            ids[token] == position,
+            f"{name}: the ids must be 0 to {len(ids) - 1}, each once.",
+            token=token,
+            id=ids[token],
+        )
+    return tokens
+
+
+def bpe_merges(text: str, name: str) -> list[tuple[str, str]]:
+    """Returns the merges of a `merges.txt`: a pair of tokens a line, a version line before them.
+
+    Args:
+        text: Contents of the file.
+        name: What messages call the file.
+
+    Raises:
+        UserError: A line is no pair.
+    """
+    merges = []
+    for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):
+        if (number == 1 and line.startswith("#version")) or not line:
+            continue
+        parts = line.split(" ")
+        pair = len(parts) == 2 and all(parts)
+        require(pair, f"{name}, line {number}: two tokens and a space are expected.", line=line)
+        merges.append((parts[0], parts[1]))
+    return merges
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = {}
+    for key, value in pairs:
+        if key in found:
+            raise KeyError(key)
+        found[key] = value
+    return found
