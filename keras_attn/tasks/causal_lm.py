@@ -28,6 +28,7 @@ class CausalLMTask(GeneratingTask):
     """
 
     kind = "lm"
+    input_name = "prompt"
     input_role = output_role = "text"
 
     def __init__(
@@ -59,7 +60,7 @@ class CausalLMTask(GeneratingTask):
 
     def _prompt(self, texts):
         longest = self.decoding.max_source_length
-        return fitting_ids(self.tokenizer, texts, longest, "The prompt")
+        return fitting_ids(self.tokenizer, texts, longest, self.input_name)
 
     def _started(self, ids):
         start = tf.fill([ids.nrows(), 1], tf.constant(self.tokenizer.start_id, ids.dtype))
@@ -91,7 +92,7 @@ class CausalLMTask(GeneratingTask):
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
         tokenizer, longest = self.tokenizer, self.decoding.max_length
         prompt = self._prompt(texts)
-        target = fitting_ids(tokenizer, targets, longest, "The target text")
+        target = fitting_ids(tokenizer, targets, longest, "target text")
         end = tf.fill([target.nrows(), 1], tf.constant(tokenizer.end_id, target.dtype))
         labels = tf.concat([prompt, target, end], axis=1).to_tensor()
         inputs = self._started(tf.concat([prompt, target], axis=1)).to_tensor()

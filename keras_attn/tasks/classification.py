@@ -151,7 +151,7 @@ class ClassificationTask(Task):
         """
         texts = check_texts("texts", texts)
         results = np.zeros((len(texts), len(self.labels)), np.float32)
-        for positions in batches_by_length(self.tokenizer, texts, "source", self.max_length):
+        for positions in batches_by_length(self.tokenizer, texts, "text", self.max_length):
             batch = tf.constant([texts[position] for position in positions])
             results[positions] = self._probabilities(batch).numpy()
             if progress:
@@ -170,7 +170,7 @@ class ClassificationTask(Task):
         Raises:
             InvalidArgumentError: A text is longer than the task's maximum.
         """
-        return ids_with_end(self.tokenizer, texts, self.max_length, "The text")
+        return ids_with_end(self.tokenizer, texts, self.max_length, "text")
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""

@@ -41,7 +41,10 @@ class GeneratingTask(Task):
     """
 
     input_role: ClassVar[str]
-    """Role of the tokenizer of what goes in; in errors the name of what it is."""
+    """Role of the tokenizer of what goes in."""
+
+    input_name: ClassVar[str]
+    """What a text that goes in is called in an error."""
 
     output_role: ClassVar[str]
     """Role of the tokenizer of what comes out."""
@@ -146,7 +149,7 @@ class GeneratingTask(Task):
         generate = self._function(("generate", decoding, n_best), _TEXTS)
         results: list[list[Hypothesis]] = [[] for _ in texts]
         longest = self.decoding.max_source_length
-        for positions in batches_by_length(self.input_tokenizer, texts, self.input_role, longest):
+        for positions in batches_by_length(self.input_tokenizer, texts, self.input_name, longest):
             outputs = generate(tf.constant([texts[position] for position in positions]))
             columns = (outputs[name].numpy() for name in ("text", "score", "log_probability"))
             for position, row in zip(positions, zip(*columns, strict=True), strict=True):
@@ -177,11 +180,11 @@ class GeneratingTask(Task):
 
     def _scores(self, sources, targets) -> list[tuple[float, int]]:
         sources, targets = check_pairs(sources, targets)
-        batches_by_length(self.output_tokenizer, targets, "target", self.decoding.max_length)
+        batches_by_length(self.output_tokenizer, targets, "target text", self.decoding.max_length)
         score = self._function(("score",), _TEXTS, _TEXTS)
         results: list[tuple[float, int]] = [(0.0, 0)] * len(sources)
         longest = self.decoding.max_source_length
-        for positions in batches_by_length(self.input_tokenizer, sources, self.input_role, longest):
+        for positions in batches_by_length(self.input_tokenizer, sources, self.input_name, longest):
             outputs = score(
                 tf.constant([sources[position] for position in positions]),
                 tf.constant([targets[position] for position in positions]),

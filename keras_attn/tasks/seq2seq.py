@@ -25,6 +25,7 @@ class Seq2SeqTask(GeneratingTask):
     """
 
     kind = "seq2seq"
+    input_name = "source text"
     input_role = "source"
     output_role = "target"
 
@@ -57,7 +58,7 @@ class Seq2SeqTask(GeneratingTask):
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Turns texts into ids, an end id after each and 0 as padding."""
         longest = self.decoding.max_source_length
-        return ids_with_end(self.source_tokenizer, texts, longest, "The source text")
+        return ids_with_end(self.source_tokenizer, texts, longest, self.input_name)
 
     def _begin(self, input_ids, room, beams):
         return self.target_tokenizer.start_id, self.backbone.initial_state(input_ids, room, beams)
@@ -74,7 +75,7 @@ class Seq2SeqTask(GeneratingTask):
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
         labels = ids_with_end(
-            self.target_tokenizer, targets, self.decoding.max_length, "The target text"
+            self.target_tokenizer, targets, self.decoding.max_length, "target text"
         )
         start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
         inside = tf.where(labels == self.target_tokenizer.end_id, 0, labels)

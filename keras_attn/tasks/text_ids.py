@@ -15,7 +15,7 @@ def batches_by_length(
     Args:
         tokenizer: Of the texts.
         texts: The texts.
-        what: What a text is called in an error, such as "source".
+        what: What a text is called in an error, such as "source text".
         longest: Most tokens of a text, its end token included.
 
     Returns:
@@ -31,7 +31,7 @@ def batches_by_length(
         if length > longest:
             shown = text if len(text) <= 40 else text[:40] + "…"
             raise UserError(
-                f"A {what} text must have at most {longest - 1} tokens. "
+                f"A {what} must have at most {longest - 1} tokens. "
                 f"Received: {length - 1} tokens in {shown!r}."
             )
     return length_sorted_batches(lengths, budget=4096)
@@ -44,7 +44,7 @@ def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: 
         tokenizer: Of the texts.
         texts: Strings (batch,).
         max_length: Most tokens of a text, its end token included.
-        what: What a text is called in an error, such as "The source text".
+        what: What a text is called in an error, such as "source text".
 
     Returns:
         int32 (batch, length).
@@ -66,7 +66,7 @@ def fitting_ids(
         tokenizer: Of the texts.
         texts: Strings (batch,).
         max_length: A text has fewer tokens than this: it leaves room for one more.
-        what: What a text is called in an error, such as "The source text".
+        what: What a text is called in an error, such as "source text".
 
     Returns:
         int32 (batch, None), ragged.
@@ -78,7 +78,7 @@ def fitting_ids(
     longest = tf.reduce_max(tf.concat([[0], tf.cast(ids.row_lengths(), tf.int32)], axis=0))
     fits = tf.debugging.Assert(
         longest < max_length,
-        [f"{what} must have at most {max_length - 1} tokens. Received:", longest],
+        [f"The {what} must have at most {max_length - 1} tokens. Received:", longest],
     )
     with tf.control_dependencies([] if fits is None else [fits]):
         return ids.with_values(tf.identity(ids.values))

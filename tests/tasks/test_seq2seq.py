@@ -260,7 +260,7 @@ def test_tokenizers_of_bert_and_gpt2(kind):
     task = Seq2SeqTask(backbone, tokenizer, tokenizer, settings)
     assert all(task.example_texts())
     assert len(task.predict(texts)) == len(texts)
-    for row, text in zip(task.source_ids(tf.constant(texts)).numpy(), texts, strict=True):
+    for row, text in zip(task.input_ids(tf.constant(texts)).numpy(), texts, strict=True):
         (ids,) = tokenizer.tokenize([text]).to_list()
         padding = [0] * (len(row) - len(ids) - 1)
         assert row.tolist() == [*ids, tokenizer.end_id, *padding]

@@ -1,0 +1,105 @@
+"""Labels of texts: probabilities of the model itself, saved, exported, told what is wrong."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attn.export import export_saved_model, verify
+from keras_attn.models import SequenceClassifier, TransformerEncoder
+from keras_attn.tasks import ClassificationTask, Task
+from keras_attn.tokenizers import train_tokenizer
+from keras_attn.validation import UserError
+from tests.layers.judges import spread_weights
+
+pytestmark = pytest.mark.tensorflow
+
+LABELS = ["very bad", "fair", "good"]
+TEXTS = ["ab", "", "cabacab", "d", "bbbb", "acd"]
+
+
+def make_task(labels=LABELS, max_length=11, columns=3, **model):
+    tokenizer = train_tokenizer("characters", ["aaaabbbccd"])
+    sizes = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 11} | model
+    encoder = TransformerEncoder(tokenizer.vocabulary_size, **sizes)
+    backbone = spread_weights(SequenceClassifier(encoder, columns), 3)
+    return ClassificationTask(backbone, tokenizer, labels, max_length)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_task()
+
+
+def logits_of(task, text):
+    ids = [*task.tokenizer.tokenize(tf.constant([text])).to_list()[0], task.tokenizer.end_id]
+    return np.asarray(task.backbone({"token_ids": np.array([ids], "int32")}))[0]
+
+
+def test_probabilities_are_those_of_each_text_alone(task):
+    logits = np.stack([logits_of(task, text) for text in TEXTS])
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(task.probabilities(TEXTS), expected, rtol=1e-4)
+    chosen = [LABELS[place] for place in logits.argmax(axis=1)]
+    assert len(set(chosen)) > 1
+    assert task.predict(TEXTS) == chosen
+
+
+def test_labels_come_in_order_with_their_log_probabilities(task):
+    for text, hypotheses in zip(TEXTS, task.predict_n_best(TEXTS, 3), strict=True):
+        logits = logits_of(task, text)
+        order = np.argsort(-logits)
+        assert [hypothesis.text for hypothesis in hypotheses] == [LABELS[place] for place in order]
+        expected = logits[order] - np.log(np.exp(logits).sum())
+        np.testing.assert_allclose([h.log_probability for h in hypotheses], expected, rtol=1e-4)
+
+
+def test_loss_of_classes_counted_from_one(task):
+    logits = tf.math.log([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]])
+    loss, nll, count, correct = task.loss(tf.constant([1, 0, 1]), logits)
+    assert float(loss) == pytest.approx(-math.log(0.5) - math.log(0.3))
+    assert (float(nll), float(count), float(correct)) == (float(loss), 2, 1)
+
+
+def test_saved_and_exported(task, tmp_path):
+    task.save(tmp_path / "task")
+    loaded = Task.load(tmp_path / "task")
+    assert type(loaded) is ClassificationTask
+    assert (loaded.labels, loaded.max_length) == (LABELS, 11)
+    np.testing.assert_array_equal(loaded.probabilities(TEXTS), task.probabilities(TEXTS))
+    folder = export_saved_model(task, tmp_path / "exported", n_best=2)
+    verify(folder)
+    model = tf.saved_model.load(str(folder))
+    found = model.signatures["serving_default"](text=tf.constant(TEXTS))
+    assert [label.decode() for label in found["label"].numpy()] == task.predict(TEXTS)
+    probabilities = task.probabilities(TEXTS)
+    np.testing.assert_allclose(found["probability"], probabilities.max(axis=1), rtol=1e-4)
+    several = model.signatures["n_best"](text=tf.constant(TEXTS))
+    assert several["label"].shape == (6, 2)
+    np.testing.assert_allclose(
+        several["probability"], -np.sort(-probabilities, axis=1)[:, :2], rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"labels": ["a"], "columns": 1}, "at least two labels. Received: labels=.'a'."),
+        ({"labels": ["a", "b", "a"]}, "The labels must differ. Received: labels=.'a', 'b', 'a'."),
+        ({"labels": ["a", "b"]}, "as many labels as logits. Received: labels=2, logits=3"),
+        ({"max_length": 0}, "`max_length` must be a positive integer. Received: max_length=0"),
+    ],
+)
+def test_mistakes_in_making_it(arguments, message):
+    with pytest.raises(UserError, match=message):
+        make_task(**arguments)
+
+
+def test_mistakes_in_using_it(task):
+    with pytest.raises(UserError, match="at most 10 tokens. Received: 12 tokens in 'aaaaaaaaaaaa'"):
+        task.predict(["a" * 12])
+    with pytest.raises(UserError, match="must not exceed the number of labels. .*n_best=4, lab"):
+        task.predict_n_best(["a"], 4)
+    with pytest.raises(UserError, match="makes no beam search. Received: beams=2"):
+        task.predict_n_best(["a"], 1, beams=2)
