@@ -127,7 +127,9 @@ class Transformer(Backbone):
             target_embedding,
             target_positions,
             target_dropout,
-            sizes.decoder_blocks(self_attention, "decoder", cross_attention, True),
+            sizes.decoder_blocks(
+                self_attention, "decoder", cross_attention, attends_to_source=True
+            ),
             sizes.last_norm("decoder_norm"),
         )
 
