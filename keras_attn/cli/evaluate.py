@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="DATA",
-        help="cmudict (its test words), FILE.tsv, or SRC TGT",
+        help="cmudict (its test words), FILE.tsv, SRC TGT, or for a language model FILE …",
     )
     add("--metrics", nargs="+", metavar="NAME", help="default: the run's, or what suits the data")
     add("--perplexity", action="store_true", help="add the perplexity of the targets")
@@ -43,22 +43,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measures and prints, one line a metric."""
     with quiet_start():
-        from keras_attn.tasks import measure, open_task
+        from keras_attn.tasks import open_task
+        from keras_attn.training.kinds import RUN_KINDS
         from keras_attn.training.run_settings import DataSettings
-        from keras_attn.training.run_texts import read_data
 
     run_settings = _settings_of_run(options.model)
     stress = options.stress
     if stress is None:
         stress = run_settings.get("data", {}).get("stress", False)
     data = DataSettings(options.data, stress=stress, skip_bad_lines=options.skip_bad_lines)
-    pairs = read_data(options.data, data)
-    metrics = options.metrics or run_settings.get("metrics") or _default_metrics(options.data)
     task = open_task(options.model)
-    with progress(len(set(pairs.sources)), "decoding") as done:
-        results = measure(task, pairs, metrics, options.beam, options.perplexity, done)
+    kind = RUN_KINDS[task.kind]
+    texts = kind.read_test(options.data, data)
+    metrics = options.metrics or run_settings.get("metrics") or kind.default_metrics(options.data)
+    with progress(kind.count(texts), "measuring") as done:
+        results = kind.measure(task, texts, metrics, options.beam, options.perplexity, done)
     items = results.pop("items")
-    print(f"{'sources':<15} {items:>9,}")
+    print(f"{kind.items:<15} {items:>9,}")
     for name, value in results.items():
         print(f"{name:<15} {value:>9.2f}" if isinstance(value, float) else f"{name}  {value}")
     if options.json:
@@ -74,7 +75,3 @@ def _settings_of_run(model: str) -> dict:
         if (folder / RUN_FILE).is_file():
             return read_yaml(folder / RUN_FILE)
     return {}
-
-
-def _default_metrics(data: list[str]) -> list[str]:
-    return ["per", "wer"] if data == ["cmudict"] else ["bleu", "chrf", "wer"]

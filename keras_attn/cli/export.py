@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import require
 
 EPILOG = """\
 Strings in, strings out. The SavedModel is written to DIR/<version>/, where
@@ -12,6 +13,7 @@ the version is the next free number. Its signatures:
   n_best            text -> several texts with scores
   score             text and target -> the target's log-probability
   token_ids         ids -> ids
+For labels: serving_default and n_best give labels and their probabilities, token_ids takes ids.
 
 --weights float16 halves the folder. Computing stays in float32, for which each
 request casts the weights once, so that a server saves no memory and answers a
@@ -62,16 +64,20 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.data import read_texts
         from keras_attn.export import export_saved_model
         from keras_attn.export.layout import read_manifest
-        from keras_attn.tasks import Task, task_folder
+        from keras_attn.tasks import GeneratingTask, Task, task_folder
 
     task = Task.load(task_folder(options.model))
-    task.decoding = task.decoding.replace(beams=options.beam)
-    n_best = min(4, task.decoding.beams) if options.n_best is None else options.n_best
+    n_best = options.n_best
+    if isinstance(task, GeneratingTask):
+        task.decoding = task.decoding.replace(beams=options.beam)
+        n_best = min(4, task.decoding.beams) if n_best is None else n_best
+    else:
+        require(options.beam is None, "A classifier makes no beam search.", beam=options.beam)
     path = export_saved_model(
         task,
         options.folder,
         jit=options.jit,
-        n_best=n_best,
+        n_best=4 if n_best is None else n_best,
         examples=read_texts(options.examples) if options.examples else None,
         version=options.model_version,
         weights=options.weights,

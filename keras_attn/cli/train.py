@@ -14,6 +14,7 @@ data:
   FILE.tsv    lines of source<TAB>target, UTF-8, gzip allowed
   SRC TGT     two files whose lines correspond
   Where --valid is left out, some sources are held out of the training data.
+  For --task classify the targets are labels. For --task lm: files of one text a line.
 
 settings:
   The first of these that names one counts: options, --set, --config, the preset, defaults. All
@@ -76,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options that `settings_layers` turns into settings of run.yaml."""
     add = parser.add_argument
-    add("--task", choices=["seq2seq"], help="what to train (default: seq2seq)")
+    add("--task", metavar="KIND", help="seq2seq, classify or lm (default: the preset's)")
     add("--preset", metavar="NAME", help="sizes and recipe (`keras-attn presets` lists them)")
     add("--data", nargs="+", metavar="DATA", help="training data (see `keras-attn train --help`)")
     add("--valid", nargs="+", metavar="DATA", help="validation data, chooses the best model")

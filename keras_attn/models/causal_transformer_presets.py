@@ -15,6 +15,7 @@ CAUSAL_TRANSFORMER_PRESETS = {
         },
         "recipe": {
             "task": "lm",
+            "tokenizers": {"text": {"kind": "characters"}},
             "training": {
                 "batch_tokens": 4_096,
                 "schedule": "cosine",

@@ -14,6 +14,8 @@ TRANSFORMER_ENCODER_PRESETS = {
         },
         "recipe": {
             "task": "classify",
+            "tokenizers": {"text": {"kind": "characters"}},
+            "metrics": ["exact_match"],
             "training": {
                 "batch_tokens": 4_096,
                 "schedule": "cosine",

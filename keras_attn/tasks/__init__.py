@@ -4,7 +4,8 @@ from keras_attn.tasks.base import Task
 from keras_attn.tasks.causal_lm import CausalLMTask
 from keras_attn.tasks.classification import ClassificationTask
 from keras_attn.tasks.decoding import DecodingSettings
-from keras_attn.tasks.exported import ExportedSeq2Seq
+from keras_attn.tasks.exported import ExportedClassification, ExportedSeq2Seq, open_exported
+from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.hypothesis import Hypothesis
 from keras_attn.tasks.measuring import measure
 from keras_attn.tasks.opening import open_task, task_folder
@@ -15,13 +16,16 @@ __all__ = [
     "CausalLMTask",
     "ClassificationTask",
     "DecodingSettings",
+    "ExportedClassification",
     "ExportedSeq2Seq",
+    "GeneratingTask",
     "Hypothesis",
     "Seq2SeqTask",
     "Servable",
     "ServingFunction",
     "Task",
     "measure",
+    "open_exported",
     "open_task",
     "task_folder",
 ]

@@ -1,11 +1,17 @@
 """Text to its continuation with a language model."""
 
+from collections.abc import Sequence
+
 import keras
+import numpy as np
 import tensorflow as tf
 
+from keras_attn.data import TextExamples, plan_epoch
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask
+from keras_attn.tasks.hypothesis import perplexity_of
 from keras_attn.tasks.text_ids import fitting_ids, label_log_probabilities
+from keras_attn.tasks.texts import check_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require
 
@@ -49,6 +55,32 @@ class CausalLMTask(GeneratingTask):
             max_length=self.decoding.max_length,
         )
         self.tokenizer = tokenizer
+        self._nll = tf.function(
+            lambda inputs, labels: (
+                -tf.reduce_sum(label_log_probabilities(labels, self.backbone(inputs)))
+            ),
+            input_signature=TextExamples.signature,
+            autograph=False,
+        )
+
+    def text_perplexity(self, texts: Sequence[str]) -> float:
+        """Perplexity of whole texts for each token, end tokens included.
+
+        Args:
+            texts: The texts; those longer than the task's `max_length` are read in pieces, each
+                after the token before it and nothing else.
+
+        Raises:
+            UserError: There is no text with a token.
+        """
+        texts = check_texts("texts", texts)
+        examples = TextExamples.from_texts(texts, self.tokenizer, self.decoding.max_length)
+        sums = np.zeros(2)
+        for rows in plan_epoch(examples, max(4096, self.decoding.max_length), seed=None):
+            inputs, labels = examples.assemble(rows)
+            sums += np.array([self._nll(inputs, labels).numpy(), (labels != 0).sum()])
+        nll, tokens = sums
+        return perplexity_of([(-nll, int(tokens))])
 
     @classmethod
     def _from_parts(cls, backbone, tokenizers, settings):

@@ -1,8 +1,9 @@
-"""An exported sequence-to-sequence task, used like the task itself."""
+"""Exported tasks, used like the tasks themselves."""
 
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -22,31 +23,63 @@ from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.validation import UserError, require, require_positive
 
 
-class ExportedSeq2Seq:
-    """Runs a SavedModel that `keras_attn.export` wrote from a `Seq2SeqTask`.
+def open_exported(folder: str | Path) -> "ExportedSeq2Seq | ExportedClassification":
+    """Opens a SavedModel that `keras_attn.export` wrote, as what it was exported from.
 
     Args:
         folder: A version folder (it holds `saved_model.pb`), or a model folder, of which the
             highest version is taken.
 
+    Returns:
+        The exported task; a language model is used as a sequence-to-sequence task is.
+
     Raises:
         UserError: The folder holds no SavedModel, a damaged one, or one of something else.
     """
+    folder = latest_version(folder)
+    model = _load(folder)
+    outputs = model.signatures["serving_default"].structured_outputs
+    kind = ExportedClassification if "label" in outputs else ExportedSeq2Seq
+    return kind(folder, model)
 
-    def __init__(self, folder: str | Path):
-        self.folder = latest_version(folder)
-        try:
-            self._model = tf.saved_model.load(str(self.folder))
-        except (OSError, ValueError, tf.errors.OpError) as error:
-            first_line = str(error).strip().splitlines()[0]
-            raise UserError(f"{self.folder} is a damaged SavedModel: {first_line}") from error
-        missing = {"serving_default", "n_best", "score"} - set(self._model.signatures)
-        require(
-            not missing,
-            "The SavedModel must be an exported sequence-to-sequence task.",
-            folder=str(self.folder),
-            missing_signatures=sorted(missing),
-        )
+
+def _load(folder: Path) -> Any:
+    try:
+        model = tf.saved_model.load(str(folder))
+    except (OSError, ValueError, tf.errors.OpError) as error:
+        first_line = str(error).strip().splitlines()[0]
+        raise UserError(f"{folder} is a damaged SavedModel: {first_line}") from error
+    _require_signatures(folder, model, {"serving_default"})
+    return model
+
+
+def _require_signatures(folder: Path, model: Any, names: set[str]) -> None:
+    missing = names - set(model.signatures)
+    require(
+        not missing,
+        "The SavedModel must be an exported task.",
+        folder=str(folder),
+        missing_signatures=sorted(missing),
+    )
+
+
+class ExportedSeq2Seq:
+    """Runs a SavedModel that `keras_attn.export` wrote from a task that generates.
+
+    Args:
+        folder: Its version folder.
+        model: What is loaded from there.
+
+    Raises:
+        UserError: It is an export of something else.
+    """
+
+    kind = "seq2seq"
+
+    def __init__(self, folder: Path, model: Any):
+        _require_signatures(folder, model, {"n_best", "score"})
+        self.folder = folder
+        self._model = model
 
     def predict(self, texts: Sequence[str], beams: int | None = None) -> list[str]:
         """Generates a text for each text (see `Seq2SeqTask.predict`)."""
@@ -71,16 +104,11 @@ class ExportedSeq2Seq:
         signature = self._model.signatures["serving_default" if n_best == 1 else "n_best"]
         results: list[list[Hypothesis]] = [[] for _ in texts]
         for positions in length_sorted_batches([len(text) + 1 for text in texts], budget=4096):
-            outputs = self._run(signature, text=[texts[position] for position in positions])
+            outputs = _run(signature, text=[texts[position] for position in positions])
             columns = [outputs[name] for name in ("text", "score", "log_probability")]
             if n_best == 1:
                 columns = [column[:, None] for column in columns]
-            require(
-                n_best <= columns[0].shape[1],
-                "`n_best` must not exceed what was exported.",
-                n_best=n_best,
-                exported=columns[0].shape[1],
-            )
+            _check_exported(n_best, columns[0])
             for position, row in zip(positions, zip(*columns, strict=True), strict=True):
                 results[position] = found_hypotheses(*row)[:n_best]
             if progress:
@@ -99,7 +127,7 @@ class ExportedSeq2Seq:
         sources, targets = check_pairs(sources, targets)
         results: list[tuple[float, int]] = [(0.0, 0)] * len(sources)
         for positions in length_sorted_batches([len(text) + 1 for text in sources], budget=4096):
-            outputs = self._run(
+            outputs = _run(
                 self._model.signatures["score"],
                 text=[sources[position] for position in positions],
                 target=[targets[position] for position in positions],
@@ -109,12 +137,77 @@ class ExportedSeq2Seq:
                 results[position] = (float(log_probability), int(length))
         return results
 
-    def _run(self, signature, **texts: list[str]) -> dict[str, np.ndarray]:
-        try:
-            outputs = signature(**{name: tf.constant(values) for name, values in texts.items()})
-        except tf.errors.InvalidArgumentError as error:
-            # An assertion's message and values come in brackets.
-            found = re.search(r"assertion failed: \[(.*?)\] \[(.*?)\]", str(error))
-            line = " ".join(found.groups()) + " tokens." if found else str(error).splitlines()[0]
-            raise UserError(line) from error
-        return {name: value.numpy() for name, value in outputs.items()}
+
+class ExportedClassification:
+    """Runs a SavedModel that `keras_attn.export` wrote from a `ClassificationTask`.
+
+    Args:
+        folder: Its version folder.
+        model: What is loaded from there.
+
+    Raises:
+        UserError: It is an export of something else.
+    """
+
+    kind = "classify"
+
+    def __init__(self, folder: Path, model: Any):
+        _require_signatures(folder, model, {"n_best"})
+        self.folder = folder
+        self._model = model
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        """Gives each text its most probable label (see `ClassificationTask.predict`)."""
+        return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1)]
+
+    def predict_n_best(
+        self,
+        texts: Sequence[str],
+        n_best: int,
+        beams: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Gives each text its most probable labels (see `ClassificationTask.predict_n_best`).
+
+        Raises:
+            UserError: `beams` is given; a text is too long; or `n_best` exceeds what was exported.
+        """
+        require_positive(n_best=n_best)
+        texts = check_texts("texts", texts)
+        require(beams is None, "A classifier makes no beam search.", beams=beams)
+        results: list[list[Hypothesis]] = [[] for _ in texts]
+        for positions in length_sorted_batches([len(text) + 1 for text in texts], budget=4096):
+            outputs = _run(
+                self._model.signatures["n_best"], text=[texts[position] for position in positions]
+            )
+            _check_exported(n_best, outputs["label"])
+            for position, labels, probabilities in zip(
+                positions, outputs["label"], np.log(outputs["probability"]), strict=True
+            ):
+                found = zip(labels[:n_best], probabilities.tolist(), strict=False)
+                results[position] = [
+                    Hypothesis(label.decode(), value, value) for label, value in found
+                ]
+            if progress:
+                progress(len(positions))
+        return results
+
+
+def _check_exported(n_best: int, column: np.ndarray) -> None:
+    require(
+        n_best <= column.shape[1],
+        "`n_best` must not exceed what was exported.",
+        n_best=n_best,
+        exported=column.shape[1],
+    )
+
+
+def _run(signature: Any, **texts: list[str]) -> dict[str, np.ndarray]:
+    try:
+        outputs = signature(**{name: tf.constant(values) for name, values in texts.items()})
+    except tf.errors.InvalidArgumentError as error:
+        # An assertion's message and values come in brackets.
+        found = re.search(r"assertion failed: \[(.*?)\] \[(.*?)\]", str(error))
+        line = " ".join(found.groups()) + " tokens." if found else str(error).splitlines()[0]
+        raise UserError(line) from error
+    return {name: value.numpy() for name, value in outputs.items()}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from keras_attn.model_versions import SAVED_MODEL, version_folders
 from keras_attn.tasks.base import TASK_FILE, Task
-from keras_attn.tasks.exported import ExportedSeq2Seq
+from keras_attn.tasks.exported import ExportedClassification, ExportedSeq2Seq, open_exported
 from keras_attn.validation import UserError
 
 RUN_TASK = "task"
@@ -46,7 +46,7 @@ def task_folder(path: str | Path) -> Path:
     raise UserError(f"{path} holds neither a run nor a task.")
 
 
-def open_task(path: str | Path) -> Task | ExportedSeq2Seq:
+def open_task(path: str | Path) -> Task | ExportedSeq2Seq | ExportedClassification:
     """Opens a run, a task folder or a SavedModel for prediction.
 
     Args:
@@ -60,7 +60,7 @@ def open_task(path: str | Path) -> Task | ExportedSeq2Seq:
         UserError: The path holds none of them, or a damaged one.
     """
     path = Path(path)
-    return ExportedSeq2Seq(path) if _is_exported(path) else Task.load(task_folder(path))
+    return open_exported(path) if _is_exported(path) else Task.load(task_folder(path))
 
 
 def _is_exported(path: Path) -> bool:

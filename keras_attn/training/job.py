@@ -2,10 +2,8 @@
 
 import dataclasses
 import importlib.util
-import inspect
 import json
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +11,26 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data import PairExamples, Pairs, group_references, padding_share, plan_epoch
+from keras_attn.data import Examples, padding_share, plan_epoch
 from keras_attn.evaluation import get_metric
-from keras_attn.models import get_preset, model_class
-from keras_attn.tasks import DecodingSettings, Seq2SeqTask, measure, task_folder
-from keras_attn.tokenizers import Tokenizer, load_tokenizer, train_tokenizer
+from keras_attn.models import get_preset
+from keras_attn.tasks import Task, task_folder
+from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.agreement import Agreement
 from keras_attn.training.cluster import WorkerLost
 from keras_attn.training.cpu import resolve_parts, share_cores
+from keras_attn.training.kinds import RUN_KINDS, RunKind
 from keras_attn.training.report import write_report
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings
-from keras_attn.training.run_texts import CMUDICT, read_texts
 from keras_attn.training.strategy import make_strategy, resolve_jit, resolve_strategy
 from keras_attn.training.trainer import Trainer
-from keras_attn.training.validation_set import ValidationSet
 from keras_attn.validation import UserError, require, require_one_of
 
 RESULTS_FILE = "results.json"
 TOKENIZERS_FOLDER = "tokenizers"
 LOSS_METRICS = ("loss", "nll", "accuracy", "perplexity")
-_MOST_TOKENS = 256
-_SAMPLES = 8
-# Arguments of the model that follow from the texts and the training.
-_NOT_SET = ("vocabulary_size", "target_vocabulary_size", "dtype", "name", "trainable")
 
 
 def train(
@@ -108,27 +101,30 @@ def _train(
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
 
-    texts = read_texts(settings.data, settings.training.seed)
+    kind = RUN_KINDS[settings.task]
+    texts = kind.read_texts(settings.data, settings.training.seed)
     with strategy.scope():
         initial = _initial_task(settings)
     if initial:
         tokenizers = initial.tokenizers
     else:
         if chief:
-            tokenizers = _tokenizers(settings, texts["train"], out / TOKENIZERS_FOLDER, resume)
+            folder = out / TOKENIZERS_FOLDER
+            tokenizers = _tokenizers(settings, kind, texts["train"], folder, resume)
         agreement.meet()
         if not chief:
-            tokenizers = _load_tokenizers(out / TOKENIZERS_FOLDER)
-    settings, examples = _examples(settings, texts["train"], tokenizers, initial)
-    agreement.require_equal("training data", examples.source.ids, examples.target.ids)
-    _check_test(settings, texts.get("test"), tokenizers["source"])
+            tokenizers = _load_tokenizers(kind, out / TOKENIZERS_FOLDER)
+    settings, examples = kind.examples(settings, texts["train"], tokenizers, initial)
+    agreement.require_equal("training data", *(rows.ids for rows in examples.sides.values()))
+    if "test" in texts:
+        kind.check_test(settings, texts["test"], tokenizers)
     with strategy.scope():
-        task = _task(settings, tokenizers, initial)
+        task = kind.task(settings, texts["train"], tokenizers, initial)
     _check_size(task, settings.training.max_parameters)
     if chief:
         _report(task, texts, examples, settings)
 
-    validation = _validation_set(task, settings, texts["validation"])
+    validation = kind.validation_set(task, settings, texts["validation"])
     callbacks = []
     if chief:
         # Written once training begins: settings that do not fit the run leave its own in place.
@@ -137,26 +133,27 @@ def _train(
     Trainer(task, settings.training, out, callbacks).fit(examples, validation, resume=resume)
     results = None
     if "test" in texts and chief:
-        results = _measure_test(out, settings, texts["test"])
+        results = _measure_test(out, settings, kind, texts["test"])
     if chief and importlib.util.find_spec("matplotlib"):
         print(f"Report: {write_report(out)}", flush=True)
     agreement.meet()
     return results
 
 
-def _measure_test(out: Path, settings: RunSettings, texts: Pairs) -> dict[str, float]:
+def _measure_test(out: Path, settings: RunSettings, kind: RunKind, texts: Any) -> dict[str, float]:
     # As whoever loads it will have it: in float32, whatever precision it was trained in.
-    task = Seq2SeqTask.load(task_folder(out))
-    print(f"Decoding {texts.name} with {task.decoding.beams} beams …", flush=True)
-    results = measure(task, texts, settings.metrics)
+    task = kind.task_class.load(task_folder(out))
+    print(f"Measuring on {texts.name} …", flush=True)
+    results = kind.measure(task, texts, settings.metrics)
     (out / RESULTS_FILE).write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    shown = ", ".join(f"{name} {results[name]:.2f}" for name in settings.metrics)
-    print(f"On {results['items']:,} test sources: {shown}.", flush=True)
+    names = settings.metrics or [name for name in results if name != "items"]
+    shown = ", ".join(f"{name} {results[name]:.2f}" for name in names)
+    print(f"On {results['items']:,} test {kind.items}: {shown}.", flush=True)
     return results
 
 
 def _check(settings: RunSettings) -> None:
-    require_one_of("task", settings.task, [Seq2SeqTask.kind])
+    require_one_of("task", settings.task, RUN_KINDS)
     if settings.preset:
         preset = get_preset(settings.preset)
         require(
@@ -178,56 +175,15 @@ def _check(settings: RunSettings) -> None:
         init=settings.init,
         tokenizers=settings.tokenizers,
     )
-    require(
-        settings.data.hold_out is None or settings.data.train != [CMUDICT],
-        "`data.hold_out` has no meaning for cmudict, whose validation words are fixed.",
-        hold_out=settings.data.hold_out,
-    )
-    if settings.preset:
-        parameters = inspect.signature(model_class(settings.preset)).parameters
-        allowed = [name for name in parameters if name not in _NOT_SET]
-        for name in settings.model:
-            require_one_of("model setting", name, allowed)
-    _check_activation(settings.model.get("activation"))
-    for name in settings.metrics:
-        get_metric(name)
+    RUN_KINDS[settings.task].check(settings)
     require_one_of("training.metric", settings.training.metric, [*LOSS_METRICS, *settings.metrics])
-    DecodingSettings().replace(**settings.decoding)
 
 
-def _check_activation(name: str | None) -> None:
-    try:
-        keras.activations.get(name)
-    except ValueError as error:
-        raise UserError(
-            f"`model.activation` must name an activation of Keras. Received: activation={name!r}."
-        ) from error
-
-
-def _check_test(settings: RunSettings, texts: Pairs | None, tokenizer: Tokenizer) -> None:
-    """Raises before the training for what would be found to be wrong after it."""
-    if texts is None:
-        return
-    require(
-        bool(settings.metrics),
-        "Test texts need at least one of `metrics`.",
-        metrics=settings.metrics,
-    )
-    lengths = tokenizer.tokenize(tf.constant(texts.sources)).row_lengths() + 1
-    longest = int(tf.reduce_max(lengths))
-    require(
-        longest <= settings.decoding["max_source_length"],
-        "`data.max_source_length` must leave room for every test text and its end.",
-        longest=longest,
-        max_source_length=settings.decoding["max_source_length"],
-    )
-
-
-def _parameters(task: Seq2SeqTask) -> int:
+def _parameters(task: Task) -> int:
     return sum(int(np.prod(variable.shape)) for variable in task.backbone.trainable_variables)
 
 
-def _check_size(task: Seq2SeqTask, most: int | None) -> None:
+def _check_size(task: Task, most: int | None) -> None:
     if most is not None and _parameters(task) > most:
         raise UserError(
             f"The model must have at most {most:,} parameters. Received: {_parameters(task):,}."
@@ -257,153 +213,45 @@ def _resolved(settings: RunSettings) -> RunSettings:
     return settings.replace(training=training)
 
 
-def _initial_task(settings: RunSettings) -> Seq2SeqTask | None:
+def _initial_task(settings: RunSettings) -> Task | None:
     """The trained task to go on from, where there is one."""
     if not settings.init:
         return None
-    return Seq2SeqTask.load(task_folder(settings.init), dtype=settings.training.precision)
+    kind = RUN_KINDS[settings.task].task_class
+    return kind.load(task_folder(settings.init), dtype=settings.training.precision)
 
 
 def _tokenizers(
-    settings: RunSettings, train_texts: Pairs, folder: Path, resume: bool
+    settings: RunSettings, kind: RunKind, texts: Any, folder: Path, resume: bool
 ) -> dict[str, Tokenizer]:
-    # The target is written last: its description says that both are there.
-    complete = folder / "target" / CONFIG_FILE
+    # The last one is written last: its description says that all are there.
+    complete = folder / kind.roles[-1] / CONFIG_FILE
     if resume and complete.is_file():
-        return _load_tokenizers(folder)
+        return _load_tokenizers(kind, folder)
     complete.unlink(missing_ok=True)
-    options = dict(settings.tokenizers)
-    shared = options.pop("shared", False)
-    for role in options:
-        require_one_of("tokenizers", role, ["shared", "source", "target"])
-    if shared:
-        texts = [*train_texts.sources, *train_texts.targets]
-        source = target = _train_tokenizer(options.get("source"), texts, "source")
-    else:
-        source = _train_tokenizer(options.get("source"), train_texts.sources, "source")
-        target = _train_tokenizer(options.get("target"), train_texts.targets, "target")
-    source.save(folder / "source")
-    target.save(folder / "target")
-    return {"source": source, "target": target}
+    tokenizers = kind.train_tokenizers(settings, texts)
+    for role in kind.roles:
+        tokenizers[role].save(folder / role)
+    return tokenizers
 
 
-def _load_tokenizers(folder: Path) -> dict[str, Tokenizer]:
-    return {role: load_tokenizer(folder / role) for role in ("source", "target")}
+def _load_tokenizers(kind: RunKind, folder: Path) -> dict[str, Tokenizer]:
+    return {role: load_tokenizer(folder / role) for role in kind.roles}
 
 
-def _train_tokenizer(options: Mapping[str, Any] | None, texts: list[str], role: str) -> Tokenizer:
-    require(
-        bool(options) and "kind" in options,
-        f"A run needs `tokenizers.{role}.kind`.",
-        **{role: options},
-    )
-    options = dict(options)
-    return train_tokenizer(options.pop("kind"), texts, **options)
-
-
-def _examples(settings, texts, tokenizers, initial) -> tuple[RunSettings, PairExamples]:
-    """Tokenises the training texts, and sets the longest lengths where none are given."""
-    data = settings.data
-    limits = {"source": data.max_source_length, "target": data.max_target_length}
-    if initial:
-        # What the loaded task takes and gives stays as it is, whatever the new texts are.
-        limits["source"] = limits["source"] or initial.decoding.max_source_length
-        limits["target"] = limits["target"] or initial.decoding.max_length
-    examples = PairExamples.from_pairs(
-        texts,
-        tokenizers["source"],
-        tokenizers["target"],
-        limits["source"] or _MOST_TOKENS,
-        limits["target"] or _MOST_TOKENS,
-    )
-    longest = dict(zip(examples.sides, examples.lengths.max(axis=0), strict=True))
-    for role, limit in limits.items():
-        if limit is None:
-            # Room for a quarter more than was seen, in steps of 8.
-            room = int(np.ceil(longest[role] * 1.25 / 8)) * 8
-            limits[role] = min(room, _MOST_TOKENS)
-    data = dataclasses.replace(
-        data, max_source_length=limits["source"], max_target_length=limits["target"]
-    )
-    decoding = dict(settings.decoding)
-    decoding.setdefault("max_source_length", limits["source"])
-    decoding.setdefault("max_length", limits["target"])
-    return settings.replace(data=data, decoding=decoding), examples
-
-
-def _task(
-    settings: RunSettings, tokenizers: dict[str, Tokenizer], initial: Seq2SeqTask | None
-) -> Seq2SeqTask:
-    if initial:
-        backbone, decoding = initial.backbone, initial.decoding
-    else:
-        backbone, decoding = _backbone(settings, tokenizers), DecodingSettings()
-    decoding = decoding.replace(**settings.decoding)
-    return Seq2SeqTask(backbone, tokenizers["source"], tokenizers["target"], decoding)
-
-
-def _backbone(settings: RunSettings, tokenizers: dict[str, Tokenizer]) -> keras.Model:
-    arguments = {
-        "vocabulary_size": tokenizers["source"].vocabulary_size,
-        "dtype": settings.training.precision,
-    }
-    if not settings.tokenizers.get("shared"):
-        arguments["target_vocabulary_size"] = tokenizers["target"].vocabulary_size
-    family = model_class(settings.preset)
-    return family.from_preset(settings.preset, **(arguments | settings.model))
-
-
-def _validation_set(task: Seq2SeqTask, settings: RunSettings, texts: Pairs) -> ValidationSet:
-    examples = PairExamples.from_pairs(
-        texts,
-        task.source_tokenizer,
-        task.target_tokenizer,
-        settings.data.max_source_length,
-        settings.data.max_target_length,
-    )
-    if not settings.metrics:
-        return ValidationSet(examples)
-    sources = list(dict.fromkeys(texts.sources[i] for i in examples.indices.tolist()))
-    whole = partial(_decoded_metrics, task, _pairs_of(sources, texts), settings.metrics)
-    shown = partial(_samples, task, _pairs_of(sources[:_SAMPLES], texts))
-    limit = settings.data.decode_limit
-    if limit is None or len(sources) <= limit:
-        return ValidationSet(examples, whole, samples=shown)
-    part = partial(_decoded_metrics, task, _pairs_of(sources[:limit], texts), settings.metrics)
-    return ValidationSet(examples, part, whole, shown)
-
-
-def _pairs_of(sources: list[str], texts: Pairs) -> Pairs:
-    """The pairs of `texts` that have one of `sources`."""
-    kept = set(sources)
-    rows = [row for row, source in enumerate(texts.sources) if source in kept]
-    return Pairs(
-        [texts.sources[row] for row in rows], [texts.targets[row] for row in rows], texts.name
-    )
-
-
-def _decoded_metrics(task, pairs, metrics) -> dict[str, float]:
-    values = measure(task, pairs, metrics, beams=1)
-    return {name: values[name] for name in metrics}
-
-
-def _samples(task: Seq2SeqTask, pairs: Pairs) -> list[tuple[str, str, str]]:
-    sources, references = group_references(pairs)
-    found = task.predict_n_best(sources, 1, beams=1)
-    predictions = [best[0].text if best else "" for best in found]
-    # Alternative references in one line, as dictionaries have them.
-    references = [" / ".join(alternatives) for alternatives in references]
-    return list(zip(sources, references, predictions, strict=True))
-
-
-def _report(task, texts, examples, settings) -> None:
-    for name, pairs in texts.items():
-        print(f"{name:>10}: {len(pairs):,} pairs from {pairs.name}")
+def _report(task: Task, texts: dict, examples: Examples, settings: RunSettings) -> None:
+    for name, part in texts.items():
+        print(f"{name:>10}: {len(part):,} {examples.kind}s from {part.name}")
     if examples.dropped:
+        limits = {
+            "source": settings.data.max_source_length,
+            "text": settings.data.max_source_length,
+        }
+        limits["target"] = settings.data.max_target_length
+        longest = " or ".join(f"{limits[side]} {side}" for side in examples.sides)
         print(
-            f"  left out: {examples.dropped_long:,} pairs longer than "
-            f"{settings.data.max_source_length} source or {settings.data.max_target_length} "
-            f"target tokens, {examples.dropped_empty:,} without a token"
+            f"  left out: {examples.dropped_long:,} {examples.kind}s longer than {longest} tokens, "
+            f"{examples.dropped_empty:,} without a token"
         )
     plan = plan_epoch(
         examples,
@@ -414,9 +262,11 @@ def _report(task, texts, examples, settings) -> None:
     )
     share = padding_share(examples, plan)["total"]
     print(f"   batches: {len(plan):,} an epoch, {share:.1%} of their tokens padding")
+    sizes = " and ".join(
+        f"{tokenizer.vocabulary_size:,} {role}" for role, tokenizer in task.tokenizers.items()
+    )
     print(
         f"     model: {settings.preset or settings.init}, {_parameters(task):,} parameters, "
-        f"{task.source_tokenizer.vocabulary_size:,} source and "
-        f"{task.target_tokenizer.vocabulary_size:,} target tokens",
+        f"{sizes} tokens",
         flush=True,
     )

@@ -1,14 +1,36 @@
 """The texts of a run: what `--data`, `--valid` and `--test` name."""
 
-from keras_attn.data import Pairs, hold_out, load_cmudict, read_pairs
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from keras_attn.data import Pairs, hold_out, load_cmudict, read_pairs, read_texts
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.validation import require
 
 CMUDICT = "cmudict"
 
 
-def read_texts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
-    """Reads the parts of a run's texts: "train", "validation", and "test" where there is one.
+@dataclasses.dataclass(frozen=True)
+class Lines:
+    """Texts that stand alone.
+
+    Attributes:
+        texts: The texts.
+        name: Where they come from, for messages.
+    """
+
+    texts: list[str]
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+def read_pair_parts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
+    """Reads the parts of a run's pairs: "train", "validation", and "test" where there is one.
 
     Args:
         data: Where they come from.
@@ -57,3 +79,58 @@ def read_data(paths: list[str], data: DataSettings, part: str = "test") -> Pairs
     if pairs.skipped:
         print(f"{pairs.name}: {pairs.skipped:,} malformed lines left out.")
     return pairs
+
+
+def read_line_parts(data: DataSettings, seed: int = 1) -> dict[str, Lines]:
+    """Reads the parts of a run's lines: "train", "validation", and "test" where there is one.
+
+    Args:
+        data: Where they come from.
+        seed: Decides what is held out where no validation texts are given.
+
+    Returns:
+        The parts by name.
+
+    Raises:
+        UserError: A file is missing or malformed, or there are too few lines to hold some out.
+    """
+    parts = {"train": read_lines(data.train)}
+    if data.valid is not None:
+        parts["validation"] = read_lines(data.valid)
+    else:
+        whole = parts["train"]
+        count = data.hold_out or min(2000, max(1, len(whole) // 20))
+        require(
+            count < len(whole),
+            f"Of the {len(whole):,} lines of {whole.name} fewer must be held out.",
+            hold_out=count,
+        )
+        held = np.zeros(len(whole), bool)
+        held[np.random.default_rng(seed).choice(len(whole), count, replace=False)] = True
+        for part, rows in (("train", ~held), ("validation", held)):
+            texts = [whole.texts[row] for row in np.flatnonzero(rows)]
+            parts[part] = Lines(
+                texts, f"{whole.name} ({'rest' if part == 'train' else 'held out'})"
+            )
+    if data.test is not None:
+        parts["test"] = read_lines(data.test)
+    return parts
+
+
+def read_lines(paths: Iterable[str | Path]) -> Lines:
+    """Reads files of one text a line.
+
+    Args:
+        paths: UTF-8 files, gzip allowed; empty lines are left out.
+
+    Returns:
+        The lines of all files.
+
+    Raises:
+        UserError: A file is missing or malformed, or there is no text.
+    """
+    paths = list(paths)
+    texts = [text for path in paths for text in read_texts(path, allow_empty=True) if text.strip()]
+    name = " + ".join(map(str, paths))
+    require(bool(texts), f"{name}: there is no line with a text.", lines=0)
+    return Lines(texts, name)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_attn.export import export_saved_model, verify
 from keras_attn.models import CausalTransformer
-from keras_attn.tasks import CausalLMTask, DecodingSettings, ExportedSeq2Seq, Task
+from keras_attn.tasks import CausalLMTask, DecodingSettings, Task, open_exported
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
 from tests.layers.judges import spread_weights
@@ -100,7 +100,7 @@ def test_saved_and_exported(task, tmp_path):
     assert loaded.predict(PROMPTS) == task.predict(PROMPTS)
     folder = export_saved_model(task, tmp_path / "exported", n_best=1)
     verify(folder)
-    exported = ExportedSeq2Seq(folder)
+    exported = open_exported(folder)
     assert exported.predict(PROMPTS) == task.predict(PROMPTS)
     scores = task.score(PROMPTS, ["a", "ab", "", "d"])
     np.testing.assert_allclose(exported.score(PROMPTS, ["a", "ab", "", "d"]), scores, rtol=1e-4)
@@ -108,7 +108,7 @@ def test_saved_and_exported(task, tmp_path):
 
 def test_compiled_by_xla(task, tmp_path):
     folder = export_saved_model(task, tmp_path / "exported", jit=True, n_best=1)
-    assert ExportedSeq2Seq(folder).predict(PROMPTS) == task.predict(PROMPTS)
+    assert open_exported(folder).predict(PROMPTS) == task.predict(PROMPTS)
 
 
 def test_prompts_that_are_too_long(task):

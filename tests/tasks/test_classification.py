@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_attn.export import export_saved_model, verify
 from keras_attn.models import SequenceClassifier, TransformerEncoder
-from keras_attn.tasks import ClassificationTask, Task
+from keras_attn.tasks import ClassificationTask, Task, open_exported
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
 from tests.layers.judges import spread_weights
@@ -75,6 +75,14 @@ def test_saved_and_exported(task, tmp_path):
     assert [label.decode() for label in found["label"].numpy()] == task.predict(TEXTS)
     probabilities = task.probabilities(TEXTS)
     np.testing.assert_allclose(found["probability"], probabilities.max(axis=1), rtol=1e-4)
+    exported = open_exported(folder)
+    assert exported.predict(TEXTS) == task.predict(TEXTS)
+    pairs = zip(exported.predict_n_best(TEXTS, 2), task.predict_n_best(TEXTS, 2), strict=True)
+    for ours, theirs in pairs:
+        assert [h.text for h in ours] == [h.text for h in theirs]
+        np.testing.assert_allclose([h.score for h in ours], [h.score for h in theirs], rtol=1e-4)
+    with pytest.raises(UserError, match="what was exported. Received: n_best=3, exported=2"):
+        exported.predict_n_best(TEXTS, 3)
     several = model.signatures["n_best"](text=tf.constant(TEXTS))
     assert several["label"].shape == (6, 2)
     np.testing.assert_allclose(

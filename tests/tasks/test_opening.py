@@ -9,7 +9,14 @@ import tensorflow as tf
 from keras_attn.data import Pairs
 from keras_attn.export import export_saved_model
 from keras_attn.model_versions import latest_version
-from keras_attn.tasks import ExportedSeq2Seq, Seq2SeqTask, measure, open_task, task_folder
+from keras_attn.tasks import (
+    ExportedSeq2Seq,
+    Seq2SeqTask,
+    measure,
+    open_exported,
+    open_task,
+    task_folder,
+)
 from keras_attn.validation import UserError
 from tests.tasks.made import TEXTS, make_task
 
@@ -83,12 +90,12 @@ def test_measuring_counts_what_differs(task):
 )
 def test_mistakes_with_an_exported_task(exported, call, message):
     with pytest.raises(UserError, match=message) as caught:
-        call(ExportedSeq2Seq(exported))
+        call(open_exported(exported))
     assert "\n" not in str(caught.value)
 
 
 def test_no_texts_for_an_exported_task(exported):
-    model = ExportedSeq2Seq(exported)
+    model = open_exported(exported)
     assert model.predict([]) == []
     assert model.score([], []) == []
 

@@ -14,6 +14,8 @@ from keras_attn.data import read_pairs
 from keras_attn.models import PRESETS
 from keras_attn.tasks import Seq2SeqTask, measure, open_task
 from keras_attn.training import job
+from keras_attn.training.kinds import pairs
+from keras_attn.training.kinds.seq2seq import Seq2SeqRun
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.validation import UserError
 from tests.training.made_run import run_settings, write_words
@@ -149,14 +151,14 @@ def test_fine_tuning_starts_from_the_task(finished, words, tmp_path):
 
 
 def test_precision_ends_with_the_training(words, tmp_path, monkeypatch):
-    computed_in, measure = [], job.measure
+    computed_in = []
 
     def recorded(task, *arguments, **options):
         layers = [layer for layer in task.backbone.layers if layer.variables]
         computed_in.append({layer.compute_dtype for layer in layers})
         return measure(task, *arguments, **options)
 
-    monkeypatch.setattr(job, "measure", recorded)
+    monkeypatch.setattr(pairs, "measure", recorded)
     data = {name: [path] for name, path in words.items()}
     layer = run_settings(data, epochs=1, precision="mixed_bfloat16")
     results = job.train(tmp_path / "run", layer)
@@ -242,7 +244,7 @@ def test_a_preset_of_any_family_is_trained(words, tmp_path, preset):
     assert backbone.get_config()["hidden_dim"] == 8
 
 
-@pytest.mark.parametrize("moment", ["_tokenizers", "_examples", "_task"])
+@pytest.mark.parametrize("moment", ["train_tokenizers", "examples", "task"])
 def test_a_run_that_ended_before_its_first_step_can_be_resumed(
     words, tmp_path, monkeypatch, moment
 ):
@@ -250,11 +252,11 @@ def test_a_run_that_ended_before_its_first_step_can_be_resumed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(job, moment, ends)
+        patch.setattr(Seq2SeqRun, moment, ends)
         with pytest.raises(KeyboardInterrupt):
             job.train(tmp_path / "run", run_settings(words["train"], steps=2))
     tokenizers = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("token*.json")}
-    assert bool(tokenizers) == (moment != "_tokenizers")
+    assert bool(tokenizers) == (moment != "train_tokenizers")
     job.train(tmp_path / "run", resume=True)
     assert rows(tmp_path / "run")[-1]["step"] == "2"
     assert all(path.stat().st_mtime_ns == time for path, time in tokenizers.items())
@@ -281,7 +283,7 @@ MISTAKES = {
     ),
     "a preset of another task": (
         lambda w: with_(w) | {"preset": "lm_tiny"},
-        "`task` must be one of 'seq2seq'. Received: task='lm'",
+        "`tokenizers` must be one of 'text'. Received: tokenizers='source'",
     ),
     "a task that the preset is not for": (
         lambda w: with_(w) | {"preset": "lm_tiny", "task": "seq2seq"},

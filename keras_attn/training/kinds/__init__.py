@@ -1,0 +1,13 @@
+"""What a run does in a way of its own for each kind of task."""
+
+from keras_attn.training.kinds.base import RunKind
+from keras_attn.training.kinds.classification import ClassificationRun
+from keras_attn.training.kinds.language_model import LanguageModelRun
+from keras_attn.training.kinds.seq2seq import Seq2SeqRun
+
+RUN_KINDS = {
+    kind.task_class.kind: kind for kind in (Seq2SeqRun(), ClassificationRun(), LanguageModelRun())
+}
+"""The kinds by the name that settings have for the task."""
+
+__all__ = ["RUN_KINDS", "RunKind"]

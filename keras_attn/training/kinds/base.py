@@ -1,0 +1,160 @@
+"""The parts of a run that depend on the kind of its task."""
+
+import abc
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+
+from keras_attn.data import Examples
+from keras_attn.models import model_class
+from keras_attn.tasks import Task
+from keras_attn.tokenizers import Tokenizer, train_tokenizer
+from keras_attn.training.run_settings import DataSettings, RunSettings
+from keras_attn.training.validation_set import ValidationSet
+from keras_attn.validation import UserError, require, require_one_of
+
+MOST_TOKENS = 256
+# Arguments of a model that follow from the texts and the training.
+_NOT_SET = ("vocabulary_size", "target_vocabulary_size", "dtype", "name", "trainable")
+
+
+class RunKind(abc.ABC):
+    """Texts, tokenizers, examples, task and measures of the runs of one kind of task."""
+
+    task_class: ClassVar[type[Task]]
+
+    roles: ClassVar[tuple[str, ...]]
+    """The tokenizers of a task, in the order in which they are written."""
+
+    items: ClassVar[str] = "sources"
+    """What is counted when a task is measured."""
+
+    model_settings: ClassVar[tuple[str, ...]] = ()
+    """What the section `model` may hold besides arguments of the preset's class."""
+
+    def check(self, settings: RunSettings) -> None:
+        """Raises for settings that are wrong whatever the texts are.
+
+        Raises:
+            UserError: A setting is unknown or impossible.
+        """
+        if settings.preset:
+            parameters = inspect.signature(model_class(settings.preset)).parameters
+            allowed = [name for name in parameters if name not in _NOT_SET]
+            for name in settings.model:
+                require_one_of("model setting", name, [*allowed, *self.model_settings])
+        _check_activation(settings.model.get("activation"))
+
+    @abc.abstractmethod
+    def read_texts(self, data: DataSettings, seed: int) -> dict[str, Any]:
+        """Reads the texts: "train", "validation", and "test" where there are some.
+
+        Args:
+            data: Where they come from.
+            seed: Decides what is held out where no validation texts are given.
+        """
+
+    @abc.abstractmethod
+    def read_test(self, paths: list[str], data: DataSettings) -> Any:
+        """Reads texts to measure a task on."""
+
+    @abc.abstractmethod
+    def train_tokenizers(self, settings: RunSettings, texts: Any) -> dict[str, Tokenizer]:
+        """Makes the tokenizers by role from the training texts."""
+
+    @abc.abstractmethod
+    def examples(
+        self,
+        settings: RunSettings,
+        texts: Any,
+        tokenizers: Mapping[str, Tokenizer],
+        initial: Task | None,
+    ) -> tuple[RunSettings, Examples]:
+        """Tokenises the training texts, and sets the longest lengths where none are given."""
+
+    @abc.abstractmethod
+    def task(
+        self,
+        settings: RunSettings,
+        texts: Any,
+        tokenizers: Mapping[str, Tokenizer],
+        initial: Task | None,
+    ) -> Task:
+        """Makes the task that is trained, of new weights or of those of `initial`."""
+
+    @abc.abstractmethod
+    def validation_set(self, task: Task, settings: RunSettings, texts: Any) -> ValidationSet:
+        """What the run is judged by."""
+
+    @abc.abstractmethod
+    def check_test(
+        self, settings: RunSettings, texts: Any, tokenizers: Mapping[str, Tokenizer]
+    ) -> None:
+        """Raises before the training for what would be found to be wrong with the test after it."""
+
+    @abc.abstractmethod
+    def measure(
+        self,
+        task: Any,
+        texts: Any,
+        metrics: Sequence[str],
+        beams: int | None = None,
+        perplexity: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> dict[str, Any]:
+        """Measures a task, exported or not, on texts.
+
+        Args:
+            task: What predicts.
+            texts: What `read_test` gave.
+            metrics: Names of metrics.
+            beams: Width of the beam search; the task's own by default.
+            perplexity: Whether to add the perplexity.
+            progress: Called with the number of texts done after each batch.
+
+        Returns:
+            The metrics by name, and "items", the number of texts.
+        """
+
+    def default_metrics(self, data: Sequence[str]) -> list[str]:
+        """What texts are measured by where neither user nor run says it."""
+        return []
+
+    def count(self, texts: Any) -> int:
+        """How many texts `measure` counts in its progress."""
+        return len(texts)
+
+
+def fitting_lengths(limits: Mapping[str, int | None], examples: Examples) -> dict[str, int]:
+    """The longest lengths by side: as given, or room for a quarter more than there is."""
+    longest = dict(zip(examples.sides, examples.lengths.max(axis=0), strict=True))
+    # In steps of 8.
+    room = {side: int(np.ceil(length * 1.25 / 8)) * 8 for side, length in longest.items()}
+    return {side: limit or min(room[side], MOST_TOKENS) for side, limit in limits.items()}
+
+
+def made_tokenizer(options: Mapping[str, Any] | None, texts: list[str], role: str) -> Tokenizer:
+    """Trains a tokenizer as its settings say.
+
+    Raises:
+        UserError: The settings have no kind.
+    """
+    require(
+        bool(options) and "kind" in options,
+        f"A run needs `tokenizers.{role}.kind`.",
+        **{role: options},
+    )
+    options = dict(options)
+    return train_tokenizer(options.pop("kind"), texts, **options)
+
+
+def _check_activation(name: str | None) -> None:
+    try:
+        keras.activations.get(name)
+    except ValueError as error:
+        raise UserError(
+            f"`model.activation` must name an activation of Keras. Received: activation={name!r}."
+        ) from error
