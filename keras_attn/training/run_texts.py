@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_attn.data import Pairs, hold_out, load_cmudict, read_pairs, read_texts
+from keras_attn.data import Pairs, hold_out, load_cmudict, load_listops, read_pairs, read_texts
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.validation import require
 
 CMUDICT = "cmudict"
+LISTOPS = "listops"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,10 +43,8 @@ def read_pair_parts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
     Raises:
         UserError: A file is missing or malformed.
     """
-    parts = {}
-    if data.train == [CMUDICT]:
-        parts = load_cmudict(data.stress)
-    else:
+    parts = known_pairs(data.train, data)
+    if not parts:
         parts["train"] = read_data(data.train, data)
     if data.valid is not None:
         parts["validation"] = read_data(data.valid, data)
@@ -57,22 +56,30 @@ def read_pair_parts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
     return parts
 
 
+def known_pairs(paths: list[str], data: DataSettings) -> dict[str, Pairs]:
+    """The parts of a data set that comes with this package; none where files are named."""
+    if list(paths) == [CMUDICT]:
+        return load_cmudict(data.stress)
+    return load_listops() if list(paths) == [LISTOPS] else {}
+
+
 def read_data(paths: list[str], data: DataSettings, part: str = "test") -> Pairs:
     """Reads the texts that `--data` names.
 
     Args:
-        paths: `["cmudict"]`, one tab-separated file, or a source and a target file.
+        paths: `["cmudict"]`, `["listops"]`, one tab-separated file, or a source and a target file.
         data: How to read them.
-        part: Which part of cmudict.
+        part: Which part of cmudict or listops.
 
     Returns:
         The pairs.
     """
-    if list(paths) == [CMUDICT]:
-        return load_cmudict(data.stress)[part]
+    known = known_pairs(paths, data)
+    if known:
+        return known[part]
     require(
         len(paths) in (1, 2),
-        "Data must be cmudict, one tab-separated file, or a source and a target file.",
+        "Data must be cmudict, listops, one tab-separated file, or a source and a target file.",
         data=list(paths),
     )
     pairs = read_pairs(paths, skip_bad_lines=data.skip_bad_lines)

@@ -9,7 +9,8 @@ import keras
 import numpy as np
 
 from keras_attn.data import Examples
-from keras_attn.models import model_class
+from keras_attn.layers.named_attention import named_attention
+from keras_attn.models import get_preset, model_class
 from keras_attn.tasks import Task
 from keras_attn.tokenizers import Tokenizer, train_tokenizer
 from keras_attn.training.run_settings import DataSettings, RunSettings
@@ -19,6 +20,8 @@ from keras_attn.validation import UserError, require, require_one_of
 MOST_TOKENS = 256
 # Arguments of a model that follow from the texts and the training.
 _NOT_SET = ("vocabulary_size", "target_vocabulary_size", "dtype", "name", "trainable")
+# Arguments of models that are attention of a sequence to itself.
+_OWN_ATTENTION = ("attention", "encoder_attention", "self_attention")
 
 
 class RunKind(abc.ABC):
@@ -47,6 +50,43 @@ class RunKind(abc.ABC):
             for name in settings.model:
                 require_one_of("model setting", name, [*allowed, *self.model_settings])
         _check_activation(settings.model.get("activation"))
+        if settings.attention is not None:
+            self.attention(settings, MOST_TOKENS)
+
+    def attention(self, settings: RunSettings, max_length: int) -> dict[str, keras.layers.Layer]:
+        """Makes the attention layers that settings name.
+
+        Args:
+            settings: Whose section `attention` counts.
+            max_length: Greatest length of a sequence.
+
+        Returns:
+            Arguments of the model; none where the preset's own attention is to stay.
+
+        Raises:
+            UserError: There is no such mechanism, or the model has no attention to choose.
+        """
+        if settings.attention is None:
+            return {}
+        options = dict(settings.attention)
+        require("name" in options, "`attention` must have a name.", attention=options)
+        require(
+            bool(settings.preset),
+            "The section `attention` cannot change a model that is loaded.",
+            init=settings.init,
+        )
+        family = model_class(settings.preset)
+        sizes = {**get_preset(settings.preset).config, **settings.model}
+        chosen = [name for name in family.layer_arguments if name in _OWN_ATTENTION]
+        require(
+            bool(chosen) and "num_heads" in sizes,
+            "The preset's model has no attention that could be another mechanism.",
+            preset=settings.preset,
+        )
+        heads = sizes["num_heads"]
+        key_dim = sizes.get("key_dim") or sizes["hidden_dim"] // heads
+        layer = named_attention(options.pop("name"), heads, key_dim, max_length, **options)
+        return dict.fromkeys(chosen, layer)
 
     @abc.abstractmethod
     def read_texts(self, data: DataSettings, seed: int) -> dict[str, Any]:

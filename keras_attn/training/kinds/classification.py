@@ -50,6 +50,7 @@ class ClassificationRun(PairsRun):
             model = initial.backbone
         else:
             arguments = {"dtype": settings.training.precision} | settings.model
+            arguments |= self.attention(settings, settings.data.max_source_length)
             head = {name: arguments.pop(name) for name in _HEAD if name in arguments}
             encoder = model_class(settings.preset).from_preset(
                 settings.preset, tokenizers["text"].vocabulary_size, **arguments

@@ -58,6 +58,9 @@ class LanguageModelRun(RunKind):
             backbone, decoding = initial.backbone, initial.decoding
         else:
             arguments = {"dtype": settings.training.precision} | settings.model
+            # A prompt and its continuation.
+            longest = sum(settings.decoding[name] for name in ("max_source_length", "max_length"))
+            arguments |= self.attention(settings, longest)
             backbone = model_class(settings.preset).from_preset(
                 settings.preset, tokenizer.vocabulary_size, **arguments
             )

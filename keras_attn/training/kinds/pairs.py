@@ -9,7 +9,7 @@ from keras_attn.data import Examples, Pairs, group_references
 from keras_attn.evaluation import get_metric
 from keras_attn.tasks import measure
 from keras_attn.training.kinds.base import RunKind
-from keras_attn.training.run_texts import CMUDICT, read_data, read_pair_parts
+from keras_attn.training.run_texts import CMUDICT, LISTOPS, read_data, read_pair_parts
 from keras_attn.training.validation_set import ValidationSet
 from keras_attn.validation import require
 
@@ -25,8 +25,8 @@ class PairsRun(RunKind):
     def check(self, settings):
         super().check(settings)
         require(
-            settings.data.hold_out is None or settings.data.train != [CMUDICT],
-            "`data.hold_out` has no meaning for cmudict, whose validation words are fixed.",
+            settings.data.hold_out is None or settings.data.train not in ([CMUDICT], [LISTOPS]),
+            f"`data.hold_out` has no meaning for {settings.data.train[0]}, whose parts are fixed.",
             hold_out=settings.data.hold_out,
         )
         for name in settings.metrics:

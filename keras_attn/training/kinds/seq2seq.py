@@ -75,6 +75,8 @@ class Seq2SeqRun(PairsRun):
             }
             if not settings.tokenizers.get("shared"):
                 arguments["target_vocabulary_size"] = target.vocabulary_size
+            longest = max(settings.decoding[name] for name in ("max_source_length", "max_length"))
+            arguments |= self.attention(settings, longest)
             family = model_class(settings.preset)
             backbone = family.from_preset(settings.preset, **(arguments | settings.model))
             decoding = DecodingSettings()

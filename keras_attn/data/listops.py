@@ -1,0 +1,75 @@
+"""ListOps: nested lists of digits with operators, and what they come to."""
+
+import random
+import statistics
+
+from keras_attn.data.files import Pairs
+from keras_attn.validation import require, require_positive
+
+OPERATORS = {
+    "MIN": min,
+    "MAX": max,
+    "MED": lambda digits: int(statistics.median(digits)),
+    "SM": lambda digits: sum(digits) % 10,
+}
+_DIGIT = 0.75  # probability that an argument is a digit
+_MOST_DEPTH = 10
+_MOST_ARGUMENTS = 10
+_SIZES = {"train": 20_000, "validation": 1_000, "test": 2_000}
+
+
+def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> dict[str, Pairs]:
+    """Generates ListOps of a range of lengths, the same for the same arguments.
+
+    A source is such as `"[MAX 2 [SM 7 8 ] 3 ]"`, its target the digit that it comes to, here `"5"`:
+    tokens are separated by spaces, and a closing bracket is one. An argument is a digit with a
+    probability of 0.75, and always at depth 10; otherwise it is MIN, MAX, MED (the median, rounded
+    down) or SM (the sum modulo 10) of 2 to 10 arguments.
+
+    Args:
+        min_length: Fewest tokens of a source.
+        max_length: Most tokens of a source.
+        seed: Of the generator.
+
+    Returns:
+        The parts `"train"` (20,000 pairs), `"validation"` (1,000) and `"test"` (2,000), which have
+        no source in common.
+
+    Raises:
+        UserError: The lengths are not positive, or there are no lists between them.
+
+    References:
+        Nangia and Bowman, 2018, https://arxiv.org/abs/1804.06028.
+        Tay et al., 2021, https://arxiv.org/abs/2011.04006, section 2.2.1 (whose lists have 500 to
+        2,000 tokens).
+    """
+    require_positive(min_length=min_length, max_length=max_length)
+    require(
+        4 <= min_length <= max_length - 8,  # "[MAX 1 2 ]" has four tokens
+        "`min_length` must be at least 4, and `max_length` 8 more.",
+        min_length=min_length,
+        max_length=max_length,
+    )
+    generator = random.Random(seed)
+    rows: dict[str, str] = {}
+    while len(rows) < sum(_SIZES.values()):
+        tokens, value = _tree(generator, 1)
+        if min_length <= len(tokens) <= max_length:
+            rows[" ".join(tokens)] = str(value)
+    parts, all_rows = {}, list(rows.items())
+    for name, size in _SIZES.items():
+        part, all_rows = all_rows[:size], all_rows[size:]
+        parts[name] = Pairs(*map(list, zip(*part, strict=True)), f"listops/{name}")
+    return parts
+
+
+def _tree(generator: random.Random, depth: int) -> tuple[list[str], int]:
+    """The tokens of a list or a digit, and its value."""
+    if depth >= _MOST_DEPTH or generator.random() < _DIGIT:
+        digit = generator.randrange(10)
+        return [str(digit)], digit
+    operator = generator.choice(list(OPERATORS))
+    arguments = [_tree(generator, depth + 1) for _ in range(generator.randint(2, _MOST_ARGUMENTS))]
+    tokens = [token for argument, _ in arguments for token in argument]
+    value = OPERATORS[operator]([value for _, value in arguments])
+    return [f"[{operator}", *tokens, "]"], value
