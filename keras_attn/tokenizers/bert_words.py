@@ -68,7 +68,7 @@ def _replacements(
     row_of_code = np.zeros(sys.maxunicode + 1, np.int32)
     row_of_code[is_chinese | punctuation] = 3
     row_of_code[is_space] = 2
-    row_of_code[dropped] = 1
+    row_of_code[dropped | (marks & strip_accents)] = 1
     for code in np.flatnonzero(~(dropped | is_space)[: _LAST_MAPPED + 1]).tolist():
         if 0xD800 <= code < 0xE000:
             continue
