@@ -94,6 +94,7 @@ def named_attention(
     require_one_of("attention", name, ATTENTION)
     try:
         return ATTENTION[name](num_heads, key_dim, max_length, **options)
-    except TypeError as error:
-        # Such as "LocalAttention.__init__() got an unexpected keyword argument 'windw'".
+    except UserError:
+        raise
+    except (TypeError, ValueError) as error:  # an argument that the layer does not know
         raise UserError(f"The attention {name} cannot be made: {error}.") from error

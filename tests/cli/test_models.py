@@ -92,7 +92,7 @@ def test_a_text_that_is_too_long(keras_attn, model):
     [
         (["predict", "nowhere"], "There is nothing at nowhere"),
         (["predict", "."], ". holds neither a run nor a task."),
-        (["evaluate", "nowhere", "--data", "a.tsv"], "a.tsv: no such file."),
+        (["evaluate", "nowhere", "--data", "a.tsv"], "There is nothing at nowhere"),
         (["export", "nowhere", "out"], "There is nothing at nowhere"),
         (["verify", "nowhere"], "A SavedModel is a folder. Received: folder='nowhere'."),
         (["average", "nowhere", "--last", "2"], "nowhere is no run: it holds no checkpoints."),

@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from keras_attn import layers
-from tests.harness import CHECKS, SavedElsewhere, constructor_arguments
+from tests.harness import CHECKS, SavedElsewhere, check_jit, constructor_arguments
 from tests.layers.cases import CASES
 
 PUBLIC = [
@@ -18,8 +18,22 @@ PUBLIC = [
 CALLED_ALONE = [layer for layer in PUBLIC if not layer.__name__.endswith("Cell")]
 
 
+# TensorFlow has XLA compile a program for each of them.
+SLOW = {check_jit} if keras.backend.backend() == "tensorflow" else set()
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(
+            check,
+            id=check.__name__.removeprefix("check_"),
+            marks=[pytest.mark.slow] if check in SLOW else [],
+        )
+        for check in CHECKS
+    ],
+)
 def test_layer(case, check):
     check(case)
 

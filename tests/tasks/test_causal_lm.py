@@ -106,6 +106,7 @@ def test_saved_and_exported(task, tmp_path):
     np.testing.assert_allclose(exported.score(PROMPTS, ["a", "ab", "", "d"]), scores, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_compiled_by_xla(task, tmp_path):
     folder = export_saved_model(task, tmp_path / "exported", jit=True, n_best=1)
     assert open_exported(folder).predict(PROMPTS) == task.predict(PROMPTS)

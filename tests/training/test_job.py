@@ -14,7 +14,7 @@ from keras_attn.data import read_pairs
 from keras_attn.models import PRESETS
 from keras_attn.tasks import Seq2SeqTask, measure, open_task
 from keras_attn.training import job
-from keras_attn.training.kinds import pairs
+from keras_attn.training.kinds import pairs as runs_of_pairs
 from keras_attn.training.kinds.seq2seq import Seq2SeqRun
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.validation import UserError
@@ -158,7 +158,7 @@ def test_precision_ends_with_the_training(words, tmp_path, monkeypatch):
         computed_in.append({layer.compute_dtype for layer in layers})
         return measure(task, *arguments, **options)
 
-    monkeypatch.setattr(pairs, "measure", recorded)
+    monkeypatch.setattr(runs_of_pairs, "measure", recorded)
     data = {name: [path] for name, path in words.items()}
     layer = run_settings(data, epochs=1, precision="mixed_bfloat16")
     results = job.train(tmp_path / "run", layer)
@@ -185,7 +185,7 @@ def test_the_end_is_judged_by_all_words_held_out(words, tmp_path, monkeypatch):
         decoded.append(len(set(pairs.sources)))
         return measure(task, pairs, *arguments, **named)
 
-    monkeypatch.setattr(job, "measure", counted)
+    monkeypatch.setattr(runs_of_pairs, "measure", counted)
     data = {"train": [words["train"]], "valid": [words["valid"]], "decode_limit": 2}
     job.train(tmp_path / "run", run_settings(data, average_last=2))
     whole = len(set(read_pairs(words["valid"]).sources))
@@ -273,17 +273,13 @@ MISTAKES = {
         "Did you mean 'per'.* metric='pre'",
     ),
     "no task of that name": (
-        lambda w: with_(w) | {"task": "lm"},
-        "must be one of 'seq2seq'. Received: task='lm'",
+        lambda w: with_(w) | {"task": "translate"},
+        "must be one of 'seq2seq', 'classify', 'lm'. Received: task='translate'",
     ),
     "no such file": (lambda w: with_("nowhere.tsv"), "nowhere.tsv"),
     "three files": (
         lambda w: with_(w, data={"train": [w, w, w]}),
-        "cmudict, one tab-separated file, or",
-    ),
-    "a preset of another task": (
-        lambda w: with_(w) | {"preset": "lm_tiny"},
-        "`tokenizers` must be one of 'text'. Received: tokenizers='source'",
+        "cmudict, listops, one tab-separated file, or",
     ),
     "a task that the preset is not for": (
         lambda w: with_(w) | {"preset": "lm_tiny", "task": "seq2seq"},
@@ -330,7 +326,7 @@ MISTAKES = {
     ),
     "held out of cmudict": (
         lambda w: with_(w, data={"train": ["cmudict"], "hold_out": 20}),
-        "whose validation words are fixed. Received: hold_out=20",
+        "whose parts are fixed. Received: hold_out=20",
     ),
     "tokenizers and init": (
         lambda w: (

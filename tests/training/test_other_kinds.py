@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from keras_attn import layers
 from keras_attn.cli import main
 from keras_attn.tasks import CausalLMTask, ClassificationTask, open_task
 from keras_attn.training import job
@@ -91,7 +92,7 @@ def test_long_lines_are_trained_and_measured_in_pieces(language_model, tmp_path)
     layer = {"init": str(folder / "run"), "task": "lm", "data": data}
     job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 2}})
     task = open_task(tmp_path / "run")
-    assert task.decoding.max_length == open_task(folder / "run").decoding.max_length
+    assert task.decoding.max_length == 10
     assert 1 < task.text_perplexity(lines) < 1000
 
 
@@ -141,6 +142,28 @@ def test_evaluated_exported_verified_and_asked(kind, request, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("preset", "attention", "expected"),
+    [
+        ("encoder_tiny", "local", layers.LocalAttention),
+        ("lm_tiny", {"name": "linear", "use_bias": False}, layers.LinearAttention),
+        ("lm_tiny", "random_synthesizer", layers.RandomSynthesizer),
+    ],
+)
+def test_attention_by_name(preset, attention, expected, language_model, classifier, tmp_path):
+    folder, name = (classifier[0], "train.tsv")
+    if preset == "lm_tiny":
+        folder, name = (language_model[0], "train.txt")
+    layer = {"preset": preset, "attention": attention, "data": {"train": str(folder / name)}}
+    layer |= {"model": SIZES, "training": TRAINING | {"steps": 1}}
+    job.train(tmp_path / "run", layer)
+    task = open_task(tmp_path / "run")
+    found = [part for part in task.backbone._flatten_layers() if type(part) is expected]
+    assert len(found) == 1
+    assert found[0].use_bias == isinstance(attention, str)
+    assert len(task.predict(["abc", "fga"])) == 2
+
+
+@pytest.mark.parametrize(
     ("layer", "message"),
     [
         ({"preset": "lm_tiny", "metrics": ["bleu"]}, "by its perplexity, without `metrics`"),
@@ -149,6 +172,13 @@ def test_evaluated_exported_verified_and_asked(kind, request, tmp_path, capsys):
         ({"preset": "encoder_tiny", "model": {"heads": 2}}, "Received: model setting='heads'"),
         ({"preset": "lm_tiny", "data": {"hold_out": 300}}, "fewer must be held out.*hold_out=300"),
         ({"preset": "lm_tiny", "tokenizers": {"source": {}}}, "must be one of 'text'"),
+        ({"preset": "lm_tiny", "attention": "locale"}, "Did you mean 'local'"),
+        ({"preset": "lm_tiny", "attention": {"windw": 3}}, "`attention` must have a name"),
+        (
+            {"preset": "lm_tiny", "attention": {"name": "local", "windw": 3}},
+            "attention local cannot be made.*'windw'",
+        ),
+        ({"preset": "lm_tiny", "attention": "global_local"}, "hide what follows"),
     ],
 )
 def test_mistakes(layer, message, language_model, tmp_path):

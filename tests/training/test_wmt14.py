@@ -164,7 +164,10 @@ def run_commands(folder, name, *options):
     return [output for _, output in found]
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(
+    scope="module",
+    params=[NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])],
+)
 def finished(request, tmp_path_factory):
     """A small model of each width, all else as in the recipe, trained for three steps."""
     folder = tmp_path_factory.mktemp(request.param)
