@@ -78,7 +78,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options that `settings_layers` turns into settings of run.yaml."""
     add = parser.add_argument
-    add("--task", metavar="KIND", help="seq2seq, classify or lm (default: the preset's)")
+    add(
+        "--task",
+        choices=["seq2seq", "classify", "lm"],
+        help="what to train (default: the preset's)",
+    )
     add("--preset", metavar="NAME", help="sizes and recipe (`keras-attn presets` lists them)")
     add("--data", nargs="+", metavar="DATA", help="training data (see `keras-attn train --help`)")
     add("--valid", nargs="+", metavar="DATA", help="validation data, chooses the best model")
