@@ -159,8 +159,10 @@ def _causal_sums(queries: Any, keys: Any, values: Any) -> Any:
 
 def _lengthened(x: Any, length: Any, other: Any) -> Any:
     """Zeros in front of (batch, heads, length, width) up to the other length, if that is larger."""
-    if isinstance(length, int) and isinstance(other, int) and length >= other:
+    # Under JAX's jit an operation would make an unknown number of known ones.
+    known = isinstance(length, int) and isinstance(other, int)
+    missing = max(other - length, 0) if known else ops.maximum(other - length, 0)
+    if known and not missing:
         return x
     batch, heads, _, width = ops.shape(x)
-    missing = ops.maximum(other - length, 0)
     return ops.concatenate([ops.zeros((batch, heads, missing, width), x.dtype), x], axis=2)

@@ -183,7 +183,8 @@ def test_what_follows_does_not_count(mechanism):
         np.testing.assert_allclose(whole[:, :length], part, atol=5e-6)
     changed = np.concatenate([X[:, :5], 3 * X[:, 5:]], axis=1)
     found = numpy(layer(changed, changed, use_causal_mask=True))
-    np.testing.assert_array_equal(found[:, :5], whole[:, :5])
+    # To the bit, but where sorting by hashes changes the order of sums.
+    np.testing.assert_allclose(found[:, :5], whole[:, :5], rtol=0, atol=1e-6)
     assert (np.abs(found[:, 5:] - whole[:, 5:]).max(-1) > 1e-4).all()
 
 
