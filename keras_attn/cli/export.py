@@ -67,17 +67,17 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.tasks import GeneratingTask, Task, task_folder
 
     task = Task.load(task_folder(options.model))
-    n_best = options.n_best
+    most = 4
     if isinstance(task, GeneratingTask):
         task.decoding = task.decoding.replace(beams=options.beam)
-        n_best = min(4, task.decoding.beams) if n_best is None else n_best
+        most = min(most, task.decoding.beams)
     else:
         require(options.beam is None, "A classifier makes no beam search.", beam=options.beam)
     path = export_saved_model(
         task,
         options.folder,
         jit=options.jit,
-        n_best=4 if n_best is None else n_best,
+        n_best=most if options.n_best is None else options.n_best,
         examples=read_texts(options.examples) if options.examples else None,
         version=options.model_version,
         weights=options.weights,

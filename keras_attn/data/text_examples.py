@@ -62,9 +62,9 @@ class TextExamples(Examples):
         first_ids = np.full(len(rows), tokenizer.start_id, np.int32)
         if max_length is not None:
             require_positive(max_length=max_length)
-            pieces = -(-rows.lengths // max_length)  # rounded up
+            rows, pieces = rows.cut(max_length)
+            indices = np.repeat(indices, pieces)
             begins = np.cumsum(pieces) - pieces  # the first piece of each text
-            rows, indices = rows.cut(max_length), np.repeat(indices, pieces)
             # The id before each piece; the first piece of a text has none.
             first_ids = rows.ids[rows.offsets[:-1] - 1]
             first_ids[begins] = tokenizer.start_id

@@ -67,12 +67,16 @@ class TokenRows:
         """The rows where `keep`, boolean (rows,), is true."""
         return TokenRows.of_lengths(self.ids[np.repeat(keep, self.lengths)], self.lengths[keep])
 
-    def cut(self, longest: int) -> "TokenRows":
-        """Every row in pieces of `longest` ids, its last piece shorter where need be."""
+    def cut(self, longest: int) -> tuple["TokenRows", np.ndarray]:
+        """Every row in pieces of `longest` ids, its last piece shorter where need be.
+
+        Returns:
+            The pieces, and how many each row has, (rows,) int64.
+        """
         pieces = -(-self.lengths // longest)  # rounded up
         lengths = np.full(pieces.sum(), longest, np.int64)
         lengths[np.cumsum(pieces) - 1] = self.lengths - (pieces - 1) * longest
-        return TokenRows.of_lengths(self.ids, lengths)
+        return TokenRows.of_lengths(self.ids, lengths), pieces
 
     def padded(self, rows: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
         """Rows as an array padded with 0.

@@ -4,7 +4,12 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn.layers import FeedForward, TransformerDecoderBlock, TransformerEncoderBlock
+from keras_attn.layers import (
+    FeedForward,
+    LSHAttention,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
+)
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.differentiation import value_and_gradients
@@ -183,8 +188,11 @@ def test_what_follows_does_not_count(mechanism):
         np.testing.assert_allclose(whole[:, :length], part, atol=5e-6)
     changed = np.concatenate([X[:, :5], 3 * X[:, 5:]], axis=1)
     found = numpy(layer(changed, changed, use_causal_mask=True))
-    # To the bit, but where sorting by hashes changes the order of sums.
-    np.testing.assert_allclose(found[:, :5], whole[:, :5], rtol=0, atol=1e-6)
+    if isinstance(layer, LSHAttention) and keras.backend.backend() == "jax":
+        # Sorting by hashes changes the order of sums there.
+        np.testing.assert_allclose(found[:, :5], whole[:, :5], rtol=0, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(found[:, :5], whole[:, :5])
     assert (np.abs(found[:, 5:] - whole[:, 5:]).max(-1) > 1e-4).all()
 
 
