@@ -1,7 +1,7 @@
 """Time and memory of the attention mechanisms by length, each figure from a fresh process.
 
-Behind `keras-attn benchmark attention`. Runs on the backend that KERAS_BACKEND names; on JAX
-without TensorFlow.
+Behind `keras-attn benchmark attention`. Runs on the backend that KERAS_BACKEND names, as
+`--backend` sets it; on JAX without TensorFlow.
 """
 
 import os

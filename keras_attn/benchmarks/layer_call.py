@@ -7,12 +7,13 @@ Each workload is a module of this package with `make_layer(settings)` and
 import importlib
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+from keras_attn.benchmarks.memory import peak_memory
 
 
 def measure_in_a_process(settings: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
     x, upstream = (rng.standard_normal(shape, dtype="float32") for _ in range(2))
     build = {"tensorflow": _on_tensorflow, "jax": _on_jax}[keras.backend.backend()]
     call = build(layer, lambda x: workload.call_layer(layer, x, settings), x, upstream, settings)
-    before = _memory()
+    before = peak_memory()
     seconds, cpu_seconds = [], []
     for _ in range(settings["repeats"] + 1):
         start, cpu_start = time.perf_counter(), time.process_time()
@@ -71,7 +72,7 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         "backend": keras.backend.backend(),
         "seconds": min(seconds[1:]),
         "cpu_seconds": min(cpu_seconds[1:]),
-        "peak_bytes": _memory() - before,
+        "peak_bytes": peak_memory() - before,
     }
 
 
@@ -119,16 +120,6 @@ def _on_jax(layer, function, x, upstream, settings) -> Callable:
         return lambda: jax.block_until_ready(run(x, weights, upstream))
     run = jax.jit(output)
     return lambda: jax.block_until_ready(run(x, weights))
-
-
-def _memory() -> int:
-    """The most bytes that the accelerator, or else this process, has held so far."""
-    if "jax" in sys.modules:
-        statistics = sys.modules["jax"].local_devices()[0].memory_stats()
-        if statistics and "peak_bytes_in_use" in statistics:
-            return statistics["peak_bytes_in_use"]
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ MECHANISMS = {
         _projected(4, lambda n: 2 * n * n * WIDTH),
         _all_pairs,
     ),
-    "chunked": Measured(
+    "flash": Measured(
         _headed("MultiHeadAttention", flash_attention=True),
         _projected(4, lambda n: 2 * n * n * WIDTH),
         _near(1),

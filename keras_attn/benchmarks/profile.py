@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_attn.benchmarks.matrix_products import REPEATS, fastest, matrix_operations, matrix_peak
 from keras_attn.models import Transformer
 
 PRODUCTS = "matrix products"
@@ -33,7 +34,6 @@ _OTHER_TYPES = {
     ),
     "sums": ("Sum", "Mean", "BiasAddGrad", "AddN"),
 }
-_STEPS = 5
 
 
 def use_one_thread() -> None:
@@ -57,7 +57,7 @@ def profile(run: Callable, batch: tuple[dict, tf.Tensor], model: Transformer) ->
     inputs, labels = batch
     rows, source = inputs["source_ids"].shape
     operations = matrix_operations(model, rows, source, labels.shape[1])
-    reached = operations / _fastest(lambda: run([batch]).numpy())
+    reached = operations / fastest(lambda: run([batch]).numpy())
     peak = matrix_peak(model.compute_dtype)
     return {
         "time": shares_of_time(lambda: run([batch]).numpy()),
@@ -79,7 +79,7 @@ def shares_of_time(step: Callable[[], None]) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)
         start = time.perf_counter()
-        for _ in range(_STEPS):
+        for _ in range(REPEATS):
             step()
         total = time.perf_counter() - start
         tf.profiler.experimental.stop()
@@ -125,44 +125,6 @@ def own_seconds(events: list[tuple[str, int, int]]) -> Iterator[tuple[str, float
         around.append([name, start + duration, duration])
     for name, _, own in around:
         yield name, own / 1e12
-
-
-def matrix_operations(model: Transformer, rows: int, source: int, target: int) -> int:
-    """Floating-point operations of a step's matrix products, attention's own among them.
-
-    Two for a product and its sum; the backward pass has twice those of the forward pass.
-
-    Args:
-        model: An encoder-decoder whose keys and values are as wide as the model.
-        rows: Sequences of the batch.
-        source: Length of the sources.
-        target: Length of the targets.
-    """
-    config = model.get_config()
-    width, layers = config["hidden_dim"], config["num_layers"]
-    vocabulary = config["target_vocabulary_size"] or config["vocabulary_size"]
-    feed_forward = 2 * width * config["intermediate_dim"]
-    of_source = layers * (4 * width**2 + feed_forward + 2 * width * source)
-    of_source += layers * 2 * width**2  # keys and values for the decoder
-    of_target = layers * (6 * width**2 + feed_forward + 2 * width * (source + target))
-    of_target += width * vocabulary
-    return 2 * 3 * rows * (source * of_source + target * of_target)
-
-
-def matrix_peak(dtype: str, size: int = 2048) -> float:
-    """Floating-point operations a second of one large product, the fastest of some."""
-    matrix = tf.cast(tf.random.normal((size, size)), dtype)
-    return 2 * size**3 / _fastest(lambda: tf.linalg.matmul(matrix, matrix).numpy())
-
-
-def _fastest(step: Callable[[], Any]) -> float:
-    """Seconds of the fastest of some runs."""
-    seconds = []
-    for _ in range(_STEPS):
-        start = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def _ops(folder: Path) -> Iterator[tuple[str, str, float]]:

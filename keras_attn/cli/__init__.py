@@ -23,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 on success, 1 where a check found something wrong, 2 on a user's
         mistake (told in one line on standard error), 130 when interrupted.
     """
-    # The commands run on TensorFlow, whichever backend the user's own scripts have.
+    # The commands run on TensorFlow, whichever backend the user's own scripts have, unless an
+    # option says otherwise.
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:

@@ -42,8 +42,9 @@ class MultiHeadAttention(HeadedAttention):
             and features by default. Inputs may then be (batch, ..., features): each position of
             the other axes attends for itself.
         sliding_window: If given, a query attends only to keys less than this many positions away.
-        flash_attention: `True` attends in chunks, `False` builds the whole score matrix, `None`
-            chooses by its size (see `keras_attn.ops.dot_product_attention`).
+        flash_attention: `True` never builds the score matrix: a fused kernel attends where there
+            is one, chunks do elsewhere. `False` builds it. `None` takes the kernel where there is
+            one, and chooses by size elsewhere (see `keras_attn.ops.dot_product_attention`).
         kernel_initializer: Initialiser of the kernels.
         bias_initializer: Initialiser of the biases.
         kernel_regularizer: Regulariser of the kernels.
@@ -154,7 +155,7 @@ class MultiHeadAttention(HeadedAttention):
         if self.relative_positions is not None:
             require(
                 not (flash_attention and self.relative_positions.adds_bias),
-                "Chunked attention adds nothing to scores: these `relative_positions` need "
+                "Flash attention adds nothing to scores: these `relative_positions` need "
                 "`flash_attention` None or False.",
                 relative_positions=type(relative_positions).__name__,
                 flash_attention=flash_attention,
@@ -383,7 +384,7 @@ class MultiHeadAttention(HeadedAttention):
             is_causal=is_causal,
             dropout=self.dropout if training else 0.0,
             seed=self.seed_generator,
-            implementation={None: "auto", True: "chunked", False: "dense"}[self.flash_attention],
+            implementation={None: "auto", True: "flash", False: "dense"}[self.flash_attention],
             return_scores=return_scores,
             every_query_attends=every_query_attends,
         )

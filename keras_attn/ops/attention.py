@@ -1,4 +1,4 @@
-"""Dot-product attention: one function, computed densely or chunk by chunk."""
+"""Dot-product attention: one function, computed densely, chunk by chunk or by a fused kernel."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.ops.chunked_attention import chunked_attention
 from keras_attn.ops.dropout import dropout as drop_out
+from keras_attn.ops.fused_attention import can_be_fused, fused_attention
 from keras_attn.ops.masks import causal_mask, combine_masks
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
 from keras_attn.validation import require, require_one_of, require_rate
@@ -16,6 +17,9 @@ from keras_attn.validation import require, require_one_of, require_rate
 # then take up to a quarter more processor time, and a third of the memory or less.
 AUTO_CHUNKED_HEAD_SCORES = 2**20
 AUTO_CHUNKED_SCORES = 2**24
+# And the fused kernel from this many in one head on: with fewer its backward pass takes longer
+# than dense attention's on an H100.
+AUTO_FUSED_HEAD_SCORES = 2**12
 
 
 def dot_product_attention(
@@ -58,10 +62,13 @@ def dot_product_attention(
         seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
         implementation: "dense" builds the (target, source) scores. "chunked" is exact too, with
             memory linear in both lengths, forward and backward, but takes no `bias` and returns
-            no scores. "auto" is chunked where both lengths are known when the function is traced
-            and the scores are many (2²⁰ or more a head and 2²⁴ in all, an unknown batch counting
-            as 1) and neither `bias` nor `return_scores` forbids it; otherwise dense. Where
-            lengths are unknown until run time and may become large, ask for "chunked".
+            no scores. "flash" is the fused kernel of an NVIDIA GPU where JAX runs on one and the
+            kernel can do it (`keras_attn.ops.fused_attention.can_be_fused`; never with
+            `dropout`), else "chunked". "auto" is "flash" where neither `bias` nor `return_scores`
+            forbids it, both lengths are known when the function is traced and the scores are
+            many: 2¹² or more a head for the kernel, otherwise 2²⁰ or more a head and 2²⁴ in all,
+            an unknown batch counting as 1. Else it is "dense". Where lengths are unknown until
+            run time and may become large, ask for "flash".
         return_scores: Whether to return the attention probabilities too.
         every_query_attends: Whether the caller knows that no query is masked from all keys: the
             context of one that is need not be 0 then. Saves a decoding step several operations.
@@ -73,7 +80,8 @@ def dot_product_attention(
 
     Raises:
         UserError: Shapes do not fit, `implementation` is unknown, `dropout` is out of range or
-            without `seed`, or "chunked" is asked for together with `bias` or `return_scores`.
+            without `seed`, or "flash" or "chunked" is asked for together with `bias` or
+            `return_scores`.
 
     Reference:
         Vaswani et al., "Attention Is All You Need", section 3.2.1; grouped queries: Ainslie et
@@ -87,13 +95,16 @@ def dot_product_attention(
     _check_options(bias, dropout, seed, implementation, return_scores)
     if scale is None:
         scale = query.shape[-1] ** -0.5
-    if implementation == "auto":
-        plain = bias is None and not return_scores
-        implementation = "chunked" if plain and _is_large(query, key) else "dense"
-    if implementation == "chunked":
+    # A single query aligned to the last key sees every key.
+    is_causal = is_causal and query.shape[2] != 1
+    without_scores = implementation != "dense" and bias is None and not return_scores
+    may_be_fused = not dropout and (
+        implementation == "flash" or (implementation == "auto" and _has_work_for_kernel(query, key))
+    )
+    if without_scores and may_be_fused and can_be_fused(query, key, value, masks, is_causal):
+        return fused_attention(query, key, value, masks, scale, is_causal, every_query_attends)
+    if without_scores and (implementation != "auto" or _is_large(query, key)):
         dtype = computing_dtype(query.dtype)
-        # A single query aligned to the last key sees every key.
-        is_causal = is_causal and query.shape[2] != 1
         return chunked_attention(query, key, value, masks, scale, is_causal, dropout, seed, dtype)
     return attend_by_scores(
         _scaled_scores(query, key, bias, scale),
@@ -174,6 +185,11 @@ def _scaled_scores(query: Any, key: Any, bias: Any, scale: float) -> Any:
     return scores if bias is None else scores + ops.cast(bias, dtype)
 
 
+def _has_work_for_kernel(query: Any, key: Any) -> bool:
+    target, source = query.shape[2], key.shape[2]
+    return None not in (target, source) and target * source >= AUTO_FUSED_HEAD_SCORES
+
+
 def _is_large(query: Any, key: Any) -> bool:
     batch, heads, target, _ = query.shape
     source = key.shape[2]
@@ -227,7 +243,7 @@ def unfold_groups(tensor: Any, group: int, target: Any) -> Any:
 def _check_options(
     bias: Any, dropout: Any, seed: Any, implementation: Any, return_scores: bool
 ) -> None:
-    require_one_of("implementation", implementation, ("auto", "dense", "chunked"))
+    require_one_of("implementation", implementation, ("auto", "dense", "chunked", "flash"))
     require_rate(dropout=dropout)
     require(
         not dropout or isinstance(seed, keras.random.SeedGenerator),
@@ -235,16 +251,17 @@ def _check_options(
         dropout=dropout,
         seed=seed,
     )
-    if implementation == "chunked":
+    if implementation in ("chunked", "flash"):
         require(
             not return_scores,
-            "Chunked attention never holds the scores, so it cannot return them.",
+            f"{implementation.capitalize()} attention never holds the scores, so it cannot return "
+            "them.",
             implementation=implementation,
             return_scores=return_scores,
         )
         require(
             bias is None,
-            'Chunked attention takes no `bias`; use implementation="dense".',
+            f'{implementation.capitalize()} attention takes no `bias`; use implementation="dense".',
             implementation=implementation,
             bias_shape=None if bias is None else tuple(bias.shape),
         )

@@ -18,11 +18,14 @@ from keras import ops
 
 from keras_attn.ops.blocks import BlockMask, Cut
 from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.devices import has_accelerator
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.softmax import MASKED_SCORE, softmax_with_sums
 
-# Scores in a block over all heads, as a power of 2: 4 MiB of float32 stay in a CPU's cache.
+# Scores in a block over all heads, as a power of 2: 4 MiB of float32 stay in a CPU's cache; 64 MiB
+# keep an accelerator busy, twice as fast as 4 MiB on an H100.
 BLOCK_SCORES_LOG2 = 20
+BLOCK_SCORES_LOG2_OF_ACCELERATORS = 24
 
 
 def chunked_attention(
@@ -63,7 +66,8 @@ def chunked_attention(
         Rabe and Staats, "Self-attention Does Not Need O(n²) Memory"; Dao et al.,
         "FlashAttention", algorithms 1 and 4.
     """
-    bits = BLOCK_SCORES_LOG2 - (query.shape[1] - 1).bit_length()
+    bits = BLOCK_SCORES_LOG2_OF_ACCELERATORS if has_accelerator() else BLOCK_SCORES_LOG2
+    bits -= (query.shape[1] - 1).bit_length()
     attention = _BlockwiseAttention(
         rows=Cut.of(ops.shape(query)[2], query_block or 1 << (bits + 1) // 2),
         columns=Cut.of(ops.shape(key)[2], key_block or 1 << bits // 2),

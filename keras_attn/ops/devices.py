@@ -1,0 +1,12 @@
+"""What the program runs on."""
+
+import functools
+
+import keras
+
+
+@functools.cache
+def has_accelerator() -> bool:
+    """Whether Keras sees a GPU or a TPU."""
+    kinds = {device.split(":")[0].lower() for device in keras.distribution.list_devices()}
+    return bool(kinds & {"gpu", "cuda", "rocm", "tpu"})

@@ -1,0 +1,130 @@
+"""Dot-product attention by the one kernel that Keras calls for it on an NVIDIA GPU, with JAX."""
+
+import functools
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.ops.masks import causal_mask, combine_masks
+
+KERNEL_DTYPES = ("bfloat16", "float16")
+MAX_HEAD_DIM = 128  # what every GPU with the kernel can do
+HEAD_DIM_STEP = 8
+# The kernel reads a mask from a matrix of two bytes a pair: up to 1 GiB of it.
+MAX_MASK_PAIRS = 2**29
+
+
+def can_be_fused(query: Any, key: Any, value: Any, masks: tuple, is_causal: bool) -> bool:
+    """Whether `fused_attention` computes this here.
+
+    It needs JAX with an NVIDIA GPU and cuDNN, half precision, lengths that are known, at least two
+    queries, and heads of one size, a multiple of 8 up to 128. A causal mask needs as many queries
+    as keys. A mask over keys, and without a causal mask an odd number of keys, needs bfloat16, in
+    which what the kernel adds to a masked score exceeds any score, and at most 2²⁹ pairs of a
+    query and a key.
+
+    Args:
+        query: Float tensor (batch, heads, target, key_dim).
+        key: Float tensor (batch, kv_heads, source, key_dim).
+        value: Float tensor (batch, kv_heads, source, value_dim).
+        masks: Boolean tensors of rank 4, each broadcastable to (batch, heads, target, source).
+        is_causal: Whether query i may attend only to keys j <= i + source - target.
+    """
+    dtypes = {keras.backend.standardize_dtype(tensor.dtype) for tensor in (query, key, value)}
+    target, source, width = query.shape[2], key.shape[2], query.shape[3]
+    if target is None or source is None or target < 2 or len(dtypes) > 1:
+        return False
+    if not dtypes <= set(KERNEL_DTYPES) or (is_causal and target != source):
+        return False
+    if width % HEAD_DIM_STEP or width > MAX_HEAD_DIM or value.shape[3] != width:
+        return False
+    mask_shapes = [mask.shape for mask in masks if mask.shape[3] != 1]
+    if mask_shapes or (source % 2 and not is_causal):
+        rows = [max((shape[axis] or 1 for shape in mask_shapes), default=1) for axis in (0, 1)]
+        pairs = rows[0] * rows[1] * target * source
+        if "float16" in dtypes or pairs > MAX_MASK_PAIRS:
+            return False
+    return _kernel_runs()
+
+
+@functools.cache
+def _kernel_runs() -> bool:
+    """Whether Keras can call the kernel on this machine."""
+    if keras.backend.backend() != "jax":
+        return False
+    if keras.distribution.list_devices()[0].split(":")[0] not in ("gpu", "cuda"):
+        return False
+    one = ops.zeros((1, 2, 1, HEAD_DIM_STEP), "bfloat16")
+    try:
+        ops.dot_product_attention(one, one, one, flash_attention=True)
+    except (ImportError, AttributeError, TypeError, ValueError, RuntimeError):
+        return False
+    return True
+
+
+def fused_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    masks: tuple = (),
+    scale: float = 1.0,
+    is_causal: bool = False,
+    every_query_attends: bool = False,
+) -> Any:
+    """Computes what `keras_attn.ops.dot_product_attention` says, where `can_be_fused`.
+
+    Neither scores nor probabilities are ever held; a mask over keys is, once for all heads that
+    share it.
+
+    Args:
+        query: Float tensor (batch, heads, target, key_dim).
+        key: Float tensor (batch, kv_heads, source, key_dim).
+        value: Float tensor (batch, kv_heads, source, key_dim).
+        masks: Boolean tensors of rank 4, each broadcastable to (batch, heads, target, source).
+        scale: Factor of the scores.
+        is_causal: Whether query i may attend only to keys j <= i.
+        every_query_attends: Whether the caller knows that no query is masked from all keys.
+
+    Returns:
+        The context (batch, heads, target, key_dim) in the dtype of `query`, 0 where a query has
+        nothing to attend to.
+
+    Reference:
+        Dao et al., "FlashAttention".
+    """
+    target, source = query.shape[2], key.shape[2]
+    row_mask = combine_masks(*(mask for mask in masks if mask.shape[3] == 1))
+    key_mask = combine_masks(*(mask for mask in masks if mask.shape[3] != 1))
+    attends = None
+    if key_mask is not None and not every_query_attends:
+        earlier = causal_mask(target, source)[None, None] if is_causal else None
+        attends = ops.any(combine_masks(key_mask, earlier), axis=-1, keepdims=True)
+        # The kernel has no gradient, and no context, where everything is masked.
+        key_mask = ops.logical_or(key_mask, ops.logical_not(attends))
+    if source % 2 and not is_causal:
+        key_mask = combine_masks(key_mask, ops.ones((1, 1, 1, source), "bool"))
+    context = ops.dot_product_attention(
+        *(_even(ops.swapaxes(tensor, 1, 2), (1,)) for tensor in (query, key, value)),
+        mask=None if key_mask is None else _even(_of_pairs(key_mask, target), (2, 3)),
+        scale=scale,
+        is_causal=is_causal,
+        flash_attention=True,
+    )
+    context = ops.swapaxes(context[:, :target], 1, 2)
+    attends = combine_masks(attends, row_mask)
+    if attends is None:
+        return context
+    return ops.where(attends, context, ops.zeros((), context.dtype))
+
+
+def _of_pairs(mask: Any, target: int) -> Any:
+    """(batch or 1, heads or 1, target or 1, source) to (batch or 1, heads or 1, target, source)."""
+    batch, heads, _, source = ops.shape(mask)
+    return ops.broadcast_to(mask, (batch, heads, target, source))
+
+
+def _even(tensor: Any, axes: tuple[int, ...]) -> Any:
+    """Adds zeros, or False, at the end of axes with odd lengths, which the kernel does not take."""
+    padding = [(0, size % 2 if axis in axes else 0) for axis, size in enumerate(ops.shape(tensor))]
+    return ops.pad(tensor, padding) if any(after for _, after in padding) else tensor
