@@ -68,7 +68,7 @@ def shared_data():
 
 @pytest.fixture(autouse=True)
 def _same_numbers():
-    """Every test starts from the same seeds and leaves the global dtype policy as it was.
+    """Every test starts from the same seeds and leaves dtype policy and determinism as they were.
 
     Keras draws the seeds of initializers and dropout from `random`. `keras.utils.set_random_seed`
     would also reset TensorFlow's context, and with it the resources of SentencePiece tokenizers.
@@ -78,3 +78,8 @@ def _same_numbers():
     policy = keras.config.dtype_policy()
     yield
     keras.config.set_dtype_policy(policy)
+    if keras.backend.backend() == "tensorflow":
+        # A training leaves it on, and Keras compiles nothing with XLA then.
+        from tensorflow.python.framework.config import disable_op_determinism
+
+        disable_op_determinism()

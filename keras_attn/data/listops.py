@@ -53,8 +53,9 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
     generator = random.Random(seed)
     rows: dict[str, str] = {}
     while len(rows) < sum(_SIZES.values()):
-        tokens, value = _tree(generator, 1)
-        if min_length <= len(tokens) <= max_length:
+        tree = _tree(generator, 1, max_length)
+        if tree is not None and len(tree[0]) >= min_length:
+            tokens, value = tree
             rows[" ".join(tokens)] = str(value)
     parts, all_rows = {}, list(rows.items())
     for name, size in _SIZES.items():
@@ -63,13 +64,17 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
     return parts
 
 
-def _tree(generator: random.Random, depth: int) -> tuple[list[str], int]:
-    """The tokens of a list or a digit, and its value."""
+def _tree(generator: random.Random, depth: int, room: int) -> tuple[list[str], int] | None:
+    """The tokens of a list or a digit, and its value; None where there are more than `room`."""
     if depth >= _MOST_DEPTH or generator.random() < _DIGIT:
         digit = generator.randrange(10)
-        return [str(digit)], digit
+        return ([str(digit)], digit) if room else None
     operator = generator.choice(list(OPERATORS))
-    arguments = [_tree(generator, depth + 1) for _ in range(generator.randint(2, _MOST_ARGUMENTS))]
-    tokens = [token for argument, _ in arguments for token in argument]
-    value = OPERATORS[operator]([value for _, value in arguments])
-    return [f"[{operator}", *tokens, "]"], value
+    tokens, values = [f"[{operator}"], []
+    for _ in range(generator.randint(2, _MOST_ARGUMENTS)):
+        argument = _tree(generator, depth + 1, max(0, room - len(tokens) - 1))
+        if argument is None:
+            return None
+        tokens += argument[0]
+        values.append(argument[1])
+    return [*tokens, "]"], OPERATORS[operator](values)
