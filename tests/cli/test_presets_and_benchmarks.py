@@ -121,3 +121,31 @@ def test_benchmark_complexity(keras_attn, monkeypatch):
     status, output, error = keras_attn("benchmark", "complexity", *options)
     assert status == 0, error
     assert "| convolutional | k n d² | 1.00 | 1 | 1.00 | 2 |" in output
+
+
+def test_benchmark_fit(keras_attn, monkeypatch):
+    from keras_attn.benchmarks import fit
+
+    monkeypatch.setattr(fit, "VOCABULARY", 17)
+    options = ("--preset", "g2p_small", "--batch", "3", "--length", "5", "--steps", "2")
+    status, output, error = keras_attn("benchmark", "fit", *options)
+    assert status == 0, error
+    figures = json.loads(output)
+    assert (figures["backend"], figures["batch"], figures["length"]) == ("tensorflow", 3, 5)
+    assert figures["tokens_per_second"] == pytest.approx(3 * 5 / figures["seconds"], rel=0.1)
+    assert figures["of_peak"] == pytest.approx(figures["tflops"] / figures["peak_tflops"], abs=0.02)
+
+
+def test_benchmark_attention_on_jax(keras_attn):
+    options = ("--mechanisms", "flash", "--lengths", "16", "--precision", "mixed_bfloat16")
+    status, output, error = keras_attn("benchmark", "attention", "--backend", "jax", *options)
+    assert status == 0, error
+    figures = json.loads(output.splitlines()[0])
+    assert (figures["backend"], figures["precision"]) == ("jax", "mixed_bfloat16")
+    assert figures["seconds"] > 0
+
+
+def test_what_runs_on_tensorflow_alone(keras_attn):
+    status, _, error = keras_attn("benchmark", "train", "--backend", "jax")
+    assert status == 2
+    assert "run on TensorFlow alone. Received: backend='jax'." in error
