@@ -165,11 +165,12 @@ def _measurements(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if options.kind == "complexity":
         return measure_complexity(options.lengths, options.widths, **how)
     if options.kind == "fit":
-        with quiet_start():
+        with quiet_start():  # Keras on JAX imports TensorFlow in the midst of `fit`, if it is there
             from keras_attn.benchmarks.fit import benchmark_fit
 
-        figures = (options.preset, options.batch, options.length)
-        return iter([benchmark_fit(*figures, options.precision, options.jit, options.steps)])
+            sizes = (options.preset, options.batch, options.length)
+            figures = benchmark_fit(*sizes, options.precision, options.jit, options.steps)
+        return iter([figures])
     with quiet_start():
         from keras_attn.benchmarks import decode, profile, train
         from keras_attn.benchmarks.workloads import TRAIN_WORKLOADS

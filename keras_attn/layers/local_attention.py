@@ -11,12 +11,8 @@ from keras_attn.layers.headed_attention import (
 )
 from keras_attn.layers.relative_positions import DistanceBias, copy_positions
 from keras_attn.ops import masks
-from keras_attn.ops.local_attention import (
-    initial_window_state,
-    local_attention,
-    local_attention_step,
-    window_state,
-)
+from keras_attn.ops.local_attention import local_attention
+from keras_attn.ops.window_state import initial_window_state, local_attention_step, window_state
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -129,7 +125,7 @@ class LocalAttention(HeadedAttention):
             beams: Not used: a hypothesis has a state of its own.
 
         Returns:
-            The state, a `keras_attn.ops.local_attention.WindowState`.
+            The state, a `keras_attn.ops.window_state.WindowState`.
         """
         widths = (self.key_dim, self.value_dim)
         return initial_window_state(

@@ -19,6 +19,7 @@ from keras import ops
 from keras_attn.ops.blocks import BlockMask, Cut
 from keras_attn.ops.custom_gradient import custom_gradient
 from keras_attn.ops.devices import has_accelerator
+from keras_attn.ops.dropout import DrawnSeed
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.softmax import MASKED_SCORE, softmax_with_sums
 
@@ -293,19 +294,7 @@ class _BlockwiseAttention:
 
     def _keep(self, row_block: Any, column_block: Any, like: Any) -> Any:
         """Dropout's factors of a block: 0 or 1 / (1 - rate), the same each time they are drawn."""
-        index = ops.cast(row_block * self.columns.count + column_block, self.seed.dtype)
-        # A large odd step keeps the blocks of one seed away from those of its neighbours.
-        shift = ops.stack([index * 1_640_531_527, ops.zeros_like(index)])
+        number = row_block * self.columns.count + column_block
         return keras.random.dropout(
-            ops.ones_like(like), self.dropout, seed=_DrawnSeed(self.seed + shift)
+            ops.ones_like(like), self.dropout, seed=DrawnSeed(self.seed, number)
         )
-
-
-class _DrawnSeed(keras.random.SeedGenerator):
-    """A seed that was drawn before; `keras.random` takes no tensor."""
-
-    def __init__(self, value: Any):
-        self._value = value
-
-    def next(self, ordered: bool = True) -> Any:
-        return self._value

@@ -52,6 +52,25 @@ def dropout(inputs: Any, rate: float, seed: keras.random.SeedGenerator) -> Any:
     return ops.multiply(inputs, ops.reshape(mask, ops.shape(inputs)))
 
 
+class DrawnSeed(keras.random.SeedGenerator):
+    """A seed that was drawn before; `keras.random` takes no tensor.
+
+    Args:
+        value: What `SeedGenerator.next` gave, a tensor (2,).
+        number: Which of the computations that share it this is, a scalar int32 tensor: each has
+            random numbers of its own.
+    """
+
+    def __init__(self, value: Any, number: Any):
+        index = ops.cast(number, value.dtype)
+        # A large odd step keeps the numbers of one seed away from those of its neighbours.
+        self._value = value + ops.stack([index * 1_640_531_527, ops.zeros_like(index)])
+
+    def next(self, ordered: bool = True) -> Any:
+        """The seed, each time the same."""
+        return self._value
+
+
 def _threshold(rate: float, drawn: Any) -> Any:
     """The level below `256 * rate` or the one above, as often as makes up the rate."""
     level, rest = divmod(rate * _LEVELS, 1)

@@ -202,7 +202,7 @@ def test_mistakes_in_the_constructor(arguments, message):
             {"flash_attention": True},
             (X, X),
             {"return_attention_scores": True},
-            "cannot return them. Received: implementation='chunked', return_scores=True.",
+            "cannot return them. Received: implementation='flash', return_scores=True.",
         ),
     ],
 )

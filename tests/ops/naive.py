@@ -54,28 +54,30 @@ def naive_gradients(query, key, value, upstream, mask=None, scale=None, causal=F
     return grads
 
 
-def context_and_gradients(function, query, key, value, upstream, compiled=False):
-    """Calls `function(query, key, value)` and its gradient on the backend that is in use."""
+def context_and_gradients(function, *tensors, compiled=False):
+    """Calls a function and its gradient on the backend in use; the last tensor is the upstream."""
     import keras
 
     if keras.backend.backend() == "jax":
         import jax
 
-        def run(query, key, value, upstream):
-            context, pull_back = jax.vjp(function, query, key, value)
+        def run(*tensors):
+            *inputs, upstream = tensors
+            context, pull_back = jax.vjp(function, *inputs)
             return (context, *pull_back(upstream.astype(context.dtype)))
 
         run = jax.jit(run) if compiled else run
     else:
         import tensorflow as tf
 
-        def run(query, key, value, upstream):
+        def run(*tensors):
+            *inputs, upstream = tensors
             with tf.GradientTape() as tape:
-                tape.watch([query, key, value])
-                context = function(query, key, value)
-            grads = tape.gradient(context, [query, key, value], tf.cast(upstream, context.dtype))
+                tape.watch(inputs)
+                context = function(*inputs)
+            grads = tape.gradient(context, inputs, tf.cast(upstream, context.dtype))
             return (context, *grads)
 
         run = tf.function(run, jit_compile=compiled == "xla", autograph=False) if compiled else run
-    inputs = (keras.ops.convert_to_tensor(part) for part in (query, key, value, upstream))
-    return [keras.ops.convert_to_numpy(part) for part in run(*inputs)]
+    tensors = (keras.ops.convert_to_tensor(part) for part in tensors)
+    return [keras.ops.convert_to_numpy(part) for part in run(*tensors)]

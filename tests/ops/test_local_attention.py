@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
+import keras_attn.ops.local_attention as local_attention_module
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
 from tests.ops.naive import context_and_gradients, naive_attention, naive_gradients
 
@@ -178,3 +179,59 @@ def test_no_tensor_has_more_than_a_few_windows_of_elements():
         if output.shape.is_fully_defined()
     ]
     assert max(sizes) <= 2 * length * 2 * (window - 1 + 127)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(("log2", "by_query"), [(11, False), (13, True)])
+def test_segments_give_what_the_whole_gives(monkeypatch, is_causal, log2, by_query):
+    """One block in each, or two in the first and two, of which one is short, in the second."""
+    real = np.random.default_rng(7).random((BATCH, 1, 50)) < 0.5
+    mask = np.random.default_rng(8).random((BATCH, 1, 50 if by_query else 1, 4)) < 0.6
+    tensors = (
+        *inputs(50)[:3],
+        normal(BATCH if by_query else 1, HEADS, 50 if by_query else 1, 13),
+        normal(BATCH, HEADS, 4, KEY_DIM, seed=6),
+        normal(BATCH, HEADS, 4, VALUE_DIM, seed=7),
+        normal(BATCH, HEADS, 50, 4, seed=9),
+    )
+
+    def attend(query, key, value, bias, global_key, global_value, global_bias):
+        return local_attention(
+            query,
+            key,
+            value,
+            7,
+            key_mask=real,
+            bias=bias,
+            is_causal=is_causal,
+            global_keys=GlobalKeys(global_key, global_value, mask, global_bias),
+        )
+
+    whole = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
+    monkeypatch.setattr(local_attention_module, "_SEGMENT_SCORES_LOG2", log2)
+    monkeypatch.setattr(local_attention_module, "_SEGMENT_SCORES_LOG2_OF_ACCELERATORS", log2)
+    found = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
+    for ours, expected in zip(found, whole, strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+def test_segments_draw_what_they_dropped_again(monkeypatch):
+    """The context is linear in the value, whatever is dropped, if the same is dropped."""
+    monkeypatch.setattr(local_attention_module, "_SEGMENT_SCORES_LOG2", 11)
+    monkeypatch.setattr(local_attention_module, "_SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 11)
+    query, key, value, upstream = inputs(50)
+    found = context_and_gradients(
+        lambda *x: local_attention(*x, 20, dropout=0.5, seed=keras.random.SeedGenerator(3)),
+        *(query, key, value, upstream),
+    )
+    np.testing.assert_allclose((found[0] * upstream).sum(), (found[3] * value).sum(), rtol=1e-4)
+    # What is dropped differs between the segments.
+    ones = local_attention(
+        *(np.ones_like(x) for x in (query, key, value)),
+        *(1,),
+        dropout=0.5,
+        seed=keras.random.SeedGenerator(3),
+    )
+    blocks = ops.convert_to_numpy(ones)[:, :, :48].reshape(BATCH, HEADS, 3, 16, VALUE_DIM)
+    assert (blocks[:, :, 0] != blocks[:, :, 1]).any()
+    assert (blocks[:, :, 1] != blocks[:, :, 2]).any()

@@ -1,0 +1,74 @@
+"""One segment of a computation after the other, so that memory is held for one of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.ops.autodiff import vector_jacobian_product
+from keras_attn.ops.custom_gradient import custom_gradient
+
+
+def map_segments(
+    function: Callable, segments: dict[str, Any], shared: dict[str, Any], like: Callable
+) -> Any:
+    """Computes a function of each segment; the backward pass computes it once more.
+
+    Args:
+        function: Takes the number of a segment, a scalar int32 tensor, and every tensor by its
+            name, those of `segments` without their first axis; returns one tensor.
+        segments: Tensors (count, …) by name, of any dtype.
+        shared: Tensors that all segments need, by name.
+        like: Takes every tensor of a segment by its name; returns a tensor of the shape and dtype
+            that the function returns, whose values do not matter.
+
+    Returns:
+        Tensor (count, …) of what the function returned.
+    """
+    names = (*segments, *shared)
+
+    def with_gradient(*tensors: Any) -> tuple[Any, Callable]:
+        given = dict(zip(names, tensors, strict=True))
+        count = ops.shape(tensors[0])[0]
+        numbers = ops.arange(count, dtype="int32")
+
+        def parts(number: Any) -> dict[str, Any]:
+            return {
+                name: tensor[number] if name in segments else tensor
+                for name, tensor in given.items()
+            }
+
+        def visit(_: Any, number: Any) -> tuple[Any, Any]:
+            output = function(number, **parts(number))
+            return output, output
+
+        def gradient(upstream: Any) -> tuple:
+            floats = [name for name, tensor in given.items() if _is_float(tensor)]
+
+            def visit(sums: dict, number: Any) -> tuple[dict, dict]:
+                at = parts(number)
+
+                def of_floats(*tensors: Any) -> Any:
+                    return function(number, **(at | dict(zip(floats, tensors, strict=True))))
+
+                _, pull_back = vector_jacobian_product(of_floats, *(at[name] for name in floats))
+                grads = dict(zip(floats, pull_back(upstream[number]), strict=True))
+                grads |= {name: sums[name] + grads[name] for name in floats if name in shared}
+                return grads, grads
+
+            first = parts(0)
+            last, grads = ops.scan(
+                visit, {name: ops.zeros_like(first[name]) for name in floats}, numbers
+            )
+            grads |= {name: last[name] for name in floats if name in shared}
+            return tuple(grads.get(name) for name in names)
+
+        return ops.scan(visit, ops.zeros_like(like(**parts(0))), numbers)[1], gradient
+
+    # Everything is an argument, because JAX forbids closing over what is being transformed.
+    return custom_gradient(with_gradient)(*segments.values(), *shared.values())
+
+
+def _is_float(tensor: Any) -> bool:
+    return keras.backend.is_float_dtype(keras.backend.standardize_dtype(tensor.dtype))
