@@ -7,25 +7,13 @@ import keras
 from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.blocks import pad
-from keras_attn.ops.devices import has_accelerator
 from keras_attn.ops.dropout import DrawnSeed
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.positions import relative_shift
 from keras_attn.ops.segments import map_segments
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
-
-# Shorter blocks than this make more overhead than they save.
-_SMALLEST_BLOCK = 16
-# Scores in a segment, as a power of 2: 16 MiB of float32, of which a few are held.
-_SEGMENT_SCORES_LOG2 = 22
-_SEGMENT_SCORES_LOG2_OF_ACCELERATORS = 26
-
-
-def block_size(window: int) -> int:
-    """The length of the blocks for a window of keys less than `window` positions away."""
-    return max(window - 1, _SMALLEST_BLOCK)
+from keras_attn.ops.window_layout import WindowLayout
 
 
 class GlobalKeys(NamedTuple):
@@ -87,7 +75,7 @@ def local_attention(
         global keys: Ainslie et al., 2020, https://arxiv.org/abs/2004.08483.
     """
     _, heads, length, _ = ops.shape(query)
-    layout = _Layout.of(length, heads, window, is_causal)
+    layout = WindowLayout.of(length, heads, window, is_causal)
     real = ops.ones((1, 1, length), "bool") if key_mask is None else ops.cast(key_mask, "bool")
     tensors = {
         "query": layout.segments(query),
@@ -105,99 +93,17 @@ def local_attention(
     if dropout:
         shared["seed"] = seed.next()
     attention = _SegmentAttention(layout, dropout)
-    if layout.count == 1 and isinstance(layout.count, int):
+    if layout.is_whole:
         first = {name: tensor[0] for name, tensor in tensors.items()}
         return attention(ops.zeros((), "int32"), **first, **shared)[:, :, :length]
     return layout.join(map_segments(attention, tensors, shared, _context_like))[:, :, :length]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Layout:
-    """How a sequence is cut into segments of equally many blocks.
-
-    Attributes:
-        window: How many positions away the nearest key is that is not attended to.
-        size: Length of a block.
-        blocks: Number of blocks in a segment.
-        count: Number of segments, a scalar tensor where the length is unknown until run time.
-        is_causal: Whether blocks see none after them.
-    """
-
-    window: int
-    size: int
-    blocks: Any
-    count: Any
-    is_causal: bool
-
-    @classmethod
-    def of(cls, length: Any, heads: int, window: int, is_causal: bool) -> "_Layout":
-        size = block_size(window)
-        scores = heads * size * size * (2 if is_causal else 3)
-        bits = _SEGMENT_SCORES_LOG2_OF_ACCELERATORS if has_accelerator() else _SEGMENT_SCORES_LOG2
-        most = max(1, 2**bits // scores)
-        blocks = (length + size - 1) // size
-        count = (blocks + most - 1) // most
-        if isinstance(length, int):
-            count = max(count, 1)
-            most = max((blocks + count - 1) // count, 1)
-        return cls(window, size, most, count, is_causal)
-
-    @property
-    def length(self) -> int:
-        """Length of a segment."""
-        return self.blocks * self.size
-
-    def segments(self, tensor: Any) -> Any:
-        """(batch, heads, length, width) to (count, batch, heads, length of a segment, width)."""
-        batch, heads, length, width = ops.shape(tensor)
-        tensor = pad(tensor, 2, self.count * self.length - length)
-        tensor = ops.reshape(tensor, (batch, heads, self.count, self.length, width))
-        return ops.transpose(tensor, (2, 0, 1, 3, 4))
-
-    def join(self, segments: Any) -> Any:
-        """Undoes `segments` but for the padding at the end."""
-        _, batch, heads, length, width = ops.shape(segments)
-        tensor = ops.transpose(segments, (1, 2, 0, 3, 4))
-        return ops.reshape(tensor, (batch, heads, self.count * length, width))
-
-    def with_neighbours(self, segments: Any) -> Any:
-        """Each segment behind the last block before it and, unless causal, before the next one."""
-        empty = ops.zeros_like(segments[:1, :, :, : self.size])
-        last = segments[:-1, :, :, self.length - self.size :]
-        parts = [ops.concatenate([empty, last], axis=0), segments]
-        if not self.is_causal:
-            parts.append(ops.concatenate([segments[1:, :, :, : self.size], empty], axis=0))
-        return ops.concatenate(parts, axis=3)
-
-    def rows(self, tensor: Any) -> Any:
-        """(batch, heads, length of a segment, width) to (batch, heads, blocks, size, width)."""
-        batch, heads, _, width = ops.shape(tensor)
-        return ops.reshape(tensor, (batch, heads, self.blocks, self.size, width))
-
-    def windows(self, tensor: Any) -> Any:
-        """What each block sees: (…, length with neighbours, …) to (…, blocks, keys, …)."""
-        seen = 2 if self.is_causal else 3
-        batch, heads, _, width = ops.shape(tensor)
-        blocks = (batch, heads, self.blocks + seen - 1, self.size, width)
-        tensor = ops.reshape(tensor, blocks)
-        return ops.concatenate(
-            [tensor[:, :, start : start + self.blocks] for start in range(seen)], axis=3
-        )
-
-    def near(self) -> Any:
-        """Which of the keys that a block sees each of its queries reaches, (size, keys)."""
-        at_query = ops.arange(self.size, dtype="int32") + self.size
-        at_key = ops.arange((2 if self.is_causal else 3) * self.size, dtype="int32")
-        distances = at_key[None, :] - at_query[:, None]
-        near = ops.less(ops.abs(distances), self.window)
-        return ops.logical_and(near, ops.less_equal(distances, 0)) if self.is_causal else near
-
-
-@dataclasses.dataclass(frozen=True)
 class _SegmentAttention:
     """Attention of the queries of one segment."""
 
-    layout: _Layout
+    layout: WindowLayout
     dropout: float
 
     def __call__(
@@ -219,29 +125,33 @@ class _SegmentAttention:
         scores = ops.matmul(layout.rows(scaled), ops.swapaxes(keys, -1, -2))
         if bias is not None:
             scores += _bias_of_blocks(ops.cast(bias, dtype), layout)
-        real = ops.swapaxes(layout.windows(key_mask), -1, -2)
-        mask = combine_masks(real, layout.near())
-        scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, dtype))
+        mask = combine_masks(ops.swapaxes(layout.windows(key_mask), -1, -2), layout.near())
         attends = ops.any(mask, axis=-1, keepdims=True)
-        near = scores.shape[-1]
-        if global_keys:
+        scores = _masked(scores, mask)
+        if not global_keys:
+            context = ops.matmul(self._weights(scores, value, seed, number), layout.windows(value))
+        else:
             far, attends_far = _global_scores(scaled, layout, **global_keys)
-            scores = ops.concatenate([scores, far], axis=-1)
             attends = ops.logical_or(attends, attends_far)
+            weights = self._weights(ops.concatenate([scores, far], axis=-1), value, seed, number)
+            near, far = ops.split(weights, [scores.shape[-1]], axis=-1)
+            context = ops.matmul(near, layout.windows(value))
+            far = ops.matmul(layout.joined(far), ops.cast(global_keys["global_value"], value.dtype))
+            context += layout.rows(far)
+        context = ops.where(attends, context, ops.zeros((), context.dtype))
+        return ops.cast(layout.joined(context), query.dtype)
+
+    def _weights(self, scores: Any, value: Any, seed: Any, number: Any) -> Any:
         probabilities = softmax(scores)
         if self.dropout:
             probabilities = drop_out(probabilities, self.dropout, DrawnSeed(seed, number))
-        probabilities = ops.cast(probabilities, value.dtype)
-        context = ops.matmul(probabilities[..., :near], layout.windows(value))
-        batch, heads, blocks, size, width = ops.shape(context)
-        if global_keys:
-            rows = (batch, heads, blocks * size)
-            far = ops.reshape(probabilities[..., near:], (*rows, ops.shape(far)[-1]))
-            far = ops.matmul(far, ops.cast(global_keys["global_value"], value.dtype))
-            context += ops.reshape(far, (batch, heads, blocks, size, width))
-        context = ops.where(attends, context, ops.zeros((), context.dtype))
-        context = ops.reshape(context, (batch, heads, blocks * size, width))
-        return ops.cast(context, query.dtype)
+        return ops.cast(probabilities, value.dtype)
+
+
+def _masked(scores: Any, mask: Any) -> Any:
+    """Scores with what is masked far below all others; a sum needs no work in the backward pass."""
+    zero, masked = (ops.cast(number, scores.dtype) for number in (0.0, MASKED_SCORE))
+    return scores + ops.where(mask, zero, masked)
 
 
 def _context_like(query: Any, value: Any, **_: Any) -> Any:
@@ -252,9 +162,9 @@ def _parts(global_keys: GlobalKeys | None) -> dict[str, Any]:
     return {} if global_keys is None else global_keys._asdict()
 
 
-def _bias_of_blocks(bias: Any, layout: _Layout) -> Any:
+def _bias_of_blocks(bias: Any, layout: WindowLayout) -> Any:
     """A bias by distance as one by block: (batch or 1, heads, blocks or 1, size, keys)."""
-    size, seen = layout.size, 2 if layout.is_causal else 3
+    size, seen = layout.size, layout.seen
     if layout.is_causal:
         bias = bias[..., : layout.window]  # distances up to 0
     batch, heads, _, columns = ops.shape(bias)
@@ -272,7 +182,7 @@ def _bias_of_blocks(bias: Any, layout: _Layout) -> Any:
 
 def _global_scores(
     query: Any,
-    layout: _Layout,
+    layout: WindowLayout,
     global_key: Any,
     global_value: Any,
     global_mask: Any = None,
@@ -287,6 +197,7 @@ def _global_scores(
     if global_bias is not None:
         scores += ops.cast(global_bias, query.dtype)
     mask = ops.ones((1, 1, 1, 1), dtype="bool") if global_mask is None else global_mask
-    mask = ops.broadcast_to(ops.cast(mask, "bool"), ops.shape(scores))
-    scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, scores.dtype))
-    return layout.rows(scores), layout.rows(ops.any(mask, axis=-1, keepdims=True))
+    mask = ops.cast(mask, "bool")
+    attends = ops.any(mask, axis=-1, keepdims=True)
+    attends = ops.broadcast_to(attends, (*ops.shape(scores)[:3], 1))
+    return layout.rows(_masked(scores, mask)), layout.rows(attends)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-import keras_attn.ops.local_attention as local_attention_module
+import keras_attn.ops.window_layout as window_layout
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
 from tests.ops.naive import context_and_gradients, naive_attention, naive_gradients
 
@@ -208,8 +208,8 @@ def test_segments_give_what_the_whole_gives(monkeypatch, is_causal, log2, by_que
         )
 
     whole = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
-    monkeypatch.setattr(local_attention_module, "_SEGMENT_SCORES_LOG2", log2)
-    monkeypatch.setattr(local_attention_module, "_SEGMENT_SCORES_LOG2_OF_ACCELERATORS", log2)
+    monkeypatch.setattr(window_layout, "SEGMENT_SCORES_LOG2", log2)
+    monkeypatch.setattr(window_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", log2)
     found = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
     for ours, expected in zip(found, whole, strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-5)
@@ -217,8 +217,8 @@ def test_segments_give_what_the_whole_gives(monkeypatch, is_causal, log2, by_que
 
 def test_segments_draw_what_they_dropped_again(monkeypatch):
     """The context is linear in the value, whatever is dropped, if the same is dropped."""
-    monkeypatch.setattr(local_attention_module, "_SEGMENT_SCORES_LOG2", 11)
-    monkeypatch.setattr(local_attention_module, "_SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 11)
+    monkeypatch.setattr(window_layout, "SEGMENT_SCORES_LOG2", 11)
+    monkeypatch.setattr(window_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 11)
     query, key, value, upstream = inputs(50)
     found = context_and_gradients(
         lambda *x: local_attention(*x, 20, dropout=0.5, seed=keras.random.SeedGenerator(3)),

@@ -1,0 +1,135 @@
+"""How attention inside a window cuts a sequence: into blocks, and those into segments."""
+
+import dataclasses
+from typing import Any
+
+from keras import ops
+
+from keras_attn.ops.blocks import pad
+from keras_attn.ops.devices import has_accelerator
+
+# Shorter blocks than this make more overhead than they save.
+_SMALLEST_BLOCK = 16
+# Scores in a segment, as a power of 2: 16 MiB of float32, of which a few are held.
+SEGMENT_SCORES_LOG2 = 22
+SEGMENT_SCORES_LOG2_OF_ACCELERATORS = 26
+
+
+@dataclasses.dataclass(frozen=True)
+class WindowLayout:
+    """How a sequence is cut into segments of equally many blocks.
+
+    Attributes:
+        window: How many positions away the nearest key is that is not attended to.
+        size: Length of a block.
+        blocks: Number of blocks in a segment.
+        count: Number of segments, a scalar tensor where the length is unknown until run time.
+        is_causal: Whether blocks see none after them.
+    """
+
+    window: int
+    size: int
+    blocks: Any
+    count: Any
+    is_causal: bool
+
+    @classmethod
+    def of(cls, length: Any, heads: int, window: int, is_causal: bool) -> "WindowLayout":
+        """Cuts a sequence into blocks as long as the window reaches, as few segments as may be.
+
+        Args:
+            length: Length of the sequence, an integer or a scalar tensor.
+            heads: Number of heads.
+            window: How many positions away the nearest key is that is not attended to.
+            is_causal: Whether keys after the query are masked.
+        """
+        size = max(window - 1, _SMALLEST_BLOCK)
+        scores = heads * size * size * _seen(is_causal)
+        bits = SEGMENT_SCORES_LOG2_OF_ACCELERATORS if has_accelerator() else SEGMENT_SCORES_LOG2
+        most = max(1, 2**bits // scores)
+        blocks = (length + size - 1) // size
+        count = (blocks + most - 1) // most
+        if isinstance(length, int):
+            count = max(count, 1)
+            most = max((blocks + count - 1) // count, 1)
+        return cls(window, size, most, count, is_causal)
+
+    @property
+    def length(self) -> int:
+        """Length of a segment."""
+        return self.blocks * self.size
+
+    @property
+    def seen(self) -> int:
+        """Number of blocks that a block sees: the one before, itself and, unless causal, one more."""
+        return _seen(self.is_causal)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one segment is known to be all there is."""
+        return isinstance(self.count, int) and self.count == 1
+
+    def segments(self, tensor: Any) -> Any:
+        """(batch, heads, length, width) to (count, batch, heads, length of a segment, width)."""
+        batch, heads, length, width = ops.shape(tensor)
+        tensor = pad(tensor, 2, self.count * self.length - length)
+        if self.is_whole:
+            return tensor[None]
+        tensor = ops.reshape(tensor, (batch, heads, self.count, self.length, width))
+        return ops.transpose(tensor, (2, 0, 1, 3, 4))
+
+    def join(self, segments: Any) -> Any:
+        """Undoes `segments` but for the padding at the end."""
+        _, batch, heads, length, width = ops.shape(segments)
+        tensor = ops.transpose(segments, (1, 2, 0, 3, 4))
+        return ops.reshape(tensor, (batch, heads, self.count * length, width))
+
+    def with_neighbours(self, segments: Any) -> Any:
+        """Each segment behind the last block before it and, unless causal, before the next one."""
+        first = _part(segments, 3, 0, self.size)
+        last = _part(segments, 3, self.length - self.size, self.size)
+        empty = ops.zeros_like(first[:1])
+        parts = [ops.concatenate([empty, _part(last, 0, 0, self.count - 1)], axis=0), segments]
+        if not self.is_causal:
+            following = _part(first, 0, 1, self.count - 1)
+            parts.append(ops.concatenate([following, empty], axis=0))
+        return ops.concatenate(parts, axis=3)
+
+    def rows(self, tensor: Any) -> Any:
+        """(batch, heads, length of a segment, width) to (batch, heads, blocks, size, width)."""
+        batch, heads, _, width = ops.shape(tensor)
+        return ops.reshape(tensor, (batch, heads, self.blocks, self.size, width))
+
+    def joined(self, rows: Any) -> Any:
+        """Undoes `rows`."""
+        batch, heads, _, _, width = ops.shape(rows)
+        return ops.reshape(rows, (batch, heads, self.length, width))
+
+    def windows(self, tensor: Any) -> Any:
+        """What each block sees: (…, length with neighbours, …) to (…, blocks, keys, …)."""
+        batch, heads, _, width = ops.shape(tensor)
+        blocks = (batch, heads, self.blocks + self.seen - 1, self.size, width)
+        tensor = ops.reshape(tensor, blocks)
+        parts = [_part(tensor, 2, start, self.blocks) for start in range(self.seen)]
+        return ops.concatenate(parts, axis=3)
+
+    def near(self) -> Any:
+        """Which of the keys that a block sees each of its queries reaches, (size, keys)."""
+        at_query = ops.arange(self.size, dtype="int32") + self.size
+        at_key = ops.arange(self.seen * self.size, dtype="int32")
+        distances = at_key[None, :] - at_query[:, None]
+        near = ops.less(ops.abs(distances), self.window)
+        return ops.logical_and(near, ops.less_equal(distances, 0)) if self.is_causal else near
+
+
+def _seen(is_causal: bool) -> int:
+    return 2 if is_causal else 3
+
+
+def _part(tensor: Any, axis: int, start: int, count: Any) -> Any:
+    """Some positions of an axis; TensorFlow's gradient of an index expression takes far longer."""
+    sizes = list(ops.shape(tensor))
+    sizes[axis] = count
+    starts = [0] * len(sizes)
+    starts[axis] = start
+    return ops.slice(tensor, starts, sizes)
