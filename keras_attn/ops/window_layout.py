@@ -61,7 +61,7 @@ class WindowLayout:
 
     @property
     def seen(self) -> int:
-        """Number of blocks that a block sees: the one before, itself and, unless causal, one more."""
+        """Blocks that a block sees: the one before, itself and, unless causal, the one after."""
         return _seen(self.is_causal)
 
     @property
