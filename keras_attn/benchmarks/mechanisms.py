@@ -44,8 +44,7 @@ def call_layer(layer: Any, x: Any, settings: dict[str, Any]) -> Any:
     if not hasattr(layer, "initial_memory") or x.shape[1] <= SEGMENT:
         return layer(x, x, **options)
     memory, outputs = layer.initial_memory(1, x.shape[2]), []
-    for start in range(0, x.shape[1], SEGMENT):
-        segment = x[:, start : start + SEGMENT]
+    for segment in ops.split(x, range(SEGMENT, x.shape[1], SEGMENT), axis=1):
         output, memory = layer(segment, segment, memory=memory, **options)
         outputs.append(output)
     return ops.concatenate(outputs, axis=1)

@@ -15,6 +15,7 @@ from keras_attn.layers.headed_attention import (
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
+from keras_attn.ops.slices import part
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -299,13 +300,23 @@ def _of_labels(by_label: Any, labels: Any) -> Any:
 def _split(stream: _Stream, count: int) -> tuple[_Stream, _Stream]:
     """The first positions of a sequence, and the others."""
 
-    def part(where):
-        # An input in two roles stays one tensor, so that they share a matrix product.
-        cut = {id(x): x[:, where] for x in stream[:4] if x is not None}
-        key_mask = None if stream.key_mask is None else stream.key_mask[:, :, where]
-        return _Stream(*(None if x is None else cut[id(x)] for x in stream[:4]), key_mask)
+    def cut(x, axis):
+        if x is None:
+            return None
+        length = ops.shape(x)[axis]
+        few = (min if isinstance(length, int) else ops.minimum)(count, length)
+        return part(x, axis, 0, few), part(x, axis, few, length - few)
 
-    return part(slice(None, count)), part(slice(count, None))
+    # An input in two roles stays one tensor, so that they share a matrix product.
+    parts = {id(x): cut(x, 1) for x in stream[:4]}
+    key_masks = cut(stream.key_mask, 2)
+    return tuple(
+        _Stream(
+            *(x if x is None else parts[id(x)][side] for x in stream[:4]),
+            None if key_masks is None else key_masks[side],
+        )
+        for side in (0, 1)
+    )
 
 
 def _mask(key_mask: Any, pairs: Any) -> Any:

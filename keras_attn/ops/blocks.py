@@ -5,6 +5,8 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.ops.slices import part
+
 
 @dataclasses.dataclass(frozen=True)
 class Cut:
@@ -77,7 +79,7 @@ class Cut:
         tensor = ops.reshape(blocks, (self.count, batch, kv_heads, group, self.size, width))
         tensor = ops.transpose(tensor, (1, 2, 3, 0, 4, 5))
         tensor = ops.reshape(tensor, (batch, kv_heads * group, self.count * self.size, width))
-        return tensor[:, :, : self.length] if self.may_pad else tensor
+        return part(tensor, 2, 0, self.length) if self.may_pad else tensor
 
 
 class BlockMask:

@@ -7,6 +7,7 @@ from keras import ops
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.blocks import Cut
 from keras_attn.ops.masks import causal_mask
+from keras_attn.ops.slices import part
 
 _BLOCK = 128
 
@@ -124,9 +125,9 @@ def with_ones(values: Any) -> Any:
 
 def quotient(sums: Any) -> Any:
     """Sums of values divided by their last column; 0 where that is 0."""
-    divisor = sums[..., -1:]
+    sums, divisor = ops.split(sums, [sums.shape[-1] - 1], axis=-1)
     some = ops.greater(divisor, 0)
-    return ops.where(some, sums[..., :-1] / ops.where(some, divisor, 1.0), 0.0)
+    return ops.where(some, sums / ops.where(some, divisor, 1.0), 0.0)
 
 
 def _features(key: Any, value: Any, key_mask: Any) -> tuple[Any, Any]:
@@ -149,12 +150,12 @@ def _causal_sums(queries: Any, keys: Any, values: Any) -> Any:
     scores = ops.matmul(queries, ops.swapaxes(keys, -1, -2))
     scores = ops.where(causal_mask(cut.size, cut.size), scores, 0.0)
     of_blocks = ops.matmul(ops.swapaxes(keys, -1, -2), values)
-    before = ops.cumsum(of_blocks, axis=2)[:, :, :-1]
+    before = part(ops.cumsum(of_blocks, axis=2), 2, 0, cut.count - 1)
     before = ops.concatenate([ops.zeros_like(of_blocks[:, :, :1]), before], axis=2)
     sums = ops.matmul(scores, values) + ops.matmul(queries, before)
     batch, heads, count, size, width = ops.shape(sums)
-    sums = ops.reshape(sums, (batch, heads, count * size, width))[:, :, : cut.length]
-    return sums[:, :, cut.length - target :]
+    sums = ops.reshape(sums, (batch, heads, count * size, width))
+    return part(sums, 2, cut.length - target, target)
 
 
 def _lengthened(x: Any, length: Any, other: Any) -> Any:

@@ -12,6 +12,7 @@ from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.positions import relative_shift
 from keras_attn.ops.segments import map_segments
+from keras_attn.ops.slices import part
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
 from keras_attn.ops.window_layout import WindowLayout
 
@@ -95,8 +96,10 @@ def local_attention(
     attention = _SegmentAttention(layout, dropout)
     if layout.is_whole:
         first = {name: tensor[0] for name, tensor in tensors.items()}
-        return attention(ops.zeros((), "int32"), **first, **shared)[:, :, :length]
-    return layout.join(map_segments(attention, tensors, shared, _context_like))[:, :, :length]
+        context = attention(ops.zeros((), "int32"), **first, **shared)
+    else:
+        context = layout.join(map_segments(attention, tensors, shared, _context_like))
+    return part(context, 2, 0, length)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +137,8 @@ class _SegmentAttention:
             far, attends_far = _global_scores(scaled, layout, **global_keys)
             attends = ops.logical_or(attends, attends_far)
             weights = self._weights(ops.concatenate([scores, far], axis=-1), value, seed, number)
-            near, far = ops.split(weights, [scores.shape[-1]], axis=-1)
+            near = part(weights, -1, 0, scores.shape[-1])
+            far = part(weights, -1, scores.shape[-1], ops.shape(far)[-1])
             context = ops.matmul(near, layout.windows(value))
             far = ops.matmul(layout.joined(far), ops.cast(global_keys["global_value"], value.dtype))
             context += layout.rows(far)

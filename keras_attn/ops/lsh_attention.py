@@ -17,6 +17,7 @@ from keras_attn.ops.decoding_cache import (
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.scores import dot_scores
+from keras_attn.ops.slices import part
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
 
 # Of a position with itself: attended to where there is nothing else, as in the paper.
@@ -96,7 +97,7 @@ def lsh_attention(
     totals = ops.where(attends, totals, ops.cast(MASKED_SCORE, dtype))
     contexts = ops.where(attends, ops.cast(contexts, dtype), ops.zeros((), dtype))
     # Back in their places: (batch, heads, rounds, length, …)
-    totals, contexts = (rounds.in_place(x)[:, :, :, :length] for x in (totals, contexts))
+    totals, contexts = (part(rounds.in_place(x), 3, 0, length) for x in (totals, contexts))
     shares = ops.swapaxes(softmax(ops.swapaxes(totals, 2, -1)), 2, -1)
     return ops.cast(ops.sum(shares * contexts, axis=2), query.dtype)
 
@@ -276,7 +277,8 @@ def _taken(tensor: Any, indices: Any) -> Any:
 
 
 def _with_previous(chunks: Any) -> Any:
-    before = ops.concatenate([ops.zeros_like(chunks[:, :, :, :1]), chunks[:, :, :, :-1]], axis=3)
+    earlier = part(chunks, 3, 0, ops.shape(chunks)[3] - 1)
+    before = ops.concatenate([ops.zeros_like(chunks[:, :, :, :1]), earlier], axis=3)
     return ops.concatenate([before, chunks], axis=4)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.ops.slices import part
 from keras_attn.validation import require, require_positive
 
 
@@ -131,8 +132,8 @@ def relative_shift(scores: Any, source: Any) -> Any:
     batch, heads, target, columns = ops.shape(scores)
     # With one more column in front, a row's end and the next one's start are a column apart.
     scores = ops.concatenate([ops.zeros_like(scores[..., :1]), scores], axis=-1)
-    scores = ops.reshape(scores, (batch, heads, columns + 1, target))[:, :, 1:]
-    return ops.reshape(scores, (batch, heads, target, columns))[..., :source]
+    scores = part(ops.reshape(scores, (batch, heads, columns + 1, target)), 2, 1, columns)
+    return part(ops.reshape(scores, (batch, heads, target, columns)), 3, 0, source)
 
 
 def _bucket(distance: int, num_buckets: int, max_distance: int, bidirectional: bool) -> int:

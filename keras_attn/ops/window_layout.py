@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.ops.blocks import pad
 from keras_attn.ops.devices import has_accelerator
+from keras_attn.ops.slices import part
 
 # Shorter blocks than this make more overhead than they save.
 _SMALLEST_BLOCK = 16
@@ -86,12 +87,12 @@ class WindowLayout:
 
     def with_neighbours(self, segments: Any) -> Any:
         """Each segment behind the last block before it and, unless causal, before the next one."""
-        first = _part(segments, 3, 0, self.size)
-        last = _part(segments, 3, self.length - self.size, self.size)
+        first = part(segments, 3, 0, self.size)
+        last = part(segments, 3, self.length - self.size, self.size)
         empty = ops.zeros_like(first[:1])
-        parts = [ops.concatenate([empty, _part(last, 0, 0, self.count - 1)], axis=0), segments]
+        parts = [ops.concatenate([empty, part(last, 0, 0, self.count - 1)], axis=0), segments]
         if not self.is_causal:
-            following = _part(first, 0, 1, self.count - 1)
+            following = part(first, 0, 1, self.count - 1)
             parts.append(ops.concatenate([following, empty], axis=0))
         return ops.concatenate(parts, axis=3)
 
@@ -110,7 +111,7 @@ class WindowLayout:
         batch, heads, _, width = ops.shape(tensor)
         blocks = (batch, heads, self.blocks + self.seen - 1, self.size, width)
         tensor = ops.reshape(tensor, blocks)
-        parts = [_part(tensor, 2, start, self.blocks) for start in range(self.seen)]
+        parts = [part(tensor, 2, start, self.blocks) for start in range(self.seen)]
         return ops.concatenate(parts, axis=3)
 
     def near(self) -> Any:
@@ -124,12 +125,3 @@ class WindowLayout:
 
 def _seen(is_causal: bool) -> int:
     return 2 if is_causal else 3
-
-
-def _part(tensor: Any, axis: int, start: int, count: Any) -> Any:
-    """Some positions of an axis; TensorFlow's gradient of an index expression takes far longer."""
-    sizes = list(ops.shape(tensor))
-    sizes[axis] = count
-    starts = [0] * len(sizes)
-    starts[axis] = start
-    return ops.slice(tensor, starts, sizes)

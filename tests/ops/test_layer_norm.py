@@ -47,7 +47,7 @@ def test_value_and_gradients(shape, compiled, training):
         lambda *arguments: layer_norm(*arguments, EPSILON, training),
         *(value.astype("float32") for value in values),
         upstream,
-        compiled,
+        compiled=compiled,
     )
     np.testing.assert_allclose(found, by_definition(*values), atol=2e-5)
     for grad, wanted in zip(grads, slopes(by_definition, values, upstream), strict=True):

@@ -23,7 +23,7 @@ def test_value_and_gradients(shape, compiled, training):
         kernel,
         bias,
         upstream,
-        compiled,
+        compiled=compiled,
     )
     product = x @ kernel + bias
     np.testing.assert_allclose(found, np.maximum(product, 0), atol=1e-5)

@@ -127,7 +127,9 @@ def test_one_bucket_in_one_chunk_is_attention_to_all_others(is_causal):
 
     arrays = (query, query, value, normal(BATCH, HEADS, 9, VALUE_DIM, seed=6))
     for compiled in (False, True):
-        found = context_and_gradients(lambda *x: ours(*x) + 0 * ops.sum(x[1]), *arrays, compiled)
+        found = context_and_gradients(
+            lambda *x: ours(*x) + 0 * ops.sum(x[1]), *arrays, compiled=compiled
+        )
         expected = context_and_gradients(lambda *x: dense(*x) + 0 * ops.sum(x[1]), *arrays)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-5)
