@@ -88,9 +88,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     if rest and "texts" in options and not any(text.startswith("-") for text in rest):
         options.texts += rest
     elif rest:
-        known = commands[options.command]._option_string_actions
+        known = options.parser._option_string_actions
         word = next((text for text in rest if text.startswith("-")), rest[0])
-        commands[options.command].error(f"unknown argument {word!r}{_hint(word, known)}")
+        options.parser.error(f"unknown argument {word!r}{_hint(word, known)}")
     options.arguments = list(sys.argv[1:] if arguments is None else arguments)
     return options
 
@@ -113,8 +113,8 @@ def _make_parser() -> tuple[_Parser, dict[str, _Parser]]:
             formatter_class=_Layout,
             allow_abbrev=False,
         )
+        commands[name].set_defaults(command=name, run=module.run, parser=commands[name])
         module.add_arguments(commands[name])
-        commands[name].set_defaults(command=name, run=module.run)
     return parser, commands
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from keras_attn.benchmarks import profile, train, workloads
-from keras_attn.cli import benchmark
+from keras_attn.cli.benchmark import complexity
 
 TINY = {
     "hidden_dim": 8,
@@ -116,7 +116,7 @@ def test_benchmark_complexity(keras_attn, monkeypatch):
             ]
         )
 
-    monkeypatch.setattr(benchmark, "measure_complexity", measure)
+    monkeypatch.setattr(complexity, "measure_complexity", measure)
     options = ("--lengths", "64", "128", "--widths", "8", "16", "--forward")
     status, output, error = keras_attn("benchmark", "complexity", *options)
     assert status == 0, error
@@ -145,7 +145,32 @@ def test_benchmark_attention_on_jax(keras_attn):
     assert figures["seconds"] > 0
 
 
-def test_what_runs_on_tensorflow_alone(keras_attn):
-    status, _, error = keras_attn("benchmark", "train", "--backend", "jax")
+@pytest.mark.parametrize("kind", ["train", "decode"])
+def test_what_runs_on_tensorflow_alone(keras_attn, kind):
+    status, _, error = keras_attn("benchmark", kind, "--backend", "jax")
     assert status == 2
-    assert "run on TensorFlow alone. Received: backend='jax'." in error
+    assert "unknown argument '--backend'" in error
+
+
+def test_a_kind_is_needed(keras_attn):
+    status, _, error = keras_attn("benchmark")
+    assert status == 2
+    assert error.endswith("KIND (see `keras-attn benchmark --help`)\n")
+    status, _, error = keras_attn("benchmark", "atention")
+    assert status == 2
+    assert "'atention' is none of train, fit, decode" in error
+    assert "did you mean 'attention'?" in error
+
+
+def test_benchmark_duplication(keras_attn, monkeypatch):
+    from keras_attn.benchmarks import duplication
+
+    monkeypatch.setattr(duplication, "STEPS_AT_ONCE", 2)
+    monkeypatch.setattr(duplication, "TEST_ROWS", 2)
+    options = ("--length", "16", "--steps", "2", "--trained", "lsh-2")
+    status, output, error = keras_attn("benchmark", "duplication", *options)
+    assert status == 0, error
+    figures = json.loads(output.splitlines()[0])
+    assert (figures["trained"], figures["length"], figures["steps"]) == ("lsh-2", 16, 2)
+    assert set(figures["accuracy"]) == {"full", "lsh-8", "lsh-4", "lsh-2", "lsh-1"}
+    assert output.splitlines()[-1].startswith("| lsh-2 | ")

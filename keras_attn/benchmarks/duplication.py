@@ -1,0 +1,163 @@
+"""The Reformer's synthetic task: a model that repeats what it has read, by rounds of hashing.
+
+Behind `keras-attn benchmark duplication`. Runs on the backend that KERAS_BACKEND names, as
+`--backend` sets it; on JAX without TensorFlow.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_attn.layers import LSHAttention
+from keras_attn.models import CausalTransformer
+from keras_attn.training.losses import TokenCrossEntropy
+from keras_attn.validation import require, require_one_of, require_positive
+
+# One layer, as in the paper's section 5.
+SYMBOLS, WIDTH, HEADS = 127, 256, 4
+SEPARATOR, FIRST_SYMBOL = 1, 2
+FULL = "full"
+TRAINED = (FULL, "lsh-1", "lsh-2", "lsh-4")
+JUDGED = (FULL, "lsh-8", "lsh-4", "lsh-2", "lsh-1")
+BATCH, STEPS_AT_ONCE, TEST_ROWS = 32, 100, 256
+
+
+def measure_duplication(
+    trained: Sequence[str] = (FULL, "lsh-4"),
+    length: int = 256,
+    steps: int = 10_000,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+) -> Iterator[dict[str, Any]]:
+    """Trains a model for each kind of attention and judges it with all of them.
+
+    A sequence is a separator, random symbols, and both once more. The model is to predict the
+    second half, where a guess would be right once in 127 times. Each hundred steps see new
+    sequences and new rotations, so that nothing is learned by heart.
+
+    Args:
+        trained: Kinds of attention to train with, from `TRAINED`: "full" is shared queries and
+            keys with all positions in one bucket, "lsh-4" four rounds of hashing.
+        length: Number of tokens of a sequence, even.
+        steps: Updates of 32 sequences each, a multiple of 100.
+        learning_rate: The learning rate of Adam, which falls to 0 along a cosine.
+        seed: Of weights, sequences and rotations.
+
+    Yields:
+        For each a dict with `trained`, `length`, `steps`, `seconds`, `loss` (of the last hundred
+        steps) and `accuracy`: shares of right symbols by kind of attention at evaluation.
+
+    Raises:
+        UserError: An unknown kind, an odd length, or numbers that are not positive.
+
+    Reference:
+        Kitaev et al., 2020, https://arxiv.org/abs/2001.04451, section 5, Table 2.
+    """
+    for kind in trained:
+        require_one_of("trained", kind, TRAINED)
+    require_positive(length=length, steps=steps)
+    require(learning_rate > 0, "`learning_rate` must be positive.", learning_rate=learning_rate)
+    require(length % 2 == 0 and length >= 8, "`length` must be even, and 8 or more.", length=length)
+    require(steps % STEPS_AT_ONCE == 0, "`steps` must be a multiple of 100.", steps=steps)
+    for kind in trained:
+        keras.utils.set_random_seed(seed)
+        generator = np.random.default_rng(seed)
+        model = _model(kind, length)
+        schedule = keras.optimizers.schedules.CosineDecay(
+            0.0, steps, warmup_target=learning_rate, warmup_steps=min(STEPS_AT_ONCE * 5, steps // 2)
+        )
+        model.compile(keras.optimizers.Adam(schedule, clipnorm=1.0), TokenCrossEntropy())
+        start = time.perf_counter()
+        for _ in range(steps // STEPS_AT_ONCE):
+            _rotate(model, kind, generator)
+            ids, labels = duplicated(BATCH * STEPS_AT_ONCE, length, generator)
+            history = model.fit({"token_ids": ids}, labels, batch_size=BATCH, verbose=0)
+        yield {
+            "trained": kind,
+            "length": length,
+            "steps": steps,
+            "seconds": round(time.perf_counter() - start, 1),
+            "loss": round(history.history["loss"][0], 4),
+            "accuracy": {to: _accuracy(model, to, length, generator) for to in JUDGED},
+        }
+
+
+def duplicated(rows: int, length: int, generator: np.random.Generator) -> tuple:
+    """Sequences that say everything twice.
+
+    Args:
+        rows: Number of sequences.
+        length: Number of tokens of each, even.
+        generator: Of the symbols.
+
+    Returns:
+        Input ids, int32 (rows, length), and as labels the next ids where they are the second
+        half's symbols, 0 elsewhere.
+    """
+    half = length // 2
+    ids = generator.integers(FIRST_SYMBOL, FIRST_SYMBOL + SYMBOLS, (rows, half), "int32")
+    ids[:, 0] = SEPARATOR
+    labels = np.zeros((rows, length), "int32")
+    labels[:, half : length - 1] = ids[:, 1:]
+    return np.concatenate([ids, ids], axis=1), labels
+
+
+def duplication_table(figures: Sequence[dict[str, Any]]) -> str:
+    """Percent of right symbols by attention in training and at evaluation, in Markdown.
+
+    Args:
+        figures: What `measure_duplication` gave.
+    """
+    rows = [["trained with", *(f"judged with {kind}" for kind in JUDGED)], ["---"] * 6]
+    for figure in figures:
+        shares = (f"{100 * figure['accuracy'][kind]:.1f}" for kind in JUDGED)
+        rows.append([figure["trained"], *shares])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _model(kind: str, length: int) -> CausalTransformer:
+    chunk = max(length // 8, 4)
+    layer = LSHAttention(
+        HEADS,
+        WIDTH // HEADS,
+        # A single bucket is two, of which without rotations only the first is used.
+        num_buckets=2 if kind == FULL else 2 * length // chunk,
+        num_hashes=1 if kind == FULL else int(kind.removeprefix("lsh-")),
+        chunk_length=length if kind == FULL else chunk,
+    )
+    return CausalTransformer(
+        FIRST_SYMBOL + SYMBOLS,
+        num_layers=1,
+        hidden_dim=WIDTH,
+        num_heads=HEADS,
+        intermediate_dim=WIDTH,
+        dropout=0.0,
+        norm_first=True,
+        learned_positions=length,
+        self_attention=layer,
+    )
+
+
+def _rotate(model: CausalTransformer, kind: str, generator: np.random.Generator) -> None:
+    """New rotations, or none where all is to be in one bucket."""
+    (rotations,) = (x for x in model.non_trainable_variables if x.path.endswith("rotations"))
+    drawn = generator.standard_normal(rotations.shape)
+    rotations.assign(0.0 * drawn if kind == FULL else drawn)
+
+
+def _accuracy(model, kind: str, length: int, generator: np.random.Generator) -> float:
+    judged = _model(kind, length)
+    for theirs, ours in zip(judged.trainable_variables, model.trainable_variables, strict=True):
+        theirs.assign(ours)
+    _rotate(judged, kind, generator)
+    ids, labels = duplicated(TEST_ROWS, length, generator)
+    right = count = 0
+    for begin in range(0, TEST_ROWS, BATCH):
+        rows = slice(begin, begin + BATCH)
+        found = judged.predict_on_batch({"token_ids": ids[rows]}).argmax(axis=-1)
+        right += int(((found == labels[rows]) & (labels[rows] > 0)).sum())
+        count += int((labels[rows] > 0).sum())
+    return right / count

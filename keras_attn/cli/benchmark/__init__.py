@@ -1,0 +1,42 @@
+"""Benchmark training, decoding or attention: a line of JSON for each measurement."""
+
+import argparse
+
+from keras_attn.cli.benchmark import attention, complexity, decode, duplication, fit, train
+
+KINDS = (train, fit, decode, attention, complexity, duplication)
+
+EPILOG = """\
+examples:
+  keras-attn benchmark train --workload train-small --jit
+  keras-attn benchmark train --workload train-small --profile
+  keras-attn benchmark fit --preset transformer_big --precision mixed_bfloat16 --batch 128
+  keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
+  keras-attn benchmark attention --mechanisms dense local lsh --lengths 2048 8192 --plot growth.png
+  keras-attn benchmark complexity --lengths 512 1024 2048 --widths 64 128 256
+  keras-attn benchmark duplication --length 256 --steps 10000
+
+`keras-attn benchmark KIND --help` lists the options of each.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the kinds of benchmarks, each with options of its own."""
+    kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
+    for module in KINDS:
+        summary = module.__doc__.strip().splitlines()[0].rstrip(".")
+        kind = kinds.add_parser(
+            module.__name__.rpartition(".")[2],
+            help=summary[0].lower() + summary[1:],
+            description=module.__doc__,
+            formatter_class=parser.formatter_class,
+            allow_abbrev=False,
+        )
+        module.add_arguments(kind)
+        kind.add_argument("--json", metavar="FILE", help="write the lines to a file too")
+        kind.set_defaults(run_kind=module.run, parser=kind)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Runs one of the kinds."""
+    options.run_kind(options)

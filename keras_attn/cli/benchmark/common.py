@@ -1,0 +1,76 @@
+"""What several benchmarks have in common: options, and lines of JSON."""
+
+import argparse
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from keras_attn.files import write_text
+
+
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    """Adds the backend to measure."""
+    parser.add_argument(
+        "--backend",
+        default="tensorflow",
+        choices=["tensorflow", "jax"],
+        help="what Keras runs on; jax needs no TensorFlow (default: tensorflow)",
+    )
+
+
+def use_backend(options: argparse.Namespace) -> None:
+    """Lets Keras, which is not imported yet, and processes started from here run on it."""
+    os.environ["KERAS_BACKEND"] = options.backend
+
+
+def add_jit(parser: argparse.ArgumentParser) -> None:
+    """Adds the choice of XLA."""
+    parser.add_argument("--jit", action="store_true", help="compile with XLA")
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """Adds the precision."""
+    parser.add_argument(
+        "--precision",
+        default="float32",
+        metavar="NAME",
+        help="Keras dtype policy (default: float32)",
+    )
+
+
+def add_steps(parser: argparse.ArgumentParser) -> None:
+    """Adds the number of steps to time."""
+    parser.add_argument(
+        "--steps", type=int, default=9, metavar="N", help="steps timed (default: 9)"
+    )
+
+
+def add_lengths(parser: argparse.ArgumentParser) -> None:
+    """Adds the lengths to measure, and whether to with gradients."""
+    parser.add_argument(
+        "--lengths",
+        type=int,
+        nargs="+",
+        default=[512, 1024, 2048, 4096],
+        metavar="N",
+        help="numbers of positions (default: 512 to 4096)",
+    )
+    parser.add_argument("--forward", action="store_true", help="without the gradients")
+
+
+def print_lines(options: argparse.Namespace, figures: Iterable[dict[str, Any]]) -> list[dict]:
+    """Prints each measurement as soon as it is there, and keeps them in the file, if there is one.
+
+    Returns:
+        All measurements.
+    """
+    measured = []
+    for figure in figures:
+        measured.append(figure)
+        print(json.dumps(figure), flush=True)
+        if options.json:
+            lines = "".join(json.dumps(figure) + "\n" for figure in measured)
+            write_text(Path(options.json), lines)
+    return measured

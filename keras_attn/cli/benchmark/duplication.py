@@ -1,0 +1,35 @@
+"""The Reformer's task: a layer that repeats what it read, by rounds of hashing.
+
+It is trained with full attention and with hashing, and judged with more and fewer rounds.
+"""
+
+import argparse
+
+from keras_attn.cli.benchmark.common import add_backend, print_lines, use_backend
+from keras_attn.cli.terminal import quiet_start
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `benchmark duplication`."""
+    add = parser.add_argument
+    add(
+        "--trained",
+        nargs="+",
+        default=["full", "lsh-4"],
+        metavar="KIND",
+        help="attention to train with: full, lsh-1, lsh-2, lsh-4 (default: full lsh-4)",
+    )
+    add("--length", type=int, default=256, metavar="N", help="tokens of a sequence (default: 256)")
+    add("--steps", type=int, default=10_000, metavar="N", help="updates (default: 10000)")
+    add("--seed", type=int, default=0, metavar="N", help="of weights, data and hashes (default: 0)")
+    add_backend(parser)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Trains, judges and prints, then a table."""
+    use_backend(options)
+    with quiet_start():
+        from keras_attn.benchmarks.duplication import duplication_table, measure_duplication
+    figures = measure_duplication(options.trained, options.length, options.steps, seed=options.seed)
+    measured = print_lines(options, figures)
+    print(f"\n{duplication_table(measured)}")

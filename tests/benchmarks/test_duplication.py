@@ -1,0 +1,52 @@
+import keras
+import numpy as np
+import pytest
+
+from keras_attn.benchmarks import duplication
+from keras_attn.validation import UserError
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_what_is_to_be_predicted():
+    ids, labels = duplication.duplicated(3, 10, np.random.default_rng(1))
+    np.testing.assert_array_equal(ids[:, :5], ids[:, 5:])
+    assert (ids[:, [0, 5]] == 1).all()
+    assert ids[:, 1:5].min() >= 2
+    assert ids.max() <= 128
+    # After the second separator the labels are the symbols that follow.
+    np.testing.assert_array_equal(labels[:, :5], 0)
+    np.testing.assert_array_equal(labels[:, 5:9], ids[:, 6:])
+    np.testing.assert_array_equal(labels[:, 9], 0)
+
+
+def test_full_attention_is_attention_of_shared_queries_and_keys_to_all_before():
+    """By loops over positions, from the weights of the layer."""
+    keras.utils.set_random_seed(2)
+    model = duplication._model("full", 8)
+    duplication._rotate(model, "full", np.random.default_rng(1))
+    (layer,) = (
+        layer
+        for layer in model._flatten_layers()
+        if type(layer).__name__ == "LSHAttention" and layer.built
+    )
+    x = np.random.default_rng(3).standard_normal((1, 8, 256)).astype("float32")
+    heads = layer._project(x, x, None)
+    query, value = (keras.ops.convert_to_numpy(heads[role])[0] for role in ("query", "value"))
+    contexts = np.zeros((4, 8, 64))
+    for head, position in np.ndindex(4, 8):
+        key = query[head] / np.linalg.norm(query[head], axis=-1, keepdims=True)
+        earlier = range(position) if position else [0]
+        weights = np.exp([query[head, position] @ key[j] / 8 for j in earlier])
+        contexts[head, position] = (weights / weights.sum()) @ value[head][list(earlier)]
+    expected = layer._project_back(keras.ops.convert_to_tensor(contexts[None], "float32"))
+    np.testing.assert_allclose(layer(x, x, use_causal_mask=True), expected, atol=1e-4)
+
+
+def test_mistakes_are_told():
+    with pytest.raises(UserError, match="Received: trained='lsh-3'"):
+        list(duplication.measure_duplication(["lsh-3"]))
+    with pytest.raises(UserError, match="Received: length=9"):
+        list(duplication.measure_duplication(length=9))
+    with pytest.raises(UserError, match="multiple of 100. Received: steps=150"):
+        list(duplication.measure_duplication(steps=150))
