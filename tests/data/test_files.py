@@ -145,7 +145,9 @@ def test_nothing_left(tmp_path):
     )
 
 
-@pytest.mark.parametrize("content", [b"", b"\xef\xbb\xbf", gzip.compress(b"")])
+@pytest.mark.parametrize(
+    "content", [b"", b"\xef\xbb\xbf", gzip.compress(b"", mtime=0)], ids=["empty", "mark", "packed"]
+)
 def test_empty_file(tmp_path, content):
     path = written(tmp_path, content)
     for read in (read_pairs, read_texts):
