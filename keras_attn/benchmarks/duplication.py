@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_attn.benchmarks.growth import markdown
 from keras_attn.layers import LSHAttention
 from keras_attn.models import CausalTransformer
 from keras_attn.training.losses import TokenCrossEntropy
@@ -111,11 +112,11 @@ def duplication_table(figures: Sequence[dict[str, Any]]) -> str:
     Args:
         figures: What `measure_duplication` gave.
     """
-    rows = [["trained with", *(f"judged with {kind}" for kind in JUDGED)], ["---"] * 6]
+    rows = [["trained with", *(f"judged with {kind}" for kind in JUDGED)]]
     for figure in figures:
         shares = (f"{100 * figure['accuracy'][kind]:.1f}" for kind in JUDGED)
         rows.append([figure["trained"], *shares])
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown(rows)
 
 
 def _model(kind: str, length: int) -> CausalTransformer:

@@ -39,7 +39,7 @@ def attention_table(figures: Sequence[dict[str, Any]]) -> str:
         own = [figure for figure in figures if figure["mechanism"] == name]
         cells = [_cell([figure for figure in own if figure["length"] == n]) for n in lengths]
         rows.append([name, *cells, _exponent(own, "seconds"), _exponent(own, "peak_bytes")])
-    return _markdown(rows)
+    return markdown(rows)
 
 
 def complexity_table(figures: Sequence[dict[str, Any]]) -> str:
@@ -65,7 +65,7 @@ def complexity_table(figures: Sequence[dict[str, Any]]) -> str:
                 str(layer.in_width),
             ]
         )
-    return _markdown(rows)
+    return markdown(rows)
 
 
 def draw_attention(figures: Sequence[dict[str, Any]], path: Path) -> None:
@@ -123,6 +123,7 @@ def _cell(figures) -> str:
     return f"{seconds:.3g} s, {megabytes:,.0f} MB"
 
 
-def _markdown(rows) -> str:
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, its first row the head."""
     head, *body = ("| " + " | ".join(row) + " |" for row in rows)
     return "\n".join([head, "|" + "---|" * len(rows[0]), *body])

@@ -84,7 +84,8 @@ def local_attention(
         "value": layout.with_neighbours(layout.segments(value)),
         "key_mask": layout.with_neighbours(layout.segments(real[..., None])),
     }
-    further = {"bias": bias, **{f"global_{k}": v for k, v in _parts(global_keys).items()}}
+    of_global = {} if global_keys is None else global_keys._asdict()
+    further = {"bias": bias} | {f"global_{name}": tensor for name, tensor in of_global.items()}
     shared = {}
     for name, tensor in further.items():
         if tensor is None:
@@ -160,10 +161,6 @@ def _masked(scores: Any, mask: Any) -> Any:
 
 def _context_like(query: Any, value: Any, **_: Any) -> Any:
     return ops.repeat(query[..., :1], value.shape[-1], axis=-1)
-
-
-def _parts(global_keys: GlobalKeys | None) -> dict[str, Any]:
-    return {} if global_keys is None else global_keys._asdict()
 
 
 def _bias_of_blocks(bias: Any, layout: WindowLayout) -> Any:

@@ -1,6 +1,7 @@
 """Benchmark training, decoding or attention: a line of JSON for each measurement."""
 
 import argparse
+from pathlib import Path
 
 from keras_attn.cli.benchmark import attention, complexity, decode, duplication, fit, train
 
@@ -33,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             allow_abbrev=False,
         )
         module.add_arguments(kind)
-        kind.add_argument("--json", metavar="FILE", help="write the lines to a file too")
+        kind.add_argument("--json", type=Path, metavar="FILE", help="write the lines to a file too")
         kind.set_defaults(run_kind=module.run, parser=kind)
 
 

@@ -4,7 +4,6 @@ import argparse
 import json
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from keras_attn.files import write_text
@@ -72,5 +71,5 @@ def print_lines(options: argparse.Namespace, figures: Iterable[dict[str, Any]]) 
         print(json.dumps(figure), flush=True)
         if options.json:
             lines = "".join(json.dumps(figure) + "\n" for figure in measured)
-            write_text(Path(options.json), lines)
+            write_text(options.json, lines)
     return measured
