@@ -17,6 +17,7 @@ what came out. What is varied by default depends on the preset's family; --space
   model.num_layers: {min: 1, max: 4}
   model.hidden_dim: [128, 256]
   model.norm_first: true                      # one value: not varied
+  attention.name: [dense, local, linear]      # the mechanism
   positions: {sinusoidal: {}, rotary: {model.rotary_positions: true}}
 
 On a cluster, start the same command on each machine, with KerasTuner's variables

@@ -25,7 +25,8 @@ class DataSettings:
     Attributes:
         train: `["cmudict"]`, one tab-separated file, or a source and a target file.
         valid: Files of the same form; held out of the training texts where `None`.
-        test: Files of the same form, measured at the end, or `None`.
+        test: Files of the same form, measured at the end; an empty list where nothing is to be
+            measured, though the data set has a test part of its own.
         hold_out: Number of sources held out for validation where `valid` is `None`; by default
             one in twenty, at most 2,000.
         decode_limit: Most validation sources that are decoded at each validation; all if `None`.

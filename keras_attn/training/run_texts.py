@@ -52,6 +52,8 @@ def read_pair_parts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
         count = data.hold_out or min(2000, max(1, len(set(parts["train"].sources)) // 20))
         parts["train"], parts["validation"] = hold_out(parts["train"], count, seed)
     if data.test is not None:
+        parts.pop("test", None)
+    if data.test:
         parts["test"] = read_data(data.test, data)
     return parts
 
@@ -119,7 +121,7 @@ def read_line_parts(data: DataSettings, seed: int = 1) -> dict[str, Lines]:
             parts[part] = Lines(
                 texts, f"{whole.name} ({'rest' if part == 'train' else 'held out'})"
             )
-    if data.test is not None:
+    if data.test:
         parts["test"] = read_lines(data.test)
     return parts
 

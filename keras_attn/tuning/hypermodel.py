@@ -6,27 +6,34 @@ from typing import Any
 import keras
 import keras_tuner
 
-from keras_attn.models import get_preset, model_class
+from keras_attn.models import SequenceClassifier, get_preset, model_class
+from keras_attn.models.own_attention import own_attention
+from keras_attn.training.kinds.base import MOST_TOKENS
 from keras_attn.training.losses import TokenCrossEntropy
 from keras_attn.tuning.spaces import family_space
+from keras_attn.validation import require
 
 
 class PresetHyperModel(keras_tuner.HyperModel):
     """Compiled models around a preset, for any KerasTuner tuner.
 
-    The model takes `{"source_ids": …, "target_ids": …}` and gives logits; the labels are the
-    target ids one position on, 0 at padding.
+    An encoder-decoder takes `{"source_ids": …, "target_ids": …}` and a language model
+    `{"token_ids": …}`; their labels are the ids one position on, 0 at padding. An encoder takes
+    `{"token_ids": …}`, and its labels are classes, from 0 on.
 
     Args:
         preset: Name of the preset, whose sizes hold where the space does not vary them.
-        vocabulary_size: Number of source tokens.
+        vocabulary_size: Number of tokens, of the source where there is one.
         space: What is varied, as for `SearchSpace`; laid over the family's own space. Of the
-            training settings the learning rate and the label smoothing are used, the rest is
-            `fit`'s.
+            training settings the learning rate and, for tokens, the label smoothing are used; the
+            rest is `fit`'s.
+        num_classes: Number of classes, for presets of encoders only.
+        max_length: Greatest length of a sequence, for the mechanisms that must know it.
         **arguments: Further arguments of the model, such as `target_vocabulary_size`.
 
     Raises:
-        UserError: There is no such preset, or the space is not as it must be.
+        UserError: There is no such preset, the space is not as it must be, or `num_classes` is
+            not given with a preset of encoders, or is with another.
     """
 
     def __init__(
@@ -34,10 +41,21 @@ class PresetHyperModel(keras_tuner.HyperModel):
         preset: str,
         vocabulary_size: int,
         space: Mapping[str, Any] | None = None,
+        *,
+        num_classes: int | None = None,
+        max_length: int = MOST_TOKENS,
         **arguments: Any,
     ) -> None:
         super().__init__()
         self._preset = get_preset(preset)
+        require(
+            (num_classes is not None) == (self._preset.task == "classify"),
+            "Presets of encoders, and no others, need `num_classes`.",
+            preset=preset,
+            num_classes=num_classes,
+        )
+        self._num_classes = num_classes
+        self._max_length = max_length
         self._name = preset
         self._arguments = {"vocabulary_size": vocabulary_size} | arguments
         self.space = family_space(self._preset.family).restricted(space or {})
@@ -46,10 +64,16 @@ class PresetHyperModel(keras_tuner.HyperModel):
         """The compiled model of a trial."""
         settings = self.space.draw(hp)
         training = dict(self._preset.recipe.get("training", {})) | settings.get("training", {})
-        arguments = self._arguments | settings.get("model", {})
+        sizes = settings.get("model", {})
+        arguments = self._arguments | sizes
+        if "attention" in settings:
+            arguments |= own_attention(self._name, sizes, settings["attention"], self._max_length)
         model = model_class(self._name).from_preset(self._name, **arguments)
-        model.compile(
-            optimizer=keras.optimizers.Adam(training["learning_rate"], beta_2=0.98),
-            loss=TokenCrossEntropy(training.get("label_smoothing", 0.0)),
-        )
+        if self._num_classes is None:
+            loss = TokenCrossEntropy(training.get("label_smoothing", 0.0))
+        else:
+            model = SequenceClassifier(model, self._num_classes)
+            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        optimizer = keras.optimizers.Adam(training["learning_rate"], beta_2=0.98)
+        model.compile(optimizer=optimizer, loss=loss)
         return model

@@ -9,7 +9,7 @@ from keras_attn.validation import UserError, require, require_one_of
 
 _RANGE = ("min", "max", "step", "log")
 # Sections of run.yaml whose settings may be varied.
-_SECTIONS = ("model", "training", "tokenizers", "decoding")
+_SECTIONS = ("model", "attention", "training", "tokenizers", "decoding")
 
 
 class Dimension(Protocol):

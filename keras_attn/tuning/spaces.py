@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from keras_attn.layers.named_attention import ATTENTION
+from keras_attn.training.kinds.base import MOST_TOKENS
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.validation import require_one_of
 
@@ -11,20 +13,57 @@ _TRAINING = {
     "training.warmup_steps": {"min": 100, "max": 1_600, "step": 2, "log": True},
     "training.batch_tokens": [512, 1_024, 2_048, 4_096, 8_192],
 }
+_DROPOUT = {"min": 0.0, "max": 0.4, "step": 0.05}
+_WIDTHS = [64, 128, 256, 512]
+
+_BLOCKS = {
+    "model.num_layers": {"min": 1, "max": 6},
+    "model.hidden_dim": _WIDTHS,
+    "model.intermediate_dim": [256, 512, 1_024, 2_048],
+    "model.num_heads": [1, 2, 4, 8],
+    "model.dropout": _DROPOUT,
+    "model.norm_first": [True, False],
+}
+_ADDED_POSITIONS = {"sinusoidal": {}, "learned": {"model.learned_positions": MOST_TOKENS}}
+_POSITIONS = _ADDED_POSITIONS | {"rotary": {"model.rotary_positions": True}}
 
 SPACES: Mapping[str, Mapping[str, Any]] = {
-    "Transformer": {
-        "model.num_layers": {"min": 1, "max": 6},
-        "model.hidden_dim": [64, 128, 256, 512],
-        "model.intermediate_dim": [256, 512, 1_024, 2_048],
-        "model.num_heads": [1, 2, 4, 8],
-        "model.dropout": {"min": 0.0, "max": 0.4, "step": 0.05},
-        "model.norm_first": [True, False],
-        "positions": {
-            "sinusoidal": {},
-            "learned": {"model.learned_positions": 256},
-            "rotary": {"model.rotary_positions": True},
+    "Transformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
+    "TransformerEncoder": {
+        **_BLOCKS,
+        "attention.name": list(ATTENTION),
+        # Not all of these mechanisms could rotate theirs.
+        "positions": _ADDED_POSITIONS,
+        **_TRAINING,
+    },
+    "CausalTransformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
+    "RecurrentSeq2Seq": {
+        "model.num_layers": {"min": 1, "max": 4},
+        "model.hidden_dim": _WIDTHS,
+        "model.cell": ["lstm", "gru"],
+        "model.bidirectional": [True, False],
+        "attends": {
+            "additive": {"model.attention": "additive"},
+            "luong dot": {"model.attention": "luong", "model.score": "dot"},
+            "luong general": {"model.attention": "luong", "model.score": "general"},
+            "fixed context": {"model.attention": None},
         },
+        "model.dropout": _DROPOUT,
+        **_TRAINING,
+    },
+    "Gnmt": {
+        "model.num_layers": {"min": 2, "max": 8},
+        "model.hidden_dim": _WIDTHS,
+        "model.tie_output": [True, False],
+        "model.dropout": _DROPOUT,
+        **_TRAINING,
+    },
+    "ConvSeq2Seq": {
+        "model.num_layers": {"min": 2, "max": 8},
+        "model.decoder_layers": {"min": 2, "max": 8},
+        "model.hidden_dim": _WIDTHS,
+        "model.kernel_size": [3, 5],
+        "model.dropout": _DROPOUT,
         **_TRAINING,
     },
 }

@@ -119,7 +119,8 @@ def _tuner(
         "max_parameters": tuning.max_parameters,
     }
     limits = {name: value for name, value in limits.items() if value is not None}
-    shared = merged(settings, {"training": limits})
+    # The test texts are not for choosing by.
+    shared = merged(settings, {"training": limits, "data": {"test": []}})
     metric = base.training.metric
     objective = keras_tuner.Objective(metric, metric_goal(metric, goal_of(base)))
     oracle = make_oracle(
@@ -149,7 +150,8 @@ def _conclude(
     # The budget of a trial is not that of the training which it was made for.
     limits = ("epochs", "steps", "max_minutes", "max_parameters")
     ends = {name: getattr(base.training, name) for name in limits}
-    RunSettings.resolve(merged(found, {"training": ends})).write(out / BEST_FILE)
+    whole = {"training": ends, "data": {"test": base.data.test}}
+    RunSettings.resolve(merged(found, whole)).write(out / BEST_FILE)
     say(f"Best: trial {best.number}, {objective} {best.value:.4f}. To train it in full:")
     say(f"  keras-attn train --config {out / BEST_FILE} --out RUN")
     return best

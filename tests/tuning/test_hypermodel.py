@@ -39,6 +39,29 @@ def test_by_a_keras_tuner_users_own_script(tmp_path):
     assert float(model.optimizer.learning_rate) == pytest.approx(best["training.learning_rate"])
 
 
+def test_a_language_model():
+    model = PresetHyperModel("lm_tiny", 13, SMALL).build(keras_tuner.HyperParameters())
+    ids = np.random.default_rng(0).integers(1, 13, (4, 6)).astype("int32")
+    history = model.fit({"token_ids": ids}, np.roll(ids, -1, axis=1), epochs=2, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+
+
+def test_a_classifier_with_a_mechanism_that_knows_its_length():
+    space = SMALL | {"attention.name": ["random_synthesizer", "local"], "positions": {"none": {}}}
+    hypermodel = PresetHyperModel("listops_tiny", 13, space, num_classes=3, max_length=6)
+    model = hypermodel.build(keras_tuner.HyperParameters())
+    assert type(model.encoder.blocks[0].attention).__name__ == "RandomSynthesizer"
+    ids = np.random.default_rng(0).integers(1, 13, (4, 6)).astype("int32")
+    history = model.fit({"token_ids": ids}, ids[:, 0] % 3, epochs=2, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
+
+
+@pytest.mark.parametrize(("preset", "num_classes"), [("listops_tiny", None), ("g2p_small", 3)])
+def test_classes_are_for_encoders(preset, num_classes):
+    with pytest.raises(UserError, match="Presets of encoders, and no others, need `num_classes`"):
+        PresetHyperModel(preset, 13, num_classes=num_classes)
+
+
 def test_unknown_preset():
     with pytest.raises(UserError, match="Did you mean 'g2p_small'"):
         PresetHyperModel("g2p_smal", 13)

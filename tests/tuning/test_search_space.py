@@ -1,6 +1,9 @@
 import keras_tuner
 import pytest
 
+from keras_attn.models import PRESETS
+from keras_attn.training.kinds import RUN_KINDS
+from keras_attn.training.run_settings import RunSettings
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.spaces import SPACES, family_space
 from keras_attn.validation import UserError
@@ -63,23 +66,23 @@ def test_mistakes(entries, message):
         SearchSpace(entries)
 
 
+def test_every_family_has_a_space():
+    assert set(SPACES) == {preset.family for preset in PRESETS.values()}
+
+
 @pytest.mark.parametrize("family", list(SPACES))
-def test_family_spaces_name_settings_that_there_are(family):
-    import inspect
-
-    from keras_attn import models
-    from keras_attn.training import TrainingSettings
-
+def test_every_value_of_a_family_is_a_setting_of_its_runs(family):
+    preset = next(name for name, preset in PRESETS.items() if preset.family == family)
+    base = {"preset": preset, "data": {"train": ["words.tsv"]}}
     hyperparameters = keras_tuner.HyperParameters()
     space = family_space(family)
     space.draw(hyperparameters)
+    first = dict(hyperparameters.values)
     for one in hyperparameters.space:
-        for value in one.values if hasattr(one, "values") else [one.default]:
-            hyperparameters.values[one.name] = value
-            settings = space.draw(hyperparameters)
-            TrainingSettings.from_dict(settings["training"])
-            allowed = inspect.signature(getattr(models, family)).parameters
-            assert set(settings["model"]) <= set(allowed)
+        for value in one.values if hasattr(one, "values") else [one.min_value, one.max_value]:
+            hyperparameters.values = first | {one.name: value}
+            settings = RunSettings.resolve(base, space.draw(hyperparameters))
+            RUN_KINDS[settings.task].check(settings)
 
 
 def test_unknown_family():

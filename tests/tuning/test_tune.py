@@ -62,6 +62,7 @@ def test_a_search(tmp_path, trained, capsys, algorithm):
     assert len(runs) == 8
     assert all(settings["training"]["seed"] == 7 for settings in runs)
     assert all(settings["training"]["max_minutes"] == 1.5 for settings in runs)
+    assert all(settings["data"]["test"] == [] for settings in runs)
     good = [s["model"] for s in runs if s["model"]["num_layers"] != 3]
     least = min(model["num_layers"] + model["dropout"] for model in good)
     assert best.value == pytest.approx(least)
@@ -76,6 +77,7 @@ def test_a_search(tmp_path, trained, capsys, algorithm):
     assert settings.model["num_layers"] + settings.model["dropout"] == pytest.approx(least)
     assert settings.training.max_minutes is None
     assert settings.training.epochs == RunSettings.resolve(BASE).training.epochs
+    assert settings.data.test is None
     assert (out / "trials.png").read_bytes().startswith(b"\x89PNG")
     printed = capsys.readouterr().out
     assert f"keras-attn train --config {out / 'best.yaml'}" in printed.replace("\n", " ")

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 
 from keras_attn.data import Examples
-from keras_attn.layers.named_attention import named_attention
-from keras_attn.models import get_preset, model_class
+from keras_attn.models import model_class
+from keras_attn.models.own_attention import own_attention
 from keras_attn.tasks import Task
 from keras_attn.tokenizers import Tokenizer, train_tokenizer
 from keras_attn.training.run_settings import DataSettings, RunSettings
@@ -20,8 +20,6 @@ from keras_attn.validation import UserError, require, require_one_of
 MOST_TOKENS = 256
 # Arguments of a model that follow from the texts and the training.
 _NOT_SET = ("vocabulary_size", "target_vocabulary_size", "dtype", "name", "trainable")
-# Arguments of models that are attention of a sequence to itself.
-_OWN_ATTENTION = ("attention", "encoder_attention", "self_attention")
 
 
 class RunKind(abc.ABC):
@@ -68,25 +66,12 @@ class RunKind(abc.ABC):
         """
         if settings.attention is None:
             return {}
-        options = dict(settings.attention)
-        require("name" in options, "`attention` must have a name.", attention=options)
         require(
             bool(settings.preset),
             "The section `attention` cannot change a model that is loaded.",
             init=settings.init,
         )
-        family = model_class(settings.preset)
-        sizes = {**get_preset(settings.preset).config, **settings.model}
-        chosen = [name for name in family.layer_arguments if name in _OWN_ATTENTION]
-        require(
-            bool(chosen) and "num_heads" in sizes,
-            "The preset's model has no attention that could be another mechanism.",
-            preset=settings.preset,
-        )
-        heads = sizes["num_heads"]
-        key_dim = sizes.get("key_dim") or sizes["hidden_dim"] // heads
-        layer = named_attention(options.pop("name"), heads, key_dim, max_length, **options)
-        return dict.fromkeys(chosen, layer)
+        return own_attention(settings.preset, settings.model, settings.attention, max_length)
 
     @abc.abstractmethod
     def read_texts(self, data: DataSettings, seed: int) -> dict[str, Any]:

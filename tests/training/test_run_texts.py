@@ -1,0 +1,34 @@
+"""Which texts a run reads, and which it leaves unread."""
+
+import pytest
+
+from keras_attn.data import Pairs
+from keras_attn.training import run_texts
+from keras_attn.training.run_settings import DataSettings
+
+PARTS = {part: Pairs([part], [part], part) for part in ("train", "validation", "test")}
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch):
+    monkeypatch.setattr(run_texts, "load_listops", lambda: dict(PARTS))
+
+
+@pytest.mark.parametrize(
+    ("test", "name"), [(None, "test"), ([], None), (["{}"], "{}")], ids=["own", "none", "file"]
+)
+def test_a_data_sets_own_test_part_can_be_left_out_or_replaced(tmp_path, test, name):
+    path = tmp_path / "other.tsv"
+    path.write_text("a\tb\n")
+    named = test and [one.format(path) for one in test]
+    parts = run_texts.read_pair_parts(DataSettings(train=["listops"], test=named))
+    found = parts["test"].name if "test" in parts else None
+    assert found == (name and name.format(path))
+    assert parts["train"] is PARTS["train"]
+
+
+def test_lines_without_a_test(tmp_path):
+    path = tmp_path / "lines.txt"
+    path.write_text("one\ntwo\nthree\n")
+    data = DataSettings(train=[str(path)], test=[])
+    assert set(run_texts.read_line_parts(data)) == {"train", "validation"}
