@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.memory_compression import COMPRESSIONS
-from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
+from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention, windows
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
 from keras_attn.validation import require, require_one_of, require_positive
 
@@ -141,6 +141,43 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         slots, slots_real = self._compressed(old, old_real, scores)
         if training and self.compress.trainable_variables:
             self.add_loss(self._lost(query, query_mask, (old, old_real), (slots, slots_real)))
+        return result, self._with_slots(memory, kept, slots, slots_real)
+
+    def require_segments(self, segment_length):
+        require(
+            not self.compress.needs_usage,
+            "Which states are used most is known only where segments are read one by one.",
+            compression=self.compression,
+        )
+        self._require_rate(segment_length)
+
+    def remember(self, memory, states, real):
+        old, kept = self._entered(memory, states, real)
+        return self._with_slots(memory, kept, *self._compressed(*old, None))
+
+    def memories(self, states, real, segment_length):
+        memory = super().memories(states, real, segment_length)
+        # What falls out as a segment enters is as long as the segment.
+        before, before_real = self._behind_nothing(states, real, self.memory_length)
+        shape = (-1, segment_length, states.shape[2])
+        length = ops.shape(states)[1]
+        slots, there = self._compressed(
+            ops.reshape(before[:, :length], shape),
+            ops.reshape(before_real[:, :length], shape[:2]),
+            None,
+        )
+        batch, count = ops.shape(states)[0], segment_length // self.compression_rate
+        slots, there = self._behind_nothing(
+            ops.reshape(slots, (batch, -1, shape[2])),
+            ops.reshape(there, (batch, -1)),
+            self.compressed_length,
+        )
+        starts = ops.arange(length // segment_length + 1, dtype="int32") * count
+        compressed = (windows(x, starts, self.compressed_length) for x in (slots, there))
+        return CompressiveMemory(*memory, *compressed)
+
+    def _with_slots(self, memory, kept, slots, slots_real):
+        """The memory of what is kept and of old and new slots."""
         compressed = (
             ops.concatenate([ops.cast(old_slots, new_slots.dtype), new_slots], axis=1)
             for old_slots, new_slots in (
@@ -149,7 +186,7 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
             )
         )
         last = (x[:, -self.compressed_length :] for x in compressed)
-        return result, CompressiveMemory(*kept, *last)
+        return CompressiveMemory(*kept, *last)
 
     def _past(self, memory):
         states, real = super()._past(memory)
@@ -162,18 +199,20 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
 
     def _compressed(self, old, old_real, scores):
         """What falls out of the memory as slots, and which of them there are."""
-        length = old.shape[1]
-        require(
-            length is None or length >= self.compression_rate,
-            "A segment must be at least as long as the `compression_rate`.",
-            segment_length=length,
-            compression_rate=self.compression_rate,
-        )
+        self._require_rate(old.shape[1])
         usage = None
         if scores is not None:
             first = self.compressed_length
             usage = ops.mean(scores, axis=(1, 2))[:, first : first + ops.shape(old)[1]]
         return self.compress(old, old_real, usage)
+
+    def _require_rate(self, segment_length):
+        require(
+            segment_length is None or segment_length >= self.compression_rate,
+            "A segment must be at least as long as the `compression_rate`.",
+            segment_length=segment_length,
+            compression_rate=self.compression_rate,
+        )
 
     def _lost(self, query, query_mask, old, slots):
         """The attention-reconstruction loss (algorithm 2)."""

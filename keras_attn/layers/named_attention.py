@@ -6,6 +6,7 @@ from typing import Any
 import keras
 
 from keras_attn.layers.additive_attention import AdditiveAttention
+from keras_attn.layers.compressive_memory_attention import CompressiveMemoryAttention
 from keras_attn.layers.dense_synthesizer import DenseSynthesizer
 from keras_attn.layers.factorized_dense_synthesizer import FactorizedDenseSynthesizer
 from keras_attn.layers.factorized_random_synthesizer import FactorizedRandomSynthesizer
@@ -16,6 +17,8 @@ from keras_attn.layers.lsh_attention import LSHAttention
 from keras_attn.layers.luong_attention import LuongAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.random_synthesizer import RandomSynthesizer
+from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
+from keras_attn.layers.segmented_attention import SegmentedAttention
 from keras_attn.layers.simple_self_attention import SimpleSelfAttention
 from keras_attn.layers.synthesizer_mixture import SynthesizerMixture
 from keras_attn.validation import UserError, require_one_of
@@ -46,6 +49,17 @@ def _whole(kind: type, **defaults: Any) -> Callable:
     return make
 
 
+def _segmented(kind: type, **defaults: Any) -> Callable:
+    """Makes layers of heads with a memory, which read whole sequences in segments."""
+
+    def make(num_heads: int, key_dim: int, max_length: int, **options: Any) -> keras.layers.Layer:
+        options = defaults | options
+        segment_length = options.pop("segment_length")
+        return SegmentedAttention(kind(num_heads, key_dim, **options), segment_length)
+
+    return make
+
+
 def _length(max_length: int) -> int:
     return max_length
 
@@ -60,6 +74,15 @@ ATTENTION: Mapping[str, Callable] = {
     "local": _headed(LocalAttention, sliding_window=_WINDOW),
     "global_local": _headed(GlobalLocalAttention, radius=_WINDOW // 2, global_length=4),
     "lsh": _headed(LSHAttention, num_buckets=_buckets, chunk_length=_CHUNK),
+    "recurrent_memory": _segmented(
+        RecurrentMemoryAttention, segment_length=_CHUNK, memory_length=_CHUNK
+    ),
+    "compressive_memory": _segmented(
+        CompressiveMemoryAttention,
+        segment_length=_CHUNK,
+        memory_length=_CHUNK,
+        compressed_length=_CHUNK,
+    ),
     "linear": _headed(LinearAttention),
     "dense_synthesizer": _headed(DenseSynthesizer, max_length=_length),
     "factorized_dense_synthesizer": _headed(FactorizedDenseSynthesizer, max_length=_length),

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
-from keras_attn.ops.decoding_cache import continued
+from keras_attn.ops.decoding_cache import ContinuedCache, FixedCache, continued
 from keras_attn.ops.masks import combine_masks
 from keras_attn.validation import require, require_positive
 
@@ -140,11 +140,60 @@ class RecurrentMemoryAttention(MultiHeadAttention):
             attention_mask=_behind(past, attention_mask),
             **options,
         )
-        states = ops.concatenate([ops.cast(memory.states, value.dtype), value], axis=1)
+        return result, *self._entered(memory, value, real)
+
+    def require_segments(self, segment_length: int) -> None:
+        """Raises unless whole sequences can be read in segments of a length, see `memories`.
+
+        Raises:
+            UserError: What is remembered depends on what was attended to, or a segment is shorter
+                than what is compressed to one state.
+        """
+
+    def remember(self, memory: Any, states: Any, real: Any) -> Any:
+        """Lets a segment enter a memory without attending to anything.
+
+        Args:
+            memory: The memory before the segment.
+            states: Tensor (batch, length, features), the inputs of the segment.
+            real: Boolean (batch, length), `False` at padding.
+
+        Returns:
+            The memory for the next segment.
+        """
+        _, kept = self._entered(memory, states, real)
+        return Memory(*kept)
+
+    def memories(self, states: Any, real: Any, segment_length: int) -> Any:
+        """The memories before all segments of a sequence at once, and the one after the last.
+
+        Args:
+            states: Tensor (batch, segments * segment_length, features), the inputs.
+            real: Boolean (batch, segments * segment_length), `False` at padding.
+            segment_length: Number of positions of a segment.
+
+        Returns:
+            The memory, each tensor with an axis (segments + 1) after that of the batch.
+        """
+        states, real = self._behind_nothing(states, real, self.memory_length)
+        segments = (ops.shape(states)[1] - self.memory_length) // segment_length
+        starts = ops.arange(segments + 1, dtype="int32") * segment_length
+        return Memory(*(windows(x, starts, self.memory_length) for x in (states, real)))
+
+    def _behind_nothing(self, states, real, length) -> tuple:
+        """States without gradient, and which there are, behind as many that are not there."""
+        states = ops.cast(ops.stop_gradient(states), self.compute_dtype)
+        nothing = self._nothing(ops.shape(states)[0], length, states.shape[2])
+        both = zip(nothing, (states, ops.cast(real, "bool")), strict=True)
+        return tuple(ops.concatenate(pair, axis=1) for pair in both)
+
+    def _entered(self, memory, states, real) -> tuple:
+        """What falls out of the memory as a segment enters it, and what is in it then."""
+        states = ops.concatenate([ops.cast(memory.states, states.dtype), states], axis=1)
         states = ops.stop_gradient(states)
         real = ops.concatenate([ops.cast(memory.real, "bool"), ops.cast(real, "bool")], axis=1)
         last = -self.memory_length
-        return result, (states[:, :last], real[:, :last]), (states[:, last:], real[:, last:])
+        return (states[:, :last], real[:, :last]), (states[:, last:], real[:, last:])
 
     def _past(self, memory) -> tuple:
         """What a segment attends to before itself: states and which of them there are."""
@@ -171,13 +220,32 @@ class RecurrentMemoryAttention(MultiHeadAttention):
             return cache
         require(beams == 1, "Decoding after a memory needs a single beam.", beams=beams)
         past, real = self._past(memory)
-        heads = self._project(None, ops.cast(past, self.compute_dtype), None)
-        at_key = ops.arange(ops.shape(past)[1], dtype="int32")
+        key, value = self._moved_keys(past)
+        return continued(cache, key, value, real, _ends(past))
+
+    def segment_cache(self, memory: Any, states: Any) -> ContinuedCache:
+        """Makes a cache for decoding within a segment, some of whose positions it holds already.
+
+        Args:
+            memory: The memory before the segment.
+            states: Tensor (batch, segment_length, features), the inputs at the segment's
+                positions; those that are not decoded yet count for nothing.
+
+        Returns:
+            The cache, with room for the segment and one beam; index 0 is the first position.
+        """
+        past, real = self._past(memory)
+        states = ops.concatenate([ops.cast(past, states.dtype), states], axis=1)
+        return ContinuedCache(FixedCache(*self._moved_keys(states)), real, _ends(past))
+
+    def _moved_keys(self, states) -> tuple:
+        """Keys and values of states, the first at position 0."""
+        heads = self._project(None, ops.cast(states, self.compute_dtype), None)
+        at_key = ops.arange(ops.shape(states)[1], dtype="int32")
         # Keys alone are moved; the hook wants a query beside them.
         query = ops.zeros((1, self.num_heads, 1, self.key_dim), self.compute_dtype)
         _, key = self.relative_positions.transform(query, heads["key"], at_key[:1], at_key)
-        start = ops.full(ops.shape(past)[:1], ops.shape(past)[1], dtype="int32")
-        return continued(cache, key, heads["value"], real, start)
+        return key, heads["value"]
 
     def compute_output_spec(self, query, value, *arguments, memory=None, **options):
         spec = super().compute_output_spec(query, value, *arguments, **options)
@@ -205,6 +273,26 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         config = super().get_config() | {"memory_length": self.memory_length}
         del config["attention_axes"]
         return config
+
+
+def _ends(past: Any) -> Any:
+    """The position after a past, for each row."""
+    return ops.full(ops.shape(past)[:1], ops.shape(past)[1], dtype="int32")
+
+
+def windows(x: Any, starts: Any, length: int) -> Any:
+    """As many positions from each start on.
+
+    Args:
+        x: Tensor (batch, positions, …).
+        starts: int32 (count,).
+        length: How many positions.
+
+    Returns:
+        Tensor (batch, count, length, …).
+    """
+    at = starts[:, None] + ops.arange(length, dtype="int32")
+    return ops.take(x, at, axis=1)
 
 
 def _behind(past: Any, attention_mask: Any) -> Any:

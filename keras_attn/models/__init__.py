@@ -3,6 +3,7 @@
 import keras
 
 from keras_attn.models.causal_transformer import CausalTransformer
+from keras_attn.models.compressive_transformer import CompressiveTransformer
 from keras_attn.models.conv_seq2seq import ConvSeq2Seq
 from keras_attn.models.gnmt import Gnmt
 from keras_attn.models.presets import PRESETS, Preset, get_preset
@@ -14,6 +15,7 @@ from keras_attn.models.transformer_encoder import TransformerEncoder
 __all__ = [
     "PRESETS",
     "CausalTransformer",
+    "CompressiveTransformer",
     "ConvSeq2Seq",
     "Gnmt",
     "Preset",

@@ -1,5 +1,7 @@
 """Sizes of decoder-only Transformers, numbers only."""
 
+from keras_attn.models.recipes import LANGUAGE_MODEL
+
 CAUSAL_TRANSFORMER_PRESETS = {
     "lm_tiny": {
         "description": "small language model, quick to train",
@@ -13,19 +15,6 @@ CAUSAL_TRANSFORMER_PRESETS = {
             "norm_first": True,
             "rotary_positions": True,
         },
-        "recipe": {
-            "task": "lm",
-            "tokenizers": {"text": {"kind": "characters"}},
-            "training": {
-                "batch_tokens": 4_096,
-                "schedule": "cosine",
-                "learning_rate": 3e-3,
-                "warmup_steps": 200,
-                # Of which perplexity knows nothing.
-                "label_smoothing": 0.0,
-                "beta_2": 0.98,
-                "epochs": 10,
-            },
-        },
+        "recipe": LANGUAGE_MODEL,
     },
 }

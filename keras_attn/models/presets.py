@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keras_attn.models.causal_transformer_presets import CAUSAL_TRANSFORMER_PRESETS
+from keras_attn.models.compressive_transformer_presets import COMPRESSIVE_TRANSFORMER_PRESETS
 from keras_attn.models.conv_presets import CONV_PRESETS
 from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
 from keras_attn.models.transformer_encoder_presets import TRANSFORMER_ENCODER_PRESETS
@@ -42,6 +43,7 @@ _FAMILIES = {
     "Transformer": TRANSFORMER_PRESETS,
     "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
     "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
+    "CompressiveTransformer": COMPRESSIVE_TRANSFORMER_PRESETS,
     "RecurrentSeq2Seq": RECURRENT_PRESETS,
     "Gnmt": GNMT_PRESETS,
     "ConvSeq2Seq": CONV_PRESETS,

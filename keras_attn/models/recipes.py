@@ -20,3 +20,19 @@ LETTERS_TO_PHONEMES = {
     "metrics": ["per", "wer"],
     "decoding": {"beams": 4, "length_penalty": 0.6},
 }
+
+# Of small language models.
+LANGUAGE_MODEL = {
+    "task": "lm",
+    "tokenizers": {"text": {"kind": "characters"}},
+    "training": {
+        "batch_tokens": 4_096,
+        "schedule": "cosine",
+        "learning_rate": 3e-3,
+        "warmup_steps": 200,
+        # Of which perplexity knows nothing.
+        "label_smoothing": 0.0,
+        "beta_2": 0.98,
+        "epochs": 10,
+    },
+}

@@ -12,14 +12,14 @@ class TokenStack:
 
     Attributes:
         embedding: Embeds token ids; 0 is padding.
-        positions: Adds positions; takes a `start_index`.
+        positions: Adds positions, takes a `start_index`; or `None`.
         dropout: Dropout of what is embedded.
         blocks: Blocks of an encoder or a decoder.
         norm: Norm after the last block, or `None`.
     """
 
     embedding: keras.layers.Layer
-    positions: keras.layers.Layer
+    positions: keras.layers.Layer | None
     dropout: keras.layers.Layer
     blocks: list
     norm: keras.layers.Layer | None
@@ -41,7 +41,8 @@ class TokenStack:
 
     def embedded(self, token_ids: Any, start_index: Any = 0) -> Any:
         """Token ids with their positions, the first at `start_index`: a scalar or (batch,)."""
-        return self.positions(self.embedding(token_ids), start_index=start_index)
+        x = self.embedding(token_ids)
+        return x if self.positions is None else self.positions(x, start_index=start_index)
 
     def normalized(self, vectors: Any) -> Any:
         """What comes out of the last block, as the stack gives it."""

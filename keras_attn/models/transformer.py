@@ -38,6 +38,8 @@ class Transformer(Backbone):
         norm_first: Pre-norm with a norm after the last block, instead of the paper's post-norm.
         learned_positions: Number of positions with a learned vector each, on either side, instead
             of sinusoids.
+        absolute_positions: Whether positions are added to the embeddings at all; without them
+            attention must see distances by itself.
         rotary_positions: Whether self-attention rotates its queries and keys by their positions
             as well (Su et al., 2021), so that it sees distances.
         recompute: Whether the backward pass computes each block again: less memory in training,
@@ -57,7 +59,8 @@ class Transformer(Backbone):
         Logits of the next target token at each position, (batch, target, target vocabulary).
 
     Raises:
-        UserError: A size is not positive, or `num_heads` does not divide `hidden_dim`.
+        UserError: A size is not positive, there are learned positions but none are
+            added, or `num_heads` does not divide `hidden_dim`.
 
     Reference:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762.
@@ -81,6 +84,7 @@ class Transformer(Backbone):
         activation_dropout: float = 0.0,
         norm_first: bool = False,
         learned_positions: int | None = None,
+        absolute_positions: bool = True,
         rotary_positions: bool = False,
         recompute: bool = False,
         encoder_attention: keras.layers.Layer | None = None,
@@ -103,6 +107,7 @@ class Transformer(Backbone):
             activation_dropout=activation_dropout,
             norm_first=norm_first,
             learned_positions=learned_positions,
+            absolute_positions=absolute_positions,
             rotary_positions=rotary_positions,
             recompute=recompute,
             dtype=dtype,

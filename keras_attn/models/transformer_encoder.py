@@ -28,6 +28,8 @@ class TransformerEncoder(Backbone):
             training.
         norm_first: Pre-norm with a norm after the last block, instead of the paper's post-norm.
         learned_positions: Number of positions with a learned vector each, instead of sinusoids.
+        absolute_positions: Whether positions are added to the embeddings at all; without them
+            attention must see distances by itself.
         rotary_positions: Whether attention rotates its queries and keys by their positions as
             well (Su et al., 2021), so that it sees distances.
         recompute: Whether the backward pass computes each block again: less memory in training,
@@ -44,7 +46,8 @@ class TransformerEncoder(Backbone):
         Vectors (batch, length, hidden_dim), with Keras' mask of the padding.
 
     Raises:
-        UserError: A size is not positive, or `num_heads` does not divide `hidden_dim`.
+        UserError: A size is not positive, there are learned positions but none are
+            added, or `num_heads` does not divide `hidden_dim`.
 
     Reference:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
@@ -67,6 +70,7 @@ class TransformerEncoder(Backbone):
         activation_dropout: float = 0.0,
         norm_first: bool = False,
         learned_positions: int | None = None,
+        absolute_positions: bool = True,
         rotary_positions: bool = False,
         recompute: bool = False,
         attention: keras.layers.Layer | None = None,
@@ -87,6 +91,7 @@ class TransformerEncoder(Backbone):
             activation_dropout=activation_dropout,
             norm_first=norm_first,
             learned_positions=learned_positions,
+            absolute_positions=absolute_positions,
             rotary_positions=rotary_positions,
             recompute=recompute,
             dtype=dtype,

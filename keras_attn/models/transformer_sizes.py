@@ -34,12 +34,14 @@ class TransformerSizes:
             training.
         norm_first: Whether blocks are pre-norm, with a norm after the last one.
         learned_positions: Number of positions with a learned vector each, or `None` for sinusoids.
+        absolute_positions: Whether embedded tokens get positions added.
         rotary_positions: Whether self-attention rotates its queries and keys by their positions.
         recompute: Whether the backward pass computes each block again.
         dtype: Dtype policy of all layers; Keras' global one by default.
 
     Raises:
-        UserError: A size is not positive, a rate outside [0, 1), or `num_heads` does not divide
+        UserError: A size is not positive, a rate outside [0, 1), there are learned positions but
+            none are added, or `num_heads` does not divide
             `hidden_dim`.
     """
 
@@ -58,6 +60,7 @@ class TransformerSizes:
         activation_dropout: float,
         norm_first: bool,
         learned_positions: int | None,
+        absolute_positions: bool,
         rotary_positions: bool,
         recompute: bool,
         dtype: Any,
@@ -70,6 +73,12 @@ class TransformerSizes:
             "`num_heads` must divide `hidden_dim`.",
             num_heads=num_heads,
             hidden_dim=hidden_dim,
+        )
+        require(
+            absolute_positions or learned_positions is None,
+            "`learned_positions` need `absolute_positions`.",
+            learned_positions=learned_positions,
+            absolute_positions=absolute_positions,
         )
         self.dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
         self.config = {
@@ -85,6 +94,7 @@ class TransformerSizes:
             "activation_dropout": activation_dropout,
             "norm_first": norm_first,
             "learned_positions": learned_positions,
+            "absolute_positions": absolute_positions,
             "rotary_positions": rotary_positions,
             "recompute": recompute,
         }
@@ -100,6 +110,7 @@ class TransformerSizes:
         self._dropout = dropout
         self._norm_first = norm_first
         self._learned_positions = learned_positions
+        self._absolute_positions = absolute_positions
         self._rotary = RotaryEmbedding() if rotary_positions else None
         self._block = {
             "feed_forward": FeedForward(intermediate_dim, activation, dropout=activation_dropout),
@@ -113,8 +124,10 @@ class TransformerSizes:
         """The embedding of tokens."""
         return TokenEmbedding(vocabulary_size, self._hidden_dim, dtype=self.dtype, name=name)
 
-    def positions(self, name: str) -> keras.layers.Layer:
-        """What adds positions to embedded tokens."""
+    def positions(self, name: str) -> keras.layers.Layer | None:
+        """What adds positions to embedded tokens, or `None`."""
+        if not self._absolute_positions:
+            return None
         if self._learned_positions is None:
             return SinusoidalPositionEncoding(dtype=self.dtype, name=name)
         return LearnedPositionEmbedding(self._learned_positions, dtype=self.dtype, name=name)

@@ -14,6 +14,7 @@ from keras_attn.training.progress import say
 from keras_attn.tuning.trial_runs import FAILURE_FILE
 
 _MOST_ROWS = 20
+_LONGEST_LINE = 1_000  # of a log
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,18 @@ def results_of(oracle: Any, folder: Path) -> list[TrialResult]:
 
 def print_table(results: Sequence[TrialResult], objective: str) -> None:
     """Prints the best trials, and how many failed for what."""
-    table = Table("trial", objective, *_names(results), box=None)
+    table = Table(box=None)
+    for name in ("trial", objective, *_names(results)):
+        # Word under word, so that many columns fit.
+        table.add_column(name.rpartition(".")[2].replace("_", "\n"), overflow="fold")
     for result in results[:_MOST_ROWS]:
         if result.value is not None:
             cells = (_shown(result.values.get(name)) for name in _names(results))
             table.add_row(result.number, f"{result.value:.4f}", *cells)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = _LONGEST_LINE
+    console.print(table)
     for result in results:
         if result.value is None and result.message:
             say(f"trial {result.number} {result.status.lower()}: {result.message}")

@@ -37,6 +37,14 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         **_TRAINING,
     },
     "CausalTransformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
+    "CompressiveTransformer": {
+        **_BLOCKS,
+        "model.segment_length": [16, 32, 64, 128],
+        "model.memory_length": [16, 32, 64, 128],
+        "model.compressed_length": [0, 16, 32, 64, 128],
+        "model.compression": ["convolution", "dilated_convolution", "mean", "max"],
+        **_TRAINING,
+    },
     "RecurrentSeq2Seq": {
         "model.num_layers": {"min": 1, "max": 4},
         "model.hidden_dim": _WIDTHS,

@@ -474,6 +474,17 @@ MEMORY = [
         outputs=(2, 5, 7),
         trainable=6,
     ),
+    LayerCase(
+        layers.SegmentedAttention,
+        {
+            "attention": lambda: layers.CompressiveMemoryAttention(2, 4, 3, 2, 2, dropout=0.3),
+            "segment_length": 3,
+        },
+        {"query": X, "value": X},
+        outputs=(2, 5, 7),
+        trainable=9,
+        non_trainable=1,
+    ),
 ]
 
 LOCAL_ATTENTION = [

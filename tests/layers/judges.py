@@ -66,6 +66,7 @@ def back_to_features(layer, context):
 
 def of_own_values(layer, x):
     """What a layer makes of positions x (batch, length, features) that see themselves alone."""
+    layer = getattr(layer, "attention", layer)  # where it is around another
     if not hasattr(layer, "output_projection"):
         return np.asarray(x, "float64")
     return back_to_features(layer, heads_by_role(layer, x)["value"])

@@ -64,6 +64,22 @@ MECHANISMS = {
         _of(layers.CompressiveMemoryAttention, 2, 3, memory_length=4, compressed_length=2),
         crosses=False,
     ),
+    "segmented, recurrent memory": Mechanism(
+        _of(layers.SegmentedAttention, layers.RecurrentMemoryAttention(2, 3, 5), 4),
+        crosses=False,
+        pairs=False,
+        scores=False,
+    ),
+    "segmented, compressive memory": Mechanism(
+        _of(
+            layers.SegmentedAttention,
+            layers.CompressiveMemoryAttention(2, 3, 2, 3, compression_rate=2),
+            5,
+        ),
+        crosses=False,
+        pairs=False,
+        scores=False,
+    ),
     "local": Mechanism(
         _of(layers.LocalAttention, 2, 3, 4), crosses=False, pairs=False, scores=False
     ),

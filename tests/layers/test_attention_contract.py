@@ -44,6 +44,7 @@ def built(mechanism, **arguments):
 
 def of_zero_context(layer):
     """What the layer makes of a context of 0."""
+    layer = getattr(layer, "attention", layer)  # where it is around another
     if not hasattr(layer, "output_projection"):
         return np.zeros(6)
     width = layer.output_projection.kernel.shape[0]

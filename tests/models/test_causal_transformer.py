@@ -39,6 +39,10 @@ VARIANTS = {
     },
     "linear": {"self_attention": layers.LinearAttention(2, 3)},
     "LSH": {"self_attention": layers.LSHAttention(2, 3, 4, chunk_length=3, seed=1)},
+    "memory": {
+        "absolute_positions": False,
+        "self_attention": layers.SegmentedAttention(layers.RecurrentMemoryAttention(2, 4, 3), 2),
+    },
     "dense synthesizer": {"self_attention": layers.DenseSynthesizer(2, 3, 13)},
     "mixture": {
         "self_attention": layers.SynthesizerMixture(2, 3, 15, members=("random", "dot_product"))
