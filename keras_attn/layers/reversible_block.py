@@ -16,7 +16,7 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.pure_call import Masked, MaskOf
 from keras_attn.ops import masks
-from keras_attn.validation import require_rate
+from keras_attn.validation import require, require_rate
 
 
 class ReversibleBranch(keras.layers.Layer):
@@ -167,6 +167,53 @@ class ReversibleBlock(keras.layers.Layer):
         for _, branch in reversed(branches):
             first, second = ops.subtract(second, branch(first)), first
         return first, second
+
+    def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
+        """Makes the attention's empty cache of decoding (see the attention layer's own)."""
+        attention = self.attention.part
+        require(
+            hasattr(attention, "attend_step"),
+            "Decoding step by step needs an attention with `initial_cache` and `attend_step`.",
+            attention=type(attention).__name__,
+        )
+        return attention.initial_cache(batch_size, max_length, beams)
+
+    def decode_step(self, first, second, cache, index, ancestor_mask=None) -> tuple:
+        """Runs the block on one new position, the earlier ones being cached.
+
+        Args:
+            first: Tensor (sources, beams, features), the position `index` of each hypothesis.
+            second: Tensor (sources, beams, features).
+            cache: The attention's cache.
+            index: Position, int32: a scalar, or one for each row where the attention allows that.
+            ancestor_mask: Which slots of the cache belong to which hypothesis, see the
+                attention's `attend_step`.
+
+        Returns:
+            Both streams, and the cache with this position added.
+        """
+        attention = self.attention
+        y, cache = attention.part.attend_step(attention.norm(second), cache, index, ancestor_mask)
+        first = ops.add(first, y)
+        return (first, ops.add(second, self.feed_forward(first))), cache
+
+    def decode_prompt(self, first, second, cache, real) -> tuple:
+        """Runs the block on a whole prompt, which the cache then holds.
+
+        Args:
+            first: Tensor (batch, length, features), positions 0, 1, 2, …
+            second: Tensor (batch, length, features).
+            cache: What `initial_cache` made.
+            real: Boolean (batch, length), which positions the cache is to hold: the first ones of
+                each sequence.
+
+        Returns:
+            Both streams, and the cache, in which step 0 follows the last position held.
+        """
+        attention = self.attention
+        y, cache = attention.part.attend_prompt(attention.norm(second), cache, real)
+        first = ops.add(first, y)
+        return (first, ops.add(second, self.feed_forward(first))), cache
 
     def compute_mask(self, first, previous_mask):
         return previous_mask, previous_mask

@@ -8,6 +8,7 @@ from keras_attn.models.conv_seq2seq import ConvSeq2Seq
 from keras_attn.models.gnmt import Gnmt
 from keras_attn.models.presets import PRESETS, Preset, get_preset
 from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
+from keras_attn.models.reformer import Reformer
 from keras_attn.models.sequence_classifier import SequenceClassifier
 from keras_attn.models.transformer import Transformer
 from keras_attn.models.transformer_encoder import TransformerEncoder
@@ -20,6 +21,7 @@ __all__ = [
     "Gnmt",
     "Preset",
     "RecurrentSeq2Seq",
+    "Reformer",
     "SequenceClassifier",
     "Transformer",
     "TransformerEncoder",

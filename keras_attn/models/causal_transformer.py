@@ -1,17 +1,14 @@
 """The decoder-only Transformer: a language model."""
 
-from typing import Any
-
 import keras
 
-from keras_attn.models.backbone import Backbone
-from keras_attn.models.stepwise_decoder import StepwiseDecoder
+from keras_attn.models.language_model import LanguageModel
 from keras_attn.models.token_stack import TokenStack
 from keras_attn.models.transformer_sizes import TransformerSizes
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class CausalTransformer(Backbone):
+class CausalTransformer(LanguageModel):
     """A stack of decoder blocks without a source: every position sees those before it.
 
     The output projection is tied with the embedding. Token 0 is padding, at the end of a row.
@@ -110,85 +107,18 @@ class CausalTransformer(Backbone):
             sizes.last_norm("norm"),
         )
 
-        # === Functional graph ===
-        token_ids = keras.Input((None,), dtype="int32", name="token_ids")
-        logits = stack.embedding(stack(token_ids), reverse=True)
-        super().__init__({"token_ids": token_ids}, logits, name=name, trainable=trainable)
+        super().__init__(
+            stack,
+            max_length=sizes.max_length(self_attention),
+            name=name,
+            trainable=trainable,
+        )
 
         # === Config ===
         self.hidden_dim = hidden_dim
-        self.embedding = stack.embedding
-        self.positions = stack.positions
-        self.blocks = stack.blocks
-        self.norm = stack.norm
-        self.max_length = sizes.max_length(self_attention)
-        self._decoder = StepwiseDecoder(stack, self.max_length)
         self._keep_arguments(
             sizes.dtype,
             vocabulary_size=vocabulary_size,
             self_attention=self_attention,
             **sizes.config,
         )
-
-    def initial_state(self, batch_size, max_length: int | None = None, beams: int = 1) -> dict:
-        """Makes the state from which `step` generates from nothing.
-
-        Args:
-            batch_size: Number of sources, a number or a scalar int32 tensor. Here a source is
-                nothing but a row of its own.
-            max_length: Number of positions to make room for, as JAX and XLA need it; `None`, on
-                TensorFlow without XLA, for caches that grow.
-            beams: Number of hypotheses of each source, those of a beam search.
-
-        Returns:
-            `{"source": …, "hypothesis": …}`, both with one row for each source. The keys and
-            values of all hypotheses belong to the source (`keras_attn.ops.decoding_cache`);
-            states of constant size, such as those of linear attention, to a hypothesis each.
-
-        Raises:
-            UserError: No `max_length` on another backend than TensorFlow, or the attention does
-                not decode step by step.
-        """
-        return self._decoder.initial_state(batch_size, max_length, beams)
-
-    def prefill(
-        self, prompt_ids, max_length: int | None = None, beams: int = 1
-    ) -> tuple[Any, dict]:
-        """Makes the state from which `step` continues prompts, all of whose tokens run at once.
-
-        The last token of each prompt is left to the first step, so that a search can begin with
-        it: `start_ids, state = model.prefill(prompt_ids)`, `greedy_search(model.step, state,
-        start_ids, …)`. The prompts' keys and values are held once for all hypotheses.
-
-        Args:
-            prompt_ids: int32 (batch, length), at least one token a row, and 0 after its end.
-            max_length: Number of positions to make room for from the prompts' last tokens on,
-                the `max_length` of the search, as JAX and XLA need it; `None`, on TensorFlow
-                without XLA, for caches that grow.
-            beams: Number of hypotheses of each prompt, those of a beam search.
-
-        Returns:
-            The last token of each prompt, int32 (batch,), and the state.
-
-        Raises:
-            UserError: No `max_length` on another backend than TensorFlow, the attention does not
-                decode after a prompt, or there are not as many positions.
-        """
-        return self._decoder.prefill(prompt_ids, max_length, beams)
-
-    def step(self, token_ids, state: dict, index) -> tuple[Any, dict]:
-        """Predicts the token after `token_ids`.
-
-        Args:
-            token_ids: int32 (rows,), the token at position `index` of each hypothesis; the
-                hypotheses of one source stand together.
-            state: What `initial_state`, `prefill` or the step before returned, its hypothesis part
-                with one row for each hypothesis.
-            index: Position of the tokens, after a prompt counted from its last token, int32: a
-                scalar, or with one hypothesis a source and a `max_length` one for each row
-                (rows,).
-
-        Returns:
-            Logits (rows, vocabulary), and the state with this position added.
-        """
-        return self._decoder.step(token_ids, state, index)

@@ -9,6 +9,7 @@ from keras_attn.models.causal_transformer_presets import CAUSAL_TRANSFORMER_PRES
 from keras_attn.models.compressive_transformer_presets import COMPRESSIVE_TRANSFORMER_PRESETS
 from keras_attn.models.conv_presets import CONV_PRESETS
 from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
+from keras_attn.models.reformer_presets import REFORMER_PRESETS
 from keras_attn.models.transformer_encoder_presets import TRANSFORMER_ENCODER_PRESETS
 from keras_attn.models.transformer_presets import TRANSFORMER_PRESETS
 from keras_attn.validation import require_one_of
@@ -44,6 +45,7 @@ _FAMILIES = {
     "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
     "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
     "CompressiveTransformer": COMPRESSIVE_TRANSFORMER_PRESETS,
+    "Reformer": REFORMER_PRESETS,
     "RecurrentSeq2Seq": RECURRENT_PRESETS,
     "Gnmt": GNMT_PRESETS,
     "ConvSeq2Seq": CONV_PRESETS,

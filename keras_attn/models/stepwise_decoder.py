@@ -114,12 +114,12 @@ class StepwiseDecoder:
             mask = None if sees_all else ancestor_mask(ancestors, beams, source["past"])
         position = index if start is None else index + ops.repeat(start, beams)
         x = self._stack.embedded(ops.expand_dims(token_ids, 1), position)
-        features = x.shape[-1]
-        x = ops.reshape(x, (-1, beams, features))  # (sources, beams, features)
+        x = ops.reshape(x, (-1, beams, x.shape[-1]))  # (sources, beams, features)
         parts = zip(self._stack.blocks, source["projected"], strict=True)
         for i, (block, projected) in enumerate(parts):
             x, caches[i] = block.decode_step(x, caches[i], index, projected, mask)
-        x = ops.reshape(self._stack.normalized(x), (-1, features))  # (rows, features)
+        x = self._stack.normalized(x)
+        x = ops.reshape(x, (-1, x.shape[-1]))  # (rows, features)
         logits = self._stack.embedding.logits(x, source["output_kernel"])
         return logits, _with_caches(source, hypothesis, caches)
 

@@ -45,6 +45,13 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         "model.compression": ["convolution", "dilated_convolution", "mean", "max"],
         **_TRAINING,
     },
+    "Reformer": {
+        **{name: values for name, values in _BLOCKS.items() if name != "model.norm_first"},
+        "model.num_buckets": [8, 16, 32],
+        "model.num_hashes": [1, 2, 4],
+        "model.chunk_length": [16, 32, 64],
+        **_TRAINING,
+    },
     "RecurrentSeq2Seq": {
         "model.num_layers": {"min": 1, "max": 4},
         "model.hidden_dim": _WIDTHS,

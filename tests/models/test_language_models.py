@@ -1,4 +1,4 @@
-"""The decoder-only Transformer: what sees what, and decoding after prompts."""
+"""Decoder-only models: what sees what, and decoding after prompts."""
 
 import inspect
 
@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_attn import layers
 from keras_attn.generation import beam_search, greedy_search
-from keras_attn.models import CausalTransformer
+from keras_attn.models import CausalTransformer, CompressiveTransformer, Reformer
 from keras_attn.validation import UserError
 from tests.generation import naive_search
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
@@ -39,21 +39,25 @@ VARIANTS = {
     },
     "linear": {"self_attention": layers.LinearAttention(2, 3)},
     "LSH": {"self_attention": layers.LSHAttention(2, 3, 4, chunk_length=3, seed=1)},
-    "memory": {
-        "absolute_positions": False,
-        "self_attention": layers.SegmentedAttention(layers.RecurrentMemoryAttention(2, 4, 3), 2),
-    },
     "dense synthesizer": {"self_attention": layers.DenseSynthesizer(2, 3, 13)},
     "mixture": {
         "self_attention": layers.SynthesizerMixture(2, 3, 15, members=("random", "dot_product"))
     },
+    "compressive": {
+        "family": CompressiveTransformer,
+        "segment_length": 3,
+        "memory_length": 2,
+        "compressed_length": 2,
+        "compression_rate": 2,
+    },
+    "reformer": {"family": Reformer, "num_buckets": 4, "num_hashes": 2, "chunk_length": 3},
 }
 # Caches of a fixed length, and caches that grow.
 ROOMS = [9, None] if keras.backend.backend() == "tensorflow" else [9]
 
 
-def built(vocabulary_size=11, **arguments):
-    model = CausalTransformer(vocabulary_size, **(SIZES | arguments))
+def built(vocabulary_size=11, family=CausalTransformer, **arguments):
+    model = family(vocabulary_size, **(SIZES | arguments))
     return spread_weights(model)
 
 
@@ -142,7 +146,7 @@ def test_a_prompt_is_what_its_tokens_are_one_by_one():
     np.testing.assert_allclose(numpy(found), numpy(expected), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["post-norm", "local", "linear", "mixture"])
+@pytest.mark.parametrize("name", ["post-norm", "local", "linear", "mixture", "reformer"])
 def test_greedy_after_prompts_equals_the_uncached(name):
     model = built(**VARIANTS[name])
 
@@ -229,11 +233,13 @@ def test_bfloat16_past_position_256(learned):
         np.testing.assert_allclose(found, expected[289 + index], atol=0.06)
 
 
-def test_config_holds_every_argument():
-    model = built(activation=keras.activations.silu, dtype="mixed_bfloat16", name="mine")
-    config = model.get_config()
-    assert set(config) == set(inspect.signature(CausalTransformer.__init__).parameters) - {"self"}
-    assert CausalTransformer.from_config(config).get_config() == config
+@pytest.mark.parametrize("family", [CausalTransformer, CompressiveTransformer, Reformer])
+def test_config_holds_every_argument(family):
+    options = {"activation": keras.activations.silu, "dtype": "mixed_bfloat16", "name": "mine"}
+    config = built(family=family, **options).get_config()
+    assert set(config) == set(inspect.signature(family.__init__).parameters) - {"self"}
+    assert (config["activation"], config["name"]) == ("silu", "mine")
+    assert family.from_config(config).get_config() == config
 
 
 def test_from_preset():
