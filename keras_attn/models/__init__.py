@@ -10,6 +10,7 @@ from keras_attn.models.presets import PRESETS, Preset, get_preset
 from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
 from keras_attn.models.reformer import Reformer
 from keras_attn.models.sequence_classifier import SequenceClassifier
+from keras_attn.models.synthesizer_transformer import SynthesizerTransformer
 from keras_attn.models.transformer import Transformer
 from keras_attn.models.transformer_encoder import TransformerEncoder
 
@@ -23,6 +24,7 @@ __all__ = [
     "RecurrentSeq2Seq",
     "Reformer",
     "SequenceClassifier",
+    "SynthesizerTransformer",
     "Transformer",
     "TransformerEncoder",
     "get_preset",

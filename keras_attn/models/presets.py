@@ -10,6 +10,7 @@ from keras_attn.models.compressive_transformer_presets import COMPRESSIVE_TRANSF
 from keras_attn.models.conv_presets import CONV_PRESETS
 from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
 from keras_attn.models.reformer_presets import REFORMER_PRESETS
+from keras_attn.models.synthesizer_presets import SYNTHESIZER_PRESETS
 from keras_attn.models.transformer_encoder_presets import TRANSFORMER_ENCODER_PRESETS
 from keras_attn.models.transformer_presets import TRANSFORMER_PRESETS
 from keras_attn.validation import require_one_of
@@ -42,6 +43,7 @@ class Preset:
 
 _FAMILIES = {
     "Transformer": TRANSFORMER_PRESETS,
+    "SynthesizerTransformer": SYNTHESIZER_PRESETS,
     "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
     "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
     "CompressiveTransformer": COMPRESSIVE_TRANSFORMER_PRESETS,

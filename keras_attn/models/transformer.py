@@ -154,7 +154,7 @@ class Transformer(Backbone):
         self.decoder_blocks = decoder.blocks
         self.encoder_norm = encoder.norm
         self.decoder_norm = decoder.norm
-        self.max_length = learned_positions
+        self.max_length = sizes.max_length(encoder_attention, self_attention)
         self._encoder = encoder
         self._decoder = StepwiseDecoder(decoder)
         self._keep_arguments(

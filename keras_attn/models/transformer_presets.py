@@ -6,7 +6,7 @@ _VASWANI = "Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, Table 3"
 _WU = 'Wu et al., ACL 2021, "Good for Misconceived Reasons" (Transformer-Tiny)'
 _G2P = "layers and width of g2p-seq2seq, https://github.com/cmusphinx/g2p-seq2seq (3 layers, d 256)"
 
-_BASE = {
+BASE = {
     "num_layers": 6,
     "hidden_dim": 512,
     "intermediate_dim": 2048,
@@ -18,7 +18,7 @@ _BASE = {
 }
 
 # The paper's recipe, sections 5 and 6.1; docs/wmt14.md has the commands.
-_PAPER_TRAINING = {
+PAPER_TRAINING = {
     # With padding, 4,096 on each of 8 GPUs: leaves about the paper's 25,000 tokens on either side.
     "batch_tokens": 32_768,
     "schedule": "transformer",
@@ -36,7 +36,7 @@ _PAPER_TRAINING = {
 }
 
 # Ten minutes are fewer of the big model's steps, 1.0 seconds each.
-_PAPER_BIG_TRAINING = _PAPER_TRAINING | {
+_PAPER_BIG_TRAINING = PAPER_TRAINING | {
     "steps": 300_000,
     "validate_every": 600,
     "average_last": 20,
@@ -47,8 +47,8 @@ def _table_3(row, **changes):
     return {
         "description": row,
         "paper": _VASWANI,
-        "config": _BASE | changes,
-        "recipe": TRANSLATION | {"training": _PAPER_TRAINING},
+        "config": BASE | changes,
+        "recipe": TRANSLATION | {"training": PAPER_TRAINING},
     }
 
 
@@ -82,9 +82,9 @@ TRANSFORMER_PRESETS = {
     "transformer_d_dropout_0": _table_3("row D: dropout 0.0", dropout=0.0),
     "transformer_d_dropout_2": _table_3("row D: dropout 0.2", dropout=0.2),
     "transformer_d_smoothing_0": _table_3("row D: label smoothing 0.0")
-    | {"recipe": TRANSLATION | {"training": _PAPER_TRAINING | {"label_smoothing": 0.0}}},
+    | {"recipe": TRANSLATION | {"training": PAPER_TRAINING | {"label_smoothing": 0.0}}},
     "transformer_d_smoothing_2": _table_3("row D: label smoothing 0.2")
-    | {"recipe": TRANSLATION | {"training": _PAPER_TRAINING | {"label_smoothing": 0.2}}},
+    | {"recipe": TRANSLATION | {"training": PAPER_TRAINING | {"label_smoothing": 0.2}}},
     "transformer_e_learned": _table_3(
         "row E: learned positions instead of sinusoids", learned_positions=512
     ),

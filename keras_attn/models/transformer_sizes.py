@@ -173,9 +173,10 @@ class TransformerSizes:
             return None
         return LayerNormalization(epsilon=1e-6, dtype=self.dtype, name=name)
 
-    def max_length(self, attention: keras.layers.Layer | None) -> int | None:
-        """The greatest length that positions and an attention allow, or `None`."""
-        limits = (self._learned_positions, getattr(attention, "max_length", None))
+    def max_length(self, *attentions: keras.layers.Layer | None) -> int | None:
+        """The greatest length that positions and attention layers allow, or `None`."""
+        limits = [self._learned_positions]
+        limits += [getattr(attention, "max_length", None) for attention in attentions]
         return min((limit for limit in limits if limit is not None), default=None)
 
     def _self_attention(self) -> MultiHeadAttention:

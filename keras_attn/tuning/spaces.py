@@ -29,6 +29,16 @@ _POSITIONS = _ADDED_POSITIONS | {"rotary": {"model.rotary_positions": True}}
 
 SPACES: Mapping[str, Mapping[str, Any]] = {
     "Transformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
+    "SynthesizerTransformer": {
+        **_BLOCKS,
+        "kinds": {
+            "dense": {"model.scores": ["dense"]},
+            "random": {"model.scores": ["random"]},
+            "random and dense": {"model.scores": ["random", "dense"]},
+            "random and dot product": {"model.scores": ["random", "dot_product"]},
+        },
+        **_TRAINING,
+    },
     "TransformerEncoder": {
         **_BLOCKS,
         "attention.name": list(ATTENTION),

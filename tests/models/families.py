@@ -6,7 +6,7 @@ import keras
 import numpy as np
 
 from keras_attn.layers import LuongAttention, MultiHeadAttention
-from keras_attn.models import ConvSeq2Seq, Gnmt, RecurrentSeq2Seq
+from keras_attn.models import ConvSeq2Seq, Gnmt, RecurrentSeq2Seq, SynthesizerTransformer
 from tests.layers.judges import numpy, spread_weights
 
 SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -26,6 +26,7 @@ RECURRENT = {
     "fixed context": {"attention": None, "cell": "gru", "target_vocabulary_size": 13},
     "intra-attention": {"num_layers": 1, "intra_attention": 3},
 }
+_BLOCKS = {"num_layers": 2, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7}
 CASES = {
     **{
         name: lambda given=given: RecurrentSeq2Seq(11, **({"hidden_dim": 6} | given))
@@ -33,6 +34,12 @@ CASES = {
     },
     "GNMT": lambda: Gnmt(11, num_layers=4, hidden_dim=6, attention_units=5),
     "GNMT, one layer": lambda: Gnmt(11, 13, num_layers=1, hidden_dim=6, tie_output=True),
+    "synthesizers": lambda: SynthesizerTransformer(
+        11, scores=("dense", "dot_product"), max_length=19, **_BLOCKS
+    ),
+    "fixed random scores": lambda: SynthesizerTransformer(
+        11, 13, scores="fixed_random", max_length=19, **_BLOCKS
+    ),
     "convolutions": lambda: ConvSeq2Seq(
         11, num_layers=3, decoder_layers=2, hidden_dim=6, embedding_dim=5, learned_positions=17
     ),
