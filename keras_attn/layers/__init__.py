@@ -8,6 +8,7 @@ from keras_attn.layers.factorized_dense_synthesizer import FactorizedDenseSynthe
 from keras_attn.layers.factorized_random_synthesizer import FactorizedRandomSynthesizer
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.global_local_attention import GlobalLocalAttention, GlobalLocalPieces
+from keras_attn.layers.global_local_encoder_block import GlobalLocalEncoderBlock
 from keras_attn.layers.intra_attention_cell import IntraAttentionCell
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.linear_attention import LinearAttention
@@ -40,6 +41,7 @@ __all__ = [
     "FactorizedRandomSynthesizer",
     "FeedForward",
     "GlobalLocalAttention",
+    "GlobalLocalEncoderBlock",
     "GlobalLocalPieces",
     "IntraAttentionCell",
     "LSHAttention",

@@ -5,6 +5,7 @@ import keras
 from keras_attn.models.causal_transformer import CausalTransformer
 from keras_attn.models.compressive_transformer import CompressiveTransformer
 from keras_attn.models.conv_seq2seq import ConvSeq2Seq
+from keras_attn.models.etc import Etc
 from keras_attn.models.gnmt import Gnmt
 from keras_attn.models.presets import PRESETS, Preset, get_preset
 from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
@@ -19,6 +20,7 @@ __all__ = [
     "CausalTransformer",
     "CompressiveTransformer",
     "ConvSeq2Seq",
+    "Etc",
     "Gnmt",
     "Preset",
     "RecurrentSeq2Seq",

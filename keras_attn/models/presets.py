@@ -8,6 +8,7 @@ from typing import Any
 from keras_attn.models.causal_transformer_presets import CAUSAL_TRANSFORMER_PRESETS
 from keras_attn.models.compressive_transformer_presets import COMPRESSIVE_TRANSFORMER_PRESETS
 from keras_attn.models.conv_presets import CONV_PRESETS
+from keras_attn.models.etc_presets import ETC_PRESETS
 from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
 from keras_attn.models.reformer_presets import REFORMER_PRESETS
 from keras_attn.models.synthesizer_presets import SYNTHESIZER_PRESETS
@@ -45,6 +46,7 @@ _FAMILIES = {
     "Transformer": TRANSFORMER_PRESETS,
     "SynthesizerTransformer": SYNTHESIZER_PRESETS,
     "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
+    "Etc": ETC_PRESETS,
     "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
     "CompressiveTransformer": COMPRESSIVE_TRANSFORMER_PRESETS,
     "Reformer": REFORMER_PRESETS,

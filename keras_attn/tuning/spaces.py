@@ -46,6 +46,12 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         "positions": _ADDED_POSITIONS,
         **_TRAINING,
     },
+    "Etc": {
+        **_BLOCKS,
+        "model.radius": [8, 16, 32, 64],
+        "model.unit_length": [8, 16, 32],
+        **_TRAINING,
+    },
     "CausalTransformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
     "CompressiveTransformer": {
         **_BLOCKS,

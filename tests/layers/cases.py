@@ -651,6 +651,26 @@ BLOCKS = [
 
 REVERSIBLE = [
     LayerCase(
+        layers.GlobalLocalEncoderBlock,
+        {
+            "attention": lambda: layers.GlobalLocalAttention(2, 3, 1, max_distance=2, dropout=0.1),
+            "feed_forward": feed_forward(dropout=0.1),
+            "dropout": 0.1,
+            "norm_first": True,
+            "epsilon": 1e-3,
+            "seed": 5,
+        },
+        {
+            "inputs": X,
+            "global_inputs": numbers(3, 2, 3, 7),
+            "padding_mask": padding(2, 5),
+            "global_padding_mask": padding(2, 3),
+        },
+        outputs=((2, 5, 7), (2, 3, 7)),
+        trainable=13,
+        non_trainable=4,
+    ),
+    LayerCase(
         layers.ReversibleBlock,
         {
             "attention": self_attention(dropout=0.1),
