@@ -9,5 +9,13 @@ hypothesis and follow it.
 from keras_attn.generation.beam import beam_search
 from keras_attn.generation.greedy import greedy_search
 from keras_attn.generation.hypotheses import Hypotheses, length_normalizer
+from keras_attn.generation.sampling import SamplingRules, sample
 
-__all__ = ["Hypotheses", "beam_search", "greedy_search", "length_normalizer"]
+__all__ = [
+    "Hypotheses",
+    "SamplingRules",
+    "beam_search",
+    "greedy_search",
+    "length_normalizer",
+    "sample",
+]

@@ -1,18 +1,18 @@
 """Greedy search: the most probable next token, until the end token."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from keras import ops
 
-from keras_attn.generation.decoder_state import DecoderState, Step, first_tokens, run_step
+from keras_attn.generation.decoder_state import DecoderState, Step, first_tokens
 from keras_attn.generation.hypotheses import (
     Hypotheses,
     check_length_penalty,
     drop_impossible,
     length_normalizer,
 )
+from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules
 
 
@@ -53,50 +53,16 @@ def greedy_search(
     check_length_penalty(length_penalty)
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
     form = DecoderState(state)
-    batch, dtype = form.batch, form.dtype
 
-    def is_unfinished(carry: dict) -> Any:
-        return ops.logical_and(
-            carry["index"] < max_length, ops.logical_not(ops.all(carry["is_ended"]))
-        )
-
-    def extend(carry: dict) -> dict:
-        index, is_ended = carry["index"], carry["is_ended"]
-        logits, new_state = run_step(
-            step, carry["previous"], form.unflatten(carry["state"]), index, batch
-        )
+    def choose(logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
         # Two, since the most probable one may be an end token that comes too early.
-        log_probabilities, token_ids = rules.rank(logits, index, 2, dtype)
+        log_probabilities, token_ids = rules.rank(logits, index, 2, form.dtype)
         best, choice = ops.top_k(log_probabilities, 1)
         token = ops.squeeze(ops.take_along_axis(token_ids, choice, axis=1), axis=1)
-        token = ops.where(is_ended, end_id, token)
-        total = carry["log_probabilities"] + ops.where(is_ended, 0.0, ops.squeeze(best, axis=1))
-        here = ops.logical_and(ops.arange(max_length) == index, ops.logical_not(is_ended)[:, None])
-        return {
-            "index": index + 1,
-            "previous": token,
-            "is_ended": ops.logical_or(token == end_id, total == -math.inf),
-            "token_ids": ops.where(here, token[:, None], carry["token_ids"]),
-            "log_probabilities": total,
-            "lengths": carry["lengths"] + ops.cast(ops.logical_not(is_ended), "int32"),
-            "state": form.flatten(new_state),
-        }
+        return token, ops.squeeze(best, axis=1)
 
-    carry = {
-        "index": ops.convert_to_tensor(0, "int32"),
-        "previous": first_tokens(start_id, batch),
-        "is_ended": ops.zeros((batch,), dtype="bool"),
-        "token_ids": ops.zeros((batch, max_length), dtype="int32"),
-        "log_probabilities": ops.zeros((batch,), dtype=dtype),
-        "lengths": ops.zeros((batch,), dtype="int32"),
-        "state": form.flatten(form.initial),
-    }
-    carry = ops.while_loop(is_unfinished, extend, carry)
-    found = Hypotheses(
-        token_ids=carry["token_ids"],
-        scores=carry["log_probabilities"]
-        / length_normalizer(carry["lengths"], length_penalty, dtype),
-        log_probabilities=carry["log_probabilities"],
-        lengths=carry["lengths"],
-    )
+    tokens = first_tokens(start_id, form.batch)
+    found = extend_rows(step, form, form.initial, tokens, end_id, max_length, choose)
+    scores = found.scores / length_normalizer(found.lengths, length_penalty, form.dtype)
+    found = found._replace(scores=scores)
     return drop_impossible(Hypotheses(*(ops.expand_dims(part, axis=1) for part in found)))
