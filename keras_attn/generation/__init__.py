@@ -7,11 +7,13 @@ hypothesis and follow it.
 """
 
 from keras_attn.generation.beam import beam_search
+from keras_attn.generation.constraints import Constraints
 from keras_attn.generation.greedy import greedy_search
 from keras_attn.generation.hypotheses import Hypotheses, length_normalizer
 from keras_attn.generation.sampling import SamplingRules, sample
 
 __all__ = [
+    "Constraints",
     "Hypotheses",
     "SamplingRules",
     "beam_search",

@@ -5,6 +5,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.generation.constraints import Constraints
 from keras_attn.generation.decoder_state import DecoderState, Step, first_tokens
 from keras_attn.generation.hypotheses import (
     Hypotheses,
@@ -25,6 +26,8 @@ def greedy_search(
     min_length: int = 0,
     length_penalty: float = 0.0,
     forbidden_ids: Sequence[int] = (),
+    length_penalty_form: str = "gnmt",
+    constraints: Constraints | None = None,
 ) -> Hypotheses:
     """Extends each source's hypothesis by its most probable token until all have ended.
 
@@ -43,6 +46,8 @@ def greedy_search(
         min_length: Fewest tokens of a hypothesis, the end token included.
         length_penalty: Changes the score, never the choice. See `length_normalizer`.
         forbidden_ids: Tokens that are never offered, such as padding and start.
+        length_penalty_form: "gnmt" or "length". See `length_normalizer`.
+        constraints: What a text may not hold, and what it must begin with.
 
     Returns:
         `Hypotheses` with one hypothesis per source.
@@ -50,19 +55,21 @@ def greedy_search(
     Raises:
         UserError: An argument is out of its range, or state or logits have another form.
     """
-    check_length_penalty(length_penalty)
+    check_length_penalty(length_penalty, length_penalty_form)
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
+    constraints = constraints or Constraints()
     form = DecoderState(state)
 
     def choose(logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
+        is_banned = constraints.banned_tokens(token_ids, index, logits.shape[-1])
         # Two, since the most probable one may be an end token that comes too early.
-        log_probabilities, token_ids = rules.rank(logits, index, 2, form.dtype)
+        log_probabilities, token_ids = rules.rank(logits, index, 2, form.dtype, is_banned)
         best, choice = ops.top_k(log_probabilities, 1)
         token = ops.squeeze(ops.take_along_axis(token_ids, choice, axis=1), axis=1)
         return token, ops.squeeze(best, axis=1)
 
     tokens = first_tokens(start_id, form.batch)
-    found = extend_rows(step, form, form.initial, tokens, end_id, max_length, choose)
-    scores = found.scores / length_normalizer(found.lengths, length_penalty, form.dtype)
-    found = found._replace(scores=scores)
+    found = extend_rows(step, form, form.initial, tokens, form.batch, end_id, max_length, choose)
+    normalizer = length_normalizer(found.lengths, length_penalty, form.dtype, length_penalty_form)
+    found = found._replace(scores=found.scores / normalizer)
     return drop_impossible(Hypotheses(*(ops.expand_dims(part, axis=1) for part in found)))

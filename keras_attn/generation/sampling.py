@@ -8,6 +8,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.generation.constraints import Constraints
 from keras_attn.generation.decoder_state import DecoderState, Step, first_tokens, take_rows
 from keras_attn.generation.drawing import draw_columns
 from keras_attn.generation.hypotheses import (
@@ -100,6 +101,8 @@ def sample(
     forbidden_ids: Sequence[int] = (),
     prompt_ids: Any = None,
     source_numbers: Any = None,
+    length_penalty_form: str = "gnmt",
+    constraints: Constraints | None = None,
 ) -> Hypotheses:
     """Draws texts, token by token, independently of each other.
 
@@ -131,6 +134,9 @@ def sample(
             beside those generated: int32 (batch, length), 0 for none.
         source_numbers: The sources' numbers, int32 (batch,); their places in the batch, or 0 where
             there is a seed for each, by default.
+        length_penalty_form: "gnmt" or "length". See `length_normalizer`.
+        constraints: What a text may not hold, and what it must begin with; `rules` apply to the
+            rest.
 
     Returns:
         `Hypotheses` with `samples` texts per source in the order in which they were drawn. Their
@@ -144,11 +150,12 @@ def sample(
         [Holtzman et al., 2019](https://arxiv.org/abs/1904.09751), section 3.
     """
     require_positive(samples=samples)
-    check_length_penalty(length_penalty)
+    check_length_penalty(length_penalty, length_penalty_form)
     form = DecoderState(state)
     batch, rows = form.batch, form.batch * samples
     sampler = _Sampler(
         TokenRules(end_id, max_length, min_length, tuple(forbidden_ids)),
+        constraints or Constraints(),
         _repeated(rules or SamplingRules(), samples),
         _uniforms(seed, source_numbers, batch, samples, max_length),
         None if prompt_ids is None else ops.repeat(prompt_ids, samples, axis=0),
@@ -158,9 +165,9 @@ def sample(
     if samples > 1:
         initial = take_rows(initial, ops.arange(rows) // samples)
     tokens = ops.repeat(first_tokens(start_id, batch), samples, axis=0)
-    found = extend_rows(step, form, initial, tokens, end_id, max_length, sampler.choose)
-    scores = found.scores / length_normalizer(found.lengths, length_penalty, form.dtype)
-    found = found._replace(scores=scores)
+    found = extend_rows(step, form, initial, tokens, rows, end_id, max_length, sampler.choose)
+    normalizer = length_normalizer(found.lengths, length_penalty, form.dtype, length_penalty_form)
+    found = found._replace(scores=found.scores / normalizer)
     found = (ops.reshape(part, (batch, samples, *ops.shape(part)[1:])) for part in found)
     return drop_impossible(Hypotheses(*found))
 
@@ -169,7 +176,8 @@ def sample(
 class _Sampler:
     """One position's work; what it holds has one row for each text."""
 
-    offer: TokenRules
+    tokens: TokenRules
+    constraints: Constraints
     rules: SamplingRules
     uniforms: Any
     prompt_ids: Any
@@ -178,13 +186,16 @@ class _Sampler:
     def choose(self, logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
         """Draws the next tokens (see `token_by_token.Choose`)."""
         logits = ops.cast(logits, self.dtype)
-        offered = self._rule(self.offer.offer(logits, index), token_ids, index)
+        offered = self.tokens.offer(logits, index)
+        is_banned = self.constraints.banned_tokens(token_ids, index, logits.shape[-1])
+        if is_banned is not None:
+            offered = ops.where(is_banned, -math.inf, offered)
+        ruled, ruled_tokens = self._rule(offered, token_ids, index)
         uniforms = ops.cast(ops.take(self.uniforms, index, axis=1), self.dtype)
-        columns = draw_columns(offered[0], uniforms)[:, None]
-        kept = ops.take_along_axis(offered[0], columns, axis=1)
-        tokens = columns
-        if offered[1] is not None:
-            tokens = ops.take_along_axis(offered[1], columns, axis=1)
+        tokens = columns = draw_columns(ruled, uniforms)[:, None]
+        if ruled_tokens is not None:
+            tokens = ops.take_along_axis(ruled_tokens, columns, axis=1)
+        kept = ops.take_along_axis(ruled, columns, axis=1)
         log_probabilities = ops.take_along_axis(logits, tokens, axis=1) - log_normalizer(logits)
         log_probabilities = ops.where(kept > -math.inf, log_probabilities, -math.inf)
         log_probabilities = finite_or_none(log_probabilities)

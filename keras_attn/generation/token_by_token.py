@@ -20,6 +20,7 @@ def extend_rows(
     form: DecoderState,
     state: dict,
     tokens: Any,
+    rows: Any,
     end_id: int,
     max_length: Any,
     choose: Choose,
@@ -34,6 +35,7 @@ def extend_rows(
         form: Of the state, or of one with other counts of rows.
         state: One row in `"hypothesis"` for each of `tokens`.
         tokens: Fed first, int32 (rows,).
+        rows: The count of rows, an int where it is known.
         end_id: The token that ends a text.
         max_length: Most tokens of a text.
         choose: Chooses the next tokens.
@@ -41,7 +43,6 @@ def extend_rows(
     Returns:
         `Hypotheses` without the dimension `n_best`, their scores the log-probabilities.
     """
-    rows = ops.shape(tokens)[0]
 
     def is_unfinished(carry: dict) -> Any:
         return ops.logical_and(

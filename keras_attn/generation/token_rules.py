@@ -69,7 +69,9 @@ class TokenRules:
                 max_length=self.max_length,
             )
 
-    def rank(self, logits: Any, index: Any, count: int, dtype: str) -> tuple[Any, Any]:
+    def rank(
+        self, logits: Any, index: Any, count: int, dtype: str, is_banned: Any = None
+    ) -> tuple[Any, Any]:
         """The most probable tokens of each row that may come next.
 
         Args:
@@ -79,6 +81,7 @@ class TokenRules:
             count: How many are wanted. There may be more columns than that, and as few as the
                 vocabulary has tokens.
             dtype: In which to compute.
+            is_banned: bool (rows, vocabulary), tokens that are not offered; None for no such.
 
         Returns:
             log_probabilities: dtype (rows, columns), `-inf` for a token that is not offered.
@@ -87,8 +90,10 @@ class TokenRules:
         vocabulary = self._check_vocabulary(logits)
         logits = ops.cast(logits, dtype)
         columns = min(count + len(self.forbidden_ids), vocabulary)
-        best, token_ids = top_k(logits, columns)
         normalizer = log_normalizer(logits)
+        if is_banned is not None:
+            logits = ops.where(is_banned, -math.inf, logits)
+        best, token_ids = top_k(logits, columns)
 
         log_probabilities = best - normalizer
         length = index + 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.generation import SamplingRules, beam_search, greedy_search, sample
+from keras_attn.generation import Constraints, SamplingRules, beam_search, greedy_search, sample
 from tests.generation import naive_search
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.toy_models import END, START, HashModel, compiled
@@ -34,7 +34,13 @@ def draw_of_few(tables, max_length=7, step=MODEL.step):
     return draw(tables, max_length, step, SamplingRules(top_k=3))
 
 
-STRATEGIES = [beam, greedy, draw, draw_of_few]
+def constrained_beam(tables, max_length=7, step=MODEL.step):
+    prefix_ids = ops.convert_to_tensor([[3, 0]] * 13, "int32")[: ops.shape(tables)[0]]
+    options = {"constraints": Constraints(2, ((4, 3),), prefix_ids), "stopping": "heuristic"}
+    return beam_search(step, MODEL.initial_state(tables), 3, START, END, max_length, **options)
+
+
+STRATEGIES = [beam, greedy, draw, draw_of_few, constrained_beam]
 
 
 def op_types(concrete):
@@ -77,6 +83,26 @@ def test_maximum_length_as_a_tensor(strategy):
     types = op_types(run.get_concrete_function())
     assert "StatelessWhile" in types or "While" in types
     assert not [name for name in types if name.startswith("Xla") or "PyFunc" in name]
+
+
+def test_constraints_that_are_off_add_no_op():
+    def concrete(**options):
+        run = compiled(
+            lambda tables: beam_search(
+                MODEL.step, MODEL.initial_state(tables), 3, 1, 2, 7, **options
+            ),
+            input_signature=signature(),
+        )
+        return run.get_concrete_function()
+
+    def op_count(**options):
+        definition = concrete(**options).graph.as_graph_def()
+        functions = sum(len(function.node_def) for function in definition.library.function)
+        return len(definition.node) + functions
+
+    assert op_count(constraints=Constraints()) == op_count() < op_count(constraints=Constraints(2))
+    assert "ScatterNd" not in op_types(concrete())
+    assert "ScatterNd" in op_types(concrete(constraints=Constraints(2)))
 
 
 def test_a_cache_that_grows():
