@@ -87,16 +87,32 @@ def keep_top_p(logits: Any, p: Any) -> Any:
     Reference:
         [Holtzman et al., 2019](https://arxiv.org/abs/1904.09751), section 3.1.
     """
-    vocabulary = logits.shape[-1]
-    if _is_number(p, 1) or vocabulary == 1:
+    if _is_number(p, 1):
         return logits
+    best, _ = ops.top_k(logits, logits.shape[-1])
+    return _keep_nucleus(logits, best, p)
+
+
+def keep_top_k_then_p(logits: Any, k: Any, p: Any) -> Any:
+    """Does what `keep_top_p(keep_top_k(logits, k), p)` does.
+
+    Where `k` is an int only the `k` most probable tokens are sorted.
+    """
+    if not isinstance(k, int) or not 0 < k < logits.shape[-1] or _is_number(p, 1):
+        return keep_top_p(keep_top_k(logits, k), p)
+    best, _ = top_k(logits, k)
+    return _keep_nucleus(logits, best, p)
+
+
+def _keep_nucleus(logits: Any, best: Any, p: Any) -> Any:
+    """The nucleus of the best logits (rows, columns), which are in their order."""
+    columns = best.shape[-1]
     p = _per_row(p, logits.dtype)
-    best, _ = ops.top_k(logits, vocabulary)
     mass = ops.cumsum(softmax(best), axis=-1)
     # One more than those whose mass falls short; the last sum may be rounded to less than 1.
     short = ops.cast(mass[:, :-1] < p, "int32")
     size = 1 + ops.sum(short, axis=-1, keepdims=True)
-    size = ops.where(p >= 1, vocabulary, size)
+    size = ops.where(p >= 1, columns, size)
     return _keep(logits, _column(best, size - 1), size)
 
 

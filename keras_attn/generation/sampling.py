@@ -19,15 +19,13 @@ from keras_attn.generation.hypotheses import (
 )
 from keras_attn.generation.logit_rules import (
     divide_by_temperature,
-    keep_top_k,
-    keep_top_p,
+    keep_top_k_then_p,
     penalize_repetition,
 )
 from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules, finite_or_none, log_normalizer
 from keras_attn.generation.token_sets import token_set
 from keras_attn.ops.random_bits import random_uniform
-from keras_attn.ops.top_k import top_k
 from keras_attn.validation import require, require_positive
 
 
@@ -42,7 +40,7 @@ class SamplingRules:
     Attributes:
         temperature: Logits are divided by it.
         top_k: Only the `top_k` most probable tokens are drawn; 0 for no limit. A number is faster
-            than a tensor; a seed gives other texts, as probable, with one than with the other.
+            than a tensor, for which the whole vocabulary is sorted.
         top_p: Only the smallest set of tokens is drawn whose probabilities sum to `top_p`; 1 for
             all.
         repetition_penalty: By which logits of tokens that have occurred are divided, negative ones
@@ -172,6 +170,16 @@ def sample(
     return drop_impossible(Hypotheses(*found))
 
 
+def check_seed(seed: int) -> None:
+    """Raises `UserError` unless the seed is an integer of 32 bits."""
+    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    require(
+        whole and 0 <= seed < 2**32,
+        "`seed` must be an integer of 0 or more, below 2 ** 32.",
+        seed=seed,
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class _Sampler:
     """One position's work; what it holds has one row for each text."""
@@ -190,30 +198,23 @@ class _Sampler:
         is_banned = self.constraints.banned_tokens(token_ids, index, logits.shape[-1])
         if is_banned is not None:
             offered = ops.where(is_banned, -math.inf, offered)
-        ruled, ruled_tokens = self._rule(offered, token_ids, index)
+        offered = self._rule(offered, token_ids, index)
         uniforms = ops.cast(ops.take(self.uniforms, index, axis=1), self.dtype)
-        tokens = columns = draw_columns(ruled, uniforms)[:, None]
-        if ruled_tokens is not None:
-            tokens = ops.take_along_axis(ruled_tokens, columns, axis=1)
-        kept = ops.take_along_axis(ruled, columns, axis=1)
+        tokens = draw_columns(offered, uniforms)[:, None]
+        is_offered = ops.take_along_axis(offered, tokens, axis=1) > -math.inf
         log_probabilities = ops.take_along_axis(logits, tokens, axis=1) - log_normalizer(logits)
-        log_probabilities = ops.where(kept > -math.inf, log_probabilities, -math.inf)
+        log_probabilities = ops.where(is_offered, log_probabilities, -math.inf)
         log_probabilities = finite_or_none(log_probabilities)
         return ops.squeeze(tokens, axis=1), ops.squeeze(log_probabilities, axis=1)
 
-    def _rule(self, logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
-        """The logits to draw from and, where they are but some, the tokens that they belong to."""
-        rules, tokens = self.rules, None
+    def _rule(self, logits: Any, token_ids: Any, index: Any) -> Any:
+        """The logits to draw from."""
+        rules = self.rules
         if rules.repetition_penalty != 1:
             seen = self._seen(token_ids, index, logits.shape[-1])
             logits = penalize_repetition(logits, seen, rules.repetition_penalty)
         logits = divide_by_temperature(logits, rules.temperature)
-        if isinstance(rules.top_k, int) and 0 < rules.top_k < logits.shape[-1]:
-            # The same as `keep_top_k`; what follows need not look at the whole vocabulary.
-            logits, tokens = top_k(logits, rules.top_k)
-        else:
-            logits = keep_top_k(logits, rules.top_k)
-        return keep_top_p(logits, rules.top_p), tokens
+        return keep_top_k_then_p(logits, rules.top_k, rules.top_p)
 
     def _seen(self, token_ids: Any, index: Any, vocabulary: int) -> Any:
         counted = ops.broadcast_to(
@@ -238,11 +239,7 @@ def _repeated(rules: SamplingRules, samples: int) -> SamplingRules:
 def _uniforms(seed: Any, source_numbers: Any, batch: Any, samples: int, max_length: Any) -> Any:
     """Two uniform numbers for each text and position, float32 (batch * samples, max_length, 2)."""
     if isinstance(seed, numbers.Integral):
-        require(
-            not isinstance(seed, bool) and 0 <= seed < 2**32,
-            "`seed` must be an integer of 0 or more, below 2 ** 32.",
-            seed=seed,
-        )
+        check_seed(seed)
         seed = ops.convert_to_tensor(int(seed), dtype="uint32")
     seed = ops.convert_to_tensor(seed)
     require(

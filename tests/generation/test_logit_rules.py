@@ -6,6 +6,7 @@ from keras_attn.generation.drawing import draw_columns
 from keras_attn.generation.logit_rules import (
     divide_by_temperature,
     keep_top_k,
+    keep_top_k_then_p,
     keep_top_p,
     penalize_repetition,
 )
@@ -97,6 +98,17 @@ def test_top_p_counts_the_mass_of_what_top_k_has_kept():
     # Of 0.4 and 0.3 the first has 4/7 of the mass.
     assert kept(keep_top_p(keep_top_k(logits, 2), 0.55)) == [[0]]
     assert kept(keep_top_p(logits, 0.55)) == [[0, 1]]
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 7, 11, 13])
+@pytest.mark.parametrize("p", [0.01, 0.4, 0.9, 1.0])
+def test_both_at_once_are_one_after_the_other(k, p):
+    rng = np.random.default_rng(5)
+    logits = ops.convert_to_tensor(rng.integers(-2, 3, (17, 11)).astype("float32"))
+    expected = kept(keep_top_p(keep_top_k(logits, k), p))
+    assert kept(keep_top_k_then_p(logits, k, p)) == expected
+    rows = (ops.convert_to_tensor([k] * 17, "int32"), ops.convert_to_tensor([p] * 17, "float32"))
+    assert kept(keep_top_k_then_p(logits, *rows)) == expected
 
 
 def test_rules_for_each_row():
