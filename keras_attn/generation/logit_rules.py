@@ -9,8 +9,10 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.ops.softmax import softmax
+from keras_attn.ops.softmax import softmax_with_sums
 from keras_attn.ops.top_k import top_k
+
+_FEW = 256  # tokens, looked at before the whole vocabulary is sorted
 
 
 def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:
@@ -89,8 +91,19 @@ def keep_top_p(logits: Any, p: Any) -> Any:
     """
     if _is_number(p, 1):
         return logits
-    best, _ = ops.top_k(logits, logits.shape[-1])
-    return _keep_nucleus(logits, best, p)
+    vocabulary, p = logits.shape[-1], _per_row(p, logits.dtype)
+    _, peak, total = softmax_with_sums(logits)
+
+    def of_all() -> tuple[Any, Any]:
+        return _nucleus(ops.top_k(logits, vocabulary)[0], peak, total, p)
+
+    if vocabulary <= 4 * _FEW:
+        return _keep(logits, *of_all())
+    # Mostly a few tokens have the mass; where they have not the whole vocabulary is sorted.
+    best, _ = top_k(logits, _FEW)
+    reached = ops.sum(ops.exp(best - peak), axis=-1, keepdims=True) / total
+    is_reached = ops.all(ops.logical_or(reached >= p, p >= 1))
+    return _keep(logits, *ops.cond(is_reached, lambda: _nucleus(best, peak, total, p), of_all))
 
 
 def keep_top_k_then_p(logits: Any, k: Any, p: Any) -> Any:
@@ -101,19 +114,24 @@ def keep_top_k_then_p(logits: Any, k: Any, p: Any) -> Any:
     if not isinstance(k, int) or not 0 < k < logits.shape[-1] or _is_number(p, 1):
         return keep_top_p(keep_top_k(logits, k), p)
     best, _ = top_k(logits, k)
-    return _keep_nucleus(logits, best, p)
+    _, peak, total = softmax_with_sums(best)
+    kept = _keep(logits, best[:, -1:], k)
+    return _keep(kept, *_nucleus(best, peak, total, _per_row(p, logits.dtype)))
 
 
-def _keep_nucleus(logits: Any, best: Any, p: Any) -> Any:
-    """The nucleus of the best logits (rows, columns), which are in their order."""
-    columns = best.shape[-1]
-    p = _per_row(p, logits.dtype)
-    mass = ops.cumsum(softmax(best), axis=-1)
-    # One more than those whose mass falls short; the last sum may be rounded to less than 1.
+def _nucleus(best: Any, peak: Any, total: Any, p: Any) -> tuple[Any, Any]:
+    """The lowest logit of the nucleus and its size, both (rows, 1).
+
+    `best` (rows, columns) are the highest logits in their order; `exp(logit - peak) / total` is the
+    probability.
+    """
+    mass = ops.cumsum(ops.exp(best - peak) / total, axis=-1)
+    # One more than those whose mass falls short.
     short = ops.cast(mass[:, :-1] < p, "int32")
     size = 1 + ops.sum(short, axis=-1, keepdims=True)
-    size = ops.where(p >= 1, columns, size)
-    return _keep(logits, _column(best, size - 1), size)
+    # The last sum may be rounded to less than 1, or those before it to 1.
+    threshold = ops.where(p >= 1, -math.inf, _column(best, size - 1))
+    return threshold, size
 
 
 def _keep(logits: Any, threshold: Any, count: Any) -> Any:

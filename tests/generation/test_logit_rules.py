@@ -87,6 +87,22 @@ def test_top_p_keeps_the_smallest_set_that_reaches_p(p, expected):
     assert kept(keep_top_p(logits, ops.convert_to_tensor([p], "float32"))) == [expected]
 
 
+@pytest.mark.parametrize("spread", [0.1, 3.0, 6.0])
+@pytest.mark.parametrize("p", [0.3, 0.9])
+def test_top_p_of_a_large_vocabulary(spread, p):
+    """Of a nucleus of a few tokens, of all, and of rows of both kinds."""
+    rng = np.random.default_rng(7)
+    logits = (rng.normal(size=(5, 1511)) * spread).astype("float32")
+    logits[2] *= 0.1 / spread
+    for rows in (logits, logits[:2], logits[2:3]):
+        found = kept(keep_top_p(ops.convert_to_tensor(rows), p))
+        for row, tokens in zip(rows.astype("float64"), found, strict=True):
+            probabilities = np.sort(np.exp(row) / np.exp(row).sum())[::-1]
+            size = 1 + np.sum(np.cumsum(probabilities) < p)
+            assert abs(len(tokens) - size) <= 1  # by rounding
+            assert sorted(row[tokens]) == sorted(row)[-len(tokens) :]
+
+
 def test_top_p_of_one_keeps_what_is_too_rare_for_the_sum():
     logits = ops.convert_to_tensor([[0.0, -30.0, -60.0, -INF]])
     assert kept(keep_top_p(logits, ops.convert_to_tensor([1.0]))) == [[0, 1, 2]]
