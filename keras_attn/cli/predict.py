@@ -6,20 +6,32 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from keras_attn.cli.terminal import quiet_start
-from keras_attn.validation import UserError, require_positive
+from keras_attn.validation import UserError, require, require_positive
 
 EPILOG = """\
 Each TEXT, or each line of standard input, gives one line; put `--` before a TEXT that begins with
-a dash. --n-best gives N lines for each text, with the text's number before a tab; --scores adds,
-after tabs, the score (log-probability over length penalty) and the log-probability.
+a dash. --n-best and --samples give N lines for each text, with the text's number before a tab;
+--scores adds, after tabs, the score (log-probability over length penalty) and the log-probability.
+
+Without --sample the most probable texts found are printed. With it texts are drawn at random, word
+by word, as the model's probabilities say, from part of them with the options below it:
+  --temperature 0.7   bets more on what is probable; above 1 on what is not
+  --top-k 40          never draws what is not among the 40 most probable
+  --top-p 0.9         draws from as few as have 90% of the probability together
+  --repetition-penalty 1.2   takes from what has occurred, in a language model's prompt as well
+They count in this order: penalty, temperature, top-k, top-p. What is left out is the model's own
+(`keras-attn train --set decoding.temperature=0.7`). The same --seed draws the same texts again.
 
 examples:
   keras-attn predict runs/g2p hello world
   keras-attn predict exported/en-de < test.en > test.hyp
   keras-attn predict runs/g2p --beam 5 --n-best 3 --scores colonel
+  keras-attn predict runs/en-de --prefix "Ein Hund" "A dog runs."
+  keras-attn predict runs/names --sample --samples 5 --top-p 0.9 --seed 7 Mar
 """
 
 _CHUNK = 1024  # lines read before they are predicted
+_SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,27 +42,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--beam", type=int, metavar="N", help="width of the beam search (default: the model's)")
     add("--n-best", type=int, default=1, metavar="N", help="hypotheses for each text (default: 1)")
     add("--scores", action="store_true", help="print scores and log-probabilities too")
+    add("--prefix", metavar="TEXT", help="what every predicted text begins with, in whole words")
+    add("--sample", action="store_true", help="draw at random instead of searching")
+    add = parser.add_argument_group("with --sample").add_argument
+    add("--samples", type=int, metavar="N", help="texts to draw for each text (default: 1)")
+    add("--seed", type=int, metavar="S", help="of the random numbers (default: 0)")
+    add("--temperature", type=float, metavar="T", help="below 1 sharper, above 1 flatter")
+    add("--top-k", type=int, metavar="K", help="draw from the K most probable tokens, 0 for all")
+    add("--top-p", type=float, metavar="P", help="draw from the tokens that make up P, 1 for all")
+    add("--repetition-penalty", type=float, metavar="R", help="above 1 against repetition")
 
 
 def run(options: argparse.Namespace) -> None:
     """Predicts and prints."""
     require_positive(n_best=options.n_best)
+    _check_together(options)
     with quiet_start():
         from keras_attn.tasks import open_task
 
     task = open_task(options.model)
+    require(
+        hasattr(task, "sample") or not (options.sample or options.prefix is not None),
+        "A classifier generates nothing: leave out --sample and --prefix.",
+    )
     texts = options.texts or _lines(sys.stdin.buffer)
-    numbers = itertools.count(1)
+    done = 0
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
-        for hypotheses in task.predict_n_best(chunk, options.n_best, options.beam):
-            number = next(numbers)
+        for number, hypotheses in enumerate(_predicted(task, chunk, done, options), done + 1):
             for hypothesis in hypotheses:
                 print(_line(number, hypothesis, options))
+        done += len(chunk)
         sys.stdout.flush()
 
 
+def _check_together(options: argparse.Namespace) -> None:
+    """Raises unless the options given belong together."""
+    drawing = {name: getattr(options, name) for name in ("samples", "seed", *_SAMPLING)}
+    searching = {
+        "beam": options.beam,
+        "n_best": None if options.n_best == 1 else options.n_best,
+        "prefix": options.prefix,
+    }
+    wrong, rule = (
+        (searching, "cannot be given with --sample, which makes no search.")
+        if options.sample
+        else (drawing, "needs --sample.")
+    )
+    for name, value in wrong.items():
+        if value is not None:
+            raise UserError(f"--{name.replace('_', '-')} {rule} Received: {value}")
+
+
+def _predicted(task, texts, done, options):
+    """The hypotheses for each of some texts, of which `done` came before."""
+    if options.sample:
+        settings = {name: getattr(options, name) for name in _SAMPLING}
+        given = {name: value for name, value in settings.items() if value is not None}
+        samples = 1 if options.samples is None else options.samples
+        return task.sample(texts, samples, options.seed or 0, done, **given)
+    if options.prefix is None:
+        return task.predict_n_best(texts, options.n_best, options.beam)
+    prefixes = [options.prefix] * len(texts)
+    return task.predict_n_best(texts, options.n_best, options.beam, prefixes=prefixes)
+
+
 def _line(number, hypothesis, options) -> str:
-    columns = [str(number)] if options.n_best > 1 else []
+    columns = [str(number)] if options.n_best > 1 or (options.samples or 1) > 1 else []
     columns.append(hypothesis.text)
     if options.scores:
         columns += [f"{hypothesis.score:.4f}", f"{hypothesis.log_probability:.4f}"]

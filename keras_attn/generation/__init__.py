@@ -6,8 +6,25 @@ knows nothing else about it. `state` is `{"source": tree, "hypothesis": tree}`: 
 hypothesis and follow it.
 """
 
-from keras_attn.generation.beam import beam_search
+from keras_attn.generation.beam import STOPPING, beam_search
+from keras_attn.generation.constraints import Constraints
 from keras_attn.generation.greedy import greedy_search
-from keras_attn.generation.hypotheses import Hypotheses, length_normalizer
+from keras_attn.generation.hypotheses import (
+    LENGTH_PENALTY_FORMS,
+    Hypotheses,
+    length_normalizer,
+)
+from keras_attn.generation.sampling import SamplingRules, check_seed, sample
 
-__all__ = ["Hypotheses", "beam_search", "greedy_search", "length_normalizer"]
+__all__ = [
+    "LENGTH_PENALTY_FORMS",
+    "STOPPING",
+    "Constraints",
+    "Hypotheses",
+    "SamplingRules",
+    "beam_search",
+    "check_seed",
+    "greedy_search",
+    "length_normalizer",
+    "sample",
+]

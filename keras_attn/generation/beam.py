@@ -7,6 +7,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.generation.constraints import Constraints
 from keras_attn.generation.decoder_state import (
     DecoderState,
     Step,
@@ -21,7 +22,9 @@ from keras_attn.generation.hypotheses import (
     length_normalizer,
 )
 from keras_attn.generation.token_rules import TokenRules
-from keras_attn.validation import require, require_positive
+from keras_attn.validation import require, require_one_of, require_positive
+
+STOPPING = ("exact", "early", "heuristic")
 
 
 def beam_search(
@@ -35,15 +38,28 @@ def beam_search(
     length_penalty: float = 0.6,
     n_best: int = 1,
     forbidden_ids: Sequence[int] = (),
+    length_penalty_form: str = "gnmt",
+    stopping: str = "exact",
+    constraints: Constraints | None = None,
 ) -> Hypotheses:
     """Finds each source's best hypotheses among those that a beam of limited width reaches.
 
     At each position the `2 * beams` most probable extensions of the live hypotheses of a source
     are its candidates. Those that end join the finished hypotheses, of which the `n_best` of the
     best score (log-probability divided by the length penalty) are kept; the `beams` best of the
-    others live on. A source is done once the most probable live hypothesis, were it to end for
-    nothing at `max_length`, would not score above its worst kept finished one. So stopping early
-    never changes a result, and with a beam wide enough to hold every prefix the result is exact.
+    others live on. When a source is done `stopping` says:
+
+    - "exact": once the most probable live hypothesis, were it to end for nothing at `max_length`,
+      would not score above its worst kept finished one. So stopping never changes a result, and
+      with a beam wide enough to hold every prefix the result is exact. The papers' rule
+      ("terminate early when possible"), and Hugging Face's `early_stopping="never"`.
+    - "early": once `beams` hypotheses have finished; Hugging Face's `early_stopping=True`.
+    - "heuristic": once `beams` hypotheses have finished, and the most probable live one, were it
+      to end for nothing where it is, would not score above the worst of them; Hugging Face's
+      `early_stopping=False`.
+
+    With the last two, as there, `beams` finished hypotheses are kept, and only those candidates
+    join them that are among the best `beams`; with "exact" all that end do.
 
     Ties go to the hypothesis that finished earlier, then to the more probable parent, then to the
     lower token id.
@@ -65,6 +81,9 @@ def beam_search(
         length_penalty: The exponent of the penalty; 0 for none. See `length_normalizer`.
         n_best: How many hypotheses to return for each source.
         forbidden_ids: Tokens that are never offered, such as padding and start.
+        length_penalty_form: "gnmt" or "length". See `length_normalizer`.
+        stopping: When a source is done: "exact", "early" or "heuristic".
+        constraints: What a text may not hold, and what it must begin with.
 
     Returns:
         `Hypotheses`, float64 where the state holds float64 and float32 elsewhere.
@@ -78,10 +97,21 @@ def beam_search(
     """
     require_positive(beams=beams, n_best=n_best)
     require(n_best <= beams, "`n_best` must not exceed `beams`.", n_best=n_best, beams=beams)
-    check_length_penalty(length_penalty)
+    check_length_penalty(length_penalty, length_penalty_form)
+    require_one_of("stopping", stopping, STOPPING)
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
     form = DecoderState(state)
-    search = _BeamSearch(rules, beams, n_best, length_penalty, form.batch, form.dtype)
+    search = _BeamSearch(
+        rules,
+        constraints or Constraints(),
+        beams,
+        n_best if stopping == "exact" else beams,
+        length_penalty,
+        length_penalty_form,
+        stopping,
+        form.batch,
+        form.dtype,
+    )
     rows = form.batch * beams
 
     def is_unfinished(carry: dict) -> Any:
@@ -97,7 +127,7 @@ def beam_search(
         finished = search.finish(carry["finished"], live, candidates, index)
         live, parents = search.keep(live, candidates, index)
         new_state = take_rows(new_state, parents)
-        live["log_probabilities"] = search.stop(live["log_probabilities"], finished)
+        live["log_probabilities"] = search.stop(live["log_probabilities"], finished, index)
         return {
             "index": index + 1,
             "previous": live.pop("last"),
@@ -113,7 +143,10 @@ def beam_search(
         "finished": search.nothing_finished(),
         "state": form.flatten(take_rows(form.initial, ops.arange(rows) // beams)),
     }
-    return drop_impossible(ops.while_loop(is_unfinished, extend, carry)["finished"])
+    finished = ops.while_loop(is_unfinished, extend, carry)["finished"]
+    if search.kept > n_best:
+        finished = Hypotheses(*(part[:, :n_best] for part in finished))
+    return drop_impossible(finished)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,9 +168,12 @@ class _BeamSearch:
     """
 
     rules: TokenRules
+    constraints: Constraints
     beams: int
-    n_best: int
+    kept: int
     length_penalty: float
+    length_penalty_form: str
+    stopping: str
     batch: Any
     dtype: str
 
@@ -149,8 +185,8 @@ class _BeamSearch:
         return {"token_ids": token_ids, "log_probabilities": first}
 
     def nothing_finished(self) -> Hypotheses:
-        """`n_best` places for finished hypotheses, all free."""
-        shape = (self.batch, self.n_best)
+        """`kept` places for finished hypotheses, all free."""
+        shape = (self.batch, self.kept)
         return Hypotheses(
             token_ids=ops.zeros((*shape, self.rules.max_length), dtype="int32"),
             scores=ops.full(shape, -math.inf, dtype=self.dtype),
@@ -162,7 +198,8 @@ class _BeamSearch:
         """The `2 * beams` best extensions of each source, of which at most `beams` end."""
         # The best of all are among the best of each row, so nothing but the logits has the size
         # of the vocabulary.
-        ranked, token_ids = self.rules.rank(logits, index, 2 * self.beams, self.dtype)
+        is_banned = self._banned(live["token_ids"], logits, index)
+        ranked, token_ids = self.rules.rank(logits, index, 2 * self.beams, self.dtype, is_banned)
         columns = ranked.shape[-1]
         ranked = ops.reshape(ranked, (self.batch, self.beams, columns))
         totals = ranked + live["log_probabilities"][..., None]
@@ -180,16 +217,16 @@ class _BeamSearch:
     def finish(
         self, finished: Hypotheses, live: dict, candidates: _Candidates, index: Any
     ) -> Hypotheses:
-        """The `n_best` best of the finished hypotheses and of the candidates that end."""
+        """The `kept` best of the finished hypotheses and of the candidates that end."""
         length = index + 1
         ended = candidates.log_probabilities / self._penalty(length)
-        ended = ops.where(candidates.is_end, ended, -math.inf)
+        ended = ops.where(self._may_finish(candidates), ended, -math.inf)
         # Those that finished earlier stand first and so win a tie.
-        scores, picks = ops.top_k(ops.concatenate([finished.scores, ended], axis=1), self.n_best)
+        scores, picks = ops.top_k(ops.concatenate([finished.scores, ended], axis=1), self.kept)
         picks = ops.cast(picks, "int32")
-        is_new = picks >= self.n_best
-        places = ops.broadcast_to(ops.arange(self.n_best), (self.batch, self.n_best))
-        origins = ops.concatenate([places, candidates.parents + self.n_best], axis=1)
+        is_new = picks >= self.kept
+        places = ops.broadcast_to(ops.arange(self.kept), (self.batch, self.kept))
+        origins = ops.concatenate([places, candidates.parents + self.kept], axis=1)
         log_probabilities = ops.concatenate(
             [finished.log_probabilities, candidates.log_probabilities], axis=1
         )
@@ -220,15 +257,32 @@ class _BeamSearch:
         }
         return live, ops.reshape(self._row_numbers(parents, self.beams), (-1,))
 
-    def stop(self, log_probabilities: Any, finished: Hypotheses) -> Any:
+    def stop(self, log_probabilities: Any, finished: Hypotheses, index: Any) -> Any:
         """The live log-probabilities, with `-inf` for sources that are done."""
+        worst = finished.scores[:, -1:]
+        if self.stopping == "early":
+            return ops.where(worst > -math.inf, -math.inf, log_probabilities)
+        length = self.rules.max_length if self.stopping == "exact" else index + 1
         best = ops.max(log_probabilities, axis=1, keepdims=True)
-        attainable = best / self._penalty(self.rules.max_length)
-        is_done = finished.scores[:, -1:] >= attainable
+        attainable = best / self._penalty(length)
+        is_done = worst >= attainable
         return ops.where(is_done, -math.inf, log_probabilities)
 
+    def _banned(self, token_ids: Any, logits: Any, index: Any) -> Any:
+        """Tokens that the constraints forbid, bool (rows, vocabulary), or None."""
+        if self.constraints.is_empty:
+            return None
+        token_ids = ops.reshape(token_ids, (self.batch * self.beams, self.rules.max_length))
+        return self.constraints.banned_tokens(token_ids, index, logits.shape[-1])
+
+    def _may_finish(self, candidates: _Candidates) -> Any:
+        if self.stopping == "exact":
+            return candidates.is_end
+        ranks = ops.arange(candidates.is_end.shape[1])
+        return ops.logical_and(candidates.is_end, ranks < self.beams)
+
     def _penalty(self, length: Any) -> Any:
-        return length_normalizer(length, self.length_penalty, self.dtype)
+        return length_normalizer(length, self.length_penalty, self.dtype, self.length_penalty_form)
 
     def _write(self, token_ids: Any, index: Any, token: Any, where: Any) -> Any:
         """`token` at position `index`; a comparison, since slice updates need XLA to serve."""

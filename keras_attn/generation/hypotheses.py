@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from keras_attn.validation import require
+from keras_attn.validation import require, require_one_of
+
+LENGTH_PENALTY_FORMS = ("gnmt", "length")
 
 
 class Hypotheses(NamedTuple):
@@ -30,13 +32,17 @@ class Hypotheses(NamedTuple):
     lengths: Any
 
 
-def length_normalizer(lengths: Any, length_penalty: float, dtype: str = "float32") -> Any:
-    """The length penalty `((5 + length) / 6) ** length_penalty`, by which scores are divided.
+def length_normalizer(
+    lengths: Any, length_penalty: float, dtype: str = "float32", form: str = "gnmt"
+) -> Any:
+    """The length penalty, by which scores are divided.
 
     Args:
         lengths: int tensor or int, counts of tokens with the end token.
-        length_penalty: 0 for none; the larger, the longer the hypotheses that win.
+        length_penalty: The exponent; 0 for none; the larger, the longer the hypotheses that win.
         dtype: Of the result.
+        form: "gnmt" for `((5 + length) / 6) ** length_penalty`, "length" for
+            `length ** length_penalty`, that of Hugging Face.
 
     Returns:
         A float tensor of the shape of `lengths`, 1 where the length is 1.
@@ -44,11 +50,16 @@ def length_normalizer(lengths: Any, length_penalty: float, dtype: str = "float32
     Reference:
         [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7, equation 14.
     """
-    return ops.power((ops.cast(lengths, dtype) + 5.0) / 6.0, length_penalty)
+    lengths = ops.cast(lengths, dtype)
+    if form == "length":
+        # A text that does not exist has no length.
+        return ops.power(ops.maximum(lengths, 1.0), length_penalty)
+    return ops.power((lengths + 5.0) / 6.0, length_penalty)
 
 
-def check_length_penalty(length_penalty: float) -> None:
-    """Raises `UserError` unless the penalty is a finite number of 0 or more."""
+def check_length_penalty(length_penalty: float, form: str = "gnmt") -> None:
+    """Raises `UserError` unless the penalty is a finite number of 0 or more, of a known form."""
+    require_one_of("length_penalty_form", form, LENGTH_PENALTY_FORMS)
     number = isinstance(length_penalty, numbers.Real) and not isinstance(length_penalty, bool)
     require(
         number and 0 <= length_penalty < math.inf,

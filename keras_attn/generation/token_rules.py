@@ -5,6 +5,7 @@ import math
 import numbers
 from typing import Any
 
+import numpy as np
 from keras import ops
 
 from keras_attn.ops.softmax import softmax_with_sums
@@ -68,7 +69,9 @@ class TokenRules:
                 max_length=self.max_length,
             )
 
-    def rank(self, logits: Any, index: Any, count: int, dtype: str) -> tuple[Any, Any]:
+    def rank(
+        self, logits: Any, index: Any, count: int, dtype: str, is_banned: Any = None
+    ) -> tuple[Any, Any]:
         """The most probable tokens of each row that may come next.
 
         Args:
@@ -78,24 +81,19 @@ class TokenRules:
             count: How many are wanted. There may be more columns than that, and as few as the
                 vocabulary has tokens.
             dtype: In which to compute.
+            is_banned: bool (rows, vocabulary), tokens that are not offered; None for no such.
 
         Returns:
             log_probabilities: dtype (rows, columns), `-inf` for a token that is not offered.
             token_ids: int32 (rows, columns).
         """
-        vocabulary = logits.shape[-1]
-        require(
-            vocabulary is not None and max(self.end_id, *self.forbidden_ids, 0) < vocabulary,
-            "`end_id` and `forbidden_ids` must be below the vocabulary size of the logits.",
-            end_id=self.end_id,
-            forbidden_ids=self.forbidden_ids,
-            vocabulary=vocabulary,
-        )
+        vocabulary = self._check_vocabulary(logits)
         logits = ops.cast(logits, dtype)
         columns = min(count + len(self.forbidden_ids), vocabulary)
+        normalizer = log_normalizer(logits)
+        if is_banned is not None:
+            logits = ops.where(is_banned, -math.inf, logits)
         best, token_ids = top_k(logits, columns)
-        _, peak, total = softmax_with_sums(logits)
-        normalizer = peak + ops.log(total)
 
         log_probabilities = best - normalizer
         length = index + 1
@@ -109,8 +107,51 @@ class TokenRules:
         log_probabilities = ops.where(
             is_last, end, ops.where(offered, log_probabilities, -math.inf)
         )
-        # A row with NaN, or of nothing but -inf, has come to NaN, and with XLA, whose maximum may
-        # pass over NaN, to infinity: neither compares as finite.
-        is_finite = ops.abs(log_probabilities) < math.inf
-        log_probabilities = ops.where(is_finite, log_probabilities, -math.inf)
-        return log_probabilities, ops.where(is_last, self.end_id, token_ids)
+        return finite_or_none(log_probabilities), ops.where(is_last, self.end_id, token_ids)
+
+    def offer(self, logits: Any, index: Any) -> Any:
+        """The logits, with `-inf` for tokens that may not come next.
+
+        Args:
+            logits: float (rows, vocabulary).
+            index: int scalar, the count of tokens generated so far.
+
+        Returns:
+            Logits of the same shape and dtype.
+        """
+        tokens = np.arange(self._check_vocabulary(logits))
+        is_end = ops.convert_to_tensor(tokens == self.end_id)
+        is_other = ops.convert_to_tensor(
+            np.isin(tokens, (self.end_id, *self.forbidden_ids), invert=True)
+        )
+        length = index + 1
+        offered = ops.logical_or(
+            ops.logical_and(is_end, length >= self.min_length),
+            ops.logical_and(is_other, length < self.max_length),
+        )
+        return ops.where(offered, logits, -math.inf)
+
+    def _check_vocabulary(self, logits: Any) -> int:
+        vocabulary = logits.shape[-1]
+        require(
+            vocabulary is not None and max(self.end_id, *self.forbidden_ids, 0) < vocabulary,
+            "`end_id` and `forbidden_ids` must be below the vocabulary size of the logits.",
+            end_id=self.end_id,
+            forbidden_ids=self.forbidden_ids,
+            vocabulary=vocabulary,
+        )
+        return vocabulary
+
+
+def log_normalizer(logits: Any) -> Any:
+    """What logits (rows, vocabulary) exceed log-probabilities by, (rows, 1)."""
+    _, peak, total = softmax_with_sums(logits)
+    return peak + ops.log(total)
+
+
+def finite_or_none(log_probabilities: Any) -> Any:
+    """Log-probabilities, with `-inf` where the model gave no distribution."""
+    # A row with NaN, or of nothing but -inf, has come to NaN, and with XLA, whose maximum may
+    # pass over NaN, to infinity: neither compares as finite.
+    is_finite = ops.abs(log_probabilities) < math.inf
+    return ops.where(is_finite, log_probabilities, -math.inf)

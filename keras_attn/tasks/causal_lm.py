@@ -1,5 +1,6 @@
 """Text to its continuation with a language model."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import keras
@@ -10,6 +11,7 @@ from keras_attn.data import TextExamples, plan_epoch
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.hypothesis import perplexity_of
+from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.text_ids import fitting_ids, label_log_probabilities
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tokenizers import Tokenizer
@@ -36,6 +38,7 @@ class CausalLMTask(GeneratingTask):
     kind = "lm"
     input_name = "prompt"
     input_role = output_role = "text"
+    continues = True
 
     def __init__(
         self,
@@ -81,6 +84,33 @@ class CausalLMTask(GeneratingTask):
             sums += np.array([self._nll(inputs, labels).numpy(), (labels != 0).sum()])
         nll, tokens = sums
         return perplexity_of([(-nll, int(tokens))])
+
+    def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
+        """Gives the functions that an exported task serves, `sample` with its settings among them.
+
+        The settings of `sample` are one for each text, so that a server can put requests together:
+        `seed`, int64, of which the lower half is the seed and the upper one the number of the text
+        (see `GeneratingTask.sample`), `temperature`, `top_k` and `top_p`.
+        """
+
+        def draw(text, seed, temperature, top_k, top_p):
+            rules = dataclasses.replace(
+                self.decoding.sampling, temperature=temperature, top_k=top_k, top_p=top_p
+            )
+            low = tf.cast(tf.bitwise.bitwise_and(seed, 2**32 - 1), tf.uint32)
+            high = tf.cast(tf.bitwise.right_shift(seed, tf.constant(32, tf.int64)), tf.int32)
+            outputs = self._sample_texts(text, low, high, self.decoding, rules, 1, jit)
+            return {name: values[:, 0] for name, values in outputs.items()}
+
+        inputs = {
+            "text": tf.TensorSpec([None], tf.string),
+            "seed": tf.TensorSpec([None], tf.int64),
+            "temperature": tf.TensorSpec([None], tf.float32),
+            "top_k": tf.TensorSpec([None], tf.int32),
+            "top_p": tf.TensorSpec([None], tf.float32),
+        }
+        functions = super().serving_functions(n_best, jit)
+        return functions | {"sample": ServingFunction(draw, inputs, _sampling_examples)}
 
     @classmethod
     def _from_parts(cls, backbone, tokenizers, settings):
@@ -134,3 +164,14 @@ class CausalLMTask(GeneratingTask):
             "log_probability": log_probabilities(inputs, labels, counted),
             "length": tf.cast(target.row_lengths(), tf.int32) + 1,
         }
+
+
+def _sampling_examples(texts):
+    count = len(texts)
+    return {
+        "text": texts,
+        "seed": np.arange(count, dtype="int64"),
+        "temperature": np.full(count, 0.8, "float32"),
+        "top_k": np.full(count, 40, "int32"),
+        "top_p": np.full(count, 0.95, "float32"),
+    }

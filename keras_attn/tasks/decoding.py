@@ -5,6 +5,7 @@ import math
 import numbers
 from typing import Any
 
+from keras_attn.generation import LENGTH_PENALTY_FORMS, STOPPING, Constraints, SamplingRules
 from keras_attn.validation import require, require_one_of, require_positive
 
 
@@ -18,6 +19,19 @@ class DecodingSettings:
         max_source_length: Most tokens of a source, its end token included.
         max_length: Most tokens of what is generated, its end token included.
         min_length: Fewest tokens of what is generated, its end token included.
+        length_penalty_form: "gnmt" or "length" (see `keras_attn.generation.length_normalizer`).
+        stopping: When a beam search is done: "exact", "early" or "heuristic" (see
+            `keras_attn.generation.beam_search`).
+        no_repeat_ngram: No run of so many tokens occurs twice in what is generated; 0 for no such
+            rule.
+        banned_words: Texts whose tokens, in their order, do not occur in what is generated, neither
+            by themselves nor as a part. Where the beginning of a word is written by other tokens
+            than its middle, both are banned by two entries.
+        temperature: Of sampling, by which logits are divided.
+        top_k: Sampling draws from so many of the most probable tokens alone; 0 for no limit.
+        top_p: Sampling draws from the smallest set of tokens of so much probability; 1 for all.
+        repetition_penalty: Sampling makes tokens that have occurred, a language model's prompt
+            included, less probable by it; 1 for none.
     """
 
     beams: int = 4
@@ -25,6 +39,14 @@ class DecodingSettings:
     max_source_length: int = 256
     max_length: int = 256
     min_length: int = 0
+    length_penalty_form: str = "gnmt"
+    stopping: str = "exact"
+    no_repeat_ngram: int = 0
+    banned_words: tuple[str, ...] = ()
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
 
     def __post_init__(self):
         require_positive(
@@ -44,6 +66,24 @@ class DecodingSettings:
             "`length_penalty` must be a finite number of at least 0.",
             length_penalty=self.length_penalty,
         )
+        require_one_of("length_penalty_form", self.length_penalty_form, LENGTH_PENALTY_FORMS)
+        require_one_of("stopping", self.stopping, STOPPING)
+        Constraints(self.no_repeat_ngram)
+        _ = self.sampling
+        words = self.banned_words
+        require(
+            isinstance(words, list | tuple)
+            and all(isinstance(word, str) and word for word in words),
+            "`banned_words` must be a list of texts, none of them empty.",
+            banned_words=words,
+        )
+        # JSON and YAML give a list, which is no key of a dict.
+        object.__setattr__(self, "banned_words", tuple(words))
+
+    @property
+    def sampling(self) -> SamplingRules:
+        """What sampling draws from."""
+        return SamplingRules(self.temperature, self.top_k, self.top_p, self.repetition_penalty)
 
     def replace(self, **changes: Any) -> "DecodingSettings":
         """Copies the settings with some changed, those of value `None` left as they are."""

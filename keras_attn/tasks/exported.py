@@ -11,16 +11,18 @@ import tensorflow as tf
 # Registers the ops that a SavedModel with tokenizers needs.
 import tensorflow_text  # noqa: F401
 
+from keras_attn.generation import SamplingRules, check_seed
 from keras_attn.model_versions import latest_version
 from keras_attn.tasks.hypothesis import (
+    COLUMNS,
     Hypothesis,
     best_text,
-    found_hypotheses,
+    hypotheses_in_batches,
     length_sorted_batches,
     perplexity_of,
 )
 from keras_attn.tasks.texts import check_pairs, check_texts
-from keras_attn.validation import UserError, require, require_positive
+from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 
 def open_exported(folder: str | Path) -> "ExportedSeq2Seq | ExportedClassification":
@@ -91,29 +93,74 @@ class ExportedSeq2Seq:
         n_best: int,
         beams: int | None = None,
         progress: Callable[[int], None] | None = None,
+        prefixes: Sequence[str] | None = None,
     ) -> list[list[Hypothesis]]:
         """Generates several hypotheses for each text (see `Seq2SeqTask.predict_n_best`).
 
         Raises:
-            UserError: `beams` is given, for an exported model's are fixed; a text is too long; or
-                `n_best` exceeds what was exported.
+            UserError: `beams` or `prefixes` are given, for an exported model's search is fixed; a
+                text is too long; or `n_best` exceeds what was exported.
         """
         require_positive(n_best=n_best)
+        require(prefixes is None, "An exported model takes no prefixes.", prefixes=prefixes)
         texts = check_texts("texts", texts)
         require(beams is None, "The beams of an exported model cannot be changed.", beams=beams)
         signature = self._model.signatures["serving_default" if n_best == 1 else "n_best"]
-        results: list[list[Hypothesis]] = [[] for _ in texts]
-        for positions in length_sorted_batches([len(text) + 1 for text in texts], budget=4096):
+
+        def columns(positions):
             outputs = _run(signature, text=[texts[position] for position in positions])
-            columns = [outputs[name] for name in ("text", "score", "log_probability")]
+            columns = [outputs[name] for name in COLUMNS]
             if n_best == 1:
                 columns = [column[:, None] for column in columns]
             _check_exported(n_best, columns[0])
-            for position, row in zip(positions, zip(*columns, strict=True), strict=True):
-                results[position] = found_hypotheses(*row)[:n_best]
-            if progress:
-                progress(len(positions))
-        return results
+            return [column[:, :n_best] for column in columns]
+
+        batches = length_sorted_batches([len(text) + 1 for text in texts], budget=4096)
+        return hypotheses_in_batches(batches, columns, progress)
+
+    def sample(
+        self,
+        texts: Sequence[str],
+        samples: int = 1,
+        seed: int = 0,
+        first_number: int = 0,
+        progress: Callable[[int], None] | None = None,
+        **settings: Any,
+    ) -> list[list[Hypothesis]]:
+        """Draws a text for each text at random (see `CausalLMTask.sample`).
+
+        The same seed gives the texts that the task gives. `settings` are `temperature`, `top_k`
+        and `top_p`; what is not given is 1, no limit and 1.
+
+        Raises:
+            UserError: It is no export of a language model, `samples` is not 1, there are other
+                settings, or a text is too long.
+        """
+        require(
+            "sample" in self._model.signatures,
+            "Only the export of a language model draws texts: use the run or the task folder.",
+            folder=str(self.folder),
+        )
+        require(samples == 1, "A SavedModel draws one text at a time.", samples=samples)
+        names = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+        for name in settings:
+            require_one_of("setting", name, names)
+        values = names | {name: value for name, value in settings.items() if value is not None}
+        SamplingRules(**values)
+        check_seed(seed)
+        texts = check_texts("texts", texts)
+
+        def columns(positions):
+            outputs = _run(
+                self._model.signatures["sample"],
+                text=[texts[position] for position in positions],
+                seed=[seed + ((position + first_number) << 32) for position in positions],
+                **{name: [value] * len(positions) for name, value in values.items()},
+            )
+            return [outputs[name][:, None] for name in COLUMNS]
+
+        batches = length_sorted_batches([len(text) + 1 for text in texts], budget=4096)
+        return hypotheses_in_batches(batches, columns, progress)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         """Log-probability of each target (see `Seq2SeqTask.score`)."""
@@ -202,9 +249,12 @@ def _check_exported(n_best: int, column: np.ndarray) -> None:
     )
 
 
-def _run(signature: Any, **texts: list[str]) -> dict[str, np.ndarray]:
+def _run(signature: Any, **inputs: list) -> dict[str, np.ndarray]:
+    specs = signature.structured_input_signature[1]
     try:
-        outputs = signature(**{name: tf.constant(values) for name, values in texts.items()})
+        outputs = signature(
+            **{name: tf.constant(values, specs[name].dtype) for name, values in inputs.items()}
+        )
     except tf.errors.InvalidArgumentError as error:
         # An assertion's message and values come in brackets.
         found = re.search(r"assertion failed: \[(.*?)\] \[(.*?)\]", str(error))

@@ -8,13 +8,15 @@ from typing import Any, ClassVar
 import keras
 import tensorflow as tf
 
-from keras_attn.generation import Hypotheses, beam_search, greedy_search
+from keras_attn.generation import Hypotheses, check_seed
 from keras_attn.tasks.base import Task
+from keras_attn.tasks.continuing import sample_ids, search_ids
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.hypothesis import (
+    COLUMNS,
     Hypothesis,
     best_text,
-    found_hypotheses,
+    hypotheses_in_batches,
     perplexity_of,
 )
 from keras_attn.tasks.serving import ServingFunction
@@ -48,6 +50,9 @@ class GeneratingTask(Task):
 
     output_role: ClassVar[str]
     """Role of the tokenizer of what comes out."""
+
+    continues: ClassVar[bool] = False
+    """Whether what comes out goes on from what goes in."""
 
     def __init__(
         self,
@@ -127,6 +132,7 @@ class GeneratingTask(Task):
         n_best: int,
         beams: int | None = None,
         progress: Callable[[int], None] | None = None,
+        prefixes: Sequence[str] | None = None,
     ) -> list[list[Hypothesis]]:
         """Generates several hypotheses for each text.
 
@@ -135,6 +141,8 @@ class GeneratingTask(Task):
             n_best: Number of hypotheses for each, at most `beams`.
             beams: Width of the beam search; the task's own by default.
             progress: Called with the number of texts done after each batch.
+            prefixes: For each text what its hypotheses begin with: whole words, for their tokens
+                are those of the prefix by itself.
 
         Returns:
             For each text its hypotheses, the best first; there are fewer than `n_best` where the
@@ -146,17 +154,92 @@ class GeneratingTask(Task):
         decoding = self.decoding.replace(beams=beams)
         _check_n_best(n_best, decoding)
         texts = check_texts("texts", texts)
-        generate = self._function(("generate", decoding, n_best), _TEXTS)
-        results: list[list[Hypothesis]] = [[] for _ in texts]
+        options = {"decoding": decoding, "n_best": n_best}
+        if prefixes is None:
+            generate = self._function(self._generate_texts, _TEXTS, **options)
+            return self._in_batches(texts, progress, lambda _, batch: generate(batch))
+        texts, prefixes = self._check_prefixes(texts, prefixes)
+        complete = self._function(self._complete_texts, _TEXTS, _TEXTS, **options)
+        return self._in_batches(
+            texts,
+            progress,
+            lambda positions, batch: complete(
+                batch, tf.constant([prefixes[position] for position in positions])
+            ),
+        )
+
+    def sample(
+        self,
+        texts: Sequence[str],
+        samples: int = 1,
+        seed: int = 0,
+        first_number: int = 0,
+        progress: Callable[[int], None] | None = None,
+        **settings: Any,
+    ) -> list[list[Hypothesis]]:
+        """Draws texts for each text at random.
+
+        The same seed gives the same texts: what is drawn for one depends on the seed, the text and
+        its number, not on the other texts (see `keras_attn.generation.sample`).
+
+        Args:
+            texts: The sources.
+            samples: How many texts to draw for each.
+            seed: Of the random numbers, an integer of 0 or more, below 2 ** 32.
+            first_number: Number of the first text, where these continue others.
+            progress: Called with the number of texts done after each batch.
+            **settings: Decoding settings that differ from the task's, such as `temperature`,
+                `top_k`, `top_p` and `repetition_penalty`.
+
+        Returns:
+            For each text its samples in the order in which they were drawn, with the
+            log-probabilities that the model gives them; those of no probability are left out.
+
+        Raises:
+            UserError: A text is longer than the task's maximum, or a setting is out of its range.
+        """
+        decoding = self.decoding.replace(**settings)
+        require_positive(samples=samples)
+        check_seed(seed)
+        texts = check_texts("texts", texts)
+        draw = self._function(
+            self._sample_texts,
+            _TEXTS,
+            tf.TensorSpec([], tf.uint32),
+            tf.TensorSpec([None], tf.int32),
+            decoding=decoding,
+            rules=decoding.sampling,
+            samples=samples,
+        )
+        seed = tf.constant(seed, tf.uint32)
+        return self._in_batches(
+            texts,
+            progress,
+            lambda positions, batch: draw(batch, seed, tf.constant(positions) + first_number),
+        )
+
+    def _in_batches(self, texts, progress, generate) -> list[list[Hypothesis]]:
+        """What `generate(positions, texts)` makes of batches of texts of similar lengths."""
+
+        def columns(positions):
+            outputs = generate(positions, tf.constant([texts[position] for position in positions]))
+            return [outputs[name].numpy() for name in COLUMNS]
+
         longest = self.decoding.max_source_length
-        for positions in batches_by_length(self.input_tokenizer, texts, self.input_name, longest):
-            outputs = generate(tf.constant([texts[position] for position in positions]))
-            columns = (outputs[name].numpy() for name in ("text", "score", "log_probability"))
-            for position, row in zip(positions, zip(*columns, strict=True), strict=True):
-                results[position] = found_hypotheses(*row)
-            if progress:
-                progress(len(positions))
-        return results
+        batches = batches_by_length(self.input_tokenizer, texts, self.input_name, longest)
+        return hypotheses_in_batches(batches, columns, progress)
+
+    def _check_prefixes(self, texts, prefixes) -> tuple[list[str], list[str]]:
+        texts, prefixes = check_pairs(texts, prefixes)
+        tokenizer, longest = self.output_tokenizer, self.decoding.max_length
+        batches_by_length(tokenizer, prefixes, "prefix", longest)
+        for prefix, ids in zip(prefixes, tokenizer.tokenize(prefixes).to_list(), strict=True):
+            require(
+                tokenizer.unknown_id not in ids,
+                "A prefix must be written in tokens that the model can generate.",
+                prefix=prefix,
+            )
+        return texts, prefixes
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         """Computes how probable given targets are.
@@ -181,7 +264,7 @@ class GeneratingTask(Task):
     def _scores(self, sources, targets) -> list[tuple[float, int]]:
         sources, targets = check_pairs(sources, targets)
         batches_by_length(self.output_tokenizer, targets, "target text", self.decoding.max_length)
-        score = self._function(("score",), _TEXTS, _TEXTS)
+        score = self._function(self._score_texts, _TEXTS, _TEXTS)
         results: list[tuple[float, int]] = [(0.0, 0)] * len(sources)
         longest = self.decoding.max_source_length
         for positions in batches_by_length(self.input_tokenizer, sources, self.input_name, longest):
@@ -239,7 +322,22 @@ class GeneratingTask(Task):
 
     def _generate_texts(self, texts, decoding, n_best, jit=False) -> dict:
         input_ids = self.input_ids(texts)
-        found = self._search(jit)(input_ids, decoding, n_best)
+        return self._outputs(input_ids, self._search(jit)(input_ids, decoding, n_best))
+
+    def _complete_texts(self, texts, prefixes, decoding, n_best) -> dict:
+        input_ids = self.input_ids(texts)
+        prefix_ids = self.output_tokenizer.tokenize(prefixes).to_tensor()
+        found = self._search()(input_ids, decoding, n_best, prefix_ids)
+        return self._outputs(input_ids, found)
+
+    def _sample_texts(
+        self, texts, seed, source_numbers, decoding, rules, samples, jit=False
+    ) -> dict:
+        input_ids = self.input_ids(texts)
+        draw = self._draw(decoding, rules, samples, jit)
+        return self._outputs(input_ids, draw(input_ids, seed, source_numbers))
+
+    def _outputs(self, input_ids, found) -> dict:
         return {
             "text": self._texts_of(input_ids, found.token_ids),
             "score": found.scores,
@@ -247,35 +345,35 @@ class GeneratingTask(Task):
         }
 
     def _search(self, jit=False) -> Callable[..., Hypotheses]:
-        def search(input_ids, decoding, n_best):
-            tokenizer = self.output_tokenizer
+        def search(input_ids, decoding, n_best, prefix_ids=None):
             # XLA needs the sizes of what a loop carries to be known.
             room = decoding.max_length if jit else None
-            start_id, state = self._begin(input_ids, room, decoding.beams)
-            settings = {
-                "start_id": start_id,
-                "end_id": tokenizer.end_id,
-                "max_length": decoding.max_length,
-                "min_length": decoding.min_length,
-                "length_penalty": decoding.length_penalty,
-                "forbidden_ids": (tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id),
-            }
-            if decoding.beams == 1:
-                return greedy_search(self.backbone.step, state, **settings)
-            return beam_search(self.backbone.step, state, decoding.beams, n_best=n_best, **settings)
+            begin = self._begin(input_ids, room, decoding.beams)
+            step, tokenizer = self.backbone.step, self.output_tokenizer
+            return search_ids(step, begin, tokenizer, decoding, n_best, prefix_ids)
 
         # Strings cannot be compiled: XLA gets what lies between the tokenizers.
         return tf.function(search, jit_compile=True, autograph=False) if jit else search
 
-    def _function(self, key: tuple, *specs: tf.TensorSpec) -> Callable:
+    def _draw(self, decoding, rules, samples, jit=False) -> Callable[..., Hypotheses]:
+        def draw(input_ids, seed, source_numbers):
+            begin = self._begin(input_ids, decoding.max_length if jit else None, samples)
+            options = {"samples": samples, "seed": seed, "source_numbers": source_numbers}
+            if self.continues:
+                options["prompt_ids"] = input_ids
+            step, tokenizer = self.backbone.step, self.output_tokenizer
+            return sample_ids(step, begin, tokenizer, decoding, rules, **options)
+
+        return tf.function(draw, jit_compile=True, autograph=False) if jit else draw
+
+    def _function(self, function: Callable, *specs: tf.TensorSpec, **options: Any) -> Callable:
+        """The graph of a method of this task, with some of its arguments, traced once."""
+        key = (function.__name__, *options.values())
         if key not in self._functions:
-            if key[0] == "generate":
-                _, decoding, n_best = key
-                function = functools.partial(self._generate_texts, decoding=decoding, n_best=n_best)
-            else:
-                function = self._score_texts
             self._functions[key] = tf.function(
-                function, input_signature=list(specs), autograph=False
+                functools.partial(function, **options),
+                input_signature=list(specs),
+                autograph=False,
             )
         return self._functions[key]
 

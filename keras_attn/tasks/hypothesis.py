@@ -1,7 +1,10 @@
 """What a task predicts for one text."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 
 class Hypothesis(NamedTuple):
@@ -38,6 +41,10 @@ def perplexity_of(scores: list[tuple[float, int]]) -> float:
     return math.exp(nll) if nll < 700 else math.inf
 
 
+#: Names of a graph's outputs that `found_hypotheses` takes.
+COLUMNS = ("text", "score", "log_probability")
+
+
 def found_hypotheses(texts, scores, log_probabilities) -> list[Hypothesis]:
     """Puts one source's generated texts into words, without the places that stayed empty.
 
@@ -54,6 +61,30 @@ def found_hypotheses(texts, scores, log_probabilities) -> list[Hypothesis]:
         for text, score, log_probability in zip(texts, scores, log_probabilities, strict=True)
         if score > -float("inf")
     ]
+
+
+def hypotheses_in_batches(
+    batches: list[list[int]],
+    generate: Callable[[list[int]], Sequence[np.ndarray]],
+    progress: Callable[[int], None] | None = None,
+) -> list[list[Hypothesis]]:
+    """Generates batch by batch.
+
+    Args:
+        batches: For each batch the positions of its texts.
+        generate: Gives a batch's texts, scores and log-probabilities, each (batch, n_best).
+        progress: Called with the number of texts done after each batch.
+
+    Returns:
+        For each text its hypotheses.
+    """
+    results: list[list[Hypothesis]] = [[] for positions in batches for _ in positions]
+    for positions in batches:
+        for position, row in zip(positions, zip(*generate(positions), strict=True), strict=True):
+            results[position] = found_hypotheses(*row)
+        if progress:
+            progress(len(positions))
+    return results
 
 
 def length_sorted_batches(lengths: list[int], budget: int) -> list[list[int]]:

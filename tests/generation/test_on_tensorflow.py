@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.generation import beam_search, greedy_search
+from keras_attn.generation import Constraints, SamplingRules, beam_search, greedy_search, sample
 from tests.generation import naive_search
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.toy_models import END, START, HashModel, compiled
@@ -22,6 +22,25 @@ def beam(tables, max_length=7, step=MODEL.step):
 
 def greedy(tables, max_length=7, step=MODEL.step):
     return greedy_search(step, MODEL.initial_state(tables), START, END, max_length)
+
+
+def draw(tables, max_length=7, step=MODEL.step, rules=None):
+    rules = rules or SamplingRules(0.9, top_p=0.8, repetition_penalty=1.2)
+    state = MODEL.initial_state(tables)
+    return sample(step, state, START, END, max_length, seed=3, samples=2, rules=rules)
+
+
+def draw_of_few(tables, max_length=7, step=MODEL.step):
+    return draw(tables, max_length, step, SamplingRules(top_k=3))
+
+
+def constrained_beam(tables, max_length=7, step=MODEL.step):
+    prefix_ids = ops.convert_to_tensor([[3, 0]] * 13, "int32")[: ops.shape(tables)[0]]
+    options = {"constraints": Constraints(2, ((4, 3),), prefix_ids), "stopping": "heuristic"}
+    return beam_search(step, MODEL.initial_state(tables), 3, START, END, max_length, **options)
+
+
+STRATEGIES = [beam, greedy, draw, draw_of_few, constrained_beam]
 
 
 def op_types(concrete):
@@ -43,7 +62,7 @@ def assert_close(received, expected):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-@pytest.mark.parametrize("strategy", [beam, greedy])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("jit_compile", [False, True])
 def test_unknown_batch_size(strategy, jit_compile):
     run = compiled(strategy, input_signature=signature(), jit_compile=jit_compile)
@@ -52,7 +71,7 @@ def test_unknown_batch_size(strategy, jit_compile):
     assert run.experimental_get_tracing_count() == 1
 
 
-@pytest.mark.parametrize("strategy", [beam, greedy])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_maximum_length_as_a_tensor(strategy):
     import tensorflow as tf
 
@@ -64,6 +83,26 @@ def test_maximum_length_as_a_tensor(strategy):
     types = op_types(run.get_concrete_function())
     assert "StatelessWhile" in types or "While" in types
     assert not [name for name in types if name.startswith("Xla") or "PyFunc" in name]
+
+
+def test_constraints_that_are_off_add_no_op():
+    def concrete(**options):
+        run = compiled(
+            lambda tables: beam_search(
+                MODEL.step, MODEL.initial_state(tables), 3, 1, 2, 7, **options
+            ),
+            input_signature=signature(),
+        )
+        return run.get_concrete_function()
+
+    def op_count(**options):
+        definition = concrete(**options).graph.as_graph_def()
+        functions = sum(len(function.node_def) for function in definition.library.function)
+        return len(definition.node) + functions
+
+    assert op_count(constraints=Constraints()) == op_count() < op_count(constraints=Constraints(2))
+    assert "ScatterNd" not in op_types(concrete())
+    assert "ScatterNd" in op_types(concrete(constraints=Constraints(2)))
 
 
 def test_a_cache_that_grows():
@@ -101,7 +140,7 @@ def test_a_cache_that_grows():
         assert_same_hypotheses(listed(found, row), judged)
 
 
-@pytest.mark.parametrize("strategy", [beam, greedy])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_model_that_loses_the_static_count_of_rows(strategy):
     import tensorflow as tf
 
@@ -145,7 +184,7 @@ def test_stops_as_soon_as_no_beam_can_win():
 
 def test_float64_states_are_scored_in_float64():
     tables = TABLES.astype("float64")
-    for strategy in (beam, greedy):
+    for strategy in STRATEGIES:
         found = as_numpy(strategy(ops.convert_to_tensor(tables)))
         assert found.scores.dtype == found.log_probabilities.dtype == np.float64
         for row, table in enumerate(tables):

@@ -1,0 +1,158 @@
+"""What sampling does to logits before it draws: small functions from logits to logits.
+
+`sample` applies them in the order in which they stand here, which is that of Hugging Face's
+`generate`. A token that is ruled out has `-inf`.
+"""
+
+import math
+from typing import Any
+
+from keras import ops
+
+from keras_attn.ops.softmax import softmax_with_sums
+from keras_attn.ops.top_k import top_k
+
+_FEW = 256  # tokens, looked at before the whole vocabulary is sorted
+
+
+def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:
+    """Makes tokens that have occurred less probable: negative logits times, others over `penalty`.
+
+    Args:
+        logits: float (rows, vocabulary).
+        seen: bool (rows, vocabulary), the tokens that have occurred.
+        penalty: 1 changes nothing, below 1 rewards repetition; a number or float (rows,).
+
+    Returns:
+        Logits of the same shape and dtype.
+
+    Reference:
+        [Keskar et al., 2019](https://arxiv.org/abs/1909.05858), section 4.1, where the logits were
+        thought of as positive: dividing a negative one would reward its token.
+    """
+    penalty = _per_row(penalty, logits.dtype)
+    return ops.where(seen, ops.where(logits < 0, logits * penalty, logits / penalty), logits)
+
+
+def divide_by_temperature(logits: Any, temperature: Any) -> Any:
+    """Sharpens a distribution by a temperature below 1, flattens it by one above.
+
+    Args:
+        logits: float (rows, vocabulary).
+        temperature: Above 0; a number or float (rows,).
+
+    Returns:
+        Logits of the same shape and dtype.
+    """
+    if _is_number(temperature, 1):
+        return logits
+    return logits / _per_row(temperature, logits.dtype)
+
+
+def keep_top_k(logits: Any, k: Any) -> Any:
+    """Rules out all but the `k` most probable tokens, of equal ones those of the lowest id.
+
+    Args:
+        logits: float (rows, vocabulary).
+        k: 0 for all; an int or int32 (rows,).
+
+    Returns:
+        Logits of the same shape and dtype, `-inf` for what is ruled out.
+
+    Reference:
+        [Fan et al., 2018](https://arxiv.org/abs/1805.04833), section 5.
+    """
+    vocabulary = logits.shape[-1]
+    if isinstance(k, int):
+        if not 0 < k < vocabulary:
+            return logits
+        best, _ = top_k(logits, k)
+        return _keep(logits, best[:, -1:], k)
+    best, _ = ops.top_k(logits, vocabulary)
+    k = _per_row(k, "int32")
+    k = ops.where(ops.logical_or(k <= 0, k > vocabulary), vocabulary, k)
+    return _keep(logits, _column(best, k - 1), k)
+
+
+def keep_top_p(logits: Any, p: Any) -> Any:
+    """Keeps the smallest set of tokens whose probabilities sum to `p` or more: the nucleus.
+
+    Of equally probable tokens those of the lowest id are in it.
+
+    Args:
+        logits: float (rows, vocabulary); the probabilities are their softmax.
+        p: Above 0; 1 keeps all. A number or float (rows,).
+
+    Returns:
+        Logits of the same shape and dtype, `-inf` for what is ruled out.
+
+    Reference:
+        [Holtzman et al., 2019](https://arxiv.org/abs/1904.09751), section 3.1.
+    """
+    if _is_number(p, 1):
+        return logits
+    vocabulary, p = logits.shape[-1], _per_row(p, logits.dtype)
+    _, peak, total = softmax_with_sums(logits)
+
+    def of_all() -> tuple[Any, Any]:
+        return _nucleus(ops.top_k(logits, vocabulary)[0], peak, total, p)
+
+    if vocabulary <= 4 * _FEW:
+        return _keep(logits, *of_all())
+    # Mostly a few tokens have the mass; where they have not the whole vocabulary is sorted.
+    best, _ = top_k(logits, _FEW)
+    reached = ops.sum(ops.exp(best - peak), axis=-1, keepdims=True) / total
+    is_reached = ops.all(ops.logical_or(reached >= p, p >= 1))
+    return _keep(logits, *ops.cond(is_reached, lambda: _nucleus(best, peak, total, p), of_all))
+
+
+def keep_top_k_then_p(logits: Any, k: Any, p: Any) -> Any:
+    """Does what `keep_top_p(keep_top_k(logits, k), p)` does.
+
+    Where `k` is an int only the `k` most probable tokens are sorted.
+    """
+    if not isinstance(k, int) or not 0 < k < logits.shape[-1] or _is_number(p, 1):
+        return keep_top_p(keep_top_k(logits, k), p)
+    best, _ = top_k(logits, k)
+    _, peak, total = softmax_with_sums(best)
+    kept = _keep(logits, best[:, -1:], k)
+    return _keep(kept, *_nucleus(best, peak, total, _per_row(p, logits.dtype)))
+
+
+def _nucleus(best: Any, peak: Any, total: Any, p: Any) -> tuple[Any, Any]:
+    """The lowest logit of the nucleus and its size, both (rows, 1).
+
+    `best` (rows, columns) are the highest logits in their order; `exp(logit - peak) / total` is the
+    probability.
+    """
+    mass = ops.cumsum(ops.exp(best - peak) / total, axis=-1)
+    # One more than those whose mass falls short.
+    short = ops.cast(mass[:, :-1] < p, "int32")
+    size = 1 + ops.sum(short, axis=-1, keepdims=True)
+    # The last sum may be rounded to less than 1, or those before it to 1.
+    threshold = ops.where(p >= 1, -math.inf, _column(best, size - 1))
+    return threshold, size
+
+
+def _keep(logits: Any, threshold: Any, count: Any) -> Any:
+    """The logits above the threshold, and the first that equal it, `count` in all."""
+    above, equal = logits > threshold, logits == threshold
+    room = count - ops.sum(ops.cast(above, "int32"), axis=-1, keepdims=True)
+    is_first = ops.cumsum(ops.cast(equal, "int32"), axis=-1) <= room
+    kept = ops.logical_or(above, ops.logical_and(equal, is_first))
+    return ops.where(kept, logits, -math.inf)
+
+
+def _column(values: Any, columns: Any) -> Any:
+    """`values[r, columns[r]]`, both (rows, 1)."""
+    return ops.take_along_axis(values, ops.cast(columns, "int32"), axis=-1)
+
+
+def _per_row(value: Any, dtype: str) -> Any:
+    """A number as it is for all rows, one for each row as (rows, 1)."""
+    value = ops.convert_to_tensor(value)
+    return ops.cast(value[:, None] if len(value.shape) else value, dtype)
+
+
+def _is_number(value: Any, number: float) -> bool:
+    return isinstance(value, (int, float)) and value == number

@@ -1,0 +1,267 @@
+"""Sampling: the next token drawn at random from the model's distribution, or from part of it."""
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+from keras import ops
+
+from keras_attn.generation.constraints import Constraints
+from keras_attn.generation.decoder_state import DecoderState, Step, first_tokens, take_rows
+from keras_attn.generation.drawing import draw_columns
+from keras_attn.generation.hypotheses import (
+    Hypotheses,
+    check_length_penalty,
+    drop_impossible,
+    length_normalizer,
+)
+from keras_attn.generation.logit_rules import (
+    divide_by_temperature,
+    keep_top_k_then_p,
+    penalize_repetition,
+)
+from keras_attn.generation.token_by_token import extend_rows
+from keras_attn.generation.token_rules import TokenRules, finite_or_none, log_normalizer
+from keras_attn.generation.token_sets import token_set
+from keras_attn.ops.random_bits import random_uniform
+from keras_attn.validation import require, require_positive
+
+
+@dataclasses.dataclass(frozen=True)
+class SamplingRules:
+    """What of the model's distribution is drawn from; by default all of it.
+
+    Each is a number for all or, but for the last, a tensor (batch,) with one for each source. They
+    are applied in the order of Hugging Face's `generate`: repetition penalty, temperature, top-k,
+    top-p, the mass of the last counted among what the one before has kept.
+
+    Attributes:
+        temperature: Logits are divided by it.
+        top_k: Only the `top_k` most probable tokens are drawn; 0 for no limit. A number is faster
+            than a tensor, for which the whole vocabulary is sorted.
+        top_p: Only the smallest set of tokens is drawn whose probabilities sum to `top_p`; 1 for
+            all.
+        repetition_penalty: By which logits of tokens that have occurred are divided, negative ones
+            multiplied; 1 for none.
+
+    Raises:
+        UserError: A number is out of its range.
+    """
+
+    temperature: Any = 1.0
+    top_k: Any = 0
+    top_p: Any = 1.0
+    repetition_penalty: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check(
+            self.temperature,
+            lambda value: 0 < value < math.inf,
+            "`temperature` must be a finite number above 0; the most probable tokens, to which it "
+            "leads near 0, are what greedy search takes.",
+            temperature=self.temperature,
+        )
+        _check(
+            self.top_k,
+            lambda value: isinstance(value, numbers.Integral) and value >= 0,
+            "`top_k` must be an integer of 0 or more, 0 for no limit.",
+            top_k=self.top_k,
+        )
+        _check(
+            self.top_p,
+            lambda value: 0 < value <= 1,
+            "`top_p` must be a number above 0 and at most 1.",
+            top_p=self.top_p,
+        )
+        penalty = self.repetition_penalty
+        require(
+            isinstance(penalty, numbers.Real)
+            and not isinstance(penalty, bool)
+            and 0 < penalty < math.inf,
+            "`repetition_penalty` must be a finite number above 0, 1 for none.",
+            repetition_penalty=penalty,
+        )
+
+
+def sample(
+    step: Step,
+    state: dict,
+    start_id: Any,
+    end_id: int,
+    max_length: int,
+    seed: Any,
+    samples: int = 1,
+    rules: SamplingRules | None = None,
+    min_length: int = 0,
+    length_penalty: float = 0.0,
+    forbidden_ids: Sequence[int] = (),
+    prompt_ids: Any = None,
+    source_numbers: Any = None,
+    length_penalty_form: str = "gnmt",
+    constraints: Constraints | None = None,
+) -> Hypotheses:
+    """Draws texts, token by token, independently of each other.
+
+    The random numbers are a function of the seed, the source's number, the sample's number and the
+    position. They are the same on every backend, with XLA and without, and neither depend on the
+    other sources of a batch nor on how many samples are drawn. Equal logits so give equal tokens;
+    logits that differ by rounding, as those of batches of other sizes may, can lead to another
+    token where a number falls between the two.
+
+    Args:
+        step: `step(token_ids, state, index) -> (logits, state)`: token_ids int32 (rows,) with
+            rows = batch * samples, source by source; index int32 scalar; logits float
+            (rows, vocabulary).
+        state: `{"source": tree, "hypothesis": tree}`, one row per source in both. Rows of
+            hypothesis leaves are repeated `samples` times here.
+        start_id: The token fed first, such as a prompt's last: one for all, or int32 (batch,).
+        end_id: The token that ends a text.
+        max_length: Most tokens of a text, the end token included: at the last position only the
+            end token is offered. An int, or on TensorFlow without XLA a scalar int tensor.
+        seed: Of the random numbers: an int of 32 bits, or int32 (), or (batch,) for sources that
+            are to be independent of their place in the batch.
+        samples: How many texts to draw for each source.
+        rules: What of the model's distribution is drawn from.
+        min_length: Fewest tokens of a text, the end token included.
+        length_penalty: Changes the score, never the choice. See `length_normalizer`.
+        forbidden_ids: Tokens that are never offered, such as padding and start. `rules` apply to
+            what is left.
+        prompt_ids: Tokens that the repetition penalty counts among those that have occurred,
+            beside those generated: int32 (batch, length), 0 for none.
+        source_numbers: The sources' numbers, int32 (batch,); their places in the batch, or 0 where
+            there is a seed for each, by default.
+        length_penalty_form: "gnmt" or "length". See `length_normalizer`.
+        constraints: What a text may not hold, and what it must begin with; `rules` apply to the
+            rest.
+
+    Returns:
+        `Hypotheses` with `samples` texts per source in the order in which they were drawn. Their
+        log-probabilities are those under the model's own distribution, whatever `rules` made of it,
+        and so comparable with those of a search.
+
+    Raises:
+        UserError: An argument is out of its range, or state or logits have another form.
+
+    Reference:
+        [Holtzman et al., 2019](https://arxiv.org/abs/1904.09751), section 3.
+    """
+    require_positive(samples=samples)
+    check_length_penalty(length_penalty, length_penalty_form)
+    form = DecoderState(state)
+    batch, rows = form.batch, form.batch * samples
+    sampler = _Sampler(
+        TokenRules(end_id, max_length, min_length, tuple(forbidden_ids)),
+        constraints or Constraints(),
+        _repeated(rules or SamplingRules(), samples),
+        _uniforms(seed, source_numbers, batch, samples, max_length),
+        None if prompt_ids is None else ops.repeat(prompt_ids, samples, axis=0),
+        form.dtype,
+    )
+    initial = form.initial
+    if samples > 1:
+        initial = take_rows(initial, ops.arange(rows) // samples)
+    tokens = ops.repeat(first_tokens(start_id, batch), samples, axis=0)
+    found = extend_rows(step, form, initial, tokens, rows, end_id, max_length, sampler.choose)
+    normalizer = length_normalizer(found.lengths, length_penalty, form.dtype, length_penalty_form)
+    found = found._replace(scores=found.scores / normalizer)
+    found = (ops.reshape(part, (batch, samples, *ops.shape(part)[1:])) for part in found)
+    return drop_impossible(Hypotheses(*found))
+
+
+def check_seed(seed: int) -> None:
+    """Raises `UserError` unless the seed is an integer of 32 bits."""
+    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    require(
+        whole and 0 <= seed < 2**32,
+        "`seed` must be an integer of 0 or more, below 2 ** 32.",
+        seed=seed,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sampler:
+    """One position's work; what it holds has one row for each text."""
+
+    tokens: TokenRules
+    constraints: Constraints
+    rules: SamplingRules
+    uniforms: Any
+    prompt_ids: Any
+    dtype: str
+
+    def choose(self, logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
+        """Draws the next tokens (see `token_by_token.Choose`)."""
+        logits = ops.cast(logits, self.dtype)
+        offered = self.tokens.offer(logits, index)
+        is_banned = self.constraints.banned_tokens(token_ids, index, logits.shape[-1])
+        if is_banned is not None:
+            offered = ops.where(is_banned, -math.inf, offered)
+        offered = self._rule(offered, token_ids, index)
+        uniforms = ops.cast(ops.take(self.uniforms, index, axis=1), self.dtype)
+        tokens = draw_columns(offered, uniforms)[:, None]
+        is_offered = ops.take_along_axis(offered, tokens, axis=1) > -math.inf
+        log_probabilities = ops.take_along_axis(logits, tokens, axis=1) - log_normalizer(logits)
+        log_probabilities = ops.where(is_offered, log_probabilities, -math.inf)
+        log_probabilities = finite_or_none(log_probabilities)
+        return ops.squeeze(tokens, axis=1), ops.squeeze(log_probabilities, axis=1)
+
+    def _rule(self, logits: Any, token_ids: Any, index: Any) -> Any:
+        """The logits to draw from."""
+        rules = self.rules
+        if rules.repetition_penalty != 1:
+            seen = self._seen(token_ids, index, logits.shape[-1])
+            logits = penalize_repetition(logits, seen, rules.repetition_penalty)
+        logits = divide_by_temperature(logits, rules.temperature)
+        return keep_top_k_then_p(logits, rules.top_k, rules.top_p)
+
+    def _seen(self, token_ids: Any, index: Any, vocabulary: int) -> Any:
+        counted = ops.broadcast_to(
+            ops.arange(ops.shape(token_ids)[1]) < index, ops.shape(token_ids)
+        )
+        if self.prompt_ids is not None:
+            token_ids = ops.concatenate([self.prompt_ids, token_ids], axis=1)
+            counted = ops.concatenate([self.prompt_ids != 0, counted], axis=1)
+        return token_set(token_ids, counted, vocabulary)
+
+
+def _repeated(rules: SamplingRules, samples: int) -> SamplingRules:
+    """The rules with a value for each text in place of one for each source."""
+    values = {name: getattr(rules, name) for name in ("temperature", "top_k", "top_p")}
+    values = {
+        name: value if _is_number(value) else ops.repeat(value, samples, axis=0)
+        for name, value in values.items()
+    }
+    return dataclasses.replace(rules, **values)
+
+
+def _uniforms(seed: Any, source_numbers: Any, batch: Any, samples: int, max_length: Any) -> Any:
+    """Two uniform numbers for each text and position, float32 (batch * samples, max_length, 2)."""
+    if isinstance(seed, numbers.Integral):
+        check_seed(seed)
+        seed = ops.convert_to_tensor(int(seed), dtype="uint32")
+    seed = ops.convert_to_tensor(seed)
+    require(
+        len(seed.shape) < 2 and "int" in str(seed.dtype),
+        "`seed` must be an integer, or one for each source.",
+        seed=seed,
+    )
+    if source_numbers is None:
+        source_numbers = ops.arange(batch) if len(seed.shape) == 0 else ops.zeros((1,), "int32")
+    seed = ops.reshape(seed, (-1, 1, 1))
+    sources = ops.reshape(source_numbers, (-1, 1, 1))
+    texts, positions = ops.arange(samples)[:, None], ops.arange(max_length)
+    numbers_drawn = random_uniform((seed, sources), (texts, positions))
+    numbers_drawn = ops.broadcast_to(numbers_drawn, (batch, samples, max_length, 2))
+    return ops.reshape(numbers_drawn, (batch * samples, max_length, 2))
+
+
+def _check(value: Any, is_right: Any, expectation: str, **received: Any) -> None:
+    """Raises unless a number is right; what a tensor holds is not looked at."""
+    if _is_number(value) or isinstance(value, (bool, str, type(None))):
+        require(_is_number(value) and is_right(value), expectation, **received)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -1,0 +1,25 @@
+"""Sets of tokens, one a row, as tensors."""
+
+from typing import Any
+
+from keras import ops
+
+
+def token_set(token_ids: Any, counted: Any, vocabulary: int) -> Any:
+    """Which tokens of the vocabulary occur in each row.
+
+    Args:
+        token_ids: int32 (rows, length).
+        counted: bool (rows, length), False for what is no member.
+        vocabulary: The count of tokens.
+
+    Returns:
+        bool (rows, vocabulary).
+    """
+    rows = ops.shape(token_ids)[0]
+    # One-dimensional: the place of a token in the flat matrix.
+    places = token_ids + ops.arange(rows)[:, None] * vocabulary
+    places = ops.reshape(places, (-1, 1))
+    counts = ops.reshape(ops.cast(counted, "int32"), (-1,))
+    counts = ops.scatter(places, counts, (rows * vocabulary,))
+    return ops.reshape(counts, (rows, vocabulary)) > 0
