@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from keras_attn.models.bert_presets import BERT_PRESETS
 from keras_attn.models.causal_transformer_presets import CAUSAL_TRANSFORMER_PRESETS
 from keras_attn.models.conv_presets import CONV_PRESETS
 from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
@@ -41,6 +42,7 @@ class Preset:
 _FAMILIES = {
     "Transformer": TRANSFORMER_PRESETS,
     "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
+    "Bert": BERT_PRESETS,
     "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
     "RecurrentSeq2Seq": RECURRENT_PRESETS,
     "Gnmt": GNMT_PRESETS,

@@ -36,6 +36,11 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         "positions": _ADDED_POSITIONS,
         **_TRAINING,
     },
+    "Bert": {
+        **{name: values for name, values in _BLOCKS.items() if name != "model.norm_first"},
+        "attention.name": list(ATTENTION),
+        **_TRAINING,
+    },
     "CausalTransformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
     "RecurrentSeq2Seq": {
         "model.num_layers": {"min": 1, "max": 4},
