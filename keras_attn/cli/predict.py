@@ -1,17 +1,19 @@
-"""Predict a text for each text, with a trained or exported model."""
+"""Predict a text, a label or a vector for each text, with a trained or exported model."""
 
 import argparse
 import itertools
+import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from keras_attn.cli.terminal import quiet_start
-from keras_attn.validation import UserError, require_positive
+from keras_attn.validation import UserError, require, require_positive
 
 EPILOG = """\
 Each TEXT, or each line of standard input, gives one line; put `--` before a TEXT that begins with
 a dash. --n-best gives N lines for each text, with the text's number before a tab; --scores adds,
-after tabs, the score (log-probability over length penalty) and the log-probability.
+after tabs, the score (log-probability over length penalty) and the log-probability. A model of
+embeddings gives each text's vector as a JSON list.
 
 examples:
   keras-attn predict runs/g2p hello world
@@ -40,13 +42,36 @@ def run(options: argparse.Namespace) -> None:
 
     task = open_task(options.model)
     texts = options.texts or _lines(sys.stdin.buffer)
-    numbers = itertools.count(1)
+    answers = _vectors(task, options) if task.kind == "embed" else _hypotheses(task, options)
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
-        for hypotheses in task.predict_n_best(chunk, options.n_best, options.beam):
+        for line in answers(chunk):
+            print(line)
+        sys.stdout.flush()
+
+
+def _hypotheses(task, options) -> Callable[[list[str]], Iterator[str]]:
+    numbers = itertools.count(1)
+
+    def lines(texts):
+        for hypotheses in task.predict_n_best(texts, options.n_best, options.beam):
             number = next(numbers)
             for hypothesis in hypotheses:
-                print(_line(number, hypothesis, options))
-        sys.stdout.flush()
+                yield _line(number, hypothesis, options)
+
+    return lines
+
+
+def _vectors(task, options) -> Callable[[list[str]], Iterator[str]]:
+    received = {"beam": options.beam, "n_best": options.n_best, "scores": options.scores}
+    plain = {"beam": None, "n_best": 1, "scores": False}
+    require(received == plain, "A vector has no beams, alternatives or scores.", **received)
+
+    def lines(texts):
+        for vector in task.predict(texts):
+            # The shortest numbers that float32 tells apart.
+            yield json.dumps([float(str(number)) for number in vector])
+
+    return lines
 
 
 def _line(number, hypothesis, options) -> str:
