@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from keras_attn.cli.terminal import progress, quiet_start
+from keras_attn.validation import require
 
 EPILOG = """\
 Lines with an equal source count as one item, their targets as alternative references.
@@ -53,6 +54,12 @@ def run(options: argparse.Namespace) -> None:
         stress = run_settings.get("data", {}).get("stress", False)
     data = DataSettings(options.data, stress=stress, skip_bad_lines=options.skip_bad_lines)
     task = open_task(options.model)
+    require(
+        task.kind in RUN_KINDS,
+        "There is no measure of such a task.",
+        model=options.model,
+        kind=task.kind,
+    )
     kind = RUN_KINDS[task.kind]
     texts = kind.read_test(options.data, data)
     metrics = options.metrics or run_settings.get("metrics") or kind.default_metrics(options.data)

@@ -14,6 +14,7 @@ the version is the next free number. Its signatures:
   score             text and target -> the target's log-probability
   token_ids         ids -> ids
 For labels: serving_default and n_best give labels and their probabilities, token_ids takes ids.
+For vectors: serving_default and token_ids give an embedding.
 
 --weights float16 halves the folder. Computing stays in float32, for which each
 request casts the weights once, so that a server saves no memory and answers a
@@ -72,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
         task.decoding = task.decoding.replace(beams=options.beam)
         most = min(most, task.decoding.beams)
     else:
-        require(options.beam is None, "A classifier makes no beam search.", beam=options.beam)
+        require(options.beam is None, "Only what generates makes a beam search.", beam=options.beam)
     path = export_saved_model(
         task,
         options.folder,

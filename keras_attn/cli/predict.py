@@ -1,9 +1,10 @@
-"""Predict a text for each text, with a trained or exported model."""
+"""Predict a text, a label or a vector for each text, with a trained or exported model."""
 
 import argparse
 import itertools
+import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import UserError, require, require_positive
@@ -12,6 +13,7 @@ EPILOG = """\
 Each TEXT, or each line of standard input, gives one line; put `--` before a TEXT that begins with
 a dash. --n-best and --samples give N lines for each text, with the text's number before a tab;
 --scores adds, after tabs, the score (log-probability over length penalty) and the log-probability.
+A model of embeddings gives each text's vector as a JSON list.
 
 Without --sample the most probable texts found are printed. With it texts are drawn at random, word
 by word, as the model's probabilities say, from part of them with the options below it:
@@ -63,16 +65,41 @@ def run(options: argparse.Namespace) -> None:
     task = open_task(options.model)
     require(
         hasattr(task, "sample") or not (options.sample or options.prefix is not None),
-        "A classifier generates nothing: leave out --sample and --prefix.",
+        "Only what generates texts takes --sample and --prefix.",
+        task=task.kind,
     )
     texts = options.texts or _lines(sys.stdin.buffer)
-    done = 0
+    answers = _vectors(task, options) if task.kind == "embed" else _hypotheses(task, options)
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
-        for number, hypotheses in enumerate(_predicted(task, chunk, done, options), done + 1):
-            for hypothesis in hypotheses:
-                print(_line(number, hypothesis, options))
-        done += len(chunk)
+        for line in answers(chunk):
+            print(line)
         sys.stdout.flush()
+
+
+def _hypotheses(task, options) -> Callable[[list[str]], Iterator[str]]:
+    done = 0
+
+    def lines(texts):
+        nonlocal done
+        first, done = done, done + len(texts)
+        for number, hypotheses in enumerate(_predicted(task, texts, first, options), first + 1):
+            for hypothesis in hypotheses:
+                yield _line(number, hypothesis, options)
+
+    return lines
+
+
+def _vectors(task, options) -> Callable[[list[str]], Iterator[str]]:
+    received = {"beam": options.beam, "n_best": options.n_best, "scores": options.scores}
+    plain = {"beam": None, "n_best": 1, "scores": False}
+    require(received == plain, "A vector has no beams, alternatives or scores.", **received)
+
+    def lines(texts):
+        for vector in task.predict(texts):
+            # The shortest numbers that float32 tells apart.
+            yield json.dumps([float(str(number)) for number in vector])
+
+    return lines
 
 
 def _check_together(options: argparse.Namespace) -> None:

@@ -22,6 +22,7 @@ from keras_attn.layers.relative_position_bias import RelativePositionBias
 from keras_attn.layers.reversible_block import ReversibleBlock
 from keras_attn.layers.reversible_stack import ReversibleStack
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
+from keras_attn.layers.segment_embedding import SegmentEmbedding
 from keras_attn.layers.segmented_attention import SegmentedAttention
 from keras_attn.layers.sequence_pooling import SequencePooling
 from keras_attn.layers.simple_self_attention import SimpleSelfAttention
@@ -56,6 +57,7 @@ __all__ = [
     "ReversibleBlock",
     "ReversibleStack",
     "RotaryEmbedding",
+    "SegmentEmbedding",
     "SegmentedAttention",
     "SequencePooling",
     "SimpleSelfAttention",

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attn.models.bert import Bert
 from keras_attn.models.causal_transformer import CausalTransformer
 from keras_attn.models.compressive_transformer import CompressiveTransformer
 from keras_attn.models.conv_seq2seq import ConvSeq2Seq
@@ -17,6 +18,7 @@ from keras_attn.models.transformer_encoder import TransformerEncoder
 
 __all__ = [
     "PRESETS",
+    "Bert",
     "CausalTransformer",
     "CompressiveTransformer",
     "ConvSeq2Seq",

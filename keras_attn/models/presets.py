@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+from keras_attn.models.bert_presets import BERT_PRESETS
 from keras_attn.models.causal_transformer_presets import CAUSAL_TRANSFORMER_PRESETS
 from keras_attn.models.compressive_transformer_presets import COMPRESSIVE_TRANSFORMER_PRESETS
 from keras_attn.models.conv_presets import CONV_PRESETS
@@ -47,6 +48,7 @@ _FAMILIES = {
     "SynthesizerTransformer": SYNTHESIZER_PRESETS,
     "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
     "Etc": ETC_PRESETS,
+    "Bert": BERT_PRESETS,
     "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
     "CompressiveTransformer": COMPRESSIVE_TRANSFORMER_PRESETS,
     "Reformer": REFORMER_PRESETS,

@@ -4,7 +4,13 @@ from keras_attn.tasks.base import Task
 from keras_attn.tasks.causal_lm import CausalLMTask
 from keras_attn.tasks.classification import ClassificationTask
 from keras_attn.tasks.decoding import DecodingSettings
-from keras_attn.tasks.exported import ExportedClassification, ExportedSeq2Seq, open_exported
+from keras_attn.tasks.embedding import EmbeddingTask
+from keras_attn.tasks.exported import (
+    ExportedClassification,
+    ExportedEmbedding,
+    ExportedSeq2Seq,
+    open_exported,
+)
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.hypothesis import Hypothesis
 from keras_attn.tasks.measuring import measure
@@ -16,7 +22,9 @@ __all__ = [
     "CausalLMTask",
     "ClassificationTask",
     "DecodingSettings",
+    "EmbeddingTask",
     "ExportedClassification",
+    "ExportedEmbedding",
     "ExportedSeq2Seq",
     "GeneratingTask",
     "Hypothesis",

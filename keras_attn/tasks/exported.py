@@ -25,7 +25,7 @@ from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 
-def open_exported(folder: str | Path) -> "ExportedSeq2Seq | ExportedClassification":
+def open_exported(folder: str | Path) -> "Exported":
     """Opens a SavedModel that `keras_attn.export` wrote, as what it was exported from.
 
     Args:
@@ -41,7 +41,8 @@ def open_exported(folder: str | Path) -> "ExportedSeq2Seq | ExportedClassificati
     folder = latest_version(folder)
     model = _load(folder)
     outputs = model.signatures["serving_default"].structured_outputs
-    kind = ExportedClassification if "label" in outputs else ExportedSeq2Seq
+    kinds = {"label": ExportedClassification, "embedding": ExportedEmbedding}
+    kind = next((kinds[name] for name in kinds if name in outputs), ExportedSeq2Seq)
     return kind(folder, model)
 
 
@@ -238,6 +239,43 @@ class ExportedClassification:
             if progress:
                 progress(len(positions))
         return results
+
+
+class ExportedEmbedding:
+    """Runs a SavedModel that `keras_attn.export` wrote from an `EmbeddingTask`.
+
+    Args:
+        folder: Its version folder.
+        model: What is loaded from there.
+
+    Raises:
+        UserError: It is an export of something else.
+    """
+
+    kind = "embed"
+
+    def __init__(self, folder: Path, model: Any):
+        _require_signatures(folder, model, {"token_ids"})
+        self.folder = folder
+        self._model = model
+
+    def predict(
+        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """Gives each text its vector (see `EmbeddingTask.predict`)."""
+        signature = self._model.signatures["serving_default"]
+        texts = check_texts("texts", texts)
+        features = signature.structured_outputs["embedding"].shape[1]
+        results = np.zeros((len(texts), features), np.float32)
+        for positions in length_sorted_batches([len(text) + 2 for text in texts], budget=4096):
+            outputs = _run(signature, text=[texts[position] for position in positions])
+            results[positions] = outputs["embedding"]
+            if progress:
+                progress(len(positions))
+        return results
+
+
+Exported = ExportedSeq2Seq | ExportedClassification | ExportedEmbedding
 
 
 def _check_exported(n_best: int, column: np.ndarray) -> None:

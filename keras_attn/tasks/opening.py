@@ -14,7 +14,7 @@ from pathlib import Path
 
 from keras_attn.model_versions import SAVED_MODEL, version_folders
 from keras_attn.tasks.base import TASK_FILE, Task
-from keras_attn.tasks.exported import ExportedClassification, ExportedSeq2Seq, open_exported
+from keras_attn.tasks.exported import Exported, open_exported
 from keras_attn.validation import UserError
 
 RUN_TASK = "task"
@@ -46,7 +46,7 @@ def task_folder(path: str | Path) -> Path:
     raise UserError(f"{path} holds neither a run nor a task.")
 
 
-def open_task(path: str | Path) -> Task | ExportedSeq2Seq | ExportedClassification:
+def open_task(path: str | Path) -> Task | Exported:
     """Opens a run, a task folder or a SavedModel for prediction.
 
     Args:

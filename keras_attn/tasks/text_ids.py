@@ -8,7 +8,12 @@ from keras_attn.validation import UserError
 
 
 def batches_by_length(
-    tokenizer: Tokenizer, texts: list[str], what: str, longest: int
+    tokenizer: Tokenizer,
+    texts: list[str],
+    what: str,
+    longest: int,
+    frame: int = 1,
+    truncate: bool = False,
 ) -> list[list[int]]:
     """Puts texts of similar lengths together.
 
@@ -16,25 +21,27 @@ def batches_by_length(
         tokenizer: Of the texts.
         texts: The texts.
         what: What a text is called in an error, such as "source text".
-        longest: Most tokens of a text, its end token included.
+        longest: Most tokens of a text, those of its frame included.
+        frame: Number of tokens put around a text: its end alone by default.
+        truncate: Whether what is too long will be cut.
 
     Returns:
         For each batch the positions of its texts.
 
     Raises:
-        UserError: A text is too long.
+        UserError: A text is too long, and not to be cut.
     """
     if not texts:
         return []
-    lengths = (tokenizer.tokenize(tf.constant(texts)).row_lengths() + 1).numpy().tolist()
+    lengths = (tokenizer.tokenize(tf.constant(texts)).row_lengths() + frame).numpy().tolist()
     for text, length in zip(texts, lengths, strict=True):
-        if length > longest:
+        if length > longest and not truncate:
             shown = text if len(text) <= 40 else text[:40] + "…"
             raise UserError(
-                f"A {what} must have at most {longest - 1} tokens. "
-                f"Received: {length - 1} tokens in {shown!r}."
+                f"A {what} must have at most {longest - frame} tokens. "
+                f"Received: {length - frame} tokens in {shown!r}."
             )
-    return length_sorted_batches(lengths, budget=4096)
+    return length_sorted_batches([min(length, longest) for length in lengths], budget=4096)
 
 
 def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: str) -> tf.Tensor:
@@ -55,6 +62,35 @@ def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: 
     ids = fitting_ids(tokenizer, texts, max_length, what)
     end = tf.fill([ids.nrows(), 1], tf.constant(tokenizer.end_id, ids.dtype))
     return tf.concat([ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)
+
+
+def framed_ids(
+    tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: str, truncate: bool
+) -> tf.Tensor:
+    """Turns texts into ids inside a graph, between a start and an end id, with 0 as padding.
+
+    Args:
+        tokenizer: Of the texts.
+        texts: Strings (batch,).
+        max_length: Most tokens of a text, start and end included.
+        what: What a text is called in an error, such as "source text".
+        truncate: Whether the end of a longer text is left out.
+
+    Returns:
+        int32 (batch, length).
+
+    Raises:
+        InvalidArgumentError: A text is longer and not to be cut, when the graph runs.
+    """
+    if truncate:
+        ids = tokenizer.tokenize(texts)[:, : max_length - 2]
+    else:
+        ids = fitting_ids(tokenizer, texts, max_length - 1, what)
+    start, end = (
+        tf.fill([ids.nrows(), 1], tf.constant(special, ids.dtype))
+        for special in (tokenizer.start_id, tokenizer.end_id)
+    )
+    return tf.concat([start, ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)
 
 
 def fitting_ids(

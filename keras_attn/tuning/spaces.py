@@ -24,6 +24,7 @@ _BLOCKS = {
     "model.dropout": _DROPOUT,
     "model.norm_first": [True, False],
 }
+_BLOCKS_OF_ONE_NORM = {name: _BLOCKS[name] for name in _BLOCKS if name != "model.norm_first"}
 _ADDED_POSITIONS = {"sinusoidal": {}, "learned": {"model.learned_positions": MOST_TOKENS}}
 _POSITIONS = _ADDED_POSITIONS | {"rotary": {"model.rotary_positions": True}}
 
@@ -52,6 +53,11 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         "model.unit_length": [8, 16, 32],
         **_TRAINING,
     },
+    "Bert": {
+        **_BLOCKS_OF_ONE_NORM,
+        "attention.name": list(ATTENTION),
+        **_TRAINING,
+    },
     "CausalTransformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
     "CompressiveTransformer": {
         **_BLOCKS,
@@ -62,7 +68,7 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         **_TRAINING,
     },
     "Reformer": {
-        **{name: values for name, values in _BLOCKS.items() if name != "model.norm_first"},
+        **_BLOCKS_OF_ONE_NORM,
         "model.num_buckets": [8, 16, 32],
         "model.num_hashes": [1, 2, 4],
         "model.chunk_length": [16, 32, 64],

@@ -106,6 +106,17 @@ POSITIONS = [
         note="start",
     ),
     LayerCase(
+        layers.SegmentEmbedding,
+        {
+            "num_segments": 3,
+            "embeddings_initializer": "random_normal",
+            "embeddings_regularizer": "l1",
+        },
+        {"inputs": X, "segment_ids": np.array([[0, 0, 1, 2, 1], [1, 2, 2, 0, 0]], "int32")},
+        outputs=(2, 5, 7),
+        trainable=1,
+    ),
+    LayerCase(
         layers.RotaryEmbedding,
         {"max_wavelength": 100.0, "scaling_factor": 2.0},
         {"inputs": numbers(3, 2, 3, 5, 8)},

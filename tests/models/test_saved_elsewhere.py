@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from keras_attn.models import CausalTransformer, SequenceClassifier, TransformerEncoder
+from keras_attn.models import Bert, CausalTransformer, SequenceClassifier, TransformerEncoder
 from tests.harness import LOAD
 from tests.layers.judges import numpy, spread_weights
 
@@ -21,6 +21,7 @@ MAKE = {
     "encoder": lambda: TransformerEncoder(
         11, **SIZES, attention=layers.LSHAttention(2, 3, 4, chunk_length=3)
     ),
+    "bert": lambda: Bert(11, **SIZES, max_length=13, num_segments=3),
     "classifier": lambda: SequenceClassifier(
         TransformerEncoder(11, **SIZES, norm_first=True, learned_positions=13), 3, "max"
     ),

@@ -1,0 +1,183 @@
+"""Text to a vector."""
+
+from collections.abc import Callable, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.layers import SequencePooling
+from keras_attn.tasks.base import Task
+from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.text_ids import batches_by_length, example_texts, framed_ids
+from keras_attn.tasks.texts import check_texts
+from keras_attn.tokenizers import Tokenizer
+from keras_attn.validation import require, require_one_of
+
+_TEXTS = tf.TensorSpec([None], tf.string)
+_IDS = tf.TensorSpec([None, None], tf.int32)
+_FRAME = 2  # the start and the end token
+_POOLER = "pooler"
+_POOLINGS = ("mean", "max", "first", _POOLER)
+
+
+class EmbeddingTask(Task):
+    """Gives texts vectors, near each other where the model takes the texts for alike.
+
+    A text is put between the tokenizer's start and end tokens (`[CLS]` and `[SEP]` for
+    WordPiece), and the vectors of all its tokens, these two included, are pooled.
+
+    Args:
+        backbone: A model from `{"token_ids": int32 (batch, length)}` to vectors
+            (batch, length, features), as `keras_attn.models.Bert`.
+        tokenizer: Tokenizer of the texts.
+        pooling: "mean" or "max" over the tokens, "first" for the vector of the start token, or
+            "pooler" for what a backbone with a pooler makes of that.
+        normalize: Whether vectors have length 1, so that their product is the cosine.
+        max_length: Most tokens of a text, start and end included.
+        truncate: Whether the end of a longer text is left out; otherwise it is an error.
+
+    Raises:
+        UserError: There is no such `pooling`, `max_length` is less than 3 or exceeds the model's
+            positions, or the backbone has no pooler.
+    """
+
+    kind = "embed"
+
+    def __init__(
+        self,
+        backbone: keras.Model,
+        tokenizer: Tokenizer,
+        pooling: str = "mean",
+        normalize: bool = True,
+        max_length: int = 256,
+        truncate: bool = True,
+    ):
+        super().__init__(backbone, {"text": tokenizer})
+        require_one_of("pooling", pooling, _POOLINGS)
+        require(
+            pooling != _POOLER or getattr(backbone, "pooler", None) is not None,
+            "Such a `pooling` needs a backbone with a pooler.",
+            pooling=pooling,
+        )
+        require(
+            max_length > _FRAME,
+            "`max_length` must leave room for a token between start and end.",
+            max_length=max_length,
+        )
+        positions = getattr(backbone, "max_length", None)
+        require(
+            positions is None or max_length <= positions,
+            "`max_length` must not exceed the model's positions.",
+            positions=positions,
+            max_length=max_length,
+        )
+        self.tokenizer = tokenizer
+        self.pooling = pooling
+        self.normalize = bool(normalize)
+        self.max_length = max_length
+        self.truncate = bool(truncate)
+        self._pool = None if pooling == _POOLER else SequencePooling(pooling, dtype="float32")
+        self._vectors = tf.function(self._embed_texts, input_signature=[_TEXTS], autograph=False)
+
+    @property
+    def features(self) -> int:
+        """Size of a text's vector."""
+        return self.backbone.output_shape[-1]
+
+    def _settings(self):
+        return {
+            "pooling": self.pooling,
+            "normalize": self.normalize,
+            "max_length": self.max_length,
+            "truncate": self.truncate,
+        }
+
+    @classmethod
+    def _from_parts(cls, backbone, tokenizers, settings):
+        names = ("pooling", "normalize", "max_length", "truncate")
+        return cls(backbone, tokenizers["text"], **{name: settings[name] for name in names})
+
+    def predict(
+        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """Gives each text its vector.
+
+        Args:
+            texts: The texts.
+            progress: Called with the number of texts done after each batch.
+
+        Returns:
+            float32 (texts, features).
+
+        Raises:
+            UserError: A text is no text, or, unless the task truncates, longer than its maximum.
+        """
+        texts = check_texts("texts", texts)
+        results = np.zeros((len(texts), self.features), np.float32)
+        for positions in batches_by_length(
+            self.tokenizer, texts, "text", self.max_length, frame=_FRAME, truncate=self.truncate
+        ):
+            batch = tf.constant([texts[position] for position in positions])
+            results[positions] = self._vectors(batch).numpy()
+            if progress:
+                progress(len(positions))
+        return results
+
+    def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
+        """Turns texts into ids between start and end ids, with 0 as padding.
+
+        Args:
+            texts: Strings (batch,).
+
+        Returns:
+            int32 (batch, length).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum and it does not truncate.
+        """
+        return framed_ids(self.tokenizer, texts, self.max_length, "text", self.truncate)
+
+    def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
+        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        del n_best  # a text has one vector
+        embed = self._embed
+        if jit:
+            embed = tf.function(embed, jit_compile=True, autograph=False)
+
+        def from_texts(text):
+            return {"embedding": embed(self.input_ids(text))}
+
+        def from_ids(token_ids):
+            return {"embedding": embed(token_ids)}
+
+        return {
+            "serving_default": ServingFunction(from_texts, {"text": _TEXTS}),
+            "token_ids": ServingFunction(
+                from_ids,
+                {"token_ids": _IDS},
+                lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
+            ),
+        }
+
+    def example_texts(self) -> list[str]:
+        """Gives a few texts of unequal lengths, made of the commonest tokens."""
+        return example_texts(self.tokenizer, self.max_length - 1)
+
+    def resources(self) -> list:
+        """Gives all that the serving functions use."""
+        return [self.tokenizer, *self.backbone.variables]
+
+    def _embed_texts(self, texts):
+        return self._embed(self.input_ids(texts))
+
+    def _embed(self, token_ids):
+        vectors = self.backbone({"token_ids": token_ids})
+        if self._pool is None:
+            pooled = tf.cast(self.backbone.pooled(vectors), tf.float32)
+        else:
+            pooled = self._pool(tf.cast(vectors, tf.float32), mask=token_ids != 0)
+        return tf.math.l2_normalize(pooled, axis=1, epsilon=1e-24) if self.normalize else pooled
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.backbone).__name__}, {self.features} features)"

@@ -1,0 +1,186 @@
+"""BERT: segments, sizes, the pooler, saving. `transformers` judges it in tests/convert."""
+
+import inspect
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn import layers
+from keras_attn.models import PRESETS, Bert, SequenceClassifier
+from keras_attn.validation import UserError
+from tests.generation.toy_models import compiled
+from tests.layers.judges import numpy, spread_weights
+
+SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
+TEXTS = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
+SEGMENTS = np.array([[0, 0, 0, 1, 1], [0, 1, 1, 0, 0]], "int32")
+INPUTS = {"token_ids": TEXTS, "segment_ids": SEGMENTS}
+
+# Of Devlin et al. and Turc et al., with 30,522 tokens: what their checkpoints hold.
+PARAMETERS = {
+    "bert_tiny": 4_385_920,
+    "bert_mini": 11_170_560,
+    "bert_small": 28_763_648,
+    "bert_medium": 41_373_184,
+    "bert_base": 109_482_240,
+    "bert_large": 335_141_888,
+}
+
+
+def built(**arguments):
+    return spread_weights(Bert(11, **(SIZES | {"max_length": 13} | arguments)))
+
+
+@pytest.mark.tensorflow  # the numbers are those of any backend
+@pytest.mark.parametrize("name", [name for name in PRESETS if PRESETS[name].family == "Bert"])
+def test_presets_have_the_published_number_of_parameters(name):
+    with keras.StatelessScope():  # nothing is allocated
+        model = Bert.from_preset(name, 30_522)
+    assert model.count_params() == PARAMETERS[name]
+
+
+def test_every_published_size_is_there():
+    assert set(PARAMETERS) < set(PRESETS)
+
+
+@pytest.mark.parametrize("attention", [None, layers.LinearAttention(2, 3)])
+def test_padding_never_changes_a_real_token(attention):
+    model = built(attention=attention)
+    assert model.output_shape == (None, None, 12)
+    run = compiled(
+        lambda token_ids, segment_ids: model(
+            dict(zip(INPUTS, (token_ids, segment_ids), strict=True))
+        )
+    )
+    alone = numpy(run(TEXTS[1:, :3], SEGMENTS[1:, :3]))
+    padded = numpy(run(*(np.pad(array, ((0, 0), (0, 6))) for array in (TEXTS, SEGMENTS))))
+    assert padded.shape == (2, 11, 12)
+    np.testing.assert_allclose(padded[1, :3], alone[0], atol=2e-5)
+
+
+def test_segments_and_positions_count():
+    model = built()
+    plain = numpy(model(INPUTS))
+    changed = numpy(model(INPUTS | {"segment_ids": 1 - SEGMENTS}))
+    assert (np.abs(changed - plain)[0].max(-1) > 1e-3).all()
+    same = numpy(model({"token_ids": np.full((1, 5), 7, "int32")}))[0]
+    assert np.abs(same[1:] - same[:-1]).max(-1).min() > 1e-3
+
+
+@pytest.mark.parametrize("as_array", [np.asarray, lambda array: array.astype("int64"), list])
+def test_without_segments_all_is_one_segment(as_array):
+    model = built()
+    expected = numpy(model({"token_ids": TEXTS, "segment_ids": np.zeros_like(TEXTS)}))
+    token_ids = as_array(TEXTS) if as_array is not list else TEXTS.tolist()
+    for inputs in ({"token_ids": token_ids}, {"token_ids": token_ids, "segment_ids": None}):
+        np.testing.assert_array_equal(numpy(model(inputs)), expected)
+
+
+def test_within_another_model_without_segments(tmp_path):
+    """A stranger's functional model, saved and loaded; the mask reaches what comes after."""
+    encoder = built()
+    inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
+    model = keras.Model(inputs, layers.SequencePooling()(encoder(inputs)))
+    outputs = numpy(model({"token_ids": TEXTS}))
+    expected = numpy(encoder({"token_ids": TEXTS[1:, :3]}))[0].mean(0)
+    np.testing.assert_allclose(outputs[1], expected, atol=2e-5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(numpy(loaded({"token_ids": TEXTS})), outputs)
+
+
+def test_the_pooler_is_tanh_over_the_first_vector(tmp_path):
+    model = built()
+    vectors = model(INPUTS)
+    kernel, bias = numpy(model.pooler.kernel), numpy(model.pooler.bias)
+    expected = np.tanh(numpy(vectors)[:, 0] @ kernel + bias)
+    np.testing.assert_allclose(numpy(model.pooled(vectors)), expected, atol=1e-5)
+    model.save(tmp_path / "bert.keras")
+    loaded = keras.models.load_model(tmp_path / "bert.keras")
+    np.testing.assert_array_equal(
+        numpy(loaded.pooled(loaded(INPUTS))), numpy(model.pooled(vectors))
+    )
+    other = built(pooler=False)
+    assert len(other.weights) == len(model.weights) - 2
+    with pytest.raises(UserError, match="The model has no pooler. Received: pooler=None"):
+        other.pooled(vectors)
+
+
+def test_gelu_is_the_exact_one():
+    # x = 1: 0.5 (1 + erf(1 / sqrt(2))) = 0.84134; the approximation by tanh gives 0.84119.
+    activation = built().blocks[0].feed_forward.activation
+    expected = 0.5 * (1 + math.erf(1 / math.sqrt(2)))
+    assert abs(float(activation(np.float32(1.0))) - expected) < 1e-6
+
+
+def test_it_learns_under_a_classifier_head():
+    """Whether there is a 7 among the tokens, with Keras' own `compile` and `fit`."""
+    encoder = Bert(11, **(SIZES | {"num_layers": 1}), max_length=5, dropout=0.0, pooler=False)
+    model = SequenceClassifier(encoder, 2, dropout=0.0)
+    texts = np.random.default_rng(1).integers(3, 11, (256, 5)).astype("int32")
+    texts[::3, 3:] = 0
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(keras.optimizers.Adam(1e-2), loss)
+    labels = (texts == 7).any(1).astype("int32")
+    history = model.fit({"token_ids": texts}, labels, epochs=12, verbose=0).history["loss"]
+    assert history[0] > 0.2
+    assert history[-1] < 0.1
+
+
+@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision(dtype):
+    plain, mixed = built(), built(dtype=dtype)
+    mixed.set_weights(plain.get_weights())
+    vectors = mixed(INPUTS)
+    assert keras.backend.standardize_dtype(vectors.dtype) == dtype.removeprefix("mixed_")
+    assert {variable.dtype for variable in mixed.trainable_variables} == {"float32"}
+    found, expected = numpy(vectors).astype("float32"), numpy(plain(INPUTS))
+    np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
+    pooled = numpy(mixed.pooled(vectors)).astype("float32")
+    np.testing.assert_allclose(pooled, numpy(plain.pooled(plain(INPUTS))), atol=0.1)
+
+
+def test_config_holds_every_argument():
+    given = {
+        "num_segments": 3,
+        "activation": keras.activations.silu,
+        "dropout": 0.2,
+        "attention_dropout": 0.3,
+        "epsilon": 1e-3,
+        "pooler": False,
+        "recompute": True,
+        "attention": layers.RandomSynthesizer(2, 3, 7),
+        "dtype": "mixed_bfloat16",
+        "name": "mine",
+    }
+    model = built(**given)
+    config = model.get_config()
+    assert set(config) == set(inspect.signature(Bert.__init__).parameters) - {"self"}
+    assert config["max_length"] == 13
+    assert model.max_length == 7
+    copy = Bert.from_config(config)
+    assert copy.get_config() == config
+    assert (copy.norm.epsilon, copy.blocks[1].epsilon) == (1e-3, 1e-3)
+    assert built().blocks[0].attention.dropout == 0.1
+    assert built(attention_dropout=0.3).blocks[0].attention.dropout == 0.3
+
+
+def test_from_preset():
+    config = Bert.from_preset("bert_tiny", 11, num_layers=1).get_config()
+    assert (config["hidden_dim"], config["num_layers"], config["num_heads"]) == (128, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_heads": 5}, "Received: num_heads=5, hidden_dim=12"),
+        ({"num_layers": 0}, "`num_layers` must be a positive integer. Received: num_layers=0"),
+        ({"num_segments": 0}, "Received: num_segments=0"),
+        ({"attention_dropout": 1.0}, "Received: attention_dropout=1.0"),
+    ],
+)
+def test_mistakes_are_told(arguments, message):
+    with pytest.raises(UserError, match=message):
+        built(**arguments)
