@@ -5,6 +5,7 @@ import importlib
 __version__ = "0.1.0"
 
 _SUBPACKAGES = (
+    "convert",
     "data",
     "evaluation",
     "export",

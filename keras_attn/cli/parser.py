@@ -12,6 +12,7 @@ import keras_attn
 from keras_attn.cli import (
     average,
     benchmark,
+    convert,
     evaluate,
     export,
     predict,
@@ -24,7 +25,19 @@ from keras_attn.cli import (
 from keras_attn.validation import UserError
 
 PROGRAM = "keras-attn"
-COMMANDS = (presets, train, report, tune, evaluate, predict, export, verify, average, benchmark)
+COMMANDS = (
+    presets,
+    train,
+    report,
+    tune,
+    evaluate,
+    predict,
+    export,
+    verify,
+    convert,
+    average,
+    benchmark,
+)
 
 _DESCRIPTION = "Train a Transformer on text, measure it, and serve it with TensorFlow Serving."
 _EPILOG = """\

@@ -1,0 +1,37 @@
+"""Convert a checkpoint folder of Hugging Face to a task folder."""
+
+import argparse
+import sys
+
+from keras_attn.cli.terminal import quiet_start
+
+EPILOG = """\
+HF_DIR is what `save_pretrained` of transformers, or sentence-transformers, writes: config.json,
+safetensors and the tokenizer's files. Supported is BERT (model_type bert), which becomes a task
+that gives texts vectors. Pickles are not opened. Parts of the checkpoint that are left out, such
+as the head of masked language modelling, are told on standard error.
+
+examples:
+  keras-attn convert all-MiniLM-L6-v2 models/minilm
+  keras-attn predict models/minilm "A sentence."
+  keras-attn export models/minilm exported/minilm
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `convert`."""
+    add = parser.add_argument
+    add("checkpoint", metavar="HF_DIR", help="the folder of the checkpoint")
+    add("task", metavar="OUT", help="the task folder to write")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Converts, and prints where the task was written."""
+    with quiet_start():
+        from keras_attn.convert import convert_huggingface
+
+    conversion = convert_huggingface(options.checkpoint)
+    for note in conversion.notes:
+        print(note, file=sys.stderr)
+    conversion.task.save(options.task)
+    print(options.task)

@@ -1,0 +1,167 @@
+"""BERT of Hugging Face: its configuration, its weights, and the task that they make."""
+
+from pathlib import Path
+from typing import Any
+
+from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT
+from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.json_files import require_known, require_values
+from keras_attn.convert.safetensors_folder import SafetensorsFolder
+from keras_attn.convert.sentence_transformers import embedding_settings, transformer_folder
+from keras_attn.convert.weight_map import WeightMap
+from keras_attn.convert.word_piece import read_word_piece
+from keras_attn.models import Bert
+from keras_attn.tasks import EmbeddingTask
+from keras_attn.validation import UserError, require, require_one_of
+
+_ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
+
+# Arguments of `Bert` by the key of their value, with the default that the key has.
+_USED = {
+    "vocab_size": ("vocabulary_size", 30_522),
+    "num_hidden_layers": ("num_layers", 12),
+    "hidden_size": ("hidden_dim", 768),
+    "num_attention_heads": ("num_heads", 12),
+    "intermediate_size": ("intermediate_dim", 3072),
+    "max_position_embeddings": ("max_length", 512),
+    "type_vocab_size": ("num_segments", 2),
+    "hidden_dropout_prob": ("dropout", 0.1),
+    "attention_probs_dropout_prob": ("attention_dropout", 0.1),
+    "layer_norm_eps": ("epsilon", 1e-12),
+}
+_ONLY = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "add_cross_attention": False,
+    "pruned_heads": {},
+    "auto_map": None,
+    "pad_token_id": 0,
+    "quantization_config": None,
+}
+# Of training, and of heads that are left out.
+_WITHOUT_EFFECT = (
+    "classifier_dropout",
+    "directionality",
+    "gradient_checkpointing",
+    "initializer_range",
+    "output_past",
+    "pooler_fc_size",
+    "pooler_num_attention_heads",
+    "pooler_num_fc_layers",
+    "pooler_size_per_head",
+    "pooler_type",
+    "sbert_ce_default_activation_function",
+    "sentence_transformers",
+)
+
+_HEADS = {
+    "cls.predictions.": "the head of masked language modelling",
+    "cls.seq_relationship.": "the head of next-sentence prediction",
+    "classifier.": "the classifier",
+    "qa_outputs.": "the head of question answering",
+}
+_OLD_NAMES = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"}
+
+
+def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
+    """Converts a folder with a BERT, of transformers or of sentence-transformers.
+
+    Args:
+        folder: The folder.
+        config: Content of its `config.json`.
+
+    Returns:
+        An `EmbeddingTask`. Heads are left out, which a note tells.
+
+    Raises:
+        UserError: The folder lacks something, or asks for something that is not supported.
+    """
+    model_folder = transformer_folder(folder)
+    arguments = bert_arguments(model_folder / CONFIG, config)
+    tokenizer = read_word_piece(model_folder)
+    require(
+        tokenizer.vocabulary_size <= arguments["vocabulary_size"],
+        f"{model_folder}: the vocabulary does not fit the embedding.",
+        tokens=tokenizer.vocabulary_size,
+        vocab_size=arguments["vocabulary_size"],
+    )
+    settings = embedding_settings(folder, arguments["max_length"])
+    tensors = SafetensorsFolder(model_folder)
+    has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
+    try:
+        backbone = Bert(**arguments, pooler=has_pooler)
+    except UserError as error:
+        raise UserError(f"{model_folder / CONFIG}: {error}") from None
+    fill_bert(backbone, tensors)
+    return Conversion(EmbeddingTask(backbone, tokenizer, **settings), tuple(_notes(tensors)))
+
+
+def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """Reads the arguments of `Bert` from a configuration.
+
+    Args:
+        path: The file, to be named in errors.
+        config: Its content.
+
+    Raises:
+        UserError: A key is unknown, or has a value that is not supported.
+    """
+    require_known(path, config, {*_USED, *_ONLY, *_WITHOUT_EFFECT, *WITHOUT_EFFECT, "hidden_act"})
+    require_values(path, config, **_ONLY)
+    activation = config.get("hidden_act", "gelu")
+    try:
+        require_one_of("hidden_act", activation, _ACTIVATIONS)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    arguments = {name: config.get(key, default) for key, (name, default) in _USED.items()}
+    return arguments | {"activation": _ACTIVATIONS[activation]}
+
+
+def fill_bert(model: Bert, tensors: SafetensorsFolder) -> None:
+    """Copies a checkpoint's weights into a model of the same sizes.
+
+    Args:
+        model: The model.
+        tensors: The checkpoint.
+
+    Raises:
+        UserError: A tensor is missing, left over or of another shape.
+    """
+    weights = WeightMap()
+    weights.copy(model.embedding.embeddings, "embeddings.word_embeddings.weight")
+    weights.copy(model.positions.embeddings, "embeddings.position_embeddings.weight")
+    weights.copy(model.segments.embeddings, "embeddings.token_type_embeddings.weight")
+    weights.copy_norm(model.norm, "embeddings.LayerNorm")
+    for number, block in enumerate(model.blocks):
+        layer = f"encoder.layer.{number}"
+        roles = [f"{layer}.attention.self.{role}" for role in ("query", "key", "value")]
+        weights.copy_linear(block.attention.projections[0], *roles)
+        weights.copy_linear(block.attention.output_projection, f"{layer}.attention.output.dense")
+        weights.copy_norm(block.attention_residual.norm, f"{layer}.attention.output.LayerNorm")
+        weights.copy_linear(block.feed_forward.intermediate, f"{layer}.intermediate.dense")
+        weights.copy_linear(block.feed_forward.output_projection, f"{layer}.output.dense")
+        weights.copy_norm(block.feed_forward_residual.norm, f"{layer}.output.LayerNorm")
+    if model.pooler is not None:
+        weights.copy_linear(model.pooler, "pooler.dense")
+    weights.ignore(r"embeddings\.(position|token_type)_ids")  # counted up, not learned
+    for head in _HEADS:
+        weights.ignore(head.replace(".", r"\.") + ".*")
+    weights.fill(model, tensors, _known_name)
+
+
+def _known_name(name: str) -> str:
+    name = name.removeprefix("bert.")
+    for old, new in _OLD_NAMES.items():
+        if name.endswith(old):
+            return name.removesuffix(old) + new
+    return name
+
+
+def _notes(tensors: SafetensorsFolder) -> list[str]:
+    notes = []
+    for prefix, head in _HEADS.items():
+        count = sum(name.startswith(prefix) for name in tensors.shapes)
+        if count:
+            notes.append(f"Left out: {head} ({count} tensors {prefix}*).")
+    return notes

@@ -1,0 +1,63 @@
+"""Folders of Hugging Face, converted by the architecture that their `config.json` names."""
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+from keras_attn.convert.bert import convert_bert
+from keras_attn.convert.configuration import CONFIG
+from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.json_files import read_object
+from keras_attn.convert.sentence_transformers import transformer_folder
+from keras_attn.tasks import Task
+from keras_attn.validation import UserError, require, require_one_of
+
+CONVERTERS: dict[str, Callable[[Path, dict], Conversion]] = {"bert": convert_bert}
+"""By `model_type`: from the folder and the content of its `config.json`."""
+
+
+def convert_huggingface(folder: str | Path) -> Conversion:
+    """Converts what `save_pretrained` of transformers, or sentence-transformers, has written.
+
+    Every tensor of the checkpoint is used, or is named in the notes; every key of its
+    configuration is followed or has no effect on what the model computes. Only safetensors are
+    read, never pickles, and no code of the folder is run.
+
+    Args:
+        folder: The folder, with `config.json`, the weights and the tokenizer's files.
+
+    Returns:
+        The task, and what a user has to know about it.
+
+    Raises:
+        UserError: A file is missing or damaged, or asks for something that is not supported; one
+            line that names the file.
+    """
+    folder = Path(folder)
+    require(folder.is_dir(), "A checkpoint is a folder.", folder=str(folder))
+    model_folder = transformer_folder(folder)
+    path = model_folder / CONFIG
+    config = read_object(path)
+    try:
+        require_one_of("model_type", config.get("model_type"), CONVERTERS)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    return CONVERTERS[config["model_type"]](folder, config)
+
+
+def from_huggingface(folder: str | Path) -> Task:
+    """Converts a checkpoint folder to a task; what is left out of it is a warning.
+
+    Args:
+        folder: See `convert_huggingface`.
+
+    Returns:
+        The task: an `EmbeddingTask` for BERT.
+
+    Raises:
+        UserError: See `convert_huggingface`.
+    """
+    conversion = convert_huggingface(folder)
+    for note in conversion.notes:
+        warnings.warn(note, stacklevel=2)
+    return conversion.task

@@ -1,0 +1,70 @@
+"""JSON files of a checkpoint folder."""
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_attn.tokenizers.vocabulary_files import read_text
+from keras_attn.validation import UserError, require
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """Reads a JSON object.
+
+    Raises:
+        UserError: The file is missing, no JSON or no object; the message names it.
+    """
+    content = _read(path)
+    require(isinstance(content, dict), f"{path}: a JSON object is expected.")
+    return content
+
+
+def read_optional_object(path: Path) -> dict[str, Any]:
+    """Reads a JSON object; an empty one where there is no file."""
+    return read_object(path) if path.is_file() else {}
+
+
+def read_list(path: Path) -> list[Any]:
+    """Reads a JSON list.
+
+    Raises:
+        UserError: The file is missing, no JSON or no list; the message names it.
+    """
+    content = _read(path)
+    require(isinstance(content, list), f"{path}: a JSON list is expected.")
+    return content
+
+
+def require_values(path: Path, content: Mapping[str, Any], **values: Any) -> None:
+    """Refuses options that would change what is computed.
+
+    Args:
+        path: The file, to be named.
+        content: What it holds.
+        **values: The only value that is supported, by key; a key may be missing.
+
+    Raises:
+        UserError: There is another value.
+    """
+    for key, value in values.items():
+        found = content.get(key, value)
+        require(found == value, f"{path}: `{key}` must be {value!r}.", **{key: found})
+
+
+def require_known(path: Path, content: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuses keys of which nobody knows what they do.
+
+    Raises:
+        UserError: There is one.
+    """
+    for key, value in content.items():
+        require(key in known, f"{path}: `{key}` is not supported.", **{key: value})
+
+
+def _read(path: Path) -> Any:
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}: a JSON file is expected: {error}.") from None

@@ -1,0 +1,104 @@
+"""The tensors of a checkpoint folder: one safetensors file or several, never a pickle."""
+
+from pathlib import Path
+
+import ml_dtypes  # noqa: F401 - tells NumPy what bfloat16 is
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from keras_attn.convert.json_files import read_object
+from keras_attn.validation import UserError, require, require_one_of
+
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+_FLOATING = ("F64", "F32", "F16", "BF16")
+
+
+class SafetensorsFolder:
+    """The tensors in `model.safetensors`, or in the shards that its index names.
+
+    Args:
+        folder: The folder.
+
+    Attributes:
+        folder: The folder.
+        shapes: The shape of every tensor, by name.
+
+    Raises:
+        UserError: There is no such file, or one is missing or damaged; the message names it.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.shapes: dict[str, tuple[int, ...]] = {}
+        self._files = {}
+        self._file_of: dict[str, Path] = {}
+        for path in _files(folder):
+            self._open(path)
+        _check_index(folder, self._file_of)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.shapes
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads a tensor as float32.
+
+        Raises:
+            UserError: Its dtype is none of floating point, or the file is damaged.
+        """
+        path = self._file_of[name]
+        try:
+            dtype = self._files[path].get_slice(name).get_dtype()
+            require_one_of(f"dtype of {name} in {path}", dtype, _FLOATING)
+            return self._files[path].get_tensor(name).astype(np.float32)
+        except SafetensorError as error:
+            raise UserError(f"{path} is damaged: {error}.") from error
+
+    def _open(self, path: Path) -> None:
+        try:
+            self._files[path] = file = safe_open(path, "np")
+            for name in file.keys():  # noqa: SIM118 - it is no dict
+                earlier = self._file_of.get(name)
+                require(earlier is None, f"{path}: {name!r} is in {earlier} as well.")
+                self._file_of[name] = path
+                self.shapes[name] = tuple(file.get_slice(name).get_shape())
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such file, though {INDEX} names it.") from None
+        except (SafetensorError, OSError) as error:
+            raise UserError(f"{path} is damaged: {error}.") from error
+
+
+def _files(folder: Path) -> list[Path]:
+    if (folder / WEIGHTS).is_file():
+        return [folder / WEIGHTS]
+    if (folder / INDEX).is_file():
+        return sorted({folder / name for name in _index(folder).values()})
+    pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
+    require(
+        not pickles,
+        f"{folder} holds no {WEIGHTS}, only pickles, which are never opened because they can run "
+        "code: save the model as safetensors.",
+        found=pickles[:3],
+    )
+    raise UserError(f"{folder} holds neither {WEIGHTS} nor {INDEX}.")
+
+
+def _index(folder: Path) -> dict[str, str]:
+    path = folder / INDEX
+    names = read_object(path).get("weight_map")
+    plain = isinstance(names, dict) and all(
+        isinstance(name, str) and Path(name).name == name for name in names.values()
+    )
+    require(plain, f"{path}: `weight_map` must hold the file of each tensor.")
+    return names
+
+
+def _check_index(folder: Path, file_of: dict[str, Path]) -> None:
+    if (folder / WEIGHTS).is_file():
+        return
+    index = _index(folder)
+    for name in sorted(set(index) ^ set(file_of)):
+        where = file_of.get(name)
+        found = f"{where.name} alone" if where else f"{INDEX} alone, not in {index[name]}"
+        raise UserError(f"{folder}: the tensor {name!r} is in {found}.")

@@ -1,0 +1,128 @@
+"""Which tensor of a checkpoint goes into which weight of a model."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+
+from keras_attn.convert.safetensors_folder import SafetensorsFolder
+from keras_attn.validation import UserError, require
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a weight is made of: tensors side by side along its last axis."""
+
+    weight: keras.Variable
+    names: tuple[str, ...]
+    transposed: bool
+
+    def shape(self) -> tuple[int, ...]:
+        """The shape of each tensor."""
+        *first, last = self.weight.shape
+        shape = (*first, last // len(self.names))
+        return shape[::-1] if self.transposed else shape
+
+    def value(self, read: Callable[[str], np.ndarray]) -> np.ndarray:
+        tensors = [read(name) for name in self.names]
+        tensors = [tensor.T for tensor in tensors] if self.transposed else tensors
+        return np.concatenate(tensors, axis=-1)
+
+
+class WeightMap:
+    """Collects where each weight comes from, and then copies them all.
+
+    Every weight of the model must have a source and every tensor a place, once; what is left out
+    on purpose is named.
+    """
+
+    def __init__(self) -> None:
+        self._sources: list[_Source] = []
+        self._ignored: list[str] = []
+
+    def copy(self, weight: keras.Variable, name: str) -> None:
+        """Has a weight copied as it is."""
+        self._sources.append(_Source(weight, (name,), transposed=False))
+
+    def copy_linear(self, layer: keras.layers.Layer, *names: str) -> None:
+        """Has kernel and bias of a layer copied from linear modules of PyTorch.
+
+        Args:
+            layer: With `kernel` (inputs, units) and `bias`.
+            *names: The modules, of which each has an equal share of the units, in this order.
+        """
+        kernels = tuple(f"{name}.weight" for name in names)
+        biases = tuple(f"{name}.bias" for name in names)
+        self._sources.append(_Source(layer.kernel, kernels, transposed=True))
+        self._sources.append(_Source(layer.bias, biases, transposed=False))
+
+    def copy_norm(self, layer: keras.layers.Layer, name: str) -> None:
+        """Has `gamma` and `beta` of a normalisation copied from a module's weight and bias."""
+        self.copy(layer.gamma, f"{name}.weight")
+        self.copy(layer.beta, f"{name}.bias")
+
+    def ignore(self, pattern: str) -> None:
+        """Leaves out tensors whose whole name a regular expression matches."""
+        self._ignored.append(pattern)
+
+    def fill(
+        self,
+        model: keras.Model,
+        tensors: SafetensorsFolder,
+        rename: Callable[[str], str] = lambda name: name,
+    ) -> None:
+        """Copies the tensors into the weights.
+
+        Args:
+            model: The model, of which every weight must be in the map.
+            tensors: The checkpoint.
+            rename: From a tensor's name to the one that the map knows it by.
+
+        Raises:
+            UserError: Tensors are missing, left over or of another shape; the message names them.
+        """
+        mapped = {id(source.weight) for source in self._sources}
+        forgotten = [
+            weight.path for weight in model.weights if weight.trainable and id(weight) not in mapped
+        ]
+        require(not forgotten, "The map must hold every weight.", forgotten=forgotten)
+        original = {rename(name): name for name in tensors.shapes}
+        require(
+            len(original) == len(tensors.shapes),
+            f"{tensors.folder}: two tensors must not have the same meaning.",
+            tensors=sorted(set(tensors.shapes) - set(original.values()))[:_SHOWN],
+        )
+        self._check(tensors, original)
+        for source in self._sources:
+            source.weight.assign(source.value(lambda name: tensors.read(original[name])))
+
+    def _check(self, tensors: SafetensorsFolder, original: dict[str, str]) -> None:
+        expected = {name: source.shape() for source in self._sources for name in source.names}
+        missing = [name for name in expected if name not in original]
+        left_over = [
+            found
+            for name, found in original.items()
+            if name not in expected and not any(re.fullmatch(one, name) for one in self._ignored)
+        ]
+        found = {name: tensors.shapes[original[name]] for name in expected if name in original}
+        wrong = [
+            f"{original[name]} {shape} instead of {expected[name]}"
+            for name, shape in found.items()
+            if shape != expected[name]
+        ]
+        parts = {"missing": missing, "left over": left_over, "of another shape": wrong}
+        problems = [f"{what}: {_listed(names)}" for what, names in parts.items() if names]
+        if problems:
+            raise UserError(
+                f"{tensors.folder}: the tensors do not fit the model; {'; '.join(problems)}."
+            )
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = sorted(names)
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,122 @@
+"""BERT's tokenizer of Hugging Face, in its older and its newer files."""
+
+from pathlib import Path
+from typing import Any
+
+from keras_attn.convert.json_files import read_object, read_optional_object, require_values
+from keras_attn.tokenizers import WordPieceTokenizer
+from keras_attn.tokenizers.vocabulary_files import read_text, word_piece_tokens
+from keras_attn.validation import UserError, require, require_one_of
+
+_VOCABULARY = "vocab.txt"
+_FAST = "tokenizer.json"
+_CONFIG = "tokenizer_config.json"
+_CLASSES = ("BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast", None)
+_SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+# Option of ours: key in tokenizer_config.json, key in tokenizer.json, default.
+_OPTIONS = {
+    "lowercase": ("do_lower_case", "lowercase", True),
+    "strip_accents": ("strip_accents", "strip_accents", None),
+    "split_chinese": ("tokenize_chinese_chars", "handle_chinese_chars", True),
+}
+_FRAME = ["[CLS]", "A", "[SEP]"]
+
+
+def read_word_piece(folder: Path) -> WordPieceTokenizer:
+    """Reads `vocab.txt`, or `tokenizer.json`, and `tokenizer_config.json`.
+
+    Options that stand in both JSON files are taken from `tokenizer_config.json`.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        The tokenizer, with the ids of the files.
+
+    Raises:
+        UserError: A file is missing or damaged, or asks for something that is not supported.
+    """
+    config = read_optional_object(folder / _CONFIG)
+    _check_config(folder / _CONFIG, config)
+    normalizer, tokens = {}, None
+    if (folder / _FAST).is_file():
+        normalizer, tokens = _read_fast(folder / _FAST)
+    if (folder / _VOCABULARY).is_file() or tokens is None:
+        lines = word_piece_tokens(read_text(folder / _VOCABULARY))
+        require(tokens in (None, lines), f"{folder}: {_VOCABULARY} and {_FAST} must hold the same.")
+        tokens = lines
+    options = {
+        name: config.get(key, normalizer.get(fast, default))
+        for name, (key, fast, default) in _OPTIONS.items()
+    }
+    try:
+        tokenizer = WordPieceTokenizer(tokens, **options)
+    except UserError as error:
+        raise UserError(f"{folder}: {error}") from None
+    require(tokenizer.pad_id == 0, f"{folder}: the id of [PAD] must be 0.", id=tokenizer.pad_id)
+    return tokenizer
+
+
+def _check_config(path: Path, config: dict[str, Any]) -> None:
+    require_values(path, config, do_basic_tokenize=True)
+    require(not config.get("never_split"), f"{path}: `never_split` is not supported.")
+    try:
+        require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    for key, token in _SPECIAL.items():
+        found = config.get(key, token)
+        found = found.get("content") if isinstance(found, dict) else found
+        require(found == token, f"{path}: `{key}` must be {token!r}.", **{key: found})
+
+
+def _read_fast(path: Path) -> tuple[dict[str, Any], list[str]]:
+    """The normaliser's options and the vocabulary of a `tokenizer.json`."""
+    content = read_object(path)
+    parts = {key: content.get(key) or {} for key in ("normalizer", "pre_tokenizer", "model")}
+    types = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
+    for key, part in parts.items():
+        expected = types.get(key, "WordPiece")
+        found = part.get("type") if isinstance(part, dict) else part
+        require(found == expected, f"{path}: `{key}` must be a {expected}.", found=found)
+    require_values(path, parts["normalizer"], clean_text=True)
+    require_values(
+        path,
+        parts["model"],
+        unk_token="[UNK]",
+        continuing_subword_prefix="##",
+        max_input_chars_per_word=100,
+    )
+    _check_frame(path, content.get("post_processor"))
+    tokens = _vocabulary(path, parts["model"].get("vocab"))
+    for added in content.get("added_tokens") or ():
+        token = added.get("content")
+        require(
+            token in _SPECIAL.values(), f"{path}: an added token is not supported.", token=token
+        )
+    return parts["normalizer"], tokens
+
+
+def _check_frame(path: Path, post_processor: dict[str, Any] | None) -> None:
+    """A text goes between [CLS] and [SEP]."""
+    kind = (post_processor or {}).get("type")
+    if kind in (None, "BertProcessing"):
+        return
+    frame = [
+        next(iter(part.values()))["id"]
+        for part in post_processor.get("single", ())
+        if kind == "TemplateProcessing"
+    ]
+    require(frame == _FRAME, f"{path}: `post_processor` must give {_FRAME}.", found=frame)
+
+
+def _vocabulary(path: Path, ids: Any) -> list[str]:
+    whole = isinstance(ids, dict) and sorted(ids.values()) == list(range(len(ids)))
+    require(whole, f"{path}: the ids of the vocabulary must be 0, 1, 2 …, each once.")
+    return sorted(ids, key=ids.__getitem__)

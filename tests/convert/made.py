@@ -1,0 +1,78 @@
+"""Copies of the golden checkpoint, and changes to them."""
+
+import json
+import pathlib
+import shutil
+
+from safetensors.numpy import load_file, save_file
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+BERT = GOLDEN / "bert"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+TEXTS = [
+    "The cats sat on the mat.",
+    "",
+    "ÜBER, a cat! Cats cats cat a dog sat on the cat, the dog sat.",
+    "日本 fox [MASK] a",
+]
+"""What `make_bert_golden.py` has embedded."""
+
+
+def copy_of(folder, target):
+    return shutil.copytree(folder, target, dirs_exist_ok=True)
+
+
+def write_json(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content), encoding="utf-8")
+
+
+def change_json(path, **values):
+    """Sets keys of a JSON object; `...` removes one."""
+    content = json.loads(path.read_text(encoding="utf-8")) | values
+    write_json(path, {key: value for key, value in content.items() if value is not ...})
+
+
+def change_tensors(folder, change):
+    """Writes what `change` makes of the tensors, a dict."""
+    tensors = load_file(folder / WEIGHTS)
+    save_file(change(dict(tensors)), folder / WEIGHTS)
+
+
+def shard(folder):
+    """Splits the weights over two files with an index."""
+    tensors = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    names = sorted(tensors)
+    parts = {
+        "model-00001-of-00002.safetensors": names[::2],
+        "model-00002-of-00002.safetensors": names[1::2],
+    }
+    for file, part in parts.items():
+        save_file({name: tensors[name] for name in part}, folder / file)
+    index = {name: file for file, part in parts.items() for name in part}
+    write_json(folder / INDEX, {"metadata": {"total_size": 1}, "weight_map": index})
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def as_sentence_transformer(folder, *modules, pooling=None, **sizes):
+    """Adds the files that sentence-transformers writes."""
+    paths = {"Transformer": "", "Pooling": "1_Pooling"}
+    content = [
+        {
+            "idx": number,
+            "path": paths.get(kind, f"{number}_{kind}"),
+            "type": f"sentence_transformers.models.{kind}",
+        }
+        for number, kind in enumerate(modules)
+    ]
+    write_json(folder / "modules.json", content)
+    write_json(folder / "1_Pooling" / "config.json", pooling or {"pooling_mode_mean_tokens": True})
+    write_json(
+        folder / "sentence_bert_config.json",
+        {"max_seq_length": None, "do_lower_case": False} | sizes,
+    )

@@ -1,0 +1,394 @@
+"""BERT checkpoints: the numbers of `transformers`, and what does not fit told in one line."""
+
+import json
+import warnings
+
+import ml_dtypes
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from keras_attn.convert import convert_huggingface, from_huggingface
+from keras_attn.tasks import EmbeddingTask, Task
+from keras_attn.validation import UserError
+from tests.convert.made import (
+    BERT,
+    GOLDEN,
+    INDEX,
+    TEXTS,
+    WEIGHTS,
+    as_sentence_transformer,
+    change_json,
+    change_tensors,
+    copy_of,
+    shard,
+    truncate,
+    write_json,
+)
+
+pytestmark = pytest.mark.tensorflow
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return dict(np.load(GOLDEN / "bert_outputs.npz"))
+
+
+@pytest.fixture(scope="module")
+def task():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return from_huggingface(BERT)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return copy_of(BERT, tmp_path / "checkpoint")
+
+
+def outputs(task, golden):
+    vectors = task.backbone({name: golden[name] for name in ("token_ids", "segment_ids")})
+    return np.asarray(vectors), np.asarray(task.backbone.pooled(vectors))
+
+
+def test_hidden_states_are_those_of_transformers(task, golden):
+    vectors, pooled = outputs(task, golden)
+    real = golden["token_ids"] != 0
+    assert vectors.shape == golden["hidden"].shape
+    assert real.sum(1).tolist() == [13, 7, 1, 10]
+    np.testing.assert_allclose(vectors[real], golden["hidden"][real], atol=2e-5)
+    np.testing.assert_allclose(pooled, golden["pooled"], atol=2e-5)
+    assert np.ptp(golden["hidden"][real], axis=0).min() > 0.1
+
+
+def test_ids_and_vectors_of_texts_are_those_of_transformers(task, golden):
+    np.testing.assert_array_equal(task.input_ids(tf.constant(TEXTS)), golden["text_ids"])
+    np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
+    for pooling, normalize, name in (("mean", False, "mean"), ("first", False, "first")):
+        other = EmbeddingTask(task.backbone, task.tokenizer, pooling, normalize, task.max_length)
+        np.testing.assert_allclose(other.predict(TEXTS), golden[name], atol=2e-5)
+
+
+def test_settings_without_files_of_sentence_transformers(task):
+    assert (task.pooling, task.normalize, task.max_length, task.truncate) == (
+        "mean",
+        True,
+        17,
+        True,
+    )
+    config = task.backbone.get_config()
+    assert (config["epsilon"], config["num_segments"], config["activation"]) == (1e-3, 5, "gelu")
+    assert (config["dropout"], config["attention_dropout"]) == (0.1, 0.1)
+
+
+def test_a_saved_task_is_the_same(task, tmp_path):
+    task.save(tmp_path / "task")
+    np.testing.assert_array_equal(Task.load(tmp_path / "task").predict(TEXTS), task.predict(TEXTS))
+
+
+def with_prefix(tensors):
+    tensors = {f"bert.{name}": tensor for name, tensor in tensors.items()}
+    return tensors | {"bert.embeddings.position_ids": np.arange(17)[None]}
+
+
+def with_old_names(tensors):
+    names = {".LayerNorm.weight": ".LayerNorm.gamma", ".LayerNorm.bias": ".LayerNorm.beta"}
+    for new, old in names.items():
+        tensors = {name.replace(new, old): tensor for name, tensor in tensors.items()}
+    assert sum("gamma" in name for name in tensors) == 5
+    return tensors
+
+
+SAME = {
+    "prefix": lambda folder: change_tensors(folder, with_prefix),
+    "old names": lambda folder: change_tensors(folder, with_old_names),
+    "shards": shard,
+    "tokenizer.json alone": lambda folder: (folder / "vocab.txt").unlink(),
+    "vocab.txt alone": lambda folder: (folder / "tokenizer.json").unlink(),
+    "float64": lambda folder: change_tensors(
+        folder, lambda tensors: {name: tensor.astype("float64") for name, tensor in tensors.items()}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_other_layouts_of_the_same(name, folder, golden):
+    SAME[name](folder)
+    task, notes = convert_huggingface(folder)
+    assert notes == ()
+    np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_half_precision_is_read_exactly(dtype, folder):
+    halves = {name: tensor.astype(dtype) for name, tensor in load_file(BERT / WEIGHTS).items()}
+    change_tensors(folder, lambda _: halves)
+    backbone = from_huggingface(folder).backbone
+    found = np.asarray(backbone.blocks[1].feed_forward.intermediate.kernel)
+    expected = halves["encoder.layer.1.intermediate.dense.weight"].astype("float32").T
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == np.float32
+
+
+def test_heads_are_left_out_and_told(folder, golden):
+    def with_heads(tensors):
+        tensors = {name: tensor for name, tensor in tensors.items() if "pooler" not in name}
+        heads = (
+            "cls.predictions.bias",
+            "cls.predictions.decoder.weight",
+            "cls.seq_relationship.bias",
+        )
+        return with_prefix(tensors) | {name: np.zeros(3, "float32") for name in heads}
+
+    change_tensors(folder, with_heads)
+    task, notes = convert_huggingface(folder)
+    assert notes == (
+        "Left out: the head of masked language modelling (2 tensors cls.predictions.*).",
+        "Left out: the head of next-sentence prediction (1 tensors cls.seq_relationship.*).",
+    )
+    assert task.backbone.pooler is None
+    np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
+    with pytest.warns(UserWarning, match="Left out: the head of"):
+        from_huggingface(folder)
+
+
+SENTENCE = {
+    "mean": ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
+    "first": ({"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, "first"),
+    "first, later version": ({"pooling_mode": "cls", "embedding_dimension": 21}, "first"),
+    "max": ({"pooling_mode_max_tokens": True, "word_embedding_dimension": 21}, "max"),
+}
+
+
+@pytest.mark.parametrize("name", SENTENCE)
+@pytest.mark.parametrize("normalize", [True, False])
+def test_settings_of_sentence_transformers(name, normalize, folder):
+    pooling, expected = SENTENCE[name]
+    modules = ["Transformer", "Pooling", *(["Normalize"] if normalize else [])]
+    as_sentence_transformer(folder, *modules, pooling=pooling, max_seq_length=7)
+    task = from_huggingface(folder)
+    assert (task.pooling, task.normalize, task.max_length) == (expected, normalize, 7)
+
+
+def test_a_model_in_a_folder_below(tmp_path, golden):
+    copy_of(BERT, tmp_path / "0_Transformer")
+    as_sentence_transformer(tmp_path, "Transformer", "Pooling", "Normalize")
+    modules = json.loads((tmp_path / "modules.json").read_text())
+    modules[0]["path"] = "0_Transformer"
+    write_json(tmp_path / "modules.json", modules)
+    np.testing.assert_allclose(
+        from_huggingface(tmp_path).predict(TEXTS), golden["normalized"], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (["tokenizer.json", "tokenizer_config.json"], False),
+        (["tokenizer_config.json"], False),
+        (["tokenizer.json"], False),
+        ([], True),
+    ],
+)
+def test_whether_words_are_lower_cased(files, expected, folder):
+    """The key of tokenizer_config.json counts first, then tokenizer.json, then the default."""
+    path = folder / "tokenizer.json"
+    normalizer = json.loads(path.read_text())["normalizer"]
+    options = {"lowercase": False, "strip_accents": False, "handle_chinese_chars": False}
+    change_json(path, normalizer=normalizer | options)
+    keys = {"do_lower_case": False, "strip_accents": False, "tokenize_chinese_chars": False}
+    change_json(folder / "tokenizer_config.json", **keys)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        if name not in files:
+            (folder / name).unlink()
+    tokenizer = from_huggingface(folder).tokenizer
+    assert (tokenizer.lowercase, tokenizer.split_chinese) == (expected, expected)
+    assert tokenizer.strip_accents is (None if expected else False)
+
+
+def config(**values):
+    return lambda folder: change_json(folder / "config.json", **values)
+
+
+def tokenizer_config(**values):
+    return lambda folder: change_json(folder / "tokenizer_config.json", **values)
+
+
+def fast(**values):
+    return lambda folder: change_json(folder / "tokenizer.json", **values)
+
+
+def tensors(change):
+    return lambda folder: change_tensors(folder, change)
+
+
+def without(tensors, *names):
+    return {name: tensor for name, tensor in tensors.items() if name not in names}
+
+
+def only_pickles(folder):
+    (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
+
+
+def lost_shard(folder):
+    shard(folder)
+    (folder / "model-00002-of-00002.safetensors").unlink()
+
+
+def cut_shard(folder):
+    shard(folder)
+    truncate(folder / "model-00002-of-00002.safetensors")
+
+
+def wrong_index(folder):
+    shard(folder)
+    index = json.loads((folder / INDEX).read_text())
+    index["weight_map"]["more"] = "model-00001-of-00002.safetensors"
+    write_json(folder / INDEX, index)
+
+
+def shard_outside(folder):
+    shard(folder)
+    write_json(folder / INDEX, {"weight_map": {"a": "../model.safetensors"}})
+
+
+def other_vocabulary(folder):
+    (folder / "vocab.txt").write_text((BERT / "vocab.txt").read_text() + "more\n")
+
+
+def too_many_tokens(folder):
+    (folder / "tokenizer.json").unlink()
+    more = "".join(f"more{number}\n" for number in range(8))
+    (folder / "vocab.txt").write_text((BERT / "vocab.txt").read_text() + more)
+
+
+def padding_elsewhere(folder):
+    (folder / "tokenizer.json").unlink()
+    lines = (BERT / "vocab.txt").read_text().splitlines()
+    (folder / "vocab.txt").write_text("\n".join([*lines[1:], lines[0]]) + "\n")
+
+
+def modules(*kinds, **options):
+    return lambda folder: as_sentence_transformer(folder, *kinds, **options)
+
+
+_WORD_PIECE = {"type": "WordPiece", "vocab": {"a": 0, "b": 2}}
+_BIASES = ("pooler.dense.bias", "embeddings.LayerNorm.bias")
+
+MISTAKES = {
+    "no configuration": (lambda f: (f / "config.json").unlink(), "config.json: no such file."),
+    "damaged configuration": (lambda f: truncate(f / "config.json"), "config.json: a JSON file"),
+    "a list": (lambda f: write_json(f / "config.json", []), "config.json: a JSON object is"),
+    "architecture": (
+        config(model_type="bort"),
+        "config.json: `model_type` must be one of 'bert'. Did .* Received: model_type='bort'",
+    ),
+    "unknown key": (config(colour=3), "config.json: `colour` is not supported. Rec.*: colour=3"),
+    "positions": (
+        config(position_embedding_type="relative_key"),
+        "must be 'absolute'. Received: position_embedding_type='relative_key'",
+    ),
+    "decoder": (config(is_decoder=True), "`is_decoder` must be False. Received: is_decoder=True"),
+    "padding id": (config(pad_token_id=1), "`pad_token_id` must be 0"),
+    "own code": (config(auto_map={"AutoModel": "x.Y"}), "`auto_map` must be None"),
+    "activation": (config(hidden_act="gelu_new"), "config.json: `hidden_act` must be one of"),
+    "heads": (config(num_attention_heads=4), "config.json: `num_heads` must divide `hidden_dim`"),
+    "wrong size": (
+        config(intermediate_size=35),
+        "of another shape: .*intermediate.dense.bias .37,. instead of .35,.* and 3 more",
+    ),
+    "fewer layers": (config(num_hidden_layers=1), "left over: encoder.layer.1.* and 13 more"),
+    "more layers": (config(num_hidden_layers=3), "missing: encoder.layer.2.* and 13 more"),
+    "no tensor": (
+        tensors(lambda tensors: without(tensors, *_BIASES)),
+        "missing: embeddings.LayerNorm.bias, pooler.dense.bias.$",
+    ),
+    "one more tensor": (
+        tensors(lambda tensors: tensors | {"adapter.weight": np.zeros(3, "float32")}),
+        "left over: adapter.weight.$",
+    ),
+    "twice": (
+        tensors(lambda tensors: tensors | {"bert.pooler.dense.bias": np.zeros(21, "float32")}),
+        "two tensors must not have the same meaning. Received: tensors=",
+    ),
+    "whole numbers": (
+        tensors(lambda tensors: tensors | {_BIASES[0]: np.zeros(21, "int8")}),
+        "dtype of pooler.dense.bias .* must be one of 'F64', .*'I8'",
+    ),
+    "pickles": (only_pickles, "which are never opened .* Received: found=.'pytorch_model.bin'."),
+    "no weights": (lambda f: (f / WEIGHTS).unlink(), "holds neither model.safetensors nor"),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged: "),
+    "lost shard": (lost_shard, "model-00002-of-00002.safetensors: no such file, though"),
+    "cut shard": (cut_shard, "model-00002-of-00002.safetensors is damaged: "),
+    "wrong index": (wrong_index, "'more' is in model.safetensors.index.json alone, not in"),
+    "shard outside": (shard_outside, "`weight_map` must hold the file of each tensor"),
+    "no vocabulary": (
+        lambda f: [(f / name).unlink() for name in ("vocab.txt", "tokenizer.json")],
+        "vocab.txt: no such file",
+    ),
+    "two vocabularies": (other_vocabulary, "vocab.txt and tokenizer.json must hold the same"),
+    "large vocabulary": (
+        too_many_tokens,
+        "does not fit the embedding. .* tokens=30, vocab_size=29",
+    ),
+    "padding elsewhere": (padding_elsewhere, "the id of .PAD. must be 0. Received: id=21"),
+    "tokenizer": (
+        tokenizer_config(tokenizer_class="RobertaTokenizer"),
+        "tokenizer_config.json: `tokenizer_class` must be one of",
+    ),
+    "mask token": (tokenizer_config(mask_token="<m>"), "`mask_token` must be '.MASK.'"),
+    "never split": (tokenizer_config(never_split=["a"]), "`never_split` is not supported"),
+    "normalizer": (
+        fast(normalizer={"type": "NFC"}),
+        "`normalizer` must be a BertNormalizer. .*'NFC'",
+    ),
+    "added token": (
+        fast(added_tokens=[{"content": "<S>", "id": 3}]),
+        "tokenizer.json: an added token is not supported. Received: token='<S>'",
+    ),
+    "ids": (fast(model=_WORD_PIECE), "the ids of the vocabulary must be 0, 1, 2"),
+    "frame": (fast(post_processor={"type": "ByteLevel"}), "`post_processor` must give"),
+    "a dense module": (
+        modules("Transformer", "Pooling", "Dense"),
+        "modules.json: the modules must be .*modules=.'Transformer', 'Pooling', 'Dense'",
+    ),
+    "first module": (modules("Pooling"), "first module must be a Transformer. .*type='Pooling'"),
+    "pooling": (
+        modules("Transformer", "Pooling", pooling={"pooling_mode_lasttoken": True}),
+        "must be one of 'mean_tokens'.*'lasttoken'",
+    ),
+    "two poolings": (
+        modules("Transformer", "Pooling", pooling={"pooling_mode": ["mean", "cls"]}),
+        "there must be one way of pooling. Received: chosen=.'mean', 'cls'.",
+    ),
+    "pooling key": (
+        modules("Transformer", "Pooling", pooling={"pooling_mode": "mean", "weights": 1}),
+        "1_Pooling/config.json: `weights` is not supported",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_take_one_line(name, folder):
+    spoil, message = MISTAKES[name]
+    spoil(folder)
+    with pytest.raises(UserError, match=message) as caught:
+        convert_huggingface(folder)
+    assert "\n" not in str(caught.value)
+    assert "checkpoint" in str(caught.value)  # the folder
+
+
+def test_a_default_prompt_is_a_mistake(folder):
+    as_sentence_transformer(folder, "Transformer", "Pooling")
+    path = folder / "config_sentence_transformers.json"
+    write_json(path, {"prompts": {"query": "query: "}, "default_prompt_name": None})
+    assert from_huggingface(folder).normalize is False
+    change_json(path, default_prompt_name="query")
+    with pytest.raises(UserError, match="a default prompt is not supported. .* prompt='query'"):
+        from_huggingface(folder)
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(UserError, match="A checkpoint is a folder. Received: folder='.*nowhere'"):
+        convert_huggingface(tmp_path / "nowhere")
