@@ -57,8 +57,8 @@ def test_hidden_states_are_those_of_transformers(task, golden):
     real = golden["token_ids"] != 0
     assert vectors.shape == golden["hidden"].shape
     assert real.sum(1).tolist() == [13, 7, 1, 10]
-    np.testing.assert_allclose(vectors[real], golden["hidden"][real], atol=2e-5)
-    np.testing.assert_allclose(pooled, golden["pooled"], atol=2e-5)
+    np.testing.assert_allclose(vectors[real], golden["hidden"][real], atol=1e-4)
+    np.testing.assert_allclose(pooled, golden["pooled"], atol=1e-4)
     assert np.ptp(golden["hidden"][real], axis=0).min() > 0.1
 
 
@@ -67,7 +67,7 @@ def test_ids_and_vectors_of_texts_are_those_of_transformers(task, golden):
     np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
     for pooling, normalize, name in (("mean", False, "mean"), ("first", False, "first")):
         other = EmbeddingTask(task.backbone, task.tokenizer, pooling, normalize, task.max_length)
-        np.testing.assert_allclose(other.predict(TEXTS), golden[name], atol=2e-5)
+        np.testing.assert_allclose(other.predict(TEXTS), golden[name], atol=1e-4)
 
 
 def test_settings_without_files_of_sentence_transformers(task):
