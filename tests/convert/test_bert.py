@@ -294,6 +294,14 @@ MISTAKES = {
     "own code": (config(auto_map={"AutoModel": "x.Y"}), "`auto_map` must be None"),
     "activation": (config(hidden_act="gelu_new"), "config.json: `hidden_act` must be one of"),
     "heads": (config(num_attention_heads=4), "config.json: `num_heads` must divide `hidden_dim`"),
+    "odd values": (
+        config(layer_norm_eps="small"),
+        "`layer_norm_eps` must be a number, 0 or more. Received: layer_norm_eps='small'",
+    ),
+    "odd vocabulary": (
+        fast(model={"type": "WordPiece", "vocab": {"a": 0, "b": "c"}}),
+        "checkpoint is damaged: TypeError",
+    ),
     "wrong size": (
         config(intermediate_size=35),
         "of another shape: .*intermediate.dense.bias .37,. instead of .35,.* and 3 more",
