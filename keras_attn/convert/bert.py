@@ -114,8 +114,12 @@ def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
         require_one_of("hidden_act", activation, _ACTIVATIONS)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    arguments = {name: config.get(key, default) for key, (name, default) in _USED.items()}
-    return arguments | {"activation": _ACTIVATIONS[activation]}
+    arguments = {"activation": _ACTIVATIONS[activation]}
+    for key, (name, default) in _USED.items():
+        arguments[name] = value = config.get(key, default)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        require(number, f"{path}: `{key}` must be a number, 0 or more.", **{key: value})
+    return arguments
 
 
 def fill_bert(model: Bert, tensors: SafetensorsFolder) -> None:

@@ -42,7 +42,13 @@ def convert_huggingface(folder: str | Path) -> Conversion:
         require_one_of("model_type", config.get("model_type"), CONVERTERS)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
-    return CONVERTERS[config["model_type"]](folder, config)
+    try:
+        return CONVERTERS[config["model_type"]](folder, config)
+    except UserError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{folder} is damaged: {type(error).__name__}: {reason}") from error
 
 
 def from_huggingface(folder: str | Path) -> Task:

@@ -65,6 +65,7 @@ class SequenceClassifier(keras.Model):
         # === Config ===
         self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
         self.encoder = encoder
+        self.max_length = getattr(encoder, "max_length", None)
         self.num_classes = num_classes
         self.pooling = pooling
         self.dropout = dropout

@@ -57,8 +57,8 @@ def test_hidden_states_are_those_of_transformers(task, golden):
     real = golden["token_ids"] != 0
     assert vectors.shape == golden["hidden"].shape
     assert real.sum(1).tolist() == [13, 7, 1, 10]
-    np.testing.assert_allclose(vectors[real], golden["hidden"][real], atol=2e-5)
-    np.testing.assert_allclose(pooled, golden["pooled"], atol=2e-5)
+    np.testing.assert_allclose(vectors[real], golden["hidden"][real], atol=1e-4)
+    np.testing.assert_allclose(pooled, golden["pooled"], atol=1e-4)
     assert np.ptp(golden["hidden"][real], axis=0).min() > 0.1
 
 
@@ -67,7 +67,7 @@ def test_ids_and_vectors_of_texts_are_those_of_transformers(task, golden):
     np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
     for pooling, normalize, name in (("mean", False, "mean"), ("first", False, "first")):
         other = EmbeddingTask(task.backbone, task.tokenizer, pooling, normalize, task.max_length)
-        np.testing.assert_allclose(other.predict(TEXTS), golden[name], atol=2e-5)
+        np.testing.assert_allclose(other.predict(TEXTS), golden[name], atol=1e-4)
 
 
 def test_settings_without_files_of_sentence_transformers(task):
@@ -294,6 +294,14 @@ MISTAKES = {
     "own code": (config(auto_map={"AutoModel": "x.Y"}), "`auto_map` must be None"),
     "activation": (config(hidden_act="gelu_new"), "config.json: `hidden_act` must be one of"),
     "heads": (config(num_attention_heads=4), "config.json: `num_heads` must divide `hidden_dim`"),
+    "odd values": (
+        config(layer_norm_eps="small"),
+        "`layer_norm_eps` must be a number, 0 or more. Received: layer_norm_eps='small'",
+    ),
+    "odd vocabulary": (
+        fast(model={"type": "WordPiece", "vocab": {"a": 0, "b": "c"}}),
+        "checkpoint is damaged: TypeError",
+    ),
     "wrong size": (
         config(intermediate_size=35),
         "of another shape: .*intermediate.dense.bias .37,. instead of .35,.* and 3 more",

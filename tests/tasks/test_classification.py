@@ -96,6 +96,7 @@ def test_saved_and_exported(task, tmp_path):
         ({"labels": ["a"], "columns": 1}, "at least two labels. Received: labels=.'a'."),
         ({"labels": ["a", "b", "a"]}, "The labels must differ. Received: labels=.'a', 'b', 'a'."),
         ({"labels": ["a", "b"]}, "as many labels as logits. Received: labels=2, logits=3"),
+        ({"learned_positions": 7}, "must not exceed .*Received: positions=7, max_length=11"),
         ({"max_length": 0}, "`max_length` must be a positive integer. Received: max_length=0"),
     ],
 )

@@ -90,6 +90,17 @@ def test_or_told():
         task.input_ids(tf.constant(TEXTS))
 
 
+def test_an_export_tells_it_too(tmp_path):
+    task = make_task(max_length=5, truncate=False)
+    exported = open_task(export_saved_model(task, tmp_path / "exported", examples=["cat"]))
+    np.testing.assert_allclose(
+        exported.predict(["the cats"]), task.predict(["the cats"]), atol=1e-6
+    )
+    with pytest.raises(UserError, match="^The text must have at most 3 tokens. Received: 8 tokens"):
+        exported.predict(TEXTS)
+    assert exported.predict([]).shape == (0, 10)
+
+
 def test_other_encoders_and_tokenizers():
     tokenizer = train_tokenizer("characters", ["aaaabbbccd"])
     sizes = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 11}
