@@ -163,9 +163,8 @@ def _known_name(name: str) -> str:
 
 
 def _notes(tensors: SafetensorsFolder) -> list[str]:
-    notes = []
-    for prefix, head in _HEADS.items():
-        count = sum(name.startswith(prefix) for name in tensors.shapes)
-        if count:
-            notes.append(f"Left out: {head} ({count} tensors {prefix}*).")
-    return notes
+    return [
+        f"Left out: {head} ({prefix}*)."
+        for prefix, head in _HEADS.items()
+        if any(name.startswith(prefix) for name in tensors.shapes)
+    ]
