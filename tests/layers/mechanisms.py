@@ -17,6 +17,7 @@ class Mechanism:
         scores: Whether it returns attention probabilities.
         causal: Whether it takes `use_causal_mask`.
         steps: Whether it decodes step by step.
+        slopes: Whether its gradients are its slopes; none goes into a memory of its own.
     """
 
     make: Callable
@@ -25,6 +26,7 @@ class Mechanism:
     scores: bool = True
     causal: bool = True
     steps: bool = True
+    slopes: bool = True
 
 
 def _of(layer, *given, **arguments):
@@ -69,6 +71,7 @@ MECHANISMS = {
         crosses=False,
         pairs=False,
         scores=False,
+        slopes=False,
     ),
     "segmented, compressive memory": Mechanism(
         _of(
@@ -79,6 +82,7 @@ MECHANISMS = {
         crosses=False,
         pairs=False,
         scores=False,
+        slopes=False,
     ),
     "local": Mechanism(
         _of(layers.LocalAttention, 2, 3, 4), crosses=False, pairs=False, scores=False

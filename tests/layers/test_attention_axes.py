@@ -35,7 +35,7 @@ def test_equals_keras(axes, arguments):
     found = ours(QUERY, value, return_attention_scores=True)
     for e, f in zip(expected, found, strict=True):
         assert tuple(f.shape) == tuple(e.shape)
-        np.testing.assert_allclose(numpy(f), numpy(e), atol=3e-6)
+        np.testing.assert_allclose(numpy(f), numpy(e), rtol=3e-6, atol=3e-6)
 
 
 MASKS = {
@@ -53,7 +53,7 @@ def test_masks_are_those_of_keras(axes, shape):
     mask[..., 0] = True
     expected = numpy(theirs(QUERY, value, attention_mask=mask))
     found = numpy(ours(QUERY, value, attention_mask=mask))
-    np.testing.assert_allclose(found, expected, atol=3e-6)
+    np.testing.assert_allclose(found, expected, rtol=3e-6, atol=3e-6)
 
 
 @pytest.mark.parametrize("axes", [None, 1, 2])
@@ -66,7 +66,7 @@ def test_masks_of_positions(axes):
     )
     changed = np.where(mask[..., None], QUERY, 100.0).astype("float32")
     again = ours(changed, changed, value_mask=mask, query_mask=mask)
-    np.testing.assert_allclose(numpy(again)[mask], numpy(output)[mask], atol=3e-6)
+    np.testing.assert_allclose(numpy(again)[mask], numpy(output)[mask], rtol=3e-6, atol=3e-6)
     # Nothing that is masked gets a share, and what is masked attends to nothing.
     total = numpy(scores).reshape(2, -1).sum(1)
     assert total[0] == pytest.approx(2 * 15, abs=1e-4)
@@ -84,7 +84,7 @@ def test_one_axis_among_several_may_be_causal():
     line.set_weights(ours.get_weights())
     rows = QUERY.reshape(6, 5, 7)
     expected = numpy(line(rows, rows, use_causal_mask=True)).reshape(2, 3, 5, 7)
-    np.testing.assert_allclose(output, expected, atol=3e-6)
+    np.testing.assert_allclose(output, expected, rtol=3e-6, atol=3e-6)
 
 
 @pytest.mark.parametrize("axes", [None, 1])
