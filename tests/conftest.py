@@ -5,6 +5,10 @@ import pathlib
 import random
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+if os.environ.get("KERAS_BACKEND") == "jax":
+    # Programs are many and tiny here: compiling them is what takes the time.
+    quick = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    os.environ.setdefault("XLA_FLAGS", quick)
 
 import keras
 import numpy as np

@@ -48,11 +48,11 @@ def run(options: argparse.Namespace) -> None:
 
 @functools.cache
 def _count_parameters(family: str, sizes: frozenset, vocabulary_size: int) -> int:
-    import tensorflow as tf
+    import keras
 
     from keras_attn import models
 
-    # In a graph that is never run, weights have shapes but no values.
-    with tf.Graph().as_default():
+    # Weights have shapes here but no values.
+    with keras.StatelessScope(initialize_variables=False):
         model = getattr(models, family)(vocabulary_size, **dict(sizes))
         return sum(math.prod(variable.shape) for variable in model.trainable_variables)

@@ -1,5 +1,6 @@
 """Lower-casing inside the graph, equal on every machine."""
 
+import functools
 import sys
 
 import tensorflow as tf
@@ -30,11 +31,7 @@ class Lowercase(tf.Module):
 
     def __init__(self) -> None:
         super().__init__(name="lowercase")
-        moved = [
-            (code, ord(lower))
-            for code in range(sys.maxunicode + 1)
-            if len(lower := chr(code).lower()) == 1 and ord(lower) != code
-        ]
+        moved = _moved()
         self._distance = tf.lookup.StaticHashTable(
             tf.lookup.KeyValueTensorInitializer(
                 tf.constant([code for code, _ in moved], tf.int32),
@@ -60,3 +57,13 @@ class Lowercase(tf.Module):
         codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
         codes = codes.with_values(codes.values + self._distance.lookup(codes.values))
         return tf.strings.unicode_encode(codes, "UTF-8")
+
+
+@functools.cache
+def _moved() -> list[tuple[int, int]]:
+    """The characters whose lower case is one other character, and that."""
+    return [
+        (code, ord(lower))
+        for code in range(sys.maxunicode + 1)
+        if len(lower := chr(code).lower()) == 1 and ord(lower) != code
+    ]

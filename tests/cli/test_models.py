@@ -171,6 +171,7 @@ def test_a_model_folder_predicts_and_is_verified_by_its_newest_version(
     assert keras_attn("predict", shipped / "task", "abc", "--beam", "2")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_model_folder_is_evaluated_as_its_run_was(keras_attn, shipped, tmp_path):
     data = tmp_path / "data.tsv"
     data.write_text("abc\tfed\ng\tcab\n")
@@ -189,6 +190,7 @@ def test_a_model_folder_is_evaluated_as_its_run_was(keras_attn, shipped, tmp_pat
     assert all(lines[-1] == found[0][-1] for lines in found)
 
 
+@pytest.mark.slow
 def test_a_model_folder_is_trained_further_and_exported_anew(keras_attn, shipped, tmp_path):
     from keras_attn.tasks import Task
 
@@ -211,6 +213,7 @@ def test_a_model_folder_is_trained_further_and_exported_anew(keras_attn, shipped
         assert f"{shipped / '3'} holds a SavedModel alone: a run or a task folder" in error
 
 
+@pytest.mark.slow
 def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
     status, output, error = keras_attn(
         "export", task_folder, tmp_path / "half", "--weights", "float16"

@@ -38,7 +38,9 @@ def test_presets_count_parameters(keras_attn, monkeypatch):
     assert "arxiv.org/abs/1706.03762, Table 3" in output
 
 
-@pytest.mark.parametrize("options", [[], ["--jit"], ["--shared-embeddings"]])
+@pytest.mark.parametrize(
+    "options", [[], pytest.param(["--jit"], marks=pytest.mark.slow), ["--shared-embeddings"]]
+)
 def test_benchmark_train(keras_attn, monkeypatch, tmp_path, options):
     monkeypatch.setitem(train.TRAIN_WORKLOADS, "train-small", TINY)
     written = tmp_path / "lines.json"
@@ -79,7 +81,7 @@ def test_benchmark_train_tells_where_the_time_goes(keras_attn, monkeypatch):
     assert 0 <= figures["of_peak"] < 1 < figures["peak_gflops"]
 
 
-@pytest.mark.parametrize("options", [[], ["--jit"]])
+@pytest.mark.parametrize("options", [[], pytest.param(["--jit"], marks=pytest.mark.slow)])
 def test_benchmark_decode(keras_attn, monkeypatch, options):
     tiny = TINY | {"batches": [2], "beams": [1, 3], "new_tokens": 5}
     monkeypatch.setitem(workloads.DECODE_WORKLOADS, "decode-base", tiny)
@@ -123,6 +125,7 @@ def test_benchmark_complexity(keras_attn, monkeypatch):
     assert "| convolutional | k n d² | 1.00 | 1 | 1.00 | 2 |" in output
 
 
+@pytest.mark.slow
 def test_benchmark_fit(keras_attn, monkeypatch):
     from keras_attn.benchmarks import fit
 
@@ -162,6 +165,7 @@ def test_a_kind_is_needed(keras_attn):
     assert "did you mean 'attention'?" in error
 
 
+@pytest.mark.slow
 def test_benchmark_duplication(keras_attn, monkeypatch):
     from keras_attn.benchmarks import duplication
 

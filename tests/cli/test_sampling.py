@@ -52,6 +52,7 @@ def test_a_line_draws_by_its_number_however_it_is_read(keras_attn, task_folder, 
     assert keras_attn("predict", task_folder, *options)[1] == expected
 
 
+@pytest.mark.slow
 def test_a_language_model_and_its_export_draw_the_same(keras_attn, language_model, tmp_path):
     assert keras_attn("export", language_model, tmp_path / "exported")[0] == 0
     options = ["--sample", "--top-k", "5", "--seed", "3", "ab", "", "ab"]

@@ -15,9 +15,12 @@ FAMILIES = {
     "GNMT": (Gnmt, {"num_layers": 3}),
     "convolutions": (ConvSeq2Seq, {"num_layers": 2, "learned_positions": 11}),
 }
+REST = ("GNMT", "convolutions")
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(
+    scope="module", params=["fed", *(pytest.param(x, marks=pytest.mark.slow) for x in REST)]
+)
 def task(request):
     source = train_tokenizer("characters", ["abcdefg"])
     target = train_tokenizer("symbols", ["AA B K D EH"])

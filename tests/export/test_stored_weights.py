@@ -65,7 +65,7 @@ def exact(tmp_path_factory):
     return exported_from(rounded_task("bfloat16"), folder, "bfloat16")
 
 
-@pytest.fixture(params=HALVES)
+@pytest.fixture(params=["float16", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def either(request):
     """An export, and the dtype of its matrices."""
     name = {"float16": "exported", "bfloat16": "exact"}[request.param]
@@ -212,6 +212,7 @@ def test_the_measured_change_is_described(exported):
     assert 2e-5 < stored["largest_difference"] == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.slow
 def test_weights_that_half_precision_holds_change_nothing(exact):
     assert description(exact.folder) == {
         "dtype": "bfloat16",

@@ -38,8 +38,22 @@ def lacking(part):
 
 def built(mechanism, **arguments):
     layer = mechanism.make(**arguments)
-    layer(X, X)
-    return spread_weights(layer)
+    layer.build(X.shape, X.shape)
+    return one_program(spread_weights(layer))
+
+
+def one_program(layer):
+    """On JAX each operation alone would be compiled, which takes far longer than a call at once."""
+    if keras.backend.backend() != "jax":
+        return layer
+    import jax
+
+    flags = ("use_causal_mask", "training", "return_attention_scores")
+    layer.call = jax.jit(layer.call, static_argnames=flags)
+    for name in ("attend_step", "attend_prompt"):
+        if hasattr(layer, name):
+            setattr(layer, name, jax.jit(getattr(layer, name)))
+    return layer
 
 
 def of_zero_context(layer):

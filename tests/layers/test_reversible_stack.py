@@ -80,7 +80,11 @@ def trained(kind, attention=None, jit_compile=False, dtype="float32"):
     [
         (None, False),
         (None, True),
-        (LSHAttention(2, 3, 4, chunk_length=2, dropout=0.2, seed=1), False),
+        pytest.param(
+            LSHAttention(2, 3, 4, chunk_length=2, dropout=0.2, seed=1),
+            False,
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["multi-head", "multi-head, compiled", "LSH"],
 )

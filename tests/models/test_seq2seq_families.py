@@ -22,6 +22,10 @@ from tests.models.families import CASES, INPUTS, SOURCE, TARGET, logits, made, q
 START, END = 1, 2
 
 
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_steps_equal_the_whole(name):
     """Hypotheses that descend from parents at random, as a search's survivors do."""
@@ -156,7 +160,12 @@ def test_saved_models_are_the_same_in_a_fresh_process(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in CASES if name not in ("wide convolutions", "GNMT, one layer")]
+    "name",
+    [
+        name if name in ("additive GRU", "Luong", "GNMT", "convolutions") else slow(name)
+        for name in CASES
+        if name not in ("wide convolutions", "GNMT, one layer")
+    ],
 )
 def test_training_moves_every_weight(name):
     model = spread_weights(CASES[name]())

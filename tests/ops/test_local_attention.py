@@ -147,13 +147,12 @@ def test_compiled(is_causal, compiled):
 def test_dropout_keeps_the_expected_context():
     arrays = inputs(50)[:3]
     seed = keras.random.SeedGenerator(3)
-    draws = [
-        ops.convert_to_numpy(local_attention(*arrays, 20, dropout=0.5, seed=seed))
-        for _ in range(400)
-    ]
+    # Each row is a draw of its own.
+    many = [np.repeat(array[:1], 400, axis=0) for array in arrays]
+    draws = ops.convert_to_numpy(local_attention(*many, 20, dropout=0.5, seed=seed))
     assert np.std(draws, axis=0).min() > 0.01
     expected = ops.convert_to_numpy(local_attention(*arrays, 20))
-    np.testing.assert_allclose(np.mean(draws, axis=0), expected, atol=0.25)
+    np.testing.assert_allclose(np.mean(draws, axis=0), expected[0], atol=0.25)
 
 
 @pytest.mark.tensorflow

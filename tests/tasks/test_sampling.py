@@ -58,7 +58,7 @@ def test_the_most_probable_sample_is_greedy_search(task, language_model):
 
 
 def test_first_letters_come_as_often_as_the_model_says(language_model):
-    tokenizer, count, temperature = language_model.tokenizer, 5003, 0.7
+    tokenizer, count, temperature = language_model.tokenizer, 1009, 0.7
     found = language_model.sample(["ab"], samples=count, temperature=temperature, seed=1)
     firsts = collections.Counter(row.text[:1] for row in found[0])
     (ids,) = tokenizer.tokenize(["ab"]).to_list()
@@ -173,6 +173,7 @@ def test_an_exported_language_model_draws_the_same(language_model, tmp_path):
     assert outputs["log_probability"].shape == (3,)
 
 
+@pytest.mark.slow
 def test_other_exports_do_not_draw(task, tmp_path):
     exported = open_exported(export_saved_model(task, tmp_path / "exported", n_best=1))
     with pytest.raises(UserError, match="Only the export of a language model draws texts"):

@@ -36,8 +36,8 @@ def test_a_loaded_task_is_the_same(saved):
         assert type(loaded) is Seq2SeqTask
         assert loaded.decoding == task.decoding
         assert loaded.target_tokenizer.vocabulary == task.target_tokenizer.vocabulary
-        assert loaded.predict_n_best(TEXTS, 2) == task.predict_n_best(TEXTS, 2)
-        assert loaded.score(["abc"], ["AA"]) == task.score(["abc"], ["AA"])
+    assert loaded.predict_n_best(TEXTS, 2) == task.predict_n_best(TEXTS, 2)
+    assert loaded.score(["abc"], ["AA"]) == task.score(["abc"], ["AA"])
 
 
 def test_the_description_is_plain(saved):

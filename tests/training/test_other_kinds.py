@@ -120,7 +120,9 @@ def test_a_killed_and_resumed_run_ends_alike(language_model, tmp_path):
     assert tables[0] == tables[1]
 
 
-@pytest.mark.parametrize("kind", ["language_model", "classifier"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("language_model", marks=pytest.mark.slow), "classifier"]
+)
 def test_evaluated_exported_verified_and_asked(kind, request, tmp_path, capsys):
     folder, results = request.getfixturevalue(kind)
     run, exported = str(folder / "run"), str(tmp_path / "exported")
@@ -146,7 +148,9 @@ def test_evaluated_exported_verified_and_asked(kind, request, tmp_path, capsys):
     [
         ("encoder_tiny", "local", layers.LocalAttention),
         ("lm_tiny", {"name": "linear", "use_bias": False}, layers.LinearAttention),
-        ("lm_tiny", "random_synthesizer", layers.RandomSynthesizer),
+        pytest.param(
+            "lm_tiny", "random_synthesizer", layers.RandomSynthesizer, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_attention_by_name(preset, attention, expected, language_model, classifier, tmp_path):

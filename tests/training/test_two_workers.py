@@ -55,7 +55,7 @@ def test_a_worker_killed_at_a_random_moment(scenario, seed):
 @pytest.mark.parametrize(
     ("name", "codes"),
     [
-        ("killed", [75, -9]),
+        pytest.param("killed", [75, -9], marks=pytest.mark.slow),
         pytest.param("chief killed", [-9, 75], marks=pytest.mark.slow),
         pytest.param("terminated", [143, 143], marks=pytest.mark.slow),
     ],
