@@ -1,10 +1,14 @@
 """What all tests share: seeds, data from outside, and skips that count as failures on request."""
 
+import gc
 import os
 import pathlib
 import random
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+if "PYTEST_XDIST_WORKER" in os.environ:  # there is one for each core already
+    for threads in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(threads, "1")
 if os.environ.get("KERAS_BACKEND") == "jax":
     # Programs are many and tiny here: compiling them is what takes the time.
     quick = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
@@ -44,6 +48,14 @@ def _fail_if_skipped(config, report):
     if not reason.removeprefix("Skipped: ").startswith(ABSENT_DATA):
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} was skipped, which counts as a failure here: {reason}"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def leave_old_objects_alone():
+    """What a module of tests has left is not searched for garbage again and again."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

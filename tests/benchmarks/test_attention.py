@@ -9,6 +9,7 @@ from keras_attn.validation import UserError
 pytestmark = pytest.mark.tensorflow
 
 
+@pytest.mark.slow
 def test_every_figure_comes_from_its_own_process():
     figures = list(measure_attention([600], ["dense", "compressive_memory"], repeats=1))
     assert [figure["mechanism"] for figure in figures] == ["dense", "compressive_memory"]

@@ -155,6 +155,7 @@ def shipped(task_folder, exported, tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_a_model_folder_predicts_and_is_verified_by_its_newest_version(
     keras_attn, exported, shipped
 ):

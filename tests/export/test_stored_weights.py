@@ -259,6 +259,7 @@ def test_a_text_that_changes_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_weights_beyond_the_range_are_refused(tmp_path):
     task = make_task(beams=1)
     kernel = task.backbone.encoder_blocks[0].variables[0]
@@ -292,6 +293,7 @@ def test_mistakes(tmp_path, make, dtype, message):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_some_matrices_take_half_the_room(tmp_path):
     task = make_task()
     folder = export(task, tmp_path / "g2p", "float16", halved="feed_forward")

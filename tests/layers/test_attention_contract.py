@@ -24,11 +24,16 @@ REAL = np.arange(11)[None, :] < LENGTHS[:, None]
 
 
 def having(*parts):
-    return pytest.mark.parametrize(
-        "mechanism",
-        [m for m in MECHANISMS.values() if all(getattr(m, part) for part in parts)],
-        ids=[n for n, m in MECHANISMS.items() if all(getattr(m, part) for part in parts)],
-    )
+    """The mechanisms with these parts; on JAX, which compiles for long, the first of each layer."""
+    chosen, layers_seen = [], set()
+    for name, mechanism in MECHANISMS.items():
+        if all(getattr(mechanism, part) for part in parts):
+            layer = type(mechanism.make())
+            again = keras.backend.backend() == "jax" and layer in layers_seen
+            layers_seen.add(layer)
+            marks = [pytest.mark.slow] if again else []
+            chosen.append(pytest.param(mechanism, id=name, marks=marks))
+    return pytest.mark.parametrize("mechanism", chosen)
 
 
 def lacking(part):
@@ -76,15 +81,13 @@ def mask_arguments(kind):
 
 
 @having()
-@pytest.mark.parametrize(
-    "kind", ["value_mask", "key_mask", "attention_mask", "attention_mask of heads"]
-)
-def test_padding_changes_nothing(mechanism, kind):
+def test_padding_changes_nothing(mechanism):
     layer = built(mechanism)
     expected = numpy(layer(X[:1, :4], X[:1, :4]))
-    found = numpy(layer(X, X, **mask_arguments(kind)))
-    np.testing.assert_allclose(found[:1, :4], expected, atol=5e-6)
-    assert np.isfinite(found).all()
+    for kind in ("value_mask", "key_mask", "attention_mask", "attention_mask of heads"):
+        found = numpy(layer(X, X, **mask_arguments(kind)))
+        np.testing.assert_allclose(found[:1, :4], expected, atol=5e-6, err_msg=kind)
+        assert np.isfinite(found).all(), kind
 
 
 @having()
@@ -97,8 +100,17 @@ def test_a_mask_that_keras_propagates_counts(mechanism):
 
 
 @having()
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
-@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "training"),
+    [
+        ("float32", False),
+        ("float16", True),
+        pytest.param("float32", True, marks=pytest.mark.slow),
+        pytest.param("float16", False, marks=pytest.mark.slow),
+        pytest.param("bfloat16", False, marks=pytest.mark.slow),
+        pytest.param("bfloat16", True, marks=pytest.mark.slow),
+    ],
+)
 def test_nothing_to_attend_to_gives_a_context_of_zero(mechanism, dtype, training):
     layer = built(mechanism, dtype=dtype)
     nothing = np.array([[True], [False]]) & np.ones((2, 11), bool)
@@ -122,7 +134,7 @@ def test_another_sequence(mechanism):
 
 
 @having()
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float16", pytest.param("bfloat16", marks=pytest.mark.slow)])
 def test_half_precision(mechanism, dtype):
     """Near float32, padding changes nothing, and large inputs pass what float16 can hold."""
     layer = built(mechanism)

@@ -52,6 +52,8 @@ VARIANTS = {
     },
     "reformer": {"family": Reformer, "num_buckets": 4, "num_hashes": 2, "chunk_length": 3},
 }
+# Of which caches that grow take ten seconds.
+GROWS_SLOWLY = ("LSH", "compressive", "reformer", "mixture", "dense synthesizer")
 # Caches of a fixed length, and caches that grow.
 ROOMS = [9, None] if keras.backend.backend() == "tensorflow" else [9]
 
@@ -117,8 +119,16 @@ def test_padding_never_changes_a_real_token(name):
     np.testing.assert_allclose(padded[1, :2], alone[0], atol=2e-5)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("max_length", ROOMS)
+@pytest.mark.parametrize(
+    ("name", "max_length"),
+    [
+        pytest.param(
+            name, room, marks=[pytest.mark.slow] if room is None and name in GROWS_SLOWLY else []
+        )
+        for name in VARIANTS
+        for room in ROOMS
+    ],
+)
 def test_steps_after_prompts_equal_the_whole(name, max_length):
     model = built(**VARIANTS[name])
     rest = np.random.default_rng(1).integers(1, 11, (3, 6)).astype("int32")
@@ -146,7 +156,10 @@ def test_a_prompt_is_what_its_tokens_are_one_by_one():
     np.testing.assert_allclose(numpy(found), numpy(expected), atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["post-norm", "local", "linear", "mixture", "reformer"])
+@pytest.mark.parametrize(
+    "name",
+    ["post-norm", "local", "linear", "mixture", pytest.param("reformer", marks=pytest.mark.slow)],
+)
 def test_greedy_after_prompts_equals_the_uncached(name):
     model = built(**VARIANTS[name])
 

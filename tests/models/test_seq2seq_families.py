@@ -162,7 +162,7 @@ def test_saved_models_are_the_same_in_a_fresh_process(tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in ("additive GRU", "Luong", "GNMT", "convolutions") else slow(name)
+        name if name in ("additive GRU", "GNMT", "convolutions") else slow(name)
         for name in CASES
         if name not in ("wide convolutions", "GNMT, one layer")
     ],

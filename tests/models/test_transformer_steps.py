@@ -43,13 +43,14 @@ VARIANTS = {
 }
 
 
-# Caches of a fixed length, and caches that grow.
-LENGTHS = [9, None] if keras.backend.backend() == "tensorflow" else [9]
+# Numbers of beams with caches of a fixed length, and with caches that grow.
+ROOMS = [(3, 9), pytest.param(1, 9, marks=pytest.mark.slow)]
+if keras.backend.backend() == "tensorflow":
+    ROOMS += [(1, None), pytest.param(3, None, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("beams", [1, 3])
-@pytest.mark.parametrize("max_length", LENGTHS)
+@pytest.mark.parametrize(("beams", "max_length"), ROOMS)
 def test_steps_equal_the_whole(name, beams, max_length):
     """Hypotheses that descend from parents at random, as a search's survivors do."""
     model = Transformer(11, **(SIZES | VARIANTS[name]))
@@ -74,8 +75,7 @@ def test_steps_equal_the_whole(name, beams, max_length):
     np.testing.assert_allclose(np.stack(found, axis=1), expected, atol=3e-5)
 
 
-@pytest.mark.parametrize("beams", [1, 4])
-@pytest.mark.parametrize("max_length", LENGTHS)
+@pytest.mark.parametrize(("beams", "max_length"), ROOMS)
 def test_a_compiled_search_equals_an_eager_one(beams, max_length):
     """What graph optimisation makes of a step computes what the step says."""
     model = Transformer(
@@ -87,7 +87,7 @@ def test_a_compiled_search_equals_an_eager_one(beams, max_length):
         state = model.initial_state(source_ids, max_length, beams)
         if beams == 1:
             return greedy_search(model.step, state, 1, 2, max_length=9, min_length=6)
-        return beam_search(model.step, state, beams, 1, 2, max_length=9, min_length=6, n_best=4)
+        return beam_search(model.step, state, beams, 1, 2, max_length=9, min_length=6, n_best=beams)
 
     expected = search(ops.convert_to_tensor(SOURCE))
     found = compiled(search)(ops.convert_to_tensor(SOURCE))

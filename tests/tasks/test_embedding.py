@@ -155,6 +155,7 @@ def test_verify_finds_other_numbers(task, tmp_path):
     assert "output 'embedding' differs in 1 of" in str(report)
 
 
+@pytest.mark.slow
 def test_the_command_line_prints_lists(task, tmp_path, capsys):
     task.save(tmp_path / "task")
     assert main(["export", str(tmp_path / "task"), str(tmp_path / "out")]) == 0

@@ -143,6 +143,7 @@ def test_settings_are_saved_and_older_folders_load(tmp_path):
     assert Task.load(tmp_path / "task").decoding == made.make_task().decoding
 
 
+@pytest.mark.slow
 def test_an_exported_language_model_draws_the_same(language_model, tmp_path):
     folder = export_saved_model(language_model, tmp_path / "exported", n_best=1)
     verify(folder)

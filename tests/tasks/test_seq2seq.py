@@ -49,7 +49,10 @@ def test_scores_are_the_models_probabilities(task):
     assert task.perplexity(TEXTS, targets) == pytest.approx(perplexity, rel=1e-4)
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize(
+    "length_penalty",
+    [0.6, pytest.param(0.0, marks=pytest.mark.slow), pytest.param(2.0, marks=pytest.mark.slow)],
+)
 def test_scores_of_hypotheses_are_those_of_their_texts(length_penalty):
     task = make_task(length_penalty=length_penalty)
     lengths = set()

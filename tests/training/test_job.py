@@ -117,6 +117,7 @@ def test_a_finished_run_resumed_says_the_same(finished):
     assert (folder / "metrics.csv").read_text() == before
 
 
+@pytest.mark.slow
 def test_training_may_go_on_for_longer(finished, tmp_path):
     folder, _ = finished
     shutil.copytree(folder, tmp_path / "run")
@@ -178,6 +179,7 @@ def test_without_metrics_the_loss_chooses(finished, words, tmp_path):
     assert "val_per" not in rows(tmp_path / "run")[-1]
 
 
+@pytest.mark.slow
 def test_the_end_is_judged_by_all_words_held_out(words, tmp_path, monkeypatch):
     decoded = []
 

@@ -108,6 +108,7 @@ def test_a_classifier_learns_to_see_a_letter(classifier):
     assert sample[1] in task.labels
 
 
+@pytest.mark.slow
 def test_a_killed_and_resumed_run_ends_alike(language_model, tmp_path):
     folder, _ = language_model
     layer = {"preset": "lm_tiny", "data": {"train": str(folder / "train.txt")}, "model": SIZES}
@@ -146,7 +147,7 @@ def test_evaluated_exported_verified_and_asked(kind, request, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("preset", "attention", "expected"),
     [
-        ("encoder_tiny", "local", layers.LocalAttention),
+        pytest.param("encoder_tiny", "local", layers.LocalAttention, marks=pytest.mark.slow),
         ("lm_tiny", {"name": "linear", "use_bias": False}, layers.LinearAttention),
         pytest.param(
             "lm_tiny", "random_synthesizer", layers.RandomSynthesizer, marks=pytest.mark.slow
