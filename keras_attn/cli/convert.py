@@ -7,14 +7,16 @@ from keras_attn.cli.terminal import quiet_start
 
 EPILOG = """\
 HF_DIR is what `save_pretrained` of transformers, or sentence-transformers, writes: config.json,
-safetensors and the tokenizer's files. Supported is BERT (model_type bert), which becomes a task
-that gives texts vectors. Pickles are not opened. Parts of the checkpoint that are left out, such
-as the head of masked language modelling, are told on standard error.
+safetensors and the tokenizer's files. Supported are BERT (model_type bert), which becomes a task
+that gives texts vectors, and GPT-2 (gpt2), which continues texts. Pickles are not opened. Parts of
+the checkpoint that are left out, such as the head of masked language modelling, are told on
+standard error.
 
 examples:
   keras-attn convert all-MiniLM-L6-v2 models/minilm
   keras-attn predict models/minilm "A sentence."
   keras-attn export models/minilm exported/minilm
+  keras-attn convert gpt2 models/gpt2 && keras-attn predict models/gpt2 "Once upon a time" --sample
 """
 
 

@@ -53,6 +53,7 @@ _WITHOUT_EFFECT = (
     "pooler_type",
     "sbert_ce_default_activation_function",
     "sentence_transformers",
+    "tie_word_embeddings",
 )
 
 _HEADS = {

@@ -51,7 +51,6 @@ WITHOUT_EFFECT = (
     "temperature",
     "tf_legacy_loss",
     "tie_encoder_decoder",
-    "tie_word_embeddings",
     "tokenizer_class",
     "top_k",
     "top_p",

@@ -62,6 +62,21 @@ def require_known(path: Path, content: Mapping[str, Any], known: Collection[str]
         require(key in known, f"{path}: `{key}` is not supported.", **{key: value})
 
 
+def tokens_of_ids(path: Path, ids: Any) -> list[str]:
+    """Orders a vocabulary.
+
+    Args:
+        path: The file, to be named.
+        ids: Tokens with their ids.
+
+    Raises:
+        UserError: The ids are not 0, 1, 2 and so on, each once.
+    """
+    whole = isinstance(ids, dict) and sorted(ids.values()) == list(range(len(ids)))
+    require(whole, f"{path}: the ids of the vocabulary must be 0, 1, 2 …, each once.")
+    return sorted(ids, key=ids.__getitem__)
+
+
 def _read(path: Path) -> Any:
     text = read_text(path)
     try:

@@ -15,22 +15,29 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class _Source:
-    """What a weight is made of: tensors side by side along its last axis."""
+    """What a weight is made of: tensors side by side along its last axis.
+
+    With `padding_row` a row of zeros, which the checkpoint has not, goes before them.
+    """
 
     weight: keras.Variable
     names: tuple[str, ...]
-    transposed: bool
+    transposed: bool = False
+    padding_row: bool = False
 
     def shape(self) -> tuple[int, ...]:
         """The shape of each tensor."""
         *first, last = self.weight.shape
         shape = (*first, last // len(self.names))
+        if self.padding_row:
+            shape = (shape[0] - 1, *shape[1:])
         return shape[::-1] if self.transposed else shape
 
     def value(self, read: Callable[[str], np.ndarray]) -> np.ndarray:
         tensors = [read(name) for name in self.names]
         tensors = [tensor.T for tensor in tensors] if self.transposed else tensors
-        return np.concatenate(tensors, axis=-1)
+        value = np.concatenate(tensors, axis=-1)
+        return np.concatenate([np.zeros_like(value[:1]), value]) if self.padding_row else value
 
 
 class WeightMap:
@@ -46,7 +53,11 @@ class WeightMap:
 
     def copy(self, weight: keras.Variable, name: str) -> None:
         """Has a weight copied as it is."""
-        self._sources.append(_Source(weight, (name,), transposed=False))
+        self._sources.append(_Source(weight, (name,)))
+
+    def copy_embedding(self, weight: keras.Variable, name: str) -> None:
+        """Has an embedding copied whose ids are one greater here, 0 being padding."""
+        self._sources.append(_Source(weight, (name,), padding_row=True))
 
     def copy_linear(self, layer: keras.layers.Layer, *names: str) -> None:
         """Has kernel and bias of a layer copied from linear modules of PyTorch.
@@ -58,7 +69,12 @@ class WeightMap:
         kernels = tuple(f"{name}.weight" for name in names)
         biases = tuple(f"{name}.bias" for name in names)
         self._sources.append(_Source(layer.kernel, kernels, transposed=True))
-        self._sources.append(_Source(layer.bias, biases, transposed=False))
+        self._sources.append(_Source(layer.bias, biases))
+
+    def copy_conv1d(self, layer: keras.layers.Layer, name: str) -> None:
+        """Has kernel and bias copied from a `Conv1D` of transformers, which is not transposed."""
+        self.copy(layer.kernel, f"{name}.weight")
+        self.copy(layer.bias, f"{name}.bias")
 
     def copy_norm(self, layer: keras.layers.Layer, name: str) -> None:
         """Has `gamma` and `beta` of a normalisation copied from a module's weight and bias."""

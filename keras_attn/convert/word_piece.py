@@ -3,7 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from keras_attn.convert.json_files import read_object, read_optional_object, require_values
+from keras_attn.convert.json_files import (
+    read_object,
+    read_optional_object,
+    require_values,
+    tokens_of_ids,
+)
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.vocabulary_files import read_text, word_piece_tokens
 from keras_attn.validation import UserError, require, require_one_of
@@ -94,7 +99,7 @@ def _read_fast(path: Path) -> tuple[dict[str, Any], list[str]]:
         max_input_chars_per_word=100,
     )
     _check_frame(path, content.get("post_processor"))
-    tokens = _vocabulary(path, parts["model"].get("vocab"))
+    tokens = tokens_of_ids(path, parts["model"].get("vocab"))
     for added in content.get("added_tokens") or ():
         token = added.get("content")
         require(
@@ -114,9 +119,3 @@ def _check_frame(path: Path, post_processor: dict[str, Any] | None) -> None:
         if kind == "TemplateProcessing"
     ]
     require(frame == _FRAME, f"{path}: `post_processor` must give {_FRAME}.", found=frame)
-
-
-def _vocabulary(path: Path, ids: Any) -> list[str]:
-    whole = isinstance(ids, dict) and sorted(ids.values()) == list(range(len(ids)))
-    require(whole, f"{path}: the ids of the vocabulary must be 0, 1, 2 …, each once.")
-    return sorted(ids, key=ids.__getitem__)

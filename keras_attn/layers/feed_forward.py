@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.activations import get_activation, serialize_activation
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
@@ -26,6 +27,8 @@ class FeedForward(keras.layers.Layer):
         kernel_initializer: Initialiser of the kernels.
         bias_initializer: Initialiser of the biases.
         seed: Seed of the dropout, a whole number.
+        output_initializer: Initialiser of the second layer's kernel, where it is not
+            `kernel_initializer`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -53,6 +56,7 @@ class FeedForward(keras.layers.Layer):
         kernel_initializer="glorot_uniform",
         bias_initializer="zeros",
         seed: int | None = None,
+        output_initializer=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -60,25 +64,30 @@ class FeedForward(keras.layers.Layer):
         require_rate(dropout=dropout)
         self.supports_masking = True
         self.intermediate_dim = intermediate_dim
-        self.activation = keras.activations.get(activation)
+        self.activation = get_activation(activation)
         self.gated = gated
         self.dropout = dropout
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
         self.seed = seed
+        self.output_initializer = keras.initializers.get(output_initializer)
 
     def build(self, input_shape):
-        self.intermediate = self._dense("intermediate", self.intermediate_dim, 0, self.activation)
+        self.intermediate = self._dense(
+            "intermediate", self.intermediate_dim, self.kernel_initializer, 0, self.activation
+        )
         self.intermediate.build(input_shape)
         self.gate = None
         if self.gated:
-            self.gate = self._dense("gate", self.intermediate_dim, 1)
+            self.gate = self._dense("gate", self.intermediate_dim, self.kernel_initializer, 1)
             self.gate.build(input_shape)
         self.dropout_layer = Dropout(
             self.dropout, seed=self.seed, dtype=self.dtype_policy, name="dropout"
         )
-        self.output_projection = self._dense("output", input_shape[-1], 2)
+        self.output_projection = self._dense(
+            "output", input_shape[-1], self.output_initializer or self.kernel_initializer, 2
+        )
         self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
 
     def call(self, inputs, training=None):
@@ -88,12 +97,12 @@ class FeedForward(keras.layers.Layer):
         x = self.dropout_layer(x, training=training)
         return self.output_projection(x, training=training)
 
-    def _dense(self, name, units, offset, activation=None):
+    def _dense(self, name, units, initializer, offset, activation=None):
         return Dense(
             units,
             activation=activation,
             use_bias=self.use_bias,
-            kernel_initializer=separate_initializer(self.kernel_initializer, offset),
+            kernel_initializer=separate_initializer(initializer, offset),
             bias_initializer=self.bias_initializer,
             dtype=self.dtype_policy,
             name=name,
@@ -105,11 +114,12 @@ class FeedForward(keras.layers.Layer):
     def get_config(self):
         return super().get_config() | {
             "intermediate_dim": self.intermediate_dim,
-            "activation": keras.activations.serialize(self.activation),
+            "activation": serialize_activation(self.activation),
             "gated": self.gated,
             "dropout": self.dropout,
             "use_bias": self.use_bias,
             "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
             "bias_initializer": keras.initializers.serialize(self.bias_initializer),
             "seed": self.seed,
+            "output_initializer": keras.initializers.serialize(self.output_initializer),
         }

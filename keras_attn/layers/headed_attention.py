@@ -29,6 +29,8 @@ class HeadedAttention(keras.layers.Layer):
         activity_regularizer: Regulariser of the output.
         kernel_constraint: Constraint on the kernels.
         bias_constraint: Constraint on the biases.
+        output_initializer: Initialiser of the output projection's kernel, where it is not
+            `kernel_initializer`.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
 
@@ -46,6 +48,7 @@ class HeadedAttention(keras.layers.Layer):
         activity_regularizer=None,
         kernel_constraint=None,
         bias_constraint=None,
+        output_initializer=None,
         **kwargs,
     ):
         super().__init__(activity_regularizer=activity_regularizer, **kwargs)
@@ -65,6 +68,7 @@ class HeadedAttention(keras.layers.Layer):
         self.bias_regularizer = keras.regularizers.get(bias_regularizer)
         self.kernel_constraint = keras.constraints.get(kernel_constraint)
         self.bias_constraint = keras.constraints.get(bias_constraint)
+        self.output_initializer = keras.initializers.get(output_initializer)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         """Creates the weights.
@@ -98,9 +102,10 @@ class HeadedAttention(keras.layers.Layer):
                 )
                 projection.build(shape)
                 self.projections.append(projection)
+        initializer = self.output_initializer or self.kernel_initializer
         self.output_projection = Dense(
             math.prod(self._output_features(query_shape)),
-            kernel_initializer=separate_initializer(self.kernel_initializer, len(ROLES)),
+            kernel_initializer=separate_initializer(initializer, len(ROLES)),
             name="output",
             **self._projection_arguments(),
         )
@@ -208,6 +213,7 @@ class HeadedAttention(keras.layers.Layer):
             "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
             "kernel_constraint": keras.constraints.serialize(self.kernel_constraint),
             "bias_constraint": keras.constraints.serialize(self.bias_constraint),
+            "output_initializer": keras.initializers.serialize(self.output_initializer),
         }
 
 

@@ -58,6 +58,8 @@ class MultiHeadAttention(HeadedAttention):
             query heads by default, 1 for multi-query attention.
         relative_positions: Layer to build from what lets self-attention see distances:
             `RotaryEmbedding`, `RelativePositionBias` or `AlibiBias`; none by default.
+        output_initializer: Initialiser of the output projection's kernel, where it is not
+            `kernel_initializer`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -114,6 +116,7 @@ class MultiHeadAttention(HeadedAttention):
         seed: int | None = None,
         num_key_value_heads: int | None = None,
         relative_positions: keras.layers.Layer | None = None,
+        output_initializer=None,
         **kwargs,
     ):
         super().__init__(
@@ -129,6 +132,7 @@ class MultiHeadAttention(HeadedAttention):
             activity_regularizer=activity_regularizer,
             kernel_constraint=kernel_constraint,
             bias_constraint=bias_constraint,
+            output_initializer=output_initializer,
             **kwargs,
         )
         num_key_value_heads = num_heads if num_key_value_heads is None else num_key_value_heads

@@ -18,6 +18,8 @@ class TokenEmbedding(keras.layers.Layer):
         hidden_dim: Size of a token's vector.
         scale: Whether looked-up vectors are multiplied by `sqrt(hidden_dim)`.
         mask_zero: Whether id 0 is padding, to be masked in the layers that follow.
+        predict_zero: Whether id 0 has a logit like the others. Without, it is so low that
+            padding has no share of the probabilities.
         embeddings_initializer: Initialiser of the table; normal with standard deviation
             `hidden_dim ** -0.5` by default, so that scaled vectors have unit variance.
         embeddings_regularizer: Regulariser of the table.
@@ -43,6 +45,7 @@ class TokenEmbedding(keras.layers.Layer):
         hidden_dim: int,
         scale: bool = True,
         mask_zero: bool = True,
+        predict_zero: bool = True,
         embeddings_initializer=None,
         embeddings_regularizer=None,
         **kwargs,
@@ -53,6 +56,7 @@ class TokenEmbedding(keras.layers.Layer):
         self.hidden_dim = hidden_dim
         self.scale = scale
         self.mask_zero = mask_zero
+        self.predict_zero = predict_zero
         self.supports_masking = True
         self.embeddings_initializer = keras.initializers.get(
             embeddings_initializer or keras.initializers.RandomNormal(stddev=hidden_dim**-0.5)
@@ -88,6 +92,10 @@ class TokenEmbedding(keras.layers.Layer):
         vectors = ops.cast(vectors, self.compute_dtype)
         lengths = ops.shape(vectors)[:-1]
         logits = ops.matmul(ops.reshape(vectors, (-1, self.hidden_dim)), output_kernel)
+        if not self.predict_zero:
+            is_zero = ops.arange(self.vocabulary_size) == 0
+            lowest = -3e4 if logits.dtype == "float16" else -1e9
+            logits = ops.where(is_zero, ops.cast(lowest, logits.dtype), logits)
         return ops.reshape(logits, (*lengths, self.vocabulary_size))
 
     def compute_mask(self, inputs, mask=None):
@@ -107,6 +115,7 @@ class TokenEmbedding(keras.layers.Layer):
             "hidden_dim": self.hidden_dim,
             "scale": self.scale,
             "mask_zero": self.mask_zero,
+            "predict_zero": self.predict_zero,
             "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
             "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
         }

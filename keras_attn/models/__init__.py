@@ -8,6 +8,7 @@ from keras_attn.models.compressive_transformer import CompressiveTransformer
 from keras_attn.models.conv_seq2seq import ConvSeq2Seq
 from keras_attn.models.etc import Etc
 from keras_attn.models.gnmt import Gnmt
+from keras_attn.models.gpt2 import Gpt2
 from keras_attn.models.presets import PRESETS, Preset, get_preset
 from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
 from keras_attn.models.reformer import Reformer
@@ -24,6 +25,7 @@ __all__ = [
     "ConvSeq2Seq",
     "Etc",
     "Gnmt",
+    "Gpt2",
     "Preset",
     "RecurrentSeq2Seq",
     "Reformer",

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.feed_forward import FeedForward
@@ -166,7 +167,7 @@ class Bert(Backbone):
             intermediate_dim=intermediate_dim,
             max_length=max_length,
             num_segments=num_segments,
-            activation=keras.activations.serialize(keras.activations.get(activation)),
+            activation=serialize_activation(activation),
             dropout=dropout,
             attention_dropout=attention_dropout,
             epsilon=epsilon,

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.compressive_memory_attention import CompressiveMemoryAttention
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.segmented_attention import SegmentedAttention
@@ -118,8 +119,7 @@ class CompressiveTransformer(CausalTransformer):
         # === Config ===
         self._keep_arguments(
             self.dtype_policy,
-            **blocks
-            | {"activation": keras.activations.serialize(keras.activations.get(activation))},
+            **blocks | {"activation": serialize_activation(activation)},
             vocabulary_size=vocabulary_size,
             segment_length=segment_length,
             memory_length=memory_length,

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.global_local_attention import GlobalLocalAttention, GlobalLocalPieces
@@ -156,7 +157,7 @@ class Etc(Backbone):
             num_units=num_units,
             unit_length=unit_length,
             max_distance=max_distance,
-            activation=keras.activations.serialize(keras.activations.get(activation)),
+            activation=serialize_activation(activation),
             dropout=dropout,
             attention_dropout=attention_dropout,
             share_projections=share_projections,

@@ -10,6 +10,7 @@ from keras_attn.models.causal_transformer_presets import CAUSAL_TRANSFORMER_PRES
 from keras_attn.models.compressive_transformer_presets import COMPRESSIVE_TRANSFORMER_PRESETS
 from keras_attn.models.conv_presets import CONV_PRESETS
 from keras_attn.models.etc_presets import ETC_PRESETS
+from keras_attn.models.gpt2_presets import GPT2_PRESETS
 from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
 from keras_attn.models.reformer_presets import REFORMER_PRESETS
 from keras_attn.models.synthesizer_presets import SYNTHESIZER_PRESETS
@@ -50,6 +51,7 @@ _FAMILIES = {
     "Etc": ETC_PRESETS,
     "Bert": BERT_PRESETS,
     "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
+    "Gpt2": GPT2_PRESETS,
     "CompressiveTransformer": COMPRESSIVE_TRANSFORMER_PRESETS,
     "Reformer": REFORMER_PRESETS,
     "RecurrentSeq2Seq": RECURRENT_PRESETS,

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.dense_synthesizer import DenseSynthesizer
 from keras_attn.layers.factorized_dense_synthesizer import FactorizedDenseSynthesizer
 from keras_attn.layers.factorized_random_synthesizer import FactorizedRandomSynthesizer
@@ -110,7 +111,7 @@ class SynthesizerTransformer(Transformer):
         )
 
         # === Config ===
-        activation = keras.activations.serialize(keras.activations.get(activation))
+        activation = serialize_activation(activation)
         self._keep_arguments(
             self.dtype_policy,
             **blocks | {"activation": activation},

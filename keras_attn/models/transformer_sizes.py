@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.layers.layer_normalization import LayerNormalization
@@ -88,7 +89,7 @@ class TransformerSizes:
             "intermediate_dim": intermediate_dim,
             "key_dim": key_dim,
             "value_dim": value_dim,
-            "activation": keras.activations.serialize(keras.activations.get(activation)),
+            "activation": serialize_activation(activation),
             "dropout": dropout,
             "attention_dropout": attention_dropout,
             "activation_dropout": activation_dropout,

@@ -30,6 +30,8 @@ class CausalLMTask(GeneratingTask):
         tokenizer: Its tokenizer.
         decoding: How the task generates. `max_source_length` is for the prompt with the start
             token before it, `max_length` for its continuation.
+        add_start: Whether the start token goes before every prompt; without, before an empty one
+            alone, which is how checkpoints of others continue texts.
 
     Raises:
         UserError: The decoding lengths exceed the model's positions.
@@ -45,6 +47,7 @@ class CausalLMTask(GeneratingTask):
         backbone: keras.Model,
         tokenizer: Tokenizer,
         decoding: DecodingSettings | None = None,
+        add_start: bool = True,
     ):
         super().__init__(backbone, {"text": tokenizer}, decoding)
         positions = getattr(backbone, "max_length", None)
@@ -58,6 +61,7 @@ class CausalLMTask(GeneratingTask):
             max_length=self.decoding.max_length,
         )
         self.tokenizer = tokenizer
+        self.add_start = bool(add_start)
         self._nll = tf.function(
             lambda inputs, labels: (
                 -tf.reduce_sum(label_log_probabilities(labels, self.backbone(inputs)))
@@ -112,21 +116,27 @@ class CausalLMTask(GeneratingTask):
         functions = super().serving_functions(n_best, jit)
         return functions | {"sample": ServingFunction(draw, inputs, _sampling_examples)}
 
+    def _settings(self):
+        return super()._settings() | {"add_start": self.add_start}
+
     @classmethod
     def _from_parts(cls, backbone, tokenizers, settings):
-        return cls(backbone, tokenizers["text"], DecodingSettings(**settings["decoding"]))
+        decoding = DecodingSettings(**settings["decoding"])
+        return cls(backbone, tokenizers["text"], decoding, settings.get("add_start", True))
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Turns prompts into ids, the start id before each and 0 as padding."""
+        """Turns prompts into ids, the start id before them and 0 as padding."""
         return self._started(self._prompt(texts)).to_tensor(default_value=self.tokenizer.pad_id)
 
     def _prompt(self, texts):
         longest = self.decoding.max_source_length
         return fitting_ids(self.tokenizer, texts, longest, self.input_name)
 
-    def _started(self, ids):
-        start = tf.fill([ids.nrows(), 1], tf.constant(self.tokenizer.start_id, ids.dtype))
-        return tf.concat([start, ids], axis=1)
+    def _started(self, prompt):
+        lengths = prompt.row_lengths()
+        starts = tf.ones_like(lengths) if self.add_start else tf.cast(lengths == 0, lengths.dtype)
+        ids = tf.fill([tf.reduce_sum(starts)], tf.constant(self.tokenizer.start_id, prompt.dtype))
+        return tf.concat([tf.RaggedTensor.from_row_lengths(ids, starts), prompt], axis=1)
 
     def _begin(self, input_ids, room, beams):
         return self.backbone.prefill(input_ids, room, beams)
@@ -135,7 +145,7 @@ class CausalLMTask(GeneratingTask):
         # What a text begins with decides how the rest is written: where the tokenizer puts
         # spaces. So the continuation is what the whole text has more than the prompt.
         n_best, length = token_ids.shape[1:]
-        prompts = tf.RaggedTensor.from_tensor(input_ids[:, 1:], padding=self.tokenizer.pad_id)
+        prompts = tf.RaggedTensor.from_tensor(input_ids, padding=self.tokenizer.pad_id)
         prompts = tf.gather(prompts, tf.repeat(tf.range(prompts.nrows()), n_best))
         whole = tf.concat([prompts, tf.reshape(token_ids, [-1, length])], axis=1)
         whole = self.tokenizer.detokenize(whole.to_tensor(default_value=self.tokenizer.pad_id))
@@ -153,12 +163,12 @@ class CausalLMTask(GeneratingTask):
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
         tokenizer, longest = self.tokenizer, self.decoding.max_length
-        prompt = self._prompt(texts)
+        prompt = self._started(self._prompt(texts))
         target = fitting_ids(tokenizer, targets, longest, "target text")
         end = tf.fill([target.nrows(), 1], tf.constant(tokenizer.end_id, target.dtype))
-        labels = tf.concat([prompt, target, end], axis=1).to_tensor()
-        inputs = self._started(tf.concat([prompt, target], axis=1)).to_tensor()
-        places = tf.range(tf.shape(labels)[1])
+        inputs = tf.concat([prompt, target], axis=1).to_tensor()
+        labels = tf.concat([prompt[:, 1:], target, end], axis=1).to_tensor()
+        places = tf.range(1, tf.shape(labels)[1] + 1)
         counted = places >= tf.cast(prompt.row_lengths(), tf.int32)[:, None]
         return {
             "log_probability": log_probabilities(inputs, labels, counted),

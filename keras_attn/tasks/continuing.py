@@ -71,13 +71,14 @@ def _settings(tokenizer, decoding, prefix_ids) -> dict[str, Any]:
     if decoding.banned_words:
         with tf.init_scope():  # rows of Python's numbers, in a graph too
             banned = tokenizer.tokenize(tf.constant(decoding.banned_words)).to_list()
+    special = {tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id}
     return {
         "end_id": tokenizer.end_id,
         "max_length": decoding.max_length,
         "min_length": decoding.min_length,
         "length_penalty": decoding.length_penalty,
         "length_penalty_form": decoding.length_penalty_form,
-        "forbidden_ids": (tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id),
+        "forbidden_ids": tuple(sorted(special - {tokenizer.end_id})),
         "constraints": Constraints(
             decoding.no_repeat_ngram, tuple(map(tuple, filter(None, banned))), prefix_ids
         ),

@@ -2,6 +2,7 @@
 
 import abc
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -63,10 +64,9 @@ class GeneratingTask(Task):
         super().__init__(backbone, tokenizers)
         for tokenizer in tokenizers.values():
             require(
-                tokenizer.pad_id == 0 and tokenizer.start_id != tokenizer.end_id,
-                "A tokenizer must pad with id 0 and tell the start from the end.",
+                tokenizer.pad_id == 0 and tokenizer.end_id != 0,
+                "A tokenizer must pad with id 0 and tell the end from padding.",
                 pad_id=tokenizer.pad_id,
-                start_id=tokenizer.start_id,
                 end_id=tokenizer.end_id,
             )
         self.decoding = decoding or DecodingSettings()
@@ -303,7 +303,7 @@ class GeneratingTask(Task):
             "score": ServingFunction(
                 score,
                 {"text": _TEXTS, "target": _TEXTS},
-                lambda texts: {"text": texts, "target": self.predict(texts, beams=1)},
+                lambda texts: {"text": texts, "target": self._example_targets(texts)},
             ),
             "token_ids": ServingFunction(
                 token_ids,
@@ -315,6 +315,16 @@ class GeneratingTask(Task):
     def example_texts(self) -> list[str]:
         """Gives a few texts of unequal lengths, made of the commonest tokens."""
         return example_texts(self.input_tokenizer, self.decoding.max_source_length)
+
+    def _example_targets(self, texts):
+        # Bytes that are no text are read again as more tokens than they were generated as.
+        targets, longest = self.predict(texts, beams=1), self.decoding.max_length
+        lengths = self.output_tokenizer.tokenize(tf.constant(targets)).row_lengths().numpy()
+        fitting = itertools.cycle(example_texts(self.output_tokenizer, longest))
+        return [
+            target if length < longest else next(fitting)
+            for target, length in zip(targets, lengths, strict=True)
+        ]
 
     def resources(self) -> list:
         """Gives all that the serving functions use."""

@@ -141,9 +141,10 @@ def example_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
         tokenizer: Of the texts.
         max_length: A text has fewer tokens than this.
     """
-    special = (tokenizer.pad_id, tokenizer.start_id, tokenizer.end_id, tokenizer.unknown_id)
-    first = max(special) + 1
-    longest = min(max_length - 1, tokenizer.vocabulary_size - first)
-    rows = [list(range(first, first + min(length, longest))) for length in (5, 1, 9)]
+    special = {tokenizer.pad_id, tokenizer.start_id, tokenizer.end_id, tokenizer.unknown_id}
+    ids = range(max(special) + 1, tokenizer.vocabulary_size)
+    if not ids:  # the last one is special
+        ids = sorted(set(range(tokenizer.vocabulary_size)) - special)
+    rows = [list(ids[: min(length, max_length - 1)]) for length in (5, 1, 9)]
     texts = tokenizer.detokenize(tf.ragged.constant(rows, tf.int32))
     return [text.decode() for text in texts.numpy()]

@@ -66,7 +66,8 @@ class ByteLevelBpeTokenizer(Tokenizer):
         self.special_tokens = tuple(special_tokens)
         self.merges = tuple((first, second) for first, second in merges)
         self.split_special_tokens = bool(split_special_tokens)
-        ids = {token: list(tokens).index(token) for token in special_tokens}
+        # Padding alone is not for texts to spell.
+        ids = {token: list(tokens).index(token) for token in special_tokens[1:]}
         self._special_text = None if split_special_tokens else SpecialTextSplitter(ids)
         self._words = ByteWords()
         self._model = SentencePieceModel(merge_model(tokens, self.merges, byte_characters()))

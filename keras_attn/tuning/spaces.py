@@ -58,6 +58,7 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         "attention.name": list(ATTENTION),
         **_TRAINING,
     },
+    "Gpt2": {**_BLOCKS_OF_ONE_NORM, **_TRAINING},
     "CausalTransformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
     "CompressiveTransformer": {
         **_BLOCKS,

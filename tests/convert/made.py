@@ -8,6 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 BERT = GOLDEN / "bert"
+GPT2 = GOLDEN / "gpt2"
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 TEXTS = [

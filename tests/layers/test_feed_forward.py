@@ -15,6 +15,7 @@ X = numbers(1, 2, 5, 7)
 ACTIVATIONS = {
     "relu": lambda x: np.maximum(x, 0),
     "gelu": lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2))),
+    "gelu_tanh": lambda x: x * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x / (1 + np.exp(-x)),
 }
 

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_attn.layers import TokenEmbedding
 from keras_attn.validation import UserError
@@ -33,6 +34,19 @@ def test_turned_round_it_projects_to_the_tokens_unscaled():
     layer = built()
     by_hand = layer.logits(vectors[:, 0], layer.output_kernel())
     np.testing.assert_allclose(numpy(by_hand), expected[:, 0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_float16", "mixed_bfloat16"])
+def test_padding_has_no_share_where_it_is_not_predicted(dtype):
+    vectors = numbers(1, 2, 3, 4)
+    plain, without = (
+        numpy(ops.cast(built(dtype=dtype, **given)(vectors, reverse=True), "float32"))
+        for given in ({}, {"predict_zero": False})
+    )
+    np.testing.assert_array_equal(without[..., 1:], plain[..., 1:])
+    shares = numpy(ops.softmax(without))
+    assert np.isfinite(without).all()
+    assert (shares[..., 0] == 0).all()
 
 
 def test_looked_up_vectors_start_with_unit_variance():

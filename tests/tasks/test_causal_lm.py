@@ -17,12 +17,12 @@ PROMPTS = ["ab", "", "cabac", "d"]
 LONGEST = 5
 
 
-def make_task(beams=1, tokenizer=None, **model):
+def make_task(beams=1, tokenizer=None, add_start=True, **model):
     tokenizer = tokenizer or train_tokenizer("characters", ["aaaabbbccd"])
     sizes = {"num_layers": 2, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 11} | model
     backbone = spread_weights(CausalTransformer(tokenizer.vocabulary_size, **sizes), 0)
     decoding = DecodingSettings(beams=beams, max_source_length=11, max_length=LONGEST)
-    return CausalLMTask(backbone, tokenizer, decoding)
+    return CausalLMTask(backbone, tokenizer, decoding, add_start)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,9 @@ def log_probabilities(task, ids):
 def greedy_continuation(task, prompt):
     """Token by token, each from the whole sequence so far."""
     tokenizer = task.tokenizer
-    ids = [tokenizer.start_id, *tokenizer.tokenize(tf.constant([prompt])).to_list()[0]]
+    ids = tokenizer.tokenize(tf.constant([prompt])).to_list()[0]
+    if task.add_start or not ids:
+        ids = [tokenizer.start_id, *ids]
     begin, total = len(ids), 0.0
     while len(ids) - begin < LONGEST:
         row = log_probabilities(task, ids)[-1].copy()
@@ -53,7 +55,9 @@ def greedy_continuation(task, prompt):
     return "".join(tokenizer.id_to_token(token) for token in ids[begin:]), total
 
 
-def test_continues_prompts(task):
+@pytest.mark.parametrize("add_start", [True, False])
+def test_continues_prompts(add_start):
+    task = make_task(add_start=add_start)
     expected = [greedy_continuation(task, prompt) for prompt in PROMPTS]
     assert len({text for text, _ in expected}) > 2
     assert task.predict(PROMPTS) == [text for text, _ in expected]
@@ -81,6 +85,15 @@ def test_scores_are_those_of_the_tokens_one_by_one(task):
     np.testing.assert_allclose(task.perplexity([""], ["abc"]), np.exp(-whole / 4), rtol=1e-5)
 
 
+def test_scores_without_a_start(task):
+    """It goes before an empty prompt alone."""
+    without = make_task(add_start=False)
+    a, b, c, end = 4, 5, 6, task.tokenizer.end_id
+    rows = log_probabilities(without, [a, b, c])
+    expected = [rows[0, b] + rows[1, c] + rows[2, end], task.score([""], ["abc"])[0]]
+    np.testing.assert_allclose(without.score(["a", ""], ["bc", "abc"]), expected, rtol=1e-5)
+
+
 def test_a_continuation_is_written_as_it_follows_its_prompt():
     texts = ["the cat sat on the mat", "the dog sat on the cat", "a mat on the dog"] * 5
     tokenizer = train_tokenizer("sentencepiece", texts, vocabulary_size=40)
@@ -96,7 +109,7 @@ def test_saved_and_exported(task, tmp_path):
     task.save(tmp_path / "task")
     loaded = Task.load(tmp_path / "task")
     assert type(loaded) is CausalLMTask
-    assert loaded.decoding == task.decoding
+    assert (loaded.decoding, loaded.add_start) == (task.decoding, task.add_start)
     assert loaded.predict(PROMPTS) == task.predict(PROMPTS)
     folder = export_saved_model(task, tmp_path / "exported", n_best=1)
     verify(folder)

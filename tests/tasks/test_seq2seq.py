@@ -269,9 +269,9 @@ def test_tokenizers_of_bert_and_gpt2(kind):
         assert row.tolist() == [*ids, tokenizer.end_id, *padding]
 
 
-def test_a_tokenizer_must_pad_with_zero_and_know_a_start():
+def test_a_tokenizer_must_pad_with_zero_and_know_an_end():
     special = ["<|endoftext|>"] * 4
     tokenizer = ByteLevelBpeTokenizer.train(["ab"], vocabulary_size=257, special_tokens=special)
     backbone = Transformer(tokenizer.vocabulary_size, **SIZES)
-    with pytest.raises(UserError, match=r"the start from the end.*pad_id=0, start_id=0, end_id=0"):
+    with pytest.raises(UserError, match=r"the end from padding.*pad_id=0, end_id=0"):
         Seq2SeqTask(backbone, tokenizer, tokenizer)

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_attn.data import Examples
+from keras_attn.layers.activations import get_activation
 from keras_attn.models import model_class
 from keras_attn.models.own_attention import own_attention
 from keras_attn.tasks import Task
@@ -178,7 +179,7 @@ def made_tokenizer(options: Mapping[str, Any] | None, texts: list[str], role: st
 
 def _check_activation(name: str | None) -> None:
     try:
-        keras.activations.get(name)
+        get_activation(name)
     except ValueError as error:
         raise UserError(
             f"`model.activation` must name an activation of Keras. Received: activation={name!r}."

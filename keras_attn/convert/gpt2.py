@@ -1,0 +1,167 @@
+"""GPT-2 of Hugging Face: its configuration, its weights, and the task that they make."""
+
+from pathlib import Path
+from typing import Any
+
+from keras_attn.convert.byte_level_bpe import read_byte_level_bpe
+from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT
+from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.json_files import require_known, require_values
+from keras_attn.convert.safetensors_folder import SafetensorsFolder
+from keras_attn.convert.weight_map import WeightMap
+from keras_attn.models import Gpt2
+from keras_attn.tasks import CausalLMTask, DecodingSettings
+from keras_attn.validation import UserError, require, require_one_of
+
+_ACTIVATIONS = {
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu": "gelu",
+    "relu": "relu",
+    "silu": "silu",
+    "tanh": "tanh",
+}
+
+# Arguments of `Gpt2` by the key of their value, with the default that the key has.
+_USED = {
+    "vocab_size": ("vocabulary_size", 50_257),
+    "n_layer": ("num_layers", 12),
+    "n_embd": ("hidden_dim", 768),
+    "n_head": ("num_heads", 12),
+    "n_positions": ("max_length", 1024),
+    "resid_pdrop": ("dropout", 0.1),
+    "attn_pdrop": ("attention_dropout", 0.1),
+    "layer_norm_epsilon": ("epsilon", 1e-5),
+}
+_ONLY = {
+    "add_cross_attention": False,
+    "auto_map": None,
+    "is_decoder": False,
+    "is_encoder_decoder": False,
+    "pruned_heads": {},
+    "quantization_config": None,
+    "reorder_and_upcast_attn": False,
+    "scale_attn_by_inverse_layer_idx": False,
+    "scale_attn_weights": True,
+    "tie_word_embeddings": True,
+}
+# Of training, of heads that are left out, and of padding, which attention does not see.
+_WITHOUT_EFFECT = (
+    "gradient_checkpointing",
+    "initializer_range",
+    "n_ctx",
+    "pad_token_id",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+)
+_OTHERS = ("activation_function", "embd_pdrop", "n_inner")
+
+
+def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
+    """Converts a folder with a GPT-2 of transformers.
+
+    Every id is one greater than there, because 0 is padding; texts are tokenised alike.
+
+    Args:
+        folder: The folder.
+        config: Content of its `config.json`.
+
+    Returns:
+        A `CausalLMTask` that searches greedily by default, and with beams as transformers does.
+
+    Raises:
+        UserError: The folder lacks something, or asks for something that is not supported.
+    """
+    arguments = gpt2_arguments(folder / CONFIG, config)
+    tokenizer, add_start = read_byte_level_bpe(folder)
+    require(
+        tokenizer.vocabulary_size <= arguments["vocabulary_size"],
+        f"{folder}: the vocabulary does not fit the embedding.",
+        tokens=tokenizer.vocabulary_size - 1,
+        vocab_size=arguments["vocabulary_size"] - 1,
+    )
+    for role, ours in (("bos", tokenizer.start_id), ("eos", tokenizer.end_id)):
+        found = config.get(f"{role}_token_id")
+        require(
+            found in (None, ours - 1),
+            f"{folder}: `{role}_token_id` must be the id of the tokenizer's token.",
+            token=ours - 1,
+            config=found,
+        )
+    try:
+        backbone = Gpt2(**arguments)
+    except UserError as error:
+        raise UserError(f"{folder / CONFIG}: {error}") from None
+    fill_gpt2(backbone, SafetensorsFolder(folder))
+    decoding = _decoding(backbone.max_length)
+    return Conversion(CausalLMTask(backbone, tokenizer, decoding, add_start))
+
+
+def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """Reads the arguments of `Gpt2` from a configuration.
+
+    Args:
+        path: The file, to be named in errors.
+        config: Its content.
+
+    Raises:
+        UserError: A key is unknown, or has a value that is not supported.
+    """
+    require_known(path, config, {*_USED, *_ONLY, *_OTHERS, *_WITHOUT_EFFECT, *WITHOUT_EFFECT})
+    require_values(path, config, **_ONLY)
+    activation = config.get("activation_function", "gelu_new")
+    try:
+        require_one_of("activation_function", activation, _ACTIVATIONS)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    arguments = {"activation": _ACTIVATIONS[activation], "intermediate_dim": config.get("n_inner")}
+    for key, (name, default) in _USED.items():
+        arguments[name] = value = config.get(key, default)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        require(number, f"{path}: `{key}` must be a number, 0 or more.", **{key: value})
+    require_values(path, config, embd_pdrop=arguments["dropout"])  # one dropout for both
+    arguments["vocabulary_size"] += 1  # padding
+    return arguments
+
+
+def fill_gpt2(model: Gpt2, tensors: SafetensorsFolder) -> None:
+    """Copies a checkpoint's weights into a model of the same sizes and one more token.
+
+    Args:
+        model: The model.
+        tensors: The checkpoint.
+
+    Raises:
+        UserError: A tensor is missing, left over or of another shape.
+    """
+    weights = WeightMap()
+    weights.copy_embedding(model.embedding.embeddings, "wte.weight")
+    weights.copy(model.positions.embeddings, "wpe.weight")
+    for number, block in enumerate(model.blocks):
+        layer = f"h.{number}"
+        weights.copy_norm(block.self_attention_residual.norm, f"{layer}.ln_1")
+        weights.copy_conv1d(block.self_attention.projections[0], f"{layer}.attn.c_attn")
+        weights.copy_conv1d(block.self_attention.output_projection, f"{layer}.attn.c_proj")
+        weights.copy_norm(block.feed_forward_residual.norm, f"{layer}.ln_2")
+        weights.copy_conv1d(block.feed_forward.intermediate, f"{layer}.mlp.c_fc")
+        weights.copy_conv1d(block.feed_forward.output_projection, f"{layer}.mlp.c_proj")
+    weights.copy_norm(model.norm, "ln_f")
+    weights.ignore(r"h\.\d+\.attn\.(masked_)?bias")  # the causal mask
+    weights.ignore(r"lm_head\.weight")  # the embedding once more
+    weights.fill(model, tensors, lambda name: name.removeprefix("transformer."))
+
+
+def _decoding(positions: int) -> DecodingSettings:
+    """A quarter of the positions for what is generated; beams as transformers searches them."""
+    longest = max(1, positions // 4)
+    return DecodingSettings(
+        beams=1,
+        max_length=longest,
+        max_source_length=positions - longest + 1,
+        length_penalty=1.0,
+        length_penalty_form="length",
+        stopping="heuristic",
+    )

@@ -1,0 +1,60 @@
+"""Activations by name: Keras' own, and those that checkpoints of others need."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+def gelu_tanh(x: Any) -> Any:
+    """GELU with its normal distribution approximated by tanh, as GPT-2 and T5 v1.1 compute it.
+
+    Args:
+        x: Tensor of any shape.
+
+    Returns:
+        A tensor of the same shape.
+
+    Reference:
+        Hendrycks and Gimpel, 2016, https://arxiv.org/abs/1606.08415, section 2.
+    """
+    return keras.activations.gelu(x, approximate=True)
+
+
+_OWN = {"gelu_tanh": gelu_tanh}
+
+
+def get_activation(activation: Any) -> Callable:
+    """Finds an activation.
+
+    Args:
+        activation: `"gelu_tanh"`, or what `keras.activations.get` takes.
+
+    Returns:
+        The function.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    if isinstance(activation, str) and activation in _OWN:
+        return _OWN[activation]
+    return keras.activations.get(activation)
+
+
+def serialize_activation(activation: Any) -> Any:
+    """The name of an activation, or its configuration where it has none.
+
+    Args:
+        activation: What `get_activation` takes.
+
+    Returns:
+        What `get_activation` makes the activation of again.
+
+    Raises:
+        ValueError: There is none of that name.
+    """
+    function = get_activation(activation)
+    if function in _OWN.values():
+        return function.__name__
+    return keras.activations.serialize(function)

@@ -1,0 +1,314 @@
+"""GPT-2 checkpoints: the ids, logits and texts of `transformers`, and what does not fit."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from keras_attn.convert import convert_huggingface, from_huggingface
+from keras_attn.export import export_saved_model, verify
+from keras_attn.generation import beam_search, greedy_search
+from keras_attn.tasks import CausalLMTask, Task, open_exported
+from keras_attn.validation import UserError
+from tests.convert.made import (
+    GOLDEN,
+    GPT2,
+    WEIGHTS,
+    change_json,
+    change_tensors,
+    copy_of,
+    shard,
+    truncate,
+    write_json,
+)
+
+pytestmark = pytest.mark.tensorflow
+
+END = 1  # 0 in the files
+NEW_TOKENS = 32
+
+
+@pytest.fixture(scope="module")
+def golden():
+    return dict(np.load(GOLDEN / "gpt2_outputs.npz"))
+
+
+@pytest.fixture(scope="module")
+def task():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return from_huggingface(GPT2)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return copy_of(GPT2, tmp_path / "checkpoint")
+
+
+def logits_of(task, golden):
+    # -1 is past the end of a text there, 0 here.
+    return np.asarray(task.backbone({"token_ids": golden["token_ids"] + 1}))
+
+
+def test_logits_are_those_of_transformers(task, golden):
+    logits, real = logits_of(task, golden), golden["token_ids"] >= 0
+    assert real.sum(1).tolist() == [13, 7, 1, 10]
+    assert logits.shape[-1] == golden["logits"].shape[-1] + 1
+    np.testing.assert_allclose(logits[real][:, 1:], golden["logits"][real], atol=1e-4)
+    assert np.ptp(golden["logits"][real], axis=0).min() > 0.1
+    assert (logits[..., 0] == -1e9).all()
+
+
+def test_ids_of_texts_are_those_of_transformers(task, golden):
+    # Rows end with -1.
+    ends = np.flatnonzero(golden["text_ids"] < 0)
+    expected = [row[:-1] + 1 for row in np.split(golden["text_ids"], ends + 1)[:-1]]
+    texts = golden["texts"].tolist()
+    found = task.tokenizer.tokenize(tf.constant(texts)).to_list()
+    for text, ours, theirs in zip(texts, found, expected, strict=True):
+        assert ours == theirs.tolist(), text
+    assert END in found[-1]  # spelled out in the last text
+
+
+@pytest.mark.parametrize("name", ["greedy", "beams"])
+def test_generated_ids_are_those_of_transformers(task, golden, name):
+    prompts = golden["prompts"] + 1
+    prompts[:, 0] = np.where(prompts.any(1), prompts[:, 0], END)  # an empty one
+    beams = {"greedy": 1, "beams": 4}[name]
+    last, state = task.backbone.prefill(tf.constant(prompts), NEW_TOKENS, beams)
+    options = {"start_id": last, "end_id": END, "max_length": NEW_TOKENS}
+    if name == "greedy":
+        found = greedy_search(task.backbone.step, state, **options)
+    else:
+        form = {"length_penalty": 1.0, "length_penalty_form": "length", "stopping": "heuristic"}
+        found = beam_search(task.backbone.step, state, beams, **options, **form)
+    ids, expected = np.asarray(found.token_ids)[:, 0], golden[name] + 1
+    assert len({tuple(row) for row in expected}) >= 50
+    assert len(set((expected > 0).sum(1))) >= 5
+    np.testing.assert_array_equal(
+        np.where(ids == END, 0, ids), np.where(expected == END, 0, expected)
+    )
+
+
+def test_texts_go_on_as_there(task, golden):
+    """Prompts that are texts: most of the random ids are bytes that are none."""
+
+    def text_of(*ids):
+        ids = np.concatenate(ids)
+        return (
+            task.tokenizer.detokenize((ids[ids >= 0] + 1)[None])
+            .numpy()[0]
+            .decode("utf-8", "replace")
+        )
+
+    prompts = [text_of(ids) for ids in golden["prompts"]]
+    found = task.tokenizer.tokenize(tf.constant(prompts)).to_list()
+    same = [
+        row
+        for row, ids in enumerate(golden["prompts"])
+        if found[row] == (ids[ids >= 0] + 1).tolist()
+    ]
+    assert len(same) > 20
+    decoding = task.decoding.replace(max_length=NEW_TOKENS, max_source_length=10)
+    longer = CausalLMTask(task.backbone, task.tokenizer, decoding, add_start=False)
+    for row, text in zip(same, longer.predict([prompts[row] for row in same]), strict=True):
+        assert prompts[row] + text == text_of(golden["prompts"][row], golden["greedy"][row])
+
+
+def test_what_the_task_is(task):
+    assert isinstance(task, CausalLMTask)
+    assert task.add_start is False
+    assert task.backbone.get_config()["activation"] == "gelu_tanh"
+    assert (task.tokenizer.pad_id, task.tokenizer.start_id, task.tokenizer.end_id) == (0, END, END)
+    needed = task.decoding.max_source_length + task.decoding.max_length - 1
+    assert needed == task.backbone.max_length == 41
+    assert len(task.example_texts()) == 3
+
+
+def test_a_saved_task_is_the_same(task, tmp_path):
+    texts = ["The quick", "", "ist naß"]
+    task.save(tmp_path / "task")
+    again = Task.load(tmp_path / "task")
+    assert again.predict(texts) == task.predict(texts)
+    assert again.add_start is False
+    assert any(task.predict(texts))
+
+
+@pytest.mark.slow
+def test_exported_it_gives_the_same_texts(task, tmp_path):
+    texts = ["The quick", "", "ist naß"]
+    folder = export_saved_model(task, tmp_path / "exported", n_best=1)
+    verify(folder)
+    assert open_exported(folder).predict(texts) == task.predict(texts)
+
+
+def with_prefix(tensors):
+    tensors = {f"transformer.{name.removeprefix('transformer.')}": t for name, t in tensors.items()}
+    mask = np.ones((1, 1, 41, 41), "uint8")
+    return tensors | {
+        "transformer.h.0.attn.bias": mask,
+        "transformer.h.1.attn.masked_bias": np.float32([-1e4]),
+        "lm_head.weight": tensors["transformer.wte.weight"],
+    }
+
+
+def without_prefix(tensors):
+    return {name.removeprefix("transformer."): tensor for name, tensor in tensors.items()}
+
+
+def old_tokenizer(folder):
+    (folder / "tokenizer.json").unlink()
+    change_json(folder / "tokenizer_config.json", tokenizer_class="GPT2TokenizerFast")
+
+
+def merges_as_texts(folder):
+    model = json.loads((folder / "tokenizer.json").read_text())["model"]
+    model["merges"] = [" ".join(pair) for pair in model["merges"]]
+    change_json(folder / "tokenizer.json", model=model)
+
+
+SAME = {
+    "prefix, masks and head": lambda folder: change_tensors(folder, with_prefix),
+    "no prefix": lambda folder: change_tensors(folder, without_prefix),
+    "shards": shard,
+    "older tokenizer files": old_tokenizer,
+    "tokenizer.json alone": lambda f: [(f / n).unlink() for n in ("vocab.json", "merges.txt")],
+    "merges as texts": merges_as_texts,
+    "no tokenizer_config.json": lambda folder: (folder / "tokenizer_config.json").unlink(),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_other_layouts_of_the_same(name, folder, golden):
+    SAME[name](folder)
+    task, notes = convert_huggingface(folder)
+    assert notes == ()
+    real = golden["token_ids"] >= 0
+    np.testing.assert_allclose(
+        logits_of(task, golden)[real][:, 1:], golden["logits"][real], atol=1e-4
+    )
+    assert (
+        task.tokenizer.tokenize(tf.constant(["naïve dog"])).to_list()
+        == from_huggingface(GPT2).tokenizer.tokenize(tf.constant(["naïve dog"])).to_list()
+    )
+
+
+def test_a_start_before_every_prompt_where_it_is_asked_for(folder):
+    change_json(folder / "tokenizer_config.json", add_bos_token=True)
+    task = from_huggingface(folder)
+    assert task.input_ids(tf.constant(["dog", ""])).numpy()[:, 0].tolist() == [END, END]
+    template = [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, {"Sequence": {"id": "A"}}]
+    change_json(folder / "tokenizer_config.json", add_bos_token=...)
+    change_json(
+        folder / "tokenizer.json",
+        post_processor={"type": "TemplateProcessing", "single": template},
+    )
+    assert from_huggingface(folder).add_start is True
+
+
+def config(**values):
+    return lambda folder: change_json(folder / "config.json", **values)
+
+
+def tokenizer_config(**values):
+    return lambda folder: change_json(folder / "tokenizer_config.json", **values)
+
+
+def fast(**values):
+    return lambda folder: change_json(folder / "tokenizer.json", **values)
+
+
+def fast_model(**values):
+    def change(folder):
+        model = json.loads((folder / "tokenizer.json").read_text())["model"]
+        change_json(folder / "tokenizer.json", model=model | values)
+
+    return change
+
+
+def without_biases(tensors):
+    return {name: tensor for name, tensor in tensors.items() if "c_attn.bias" not in name}
+
+
+def another_token(folder):
+    tokens = json.loads((folder / "vocab.json").read_text())
+    write_json(folder / "vocab.json", tokens | {"more": len(tokens)})
+
+
+MISTAKES = {
+    "unknown key": (config(colour=3), "config.json: `colour` is not supported. Rec.*: colour=3"),
+    "scaling by the layer": (
+        config(scale_attn_by_inverse_layer_idx=True),
+        "`scale_attn_by_inverse_layer_idx` must be False",
+    ),
+    "cross-attention": (config(add_cross_attention=True), "`add_cross_attention` must be False"),
+    "a head of its own": (config(tie_word_embeddings=False), "`tie_word_embeddings` must be True"),
+    "two dropouts": (config(embd_pdrop=0.3), "`embd_pdrop` must be 0.1. Received: embd_pdrop=0.3"),
+    "activation": (config(activation_function="mish"), "`activation_function` must be one of"),
+    "heads": (config(n_head=4), "config.json: `num_heads` must divide `hidden_dim`"),
+    "odd values": (config(n_layer="two"), "`n_layer` must be a number, 0 or more"),
+    "end": (config(eos_token_id=3), "`eos_token_id` must be the id of .* token=0, config=3"),
+    "fewer layers": (config(n_layer=1), "left over: (transformer.)?h.1.* and 9 more"),
+    "more layers": (config(n_layer=3), "missing: h.2.* and 9 more"),
+    "wrong size": (config(n_inner=35), "of another shape: .*h.0.mlp.c_fc.bias .37,. instead of"),
+    "no tensor": (
+        lambda folder: change_tensors(folder, without_biases),
+        "missing: h.0.attn.c_attn.bias, h.1.attn.c_attn.bias.$",
+    ),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged: "),
+    "pickles": (
+        lambda f: (f / WEIGHTS).rename(f / "pytorch_model.bin"),
+        "which are never opened .* Received: found=.'pytorch_model.bin'.",
+    ),
+    "large vocabulary": (
+        config(vocab_size=299),
+        "does not fit the embedding. .* tokens=30., vocab_size=299",
+    ),
+    "no vocabulary": (
+        lambda f: [(f / n).unlink() for n in ("vocab.json", "tokenizer.json")],
+        "vocab.json: no such file",
+    ),
+    "no merges": (
+        lambda f: [(f / n).unlink() for n in ("merges.txt", "tokenizer.json")],
+        "merges.txt: no such file",
+    ),
+    "two vocabularies": (another_token, "merges.txt and tokenizer.json must hold the same"),
+    "prefix space": (tokenizer_config(add_prefix_space=True), "`add_prefix_space` must be False"),
+    "tokenizer": (
+        tokenizer_config(tokenizer_class="LlamaTokenizer"),
+        "tokenizer_config.json: `tokenizer_class` must be one of",
+    ),
+    "unknown end": (tokenizer_config(eos_token="<end>"), "must hold the special token <end>"),
+    "words": (fast(pre_tokenizer={"type": "Whitespace"}), "`type` must be 'ByteLevel'"),
+    "normalizer": (fast(normalizer={"type": "NFC"}), "`normalizer` must be None"),
+    "added token": (
+        fast(added_tokens=[{"content": "<S>", "id": 3}]),
+        "tokenizer.json: an added token is not supported. Received: token='<S>'",
+    ),
+    "frame": (fast(post_processor={"type": "BertProcessing"}), "`post_processor` must add at most"),
+    "ids": (fast_model(vocab={"a": 0, "b": 2}), "the ids of the vocabulary must be 0, 1, 2"),
+    "BPE dropout": (fast_model(dropout=0.1), "`dropout` must be None. Received: dropout=0.1"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_take_one_line(name, folder):
+    spoil, message = MISTAKES[name]
+    spoil(folder)
+    with pytest.raises(UserError, match=message) as caught:
+        convert_huggingface(folder)
+    assert "\n" not in str(caught.value)
+    assert "checkpoint" in str(caught.value)  # the folder
+
+
+def test_half_precision_is_read_exactly(folder):
+    halves = {name: tensor.astype("float16") for name, tensor in load_file(GPT2 / WEIGHTS).items()}
+    change_tensors(folder, lambda _: halves)
+    found = np.asarray(from_huggingface(folder).backbone.embedding.embeddings)
+    (expected,) = (tensor for name, tensor in halves.items() if name.endswith("wte.weight"))
+    np.testing.assert_array_equal(found[1:], expected.astype("float32"))
+    assert found.dtype == np.float32
+    assert not found[0].any()
