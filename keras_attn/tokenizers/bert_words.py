@@ -1,5 +1,6 @@
 """BERT's words: text is cleaned, and split at spaces, punctuation and Chinese characters."""
 
+import functools
 import sys
 import unicodedata
 
@@ -56,9 +57,10 @@ class BertWords(tf.Module):
         return tf.strings.split(tf.strings.unicode_encode(texts, "UTF-8"))
 
 
+@functools.cache
 def _replacements(
     lowercase: bool, strip_accents: bool, split_chinese: bool
-) -> tuple[list[list[int]], np.ndarray]:
+) -> tuple[tuple[tuple[int, ...], ...], np.ndarray]:
     """The distinct replacements, and which of them each code point has, (1114112,) int32."""
     dropped, is_space = code_points("dropped"), code_points("spaces")
     marks, punctuation = code_points("marks"), code_points("punctuation")
@@ -83,7 +85,8 @@ def _replacements(
             row = [code for part in text for code in _spaced(ord(part), punctuation)]
             row = (_SPACE, *row, _SPACE) if is_chinese[code] else tuple(row)
             row_of_code[code] = rows.setdefault(row, len(rows))
-    return [list(row) for row in rows], row_of_code
+    row_of_code.setflags(write=False)
+    return tuple(rows), row_of_code
 
 
 def _spaced(code: int, punctuation: np.ndarray) -> list[int]:

@@ -24,6 +24,7 @@ from tests.convert.made import (
     truncate,
     write_json,
 )
+from tests.generation.toy_models import compiled
 
 pytestmark = pytest.mark.tensorflow
 
@@ -77,14 +78,17 @@ def test_ids_of_texts_are_those_of_transformers(task, golden):
 def test_generated_ids_are_those_of_transformers(task, golden, name):
     prompts = golden["prompts"] + 1
     prompts[:, 0] = np.where(prompts.any(1), prompts[:, 0], END)  # an empty one
-    beams = {"greedy": 1, "beams": 4}[name]
-    last, state = task.backbone.prefill(tf.constant(prompts), NEW_TOKENS, beams)
-    options = {"start_id": last, "end_id": END, "max_length": NEW_TOKENS}
-    if name == "greedy":
-        found = greedy_search(task.backbone.step, state, **options)
-    else:
-        form = {"length_penalty": 1.0, "length_penalty_form": "length", "stopping": "heuristic"}
-        found = beam_search(task.backbone.step, state, beams, **options, **form)
+    form = {"length_penalty": 1.0, "length_penalty_form": "length"}
+
+    def search(prompt_ids):
+        beams = {"greedy": 1, "beams": 4}[name]
+        last, state = task.backbone.prefill(prompt_ids, NEW_TOKENS, beams)
+        options = {"start_id": last, "end_id": END, "max_length": NEW_TOKENS, **form}
+        if beams == 1:
+            return greedy_search(task.backbone.step, state, **options)
+        return beam_search(task.backbone.step, state, beams, stopping="heuristic", **options)
+
+    found = compiled(search)(tf.constant(prompts))
     ids, expected = np.asarray(found.token_ids)[:, 0], golden[name] + 1
     assert len({tuple(row) for row in expected}) >= 50
     assert len(set((expected > 0).sum(1))) >= 5
