@@ -1,6 +1,5 @@
 """What all tests share: seeds, data from outside, and skips that count as failures on request."""
 
-import gc
 import os
 import pathlib
 import random
@@ -48,14 +47,6 @@ def _fail_if_skipped(config, report):
     if not reason.removeprefix("Skipped: ").startswith(ABSENT_DATA):
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} was skipped, which counts as a failure here: {reason}"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def leave_old_objects_alone():
-    """What a module of tests has left is not searched for garbage again and again."""
-    yield
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
