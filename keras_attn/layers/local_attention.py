@@ -90,7 +90,7 @@ class LocalAttention(HeadedAttention):
     def build(self, query_shape, value_shape=None, key_shape=None):
         require_same_length(self, query_shape, value=value_shape, key=key_shape)
         super().build(query_shape, value_shape, key_shape)
-        if self.relative_positions is not None:
+        if self.relative_positions is not None and not self.relative_positions.built:
             self.relative_positions.build(None)
 
     def call(

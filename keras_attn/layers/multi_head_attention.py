@@ -174,7 +174,7 @@ class MultiHeadAttention(HeadedAttention):
                 **{f"{name}_shape": shape, "query_shape": query_shape},
             )
         super().build(query_shape, value_shape, key_shape)
-        if self.relative_positions is not None:
+        if self.relative_positions is not None and not self.relative_positions.built:
             self.relative_positions.build(None)
 
     def _head_sizes(self):

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.copies import copy_layer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_normalization import LayerNormalization
 
@@ -19,6 +20,7 @@ class ResidualConnection(keras.layers.Layer):
         epsilon: Added to the variance in the normalisation.
         dropout: Share of the part's output dropped in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
+        norm: Layer to build the normalisation from; a `LayerNormalization` by default.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
 
@@ -28,12 +30,14 @@ class ResidualConnection(keras.layers.Layer):
         epsilon: float,
         dropout: float,
         seed: int | None = None,
+        norm: keras.layers.Layer | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.norm_first = norm_first
-        self.norm = LayerNormalization(epsilon=epsilon, dtype=self.dtype_policy, name="norm")
+        norm = norm or LayerNormalization(epsilon)
+        self.norm = copy_layer(norm, "norm", dtype=self.dtype_policy)
         self.dropout = Dropout(dropout, seed=seed, dtype=self.dtype_policy, name="dropout")
 
     def build(self, inputs_shape, outputs_shape=None):

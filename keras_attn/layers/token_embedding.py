@@ -5,6 +5,8 @@ from keras import ops
 
 from keras_attn.validation import require_positive
 
+_LOWEST = -3e4  # which float16 holds, and whose exponential is 0 in every dtype
+
 
 @keras.saving.register_keras_serializable(package="keras_attn")
 class TokenEmbedding(keras.layers.Layer):
@@ -94,8 +96,7 @@ class TokenEmbedding(keras.layers.Layer):
         logits = ops.matmul(ops.reshape(vectors, (-1, self.hidden_dim)), output_kernel)
         if not self.predict_zero:
             is_zero = ops.arange(self.vocabulary_size) == 0
-            lowest = -3e4 if logits.dtype == "float16" else -1e9
-            logits = ops.where(is_zero, ops.cast(lowest, logits.dtype), logits)
+            logits = ops.where(is_zero, ops.cast(_LOWEST, logits.dtype), logits)
         return ops.reshape(logits, (*lengths, self.vocabulary_size))
 
     def compute_mask(self, inputs, mask=None):

@@ -35,6 +35,8 @@ class TransformerDecoderBlock(keras.layers.Layer):
         seed: Seed of the dropout, a whole number.
         recompute: Whether the backward pass computes the block again, so that training keeps the
             block's inputs in memory instead of everything inside.
+        norm: Layer to build the normalisations from, such as `RMSNormalization`; a layer
+            normalisation with `epsilon` by default.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -70,6 +72,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         epsilon: float = 1e-6,
         seed: int | None = None,
         recompute: bool = False,
+        norm: keras.layers.Layer | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -84,7 +87,11 @@ class TransformerDecoderBlock(keras.layers.Layer):
         residual = (norm_first, epsilon, dropout)
         self.self_attention = copy_layer(self_attention, "self_attention", **policy)
         self.self_attention_residual = ResidualConnection(
-            *residual, seed=separate_seed(seed, 0), name="self_attention_residual", **policy
+            *residual,
+            seed=separate_seed(seed, 0),
+            name="self_attention_residual",
+            norm=norm,
+            **policy,
         )
         self.cross_attention = None
         if cross_attention is not None:
@@ -97,17 +104,26 @@ class TransformerDecoderBlock(keras.layers.Layer):
             )
             self.cross_attention = copy_layer(cross_attention, "cross_attention", **policy)
             self.cross_attention_residual = ResidualConnection(
-                *residual, seed=separate_seed(seed, 1), name="cross_attention_residual", **policy
+                *residual,
+                seed=separate_seed(seed, 1),
+                name="cross_attention_residual",
+                norm=norm,
+                **policy,
             )
         self.feed_forward = copy_layer(feed_forward, "feed_forward", **policy)
         self.feed_forward_residual = ResidualConnection(
-            *residual, seed=separate_seed(seed, 2), name="feed_forward_residual", **policy
+            *residual,
+            seed=separate_seed(seed, 2),
+            name="feed_forward_residual",
+            norm=norm,
+            **policy,
         )
         self.dropout = dropout
         self.norm_first = norm_first
         self.epsilon = epsilon
         self.seed = seed
         self.recompute = recompute
+        self.has_own_norm = norm is not None
 
     def build(self, inputs_shape, source_shape=None):
         self._require_source(source_shape is not None)
@@ -265,9 +281,10 @@ class TransformerDecoderBlock(keras.layers.Layer):
             "epsilon": self.epsilon,
             "seed": self.seed,
             "recompute": self.recompute,
+            "norm": serialize_layer(self.feed_forward_residual.norm if self.has_own_norm else None),
         }
 
     @classmethod
     def from_config(cls, config):
-        parts = ("self_attention", "feed_forward", "cross_attention")
+        parts = ("self_attention", "feed_forward", "cross_attention", "norm")
         return cls(**deserialize_layers(config, *parts))

@@ -34,6 +34,8 @@ class TransformerEncoderBlock(keras.layers.Layer):
         seed: Seed of the dropout, a whole number.
         recompute: Whether the backward pass computes the block again, so that training keeps the
             block's inputs in memory instead of everything inside.
+        norm: Layer to build the normalisations from, such as `RMSNormalization`; a layer
+            normalisation with `epsilon` by default.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -65,6 +67,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
         epsilon: float = 1e-6,
         seed: int | None = None,
         recompute: bool = False,
+        norm: keras.layers.Layer | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -78,12 +81,17 @@ class TransformerEncoderBlock(keras.layers.Layer):
         self.epsilon = epsilon
         self.seed = seed
         self.recompute = recompute
+        self.has_own_norm = norm is not None
         residual = (norm_first, epsilon, dropout)
         self.attention_residual = ResidualConnection(
-            *residual, seed=separate_seed(seed, 0), name="attention_residual", **policy
+            *residual, seed=separate_seed(seed, 0), name="attention_residual", norm=norm, **policy
         )
         self.feed_forward_residual = ResidualConnection(
-            *residual, seed=separate_seed(seed, 1), name="feed_forward_residual", **policy
+            *residual,
+            seed=separate_seed(seed, 1),
+            name="feed_forward_residual",
+            norm=norm,
+            **policy,
         )
 
     def build(self, input_shape):
@@ -133,8 +141,9 @@ class TransformerEncoderBlock(keras.layers.Layer):
             "epsilon": self.epsilon,
             "seed": self.seed,
             "recompute": self.recompute,
+            "norm": serialize_layer(self.feed_forward_residual.norm if self.has_own_norm else None),
         }
 
     @classmethod
     def from_config(cls, config):
-        return cls(**deserialize_layers(config, "attention", "feed_forward"))
+        return cls(**deserialize_layers(config, "attention", "feed_forward", "norm"))

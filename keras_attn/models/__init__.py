@@ -14,11 +14,13 @@ from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
 from keras_attn.models.reformer import Reformer
 from keras_attn.models.sequence_classifier import SequenceClassifier
 from keras_attn.models.synthesizer_transformer import SynthesizerTransformer
+from keras_attn.models.t5 import T5
 from keras_attn.models.transformer import Transformer
 from keras_attn.models.transformer_encoder import TransformerEncoder
 
 __all__ = [
     "PRESETS",
+    "T5",
     "Bert",
     "CausalTransformer",
     "CompressiveTransformer",

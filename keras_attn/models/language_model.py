@@ -32,7 +32,7 @@ class LanguageModel(Backbone):
     ):
         # === Functional graph ===
         token_ids = keras.Input((None,), dtype="int32", name="token_ids")
-        logits = stack.embedding(stack(token_ids), reverse=True)
+        logits = stack.projection(stack(token_ids), reverse=True)
         super().__init__({"token_ids": token_ids}, logits, name=name, trainable=trainable)
 
         self.embedding = stack.embedding

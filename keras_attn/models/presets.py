@@ -14,6 +14,7 @@ from keras_attn.models.gpt2_presets import GPT2_PRESETS
 from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
 from keras_attn.models.reformer_presets import REFORMER_PRESETS
 from keras_attn.models.synthesizer_presets import SYNTHESIZER_PRESETS
+from keras_attn.models.t5_presets import T5_PRESETS
 from keras_attn.models.transformer_encoder_presets import TRANSFORMER_ENCODER_PRESETS
 from keras_attn.models.transformer_presets import TRANSFORMER_PRESETS
 from keras_attn.validation import require_one_of
@@ -47,6 +48,7 @@ class Preset:
 _FAMILIES = {
     "Transformer": TRANSFORMER_PRESETS,
     "SynthesizerTransformer": SYNTHESIZER_PRESETS,
+    "T5": T5_PRESETS,
     "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
     "Etc": ETC_PRESETS,
     "Bert": BERT_PRESETS,

@@ -21,7 +21,7 @@ class StepwiseDecoder:
     """Runs a stack of decoder blocks on one new position of each hypothesis.
 
     Args:
-        stack: The decoder, whose embedding is the output projection too.
+        stack: The decoder, with the projection to its tokens.
         max_length: Greatest number of positions, or `None`.
     """
 
@@ -55,7 +55,7 @@ class StepwiseDecoder:
             "past": None,
             "start": None,
             "beams": ops.arange(beams, dtype="int32"),
-            "output_kernel": self._stack.embedding.output_kernel(),
+            "output_kernel": self._stack.projection.output_kernel(),
         }
         hypothesis = {}
         if any(map(is_shared, caches)):
@@ -120,7 +120,7 @@ class StepwiseDecoder:
             x, caches[i] = block.decode_step(x, caches[i], index, projected, mask)
         x = self._stack.normalized(x)
         x = ops.reshape(x, (-1, x.shape[-1]))  # (rows, features)
-        logits = self._stack.embedding.logits(x, source["output_kernel"])
+        logits = self._stack.projection.logits(x, source["output_kernel"])
         return logits, _with_caches(source, hypothesis, caches)
 
     def _require_room(self, length, max_length):

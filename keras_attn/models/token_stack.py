@@ -16,6 +16,8 @@ class TokenStack:
         dropout: Dropout of what is embedded.
         blocks: Blocks of an encoder or a decoder.
         norm: Norm after the last block, or `None`.
+        last_dropout: Dropout of what comes out, or `None`.
+        output: `TokenEmbedding` that projects to the tokens, where it is not `embedding`.
     """
 
     embedding: keras.layers.Layer
@@ -23,6 +25,8 @@ class TokenStack:
     dropout: keras.layers.Layer
     blocks: list
     norm: keras.layers.Layer | None
+    last_dropout: keras.layers.Layer | None = None
+    output: keras.layers.Layer | None = None
 
     def __call__(self, token_ids: Any, *source: Any) -> Any:
         """Runs the layers.
@@ -37,7 +41,13 @@ class TokenStack:
         x = self.dropout(self.embedded(token_ids))
         for block in self.blocks:
             x = block(x, *source)
-        return self.normalized(x)
+        x = self.normalized(x)
+        return x if self.last_dropout is None else self.last_dropout(x)
+
+    @property
+    def projection(self) -> keras.layers.Layer:
+        """The `TokenEmbedding` whose reverse gives the logits."""
+        return self.output or self.embedding
 
     def embedded(self, token_ids: Any, start_index: Any = 0) -> Any:
         """Token ids with their positions, the first at `start_index`: a scalar or (batch,)."""

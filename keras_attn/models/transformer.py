@@ -1,20 +1,15 @@
 """The encoder-decoder Transformer of "Attention Is All You Need"."""
 
-from typing import Any
-
 import keras
-from keras import ops
 
-from keras_attn.models.backbone import Backbone
-from keras_attn.models.encoder_decoder import id_inputs, token_embeddings
-from keras_attn.models.stepwise_decoder import StepwiseDecoder
+from keras_attn.models.encoder_decoder import token_embeddings
+from keras_attn.models.stacked_seq2seq import StackedSeq2Seq
 from keras_attn.models.token_stack import TokenStack
 from keras_attn.models.transformer_sizes import TransformerSizes
-from keras_attn.ops import masks
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class Transformer(Backbone):
+class Transformer(StackedSeq2Seq):
     """An encoder-decoder Transformer over token ids, with 0 as padding.
 
     The output projection is tied with the target embedding; without a target vocabulary of its
@@ -138,25 +133,11 @@ class Transformer(Backbone):
             sizes.last_norm("decoder_norm"),
         )
 
-        # === Functional graph ===
-        inputs = id_inputs()
-        x = decoder(inputs["target_ids"], encoder(inputs["source_ids"]))
-        logits = target_embedding(x, reverse=True)
-        super().__init__(inputs, logits, name=name, trainable=trainable)
+        limit = sizes.max_length(encoder_attention, self_attention)
+        super().__init__(encoder, decoder, max_length=limit, name=name, trainable=trainable)
 
         # === Config ===
         self.hidden_dim = hidden_dim
-        self.source_embedding = source_embedding
-        self.target_embedding = target_embedding
-        self.source_positions = source_positions
-        self.target_positions = target_positions
-        self.encoder_blocks = encoder.blocks
-        self.decoder_blocks = decoder.blocks
-        self.encoder_norm = encoder.norm
-        self.decoder_norm = decoder.norm
-        self.max_length = sizes.max_length(encoder_attention, self_attention)
-        self._encoder = encoder
-        self._decoder = StepwiseDecoder(decoder)
         self._keep_arguments(
             sizes.dtype,
             vocabulary_size=vocabulary_size,
@@ -166,47 +147,3 @@ class Transformer(Backbone):
             cross_attention=cross_attention,
             **sizes.config,
         )
-
-    def encode(self, source_ids) -> Any:
-        """Encodes source ids, int32 (batch, source), to vectors (batch, source, hidden_dim)."""
-        return self._encoder(source_ids)
-
-    def initial_state(self, source_ids, max_length: int | None = None, beams: int = 1) -> dict:
-        """Makes the state from which `step` generates.
-
-        Args:
-            source_ids: int32 (batch, source), 0 at padding.
-            max_length: Number of target positions to make room for, as JAX and XLA need it;
-                `None`, on TensorFlow without XLA, for caches that grow.
-            beams: Number of hypotheses of each source, those of a beam search.
-
-        Returns:
-            `{"source": …, "hypothesis": …}`, both with one row for each source. The keys and
-            values of all hypotheses belong to the source: they are not reordered
-            (`keras_attn.ops.decoding_cache`). States of constant size, such as those of linear
-            attention, belong to a hypothesis each.
-
-        Raises:
-            UserError: No `max_length` on another backend than TensorFlow.
-        """
-        encoded = self.encode(source_ids)
-        padding_mask = masks.padding_mask(source_ids)
-        projected = [block.project_source(encoded, padding_mask) for block in self.decoder_blocks]
-        batch_size = ops.shape(source_ids)[0]
-        return self._decoder.initial_state(batch_size, max_length, beams, projected)
-
-    def step(self, token_ids, state: dict, index) -> tuple[Any, dict]:
-        """Predicts the token after `token_ids`.
-
-        Args:
-            token_ids: int32 (rows,), the token at position `index` of each hypothesis; the
-                hypotheses of one source stand together.
-            state: What `initial_state` or the step before returned, its hypothesis part with one
-                row for each hypothesis.
-            index: Position of the tokens, int32: a scalar, or with one hypothesis a source and a
-                `max_length` one for each row (rows,).
-
-        Returns:
-            Logits (rows, target vocabulary), and the state with this position added.
-        """
-        return self._decoder.step(token_ids, state, index)

@@ -40,6 +40,12 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         },
         **_TRAINING,
     },
+    "T5": {
+        **_BLOCKS_OF_ONE_NORM,
+        "model.gated": [True, False],
+        "model.activation": ["relu", "gelu_tanh"],
+        **_TRAINING,
+    },
     "TransformerEncoder": {
         **_BLOCKS,
         "attention.name": list(ATTENTION),

@@ -402,6 +402,7 @@ LINEAR_ATTENTION = [
             "use_bias": False,
             "output_shape": 17,
             "kernel_initializer": "he_normal",
+            "output_initializer": "orthogonal",
             "kernel_regularizer": "l2",
             "kernel_constraint": "max_norm",
             "activity_regularizer": "l1",
@@ -601,13 +602,23 @@ FEED_FORWARD = [
     ),
 ]
 
+NORMS = [
+    LayerCase(
+        layers.RMSNormalization, {"epsilon": 1e-3}, {"inputs": X}, outputs=(2, 5, 7), trainable=1
+    ),
+]
+
 BLOCKS = [
     LayerCase(
         layers.TransformerEncoderBlock,
-        {"attention": self_attention(), "feed_forward": feed_forward()},
+        {
+            "attention": self_attention(),
+            "feed_forward": feed_forward(),
+            "norm": lambda: layers.RMSNormalization(1e-3),
+        },
         {"inputs": X, "padding_mask": padding(2, 5)},
         outputs=(2, 5, 7),
-        trainable=12,
+        trainable=10,
     ),
     LayerCase(
         layers.TransformerEncoderBlock,
@@ -633,6 +644,7 @@ BLOCKS = [
             "self_attention": self_attention(),
             "cross_attention": self_attention(num_heads=3, key_dim=2),
             "feed_forward": feed_forward(),
+            "norm": lambda: layers.RMSNormalization(1e-3),
         },
         {
             "inputs": X,
@@ -641,7 +653,7 @@ BLOCKS = [
             "source_padding_mask": padding(2, 11),
         },
         outputs=(2, 5, 7),
-        trainable=20,
+        trainable=17,
     ),
     LayerCase(
         layers.TransformerDecoderBlock,
@@ -749,6 +761,7 @@ CASES = [
     *LOCAL_ATTENTION,
     *MEMORY,
     *FEED_FORWARD,
+    *NORMS,
     *BLOCKS,
     *REVERSIBLE,
     *POOLING,

@@ -6,7 +6,13 @@ import keras
 import numpy as np
 
 from keras_attn.layers import LuongAttention, MultiHeadAttention
-from keras_attn.models import ConvSeq2Seq, Gnmt, RecurrentSeq2Seq, SynthesizerTransformer
+from keras_attn.models import (
+    T5,
+    ConvSeq2Seq,
+    Gnmt,
+    RecurrentSeq2Seq,
+    SynthesizerTransformer,
+)
 from tests.layers.judges import numpy, spread_weights
 
 SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -27,6 +33,7 @@ RECURRENT = {
     "intra-attention": {"num_layers": 1, "intra_attention": 3},
 }
 _BLOCKS = {"num_layers": 2, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7}
+_T5 = _BLOCKS | {"key_dim": 5, "num_buckets": 8, "max_distance": 6}
 CASES = {
     **{
         name: lambda given=given: RecurrentSeq2Seq(11, **({"hidden_dim": 6} | given))
@@ -39,6 +46,10 @@ CASES = {
     ),
     "fixed random scores": lambda: SynthesizerTransformer(
         11, 13, scores="fixed_random", max_length=19, **_BLOCKS
+    ),
+    "T5": lambda: T5(11, **_T5),
+    "T5, version 1.1": lambda: T5(
+        11, 13, decoder_layers=1, activation="gelu_tanh", gated=True, tie_output=False, **_T5
     ),
     "convolutions": lambda: ConvSeq2Seq(
         11, num_layers=3, decoder_layers=2, hidden_dim=6, embedding_dim=5, learned_positions=17

@@ -47,7 +47,7 @@ def test_initial_weights_are_those_of_the_paper():
 def test_padding_is_never_predicted():
     model = spread_weights(Gpt2(11, **SIZES, max_length=7))
     logits = numpy(model({"token_ids": np.array([[1, 5, 7, 3]], "int32")}))
-    assert (logits[..., 0] < logits[..., 1:].min(-1) - 1e6).all()
+    assert (logits[..., 0] < logits[..., 1:].min(-1) - 1e4).all()
 
 
 def test_a_position_more_than_there_are():

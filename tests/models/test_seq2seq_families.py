@@ -76,7 +76,9 @@ def test_a_target_sees_what_came_before_in_its_order_and_nothing_that_follows(na
     assert np.abs(usual[4] - swapped[4]).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", ["additive GRU", "Luong", "fixed context", "GNMT", "convolutions"])
+@pytest.mark.parametrize(
+    "name", ["additive GRU", "Luong", "fixed context", "GNMT", "convolutions", "T5"]
+)
 def test_a_wide_beam_finds_what_trying_everything_finds(name):
     model, longest, beams = made(name), 4, 8
     following = _every_prefix(model, longest)

@@ -1,0 +1,37 @@
+"""Normalisation by the root mean square as a layer that hands masks on."""
+
+import keras
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class RMSNormalization(keras.layers.RMSNormalization):
+    """`keras.layers.RMSNormalization` over the last axis, which propagates Keras' masks.
+
+    Divides by the root of the mean square, computed in float32 at least, and multiplies by a
+    learned scale. For blocks: `TransformerEncoderBlock(…, norm=RMSNormalization())`.
+
+    Args:
+        epsilon: Added to the mean square.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Float tensor (..., features).
+
+    Returns:
+        A tensor of the shape and dtype of the inputs.
+
+    Reference:
+        Zhang and Sennrich, 2019, https://arxiv.org/abs/1910.07467, equation 4.
+    """
+
+    def __init__(self, epsilon: float = 1e-6, **kwargs):
+        super().__init__(epsilon=epsilon, **kwargs)
+        self.supports_masking = True
+
+    def call(self, inputs):
+        return super().call(inputs)
+
+    def get_config(self):
+        config = super().get_config()
+        del config["axis"]
+        return config

@@ -1,0 +1,184 @@
+"""T5 against `transformers`: versions 1.0 and 1.1, the shared biases, sizes, initial weights."""
+
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn import layers
+from keras_attn.models import PRESETS, T5
+from keras_attn.validation import UserError
+from tests.layers.judges import numpy, spread_weights
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+SIZES = {
+    "num_layers": 2,
+    "decoder_layers": 3,
+    "hidden_dim": 15,
+    "num_heads": 5,
+    "key_dim": 4,
+    "intermediate_dim": 37,
+    "num_buckets": 8,
+    "max_distance": 11,
+    "epsilon": 1e-3,
+}
+VERSIONS = {
+    "t5": {},
+    "t5_v1_1": {"activation": "gelu_tanh", "gated": True, "tie_output": False},
+}
+SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
+TARGET = np.array([[1, 4, 8, 6, 3, 9, 5], [1, 7, 5, 3, 9, 6, 4]], "int32")
+
+# What the published checkpoints hold, with 32,128 tokens.
+PARAMETERS = {
+    "t5_small": 60_506_624,
+    "t5_base": 222_903_552,
+    "t5_large": 737_668_096,
+    "t5_3b": 2_851_598_336,
+    "t5_11b": 11_307_321_344,
+    "t5_v1_1_small": 76_961_152,
+    "t5_v1_1_base": 247_577_856,
+    "t5_v1_1_large": 783_150_080,
+    "t5_v1_1_xl": 2_849_757_184,
+    "t5_v1_1_xxl": 11_135_332_352,
+}
+
+
+def filled(name, golden):
+    """The model with the parameters of `transformers`, which scales no embedding and no score."""
+    model = T5(23, **(SIZES | VERSIONS[name]))
+    root = np.sqrt(SIZES["key_dim"])
+
+    def attention(layer, prefix):
+        parts = {role: golden[f"{prefix}.{role[0]}.weight"].T for role in ("query", "key", "value")}
+        parts["query"] = parts["query"] * root
+        for projection in layer.projections:
+            projection.kernel.assign(np.concatenate([parts[role] for role in projection.heads], 1))
+        layer.output_projection.kernel.assign(golden[f"{prefix}.o.weight"].T)
+
+    def feed_forward(layer, prefix):
+        first = "wi_0" if f"{prefix}.wi_0.weight" in golden else "wi"
+        layer.intermediate.kernel.assign(golden[f"{prefix}.{first}.weight"].T)
+        if layer.gate is not None:
+            layer.gate.kernel.assign(golden[f"{prefix}.wi_1.weight"].T)
+        layer.output_projection.kernel.assign(golden[f"{prefix}.wo.weight"].T)
+
+    def norm(layer, name):
+        layer.scale.assign(golden[f"{name}.weight"])
+
+    def bias(layer, side):
+        name = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        layer.relative_positions.embeddings.assign(golden[name])
+
+    model.source_embedding.embeddings.assign(golden["shared.weight"] / np.sqrt(15))
+    if model.output_embedding is not None:
+        model.output_embedding.embeddings.assign(golden["lm_head.weight"])
+    for i, block in enumerate(model.encoder_blocks):
+        prefix = f"encoder.block.{i}.layer"
+        attention(block.attention, f"{prefix}.0.SelfAttention")
+        norm(block.attention_residual.norm, f"{prefix}.0.layer_norm")
+        feed_forward(block.feed_forward, f"{prefix}.1.DenseReluDense")
+        norm(block.feed_forward_residual.norm, f"{prefix}.1.layer_norm")
+    for i, block in enumerate(model.decoder_blocks):
+        prefix = f"decoder.block.{i}.layer"
+        attention(block.self_attention, f"{prefix}.0.SelfAttention")
+        norm(block.self_attention_residual.norm, f"{prefix}.0.layer_norm")
+        attention(block.cross_attention, f"{prefix}.1.EncDecAttention")
+        norm(block.cross_attention_residual.norm, f"{prefix}.1.layer_norm")
+        feed_forward(block.feed_forward, f"{prefix}.2.DenseReluDense")
+        norm(block.feed_forward_residual.norm, f"{prefix}.2.layer_norm")
+    norm(model.encoder_norm, "encoder.final_layer_norm")
+    norm(model.decoder_norm, "decoder.final_layer_norm")
+    bias(model.encoder_blocks[0].attention, "encoder")
+    bias(model.decoder_blocks[0].self_attention, "decoder")
+    return model
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_numbers_are_those_of_transformers(name):
+    golden = dict(np.load(GOLDEN / f"{name}.npz"))
+    model = filled(name, golden)
+    source, target = golden["source_ids"], golden["target_ids"]
+    encoded = numpy(model.encode(source))
+    np.testing.assert_allclose(encoded[source > 0], golden["encoded"][source > 0], atol=1e-4)
+    found = numpy(model({"source_ids": source, "target_ids": target}))[target > 0]
+    expected = golden["logits"][target > 0]
+    np.testing.assert_allclose(found[:, 1:], expected[:, 1:], atol=1e-4)
+    assert (found[:, 0] == -3e4).all()
+    assert np.ptp(expected, axis=0).min() > 0.1
+    drawn = sum(golden[key].size for key in golden if key.endswith(".weight"))
+    assert model.count_params() == drawn
+
+
+def test_a_stack_has_one_table_of_biases():
+    model = T5(11, **SIZES)
+    tables = [weight for weight in model.weights if "relative_positions" in weight.path]
+    assert [tuple(table.shape) for table in tables] == [(8, 5), (8, 5)]
+    for attentions in (
+        [block.attention for block in model.encoder_blocks],
+        [block.self_attention for block in model.decoder_blocks],
+    ):
+        assert len({id(attention.relative_positions) for attention in attentions}) == 1
+    assert model.encoder_blocks[0].attention.relative_positions.bidirectional
+    assert not model.decoder_blocks[0].self_attention.relative_positions.bidirectional
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_saved_it_is_the_same(name, tmp_path):
+    model = spread_weights(T5(11, **(SIZES | VERSIONS[name])))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras", safe_mode=True)
+    inputs = {"source_ids": SOURCE, "target_ids": TARGET}
+    np.testing.assert_array_equal(numpy(again(inputs)), numpy(model(inputs)))
+    assert len(again.weights) == len(model.weights)
+    assert again.get_config() == model.get_config()
+
+
+def test_any_length_and_no_positions_of_their_own():
+    model = T5(11, **SIZES)
+    assert model.max_length is None
+    assert model.source_positions is None
+    local = layers.LocalAttention(5, 4, 3, relative_positions=layers.RelativePositionBias(5))
+    mixed = T5(11, **SIZES, encoder_attention=local)
+    assert numpy(mixed({"source_ids": SOURCE, "target_ids": TARGET})).shape == (2, 7, 11)
+
+
+@pytest.mark.tensorflow  # the numbers are those of any backend
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_presets_have_the_published_number_of_parameters(name):
+    with keras.StatelessScope(initialize_variables=False):  # nothing is allocated
+        model = T5.from_preset(name, 32_128)
+    assert model.count_params() == PARAMETERS[name]
+    assert {name for name in PRESETS if PRESETS[name].family == "T5"} - set(PARAMETERS) == {
+        "t5_tiny"
+    }
+
+
+def test_initial_weights_have_the_variance_of_the_authors():
+    model = T5(97, num_layers=1, hidden_dim=256, num_heads=4, key_dim=64, intermediate_dim=1024)
+    block = model.decoder_blocks[0]
+    for weight, size in (
+        (model.source_embedding.embeddings, 256),
+        (block.cross_attention.projections[0].kernel, 256),
+        (block.self_attention.output_projection.kernel, 256),  # 4 heads of 64
+        (block.feed_forward.intermediate.kernel, 256),
+        (block.feed_forward.output_projection.kernel, 1024),
+    ):
+        assert numpy(weight).std() == pytest.approx(size**-0.5, rel=0.03), weight.path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"num_layers": 0}, "`num_layers` must be"),
+        ({"dropout": 1.0}, "`dropout` must be"),
+        ({"key_dim": 0}, "`key_dim` must be"),
+        ({"num_buckets": 7}, "`num_buckets` must be even"),
+        ({"intermediate_dim": 0}, "`intermediate_dim` must be"),
+    ],
+)
+def test_mistakes_take_one_line(arguments, message):
+    with pytest.raises(UserError, match=message) as caught:
+        T5(11, **(SIZES | arguments))
+    assert "\n" not in str(caught.value)
