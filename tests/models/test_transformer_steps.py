@@ -16,6 +16,7 @@ from keras_attn.layers import (
 )
 from keras_attn.models import Transformer
 from keras_attn.validation import UserError
+from tests.backends import named
 from tests.layers.judges import numpy, spread_weights
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
@@ -43,13 +44,15 @@ VARIANTS = {
 }
 
 
+SOME = named(VARIANTS, on_jax=("post-norm", "rotary positions", "grouped", "linear", "local"))
+
 # Numbers of beams with caches of a fixed length, and with caches that grow.
 ROOMS = [(3, 9), pytest.param(1, 9, marks=pytest.mark.slow)]
 if keras.backend.backend() == "tensorflow":
     ROOMS += [(1, None), pytest.param(3, None, marks=pytest.mark.slow)]
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize(("beams", "max_length"), ROOMS)
 def test_steps_equal_the_whole(name, beams, max_length):
     """Hypotheses that descend from parents at random, as a search's survivors do."""
