@@ -1,6 +1,6 @@
-"""Which of many cases run on JAX by default: it compiles each for long, and TensorFlow runs all."""
+"""What tests spare JAX, which compiles each operation for long; TensorFlow runs everything."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import keras
 import pytest
@@ -15,3 +15,12 @@ def named(names: Iterable[str], on_jax: Iterable[str]) -> list:
     return [
         name if name in on_jax else pytest.param(name, marks=pytest.mark.slow) for name in names
     ]
+
+
+def quick(function: Callable) -> Callable:
+    """Compiled on JAX alone, which would compile each operation of an eager call."""
+    if keras.backend.backend() != "jax":
+        return function
+    import jax
+
+    return jax.jit(function)

@@ -2,7 +2,6 @@
 
 import functools
 
-import keras
 import numpy as np
 
 from keras_attn.layers import LuongAttention, MultiHeadAttention
@@ -13,6 +12,7 @@ from keras_attn.models import (
     RecurrentSeq2Seq,
     SynthesizerTransformer,
 )
+from tests.backends import quick
 from tests.layers.judges import numpy, spread_weights
 
 SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -64,15 +64,6 @@ CASES = {
 def made(name):
     """A model with random weights that no test may change."""
     return spread_weights(CASES[name]())
-
-
-def quick(function):
-    """Compiled on JAX alone, which would compile the loops of each eager call."""
-    if keras.backend.backend() != "jax":
-        return function
-    import jax
-
-    return jax.jit(function)
 
 
 def logits(model, source=SOURCE, target=TARGET):

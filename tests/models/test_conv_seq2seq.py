@@ -6,8 +6,9 @@ from keras import ops
 
 from keras_attn.layers.weight_normalization import GatedConvolution, WeightNormalizedDense
 from keras_attn.models import ConvSeq2Seq
+from tests.backends import quick
 from tests.layers.judges import numpy, spread_weights
-from tests.models.families import SOURCE, TARGET, logits, quick
+from tests.models.families import SOURCE, TARGET, logits
 from tests.models.naive_recurrent import array, sigmoid, softmax
 
 HALF = np.sqrt(0.5)

@@ -14,11 +14,11 @@ from keras_attn.generation import beam_search, greedy_search
 from keras_attn.generation.decoder_state import take_rows
 from keras_attn.models import PRESETS, ConvSeq2Seq, Gnmt, RecurrentSeq2Seq, model_class
 from keras_attn.validation import UserError
-from tests.backends import named
+from tests.backends import named, quick
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.naive_search import enumerate_all
 from tests.layers.judges import numpy, spread_weights
-from tests.models.families import CASES, INPUTS, SOURCE, TARGET, logits, made, quick
+from tests.models.families import CASES, INPUTS, SOURCE, TARGET, logits, made
 
 START, END = 1, 2
 SOME = named(CASES, on_jax=("additive GRU", "Luong", "GNMT", "synthesizers", "convolutions", "T5"))

@@ -16,7 +16,7 @@ from keras_attn.layers import (
 )
 from keras_attn.models import Transformer
 from keras_attn.validation import UserError
-from tests.backends import named
+from tests.backends import named, quick
 from tests.layers.judges import numpy, spread_weights
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
@@ -58,7 +58,7 @@ def test_steps_equal_the_whole(name, beams, max_length):
     """Hypotheses that descend from parents at random, as a search's survivors do."""
     model = Transformer(11, **(SIZES | VARIANTS[name]))
     spread_weights(model)
-    step = compiled(model.step) if keras.backend.backend() == "jax" else model.step
+    step = quick(model.step)
     rng = np.random.default_rng(1)
     sources = np.repeat(SOURCE, beams, axis=0)
     state = model.initial_state(SOURCE, max_length, beams)
@@ -111,10 +111,10 @@ def test_rows_may_be_at_positions_of_their_own():
     spread_weights(model)
     target = np.random.default_rng(1).integers(1, 11, (2, 7)).astype("int32")
     expected = numpy(model({"source_ids": SOURCE, "target_ids": target}))
-    state = model.initial_state(SOURCE, 7)
+    state, step = model.initial_state(SOURCE, 7), quick(model.step)
     for index in range(9):  # the second row is three positions late
         position = np.array([min(index, 6), max(index - 3, 0)], "int32")
-        logits, state = model.step(target[[0, 1], position], state, position)
+        logits, state = step(target[[0, 1], position], state, position)
         np.testing.assert_allclose(numpy(logits), expected[[0, 1], position], atol=3e-5)
 
 
