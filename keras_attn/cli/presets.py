@@ -2,7 +2,6 @@
 
 import argparse
 import functools
-import math
 
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import require_positive
@@ -48,11 +47,7 @@ def run(options: argparse.Namespace) -> None:
 
 @functools.cache
 def _count_parameters(family: str, sizes: frozenset, vocabulary_size: int) -> int:
-    import keras
-
     from keras_attn import models
+    from keras_attn.models.parameter_count import parameter_count
 
-    # Weights have shapes here but no values.
-    with keras.StatelessScope(initialize_variables=False):
-        model = getattr(models, family)(vocabulary_size, **dict(sizes))
-        return sum(math.prod(variable.shape) for variable in model.trainable_variables)
+    return parameter_count(lambda: getattr(models, family)(vocabulary_size, **dict(sizes)))
