@@ -37,6 +37,7 @@ def test_what_cannot_be_causal_is_left_out(monkeypatch):
     assert names == set(MECHANISMS) - {"global_local"}
 
 
+@pytest.mark.slow
 def test_a_failing_process_is_told():
     (figure,) = measure_attention([513], ["lsh"], precision="float99", repeats=1)
     assert "exit status 1" in figure["error"]

@@ -66,6 +66,7 @@ def test_benchmark_train(keras_attn, monkeypatch, tmp_path, options):
     assert figures["parameter_change"] > 0
 
 
+@pytest.mark.slow
 def test_benchmark_train_tells_where_the_time_goes(keras_attn, monkeypatch):
     monkeypatch.setitem(train.TRAIN_WORKLOADS, "train-small", TINY)
     monkeypatch.setattr(profile, "use_one_thread", lambda: None)  # TensorFlow has begun already

@@ -229,6 +229,7 @@ def test_golden_outputs_are_the_tasks_in_full_precision(exported):
     np.testing.assert_allclose(outputs["score"], expected, rtol=5e-6)
 
 
+@pytest.mark.slow
 def test_scores_that_change_too_much_are_refused(tmp_path):
     """bfloat16 keeps eight bits, and this task's scores then change in the third digit."""
     with pytest.raises(UserError, match="leaves the task's answers as they are") as raised:

@@ -6,7 +6,14 @@ import keras
 import pytest
 
 from keras_attn import layers
-from tests.harness import CHECKS, SavedElsewhere, check_jit, constructor_arguments
+from tests.harness import (
+    CHECKS,
+    SavedElsewhere,
+    check_functional_model,
+    check_jit,
+    check_mixed_precision,
+    constructor_arguments,
+)
 from tests.layers.cases import CASES
 
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
@@ -21,21 +28,29 @@ CALLED_ALONE = [layer for layer in PUBLIC if not layer.__name__.endswith("Cell")
 
 # XLA compiles a program for each of them; on JAX it does so in every check.
 CHECKED = [check for check in CHECKS if check is not check_jit or ON_TENSORFLOW]
+FIRST = {case.layer: case for case in reversed(CASES)}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def is_slow(check, case):
+    """Whether it compiles, or trains what another case of the layer trains."""
+    trains = check in (check_functional_model, check_mixed_precision)
+    return check is check_jit or (trains and case is not FIRST[case.layer])
+
+
 @pytest.mark.parametrize(
-    "check",
+    ("check", "case"),
     [
         pytest.param(
             check,
-            id=check.__name__.removeprefix("check_"),
-            marks=[pytest.mark.slow] if check is check_jit else [],
+            case,
+            id=f"{check.__name__.removeprefix('check_')}-{case.name}",
+            marks=[pytest.mark.slow] if is_slow(check, case) else [],
         )
         for check in CHECKED
+        for case in CASES
     ],
 )
-def test_layer(case, check):
+def test_layer(check, case):
     check(case)
 
 

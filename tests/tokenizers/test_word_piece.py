@@ -43,7 +43,12 @@ def test_ids_are_those_of_transformers(name, split):
 
 @pytest.mark.parametrize(
     ("lowercase", "strip_accents", "split_chinese"),
-    [(True, True, True), (False, False, True), (True, False, False), (False, True, False)],
+    [
+        (True, True, True),
+        (False, False, True),
+        pytest.param(True, False, False, marks=pytest.mark.slow),
+        pytest.param(False, True, False, marks=pytest.mark.slow),
+    ],
 )
 def test_every_code_point(lowercase, strip_accents, split_chinese):
     texts = pages(between="b")

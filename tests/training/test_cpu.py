@@ -23,6 +23,8 @@ def test_parts_that_are_told_stay():
     assert resolve_parts(3, "on", "mirrored") == 3
 
 
-@pytest.mark.parametrize(("parts", "expected"), [(2, [1, 2]), (1, [0, 0])])
+@pytest.mark.parametrize(
+    ("parts", "expected"), [(2, [1, 2]), pytest.param(1, [0, 0], marks=pytest.mark.slow)]
+)
 def test_threads_of_a_process(parts, expected):
     assert run_module("tests.training.shared_cores", str(parts), timeout=120)[0] == expected

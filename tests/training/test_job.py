@@ -151,6 +151,7 @@ def test_fine_tuning_starts_from_the_task(finished, words, tmp_path):
     assert after.decoding.max_length == before.decoding.max_length
 
 
+@pytest.mark.slow
 def test_precision_ends_with_the_training(words, tmp_path, monkeypatch):
     computed_in = []
 
@@ -170,6 +171,7 @@ def test_precision_ends_with_the_training(words, tmp_path, monkeypatch):
     assert results == measure(task, read_pairs([words["test"]]), ["per", "wer"])
 
 
+@pytest.mark.slow
 def test_without_metrics_the_loss_chooses(finished, words, tmp_path):
     layer = run_settings(words["train"], steps=2) | {"preset": None, "model": {}}
     layer["init"] = str(finished[0] / "task")
@@ -241,10 +243,11 @@ def test_a_killed_and_resumed_run_equals_a_whole_one(words, tmp_path):
     "preset",
     [
         "lstm_2x64",
-        pytest.param("gnmt_small", marks=pytest.mark.slow),
-        pytest.param("conv_s2s", marks=pytest.mark.slow),
+        "gnmt_small",
+        "conv_s2s",
     ],
 )
+@pytest.mark.slow
 def test_a_preset_of_any_family_is_trained(words, tmp_path, preset):
     sizes = {"num_layers": 1, "hidden_dim": 8}
     layer = run_settings(words["train"], steps=3) | {"preset": preset, "model": sizes}

@@ -87,6 +87,7 @@ def test_training_as_on_a_tpu(tmp_path, monkeypatch):
     assert float(last[0]) == pytest.approx(float(last[1]), rel=0.05)
 
 
+@pytest.mark.slow
 def test_there_is_a_program_for_each_shape():
     batches, plan = static_batches(examples(200))
     model = backbone(dropout=0.2)

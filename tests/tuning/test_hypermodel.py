@@ -18,6 +18,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 def test_by_a_keras_tuner_users_own_script(tmp_path):
     generator = np.random.default_rng(0)
     labels = generator.integers(3, 13, (40, 6)).astype("int32")
