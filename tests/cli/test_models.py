@@ -23,7 +23,7 @@ class Input:
         return False
 
 
-@pytest.fixture(params=["task_folder", "exported"])
+@pytest.fixture(params=["task_folder", pytest.param("exported", marks=pytest.mark.slow)])
 def model(request):
     return request.getfixturevalue(request.param)
 

@@ -93,6 +93,7 @@ def test_benchmark_decode(keras_attn, monkeypatch, options):
     assert all(line["tokens_per_second"] > 0 for line in lines)
 
 
+@pytest.mark.slow
 def test_benchmark_attention(keras_attn, tmp_path):
     picture, written = tmp_path / "growth.png", tmp_path / "lines.jsonl"
     options = ("--mechanisms", "simple", "--lengths", "64", "128", "--causal")

@@ -241,6 +241,7 @@ def test_scores_that_change_too_much_are_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_text_that_changes_is_refused(tmp_path):
     """Two tokens so alike that half precision cannot tell them apart, nor the scores."""
     task = make_task(beams=1, min_length=2)

@@ -52,6 +52,7 @@ def test_words_of_all_short_texts():
     check_words(["".join(text) for text in itertools.product("' stmdrvel\n", repeat=4)])
 
 
+@pytest.mark.slow
 def test_words_of_every_code_point():
     # Letters join "a", numbers each other, spaces nothing, and all else "?".
     check_words(pages(between="?a", times=2))

@@ -196,6 +196,7 @@ def test_the_end_is_judged_by_all_words_held_out(words, tmp_path, monkeypatch):
     assert decoded == [2, 2, whole, whole]  # two epochs, the best weights, the average
 
 
+@pytest.mark.slow
 def test_a_mistake_can_be_put_right_without_cleaning_up(words, tmp_path):
     wrong = run_settings(words["train"], epochs=1)
     wrong["model"] = wrong["model"] | {"num_heads": 3}
@@ -239,15 +240,11 @@ def test_a_killed_and_resumed_run_equals_a_whole_one(words, tmp_path):
     assert predictions[0] == predictions[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "preset",
-    [
-        "lstm_2x64",
-        "gnmt_small",
-        "conv_s2s",
-    ],
+    ["lstm_2x64", "gnmt_small", "conv_s2s"],
 )
-@pytest.mark.slow
 def test_a_preset_of_any_family_is_trained(words, tmp_path, preset):
     sizes = {"num_layers": 1, "hidden_dim": 8}
     layer = run_settings(words["train"], steps=3) | {"preset": preset, "model": sizes}
@@ -257,13 +254,10 @@ def test_a_preset_of_any_family_is_trained(words, tmp_path, preset):
     assert backbone.get_config()["hidden_dim"] == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "moment",
-    [
-        pytest.param("train_tokenizers", marks=pytest.mark.slow),
-        pytest.param("examples", marks=pytest.mark.slow),
-        "task",
-    ],
+    ["train_tokenizers", "examples", "task"],
 )
 def test_a_run_that_ended_before_its_first_step_can_be_resumed(
     words, tmp_path, monkeypatch, moment

@@ -166,7 +166,7 @@ def run_commands(folder, name, *options):
 
 @pytest.fixture(
     scope="module",
-    params=[NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])],
+    params=[pytest.param(name, marks=pytest.mark.slow) for name in NAMES],
 )
 def finished(request, tmp_path_factory):
     """A small model of each width, all else as in the recipe, trained for three steps."""
