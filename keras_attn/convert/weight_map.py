@@ -17,13 +17,15 @@ _SHOWN = 3
 class _Source:
     """What a weight is made of: tensors side by side along its last axis.
 
-    With `padding_row` a row of zeros, which the checkpoint has not, goes before them.
+    With `padding_row` a row of zeros, which the checkpoint has not, goes before them. `scales` are
+    factors of the tensors, 1 by default.
     """
 
     weight: keras.Variable
     names: tuple[str, ...]
     transposed: bool = False
     padding_row: bool = False
+    scales: tuple[float, ...] | None = None
 
     def shape(self) -> tuple[int, ...]:
         """The shape of each tensor."""
@@ -35,6 +37,9 @@ class _Source:
 
     def value(self, read: Callable[[str], np.ndarray]) -> np.ndarray:
         tensors = [read(name) for name in self.names]
+        if self.scales is not None:
+            pairs = zip(tensors, self.scales, strict=True)
+            tensors = [tensor * np.float32(scale) for tensor, scale in pairs]
         tensors = [tensor.T for tensor in tensors] if self.transposed else tensors
         value = np.concatenate(tensors, axis=-1)
         return np.concatenate([np.zeros_like(value[:1]), value]) if self.padding_row else value
@@ -55,21 +60,31 @@ class WeightMap:
         """Has a weight copied as it is."""
         self._sources.append(_Source(weight, (name,)))
 
-    def copy_embedding(self, weight: keras.Variable, name: str) -> None:
-        """Has an embedding copied whose ids are one greater here, 0 being padding."""
-        self._sources.append(_Source(weight, (name,), padding_row=True))
+    def copy_embedding(self, weight: keras.Variable, name: str, scale: float = 1.0) -> None:
+        """Has an embedding copied whose ids are one greater here, 0 being padding.
 
-    def copy_linear(self, layer: keras.layers.Layer, *names: str) -> None:
+        Args:
+            weight: The embedding, with one row more than the tensor.
+            name: The tensor.
+            scale: Its factor.
+        """
+        self._sources.append(_Source(weight, (name,), padding_row=True, scales=(scale,)))
+
+    def copy_linear(
+        self, layer: keras.layers.Layer, *names: str, scales: tuple[float, ...] | None = None
+    ) -> None:
         """Has kernel and bias of a layer copied from linear modules of PyTorch.
 
         Args:
-            layer: With `kernel` (inputs, units) and `bias`.
+            layer: With `kernel` (inputs, units) and `bias`, which is None where they have none.
             *names: The modules, of which each has an equal share of the units, in this order.
+            scales: Their factors, 1 by default.
         """
         kernels = tuple(f"{name}.weight" for name in names)
-        biases = tuple(f"{name}.bias" for name in names)
-        self._sources.append(_Source(layer.kernel, kernels, transposed=True))
-        self._sources.append(_Source(layer.bias, biases))
+        self._sources.append(_Source(layer.kernel, kernels, transposed=True, scales=scales))
+        if layer.bias is not None:
+            biases = tuple(f"{name}.bias" for name in names)
+            self._sources.append(_Source(layer.bias, biases, scales=scales))
 
     def copy_conv1d(self, layer: keras.layers.Layer, name: str) -> None:
         """Has kernel and bias copied from a `Conv1D` of transformers, which is not transposed."""

@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
 from keras_attn.tokenizers.sentencepiece_model import SentencePieceModel
+from keras_attn.tokenizers.special_text import SpecialTextSplitter
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 MODEL_FILE = "sentencepiece.model"
@@ -25,16 +26,22 @@ class SentencePieceTokenizer(Tokenizer):
     Args:
         model: The serialised model; its padding, start, end and unknown ids must be 0 to 3.
         lowercase: Whether text is lower-cased before the model sees it.
+        special_tokens: Pieces that stand for themselves where they are spelled out in a text, such
+            as T5's sentinels; the text between them is split by itself. None by default: text that
+            is spelled like a special token is text.
 
     Raises:
-        UserError: `model` is no SentencePiece model, or has other special ids.
+        UserError: `model` is no SentencePiece model, has other special ids, or lacks one of
+            `special_tokens`.
 
     Reference: Kudo and Richardson 2018, "SentencePiece", https://arxiv.org/abs/1808.06226.
     """
 
     kind = "sentencepiece"
 
-    def __init__(self, model: bytes, lowercase: bool = False) -> None:
+    def __init__(
+        self, model: bytes, lowercase: bool = False, special_tokens: Sequence[str] = ()
+    ) -> None:
         require(isinstance(model, bytes), "`model` must be the bytes of a model.", type=type(model))
         try:
             resource = SentencePieceModel(model)
@@ -45,8 +52,17 @@ class SentencePieceTokenizer(Tokenizer):
                 f"Received: {len(model)} bytes that are none."
             ) from None
         super().__init__(pieces, lowercase)
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        missing = [token for token in special_tokens if token not in ids]
+        require(not missing, "`special_tokens` must be pieces of the model.", missing=missing)
         self._model = model
         self._resource = resource
+        self._special_tokens = np.array(list(special_tokens), dtype=object)  # see `_tokens`
+        self._special_text = None
+        if special_tokens:
+            self._special_text = SpecialTextSplitter(
+                {token: ids[token] for token in special_tokens}
+            )
 
     @classmethod
     def train(
@@ -108,7 +124,9 @@ class SentencePieceTokenizer(Tokenizer):
         return cls(model, lowercase)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        return self._resource.encode(strings)
+        if self._special_text is None:
+            return self._resource.encode(strings)
+        return self._special_text.tokenize(strings, self._resource.encode)
 
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         known = (ids.values >= 0) & (ids.values < self.vocabulary_size)
@@ -116,7 +134,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of `__init__` but the model, which is an asset."""
-        return {"lowercase": self.lowercase}
+        return {"lowercase": self.lowercase, "special_tokens": list(self._special_tokens)}
 
     def assets(self) -> dict[str, bytes]:
         """Returns the serialised model under its file name."""

@@ -9,6 +9,7 @@ from safetensors.numpy import load_file, save_file
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 BERT = GOLDEN / "bert"
 GPT2 = GOLDEN / "gpt2"
+T5 = {name: GOLDEN / name for name in ("t5", "t5_v1_1")}
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 TEXTS = [

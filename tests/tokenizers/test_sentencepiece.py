@@ -174,3 +174,23 @@ def test_malformed_bytes_between_good_ones(tokenizer):
     ids = tokenizer.tokenize(tf.constant([b"ka ro", b"\xff\xfe", b"ka ro"])).to_list()
     assert [ids[0], ids[2]] == [judge, judge]
     assert 3 in ids[1]
+
+
+def test_special_tokens_stand_for_themselves(tokenizer):
+    (model,) = tokenizer.assets().values()
+    special = SentencePieceTokenizer(model, special_tokens=["</s>", "<s>"])
+    judge = sentencepiece.SentencePieceProcessor(model_proto=model)
+    texts = ["ka ro</s> mi", "</s><s>", "<s> ka", "ka  ", ""]
+    expected = [
+        [*judge.encode("ka ro"), 2, *judge.encode("mi")],
+        [2, 1],
+        [1, *judge.encode("ka")],
+        judge.encode("ka"),
+        [],
+    ]
+    assert special.tokenize(texts).to_list() == expected
+    again = SentencePieceTokenizer.from_config(special.get_config(), special.assets())
+    assert again.tokenize(texts).to_list() == expected
+    assert tokenizer.get_config()["special_tokens"] == []
+    with pytest.raises(UserError, match=r"must be pieces of the model. .* missing=\['<x>'\]"):
+        SentencePieceTokenizer(model, special_tokens=["<s>", "<x>"])

@@ -1,0 +1,221 @@
+"""T5 of Hugging Face: its configuration, its weights, and the task that they make."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT
+from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.json_files import require_known, require_values
+from keras_attn.convert.safetensors_folder import SafetensorsFolder
+from keras_attn.convert.sentencepiece_file import read_t5_tokenizer
+from keras_attn.convert.weight_map import WeightMap
+from keras_attn.models import T5
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.validation import UserError, require, require_one_of
+
+# By `feed_forward_proj`: activation, and whether a linear projection multiplies it.
+_FEED_FORWARDS = {
+    "relu": ("relu", False),
+    "gelu": ("gelu", False),
+    "gelu_new": ("gelu_tanh", False),
+    "gated-gelu": ("gelu_tanh", True),
+    "gated-relu": ("relu", True),
+    "gated-silu": ("silu", True),
+}
+
+# Arguments of `T5` by the key of their value, with the default that the key has.
+_USED = {
+    "vocab_size": ("vocabulary_size", 32_128),
+    "num_layers": ("num_layers", 6),
+    "d_model": ("hidden_dim", 512),
+    "num_heads": ("num_heads", 8),
+    "d_kv": ("key_dim", 64),
+    "d_ff": ("intermediate_dim", 2048),
+    "relative_attention_num_buckets": ("num_buckets", 32),
+    "relative_attention_max_distance": ("max_distance", 128),
+    "dropout_rate": ("dropout", 0.1),
+    "layer_norm_epsilon": ("epsilon", 1e-6),
+}
+_ONLY = {
+    "auto_map": None,
+    "decoder_start_token_id": 0,
+    "eos_token_id": 1,
+    "is_decoder": False,
+    "is_encoder_decoder": True,
+    "pad_token_id": 0,
+    "quantization_config": None,
+}
+# Of training, of classification, of what follows from other keys, and of older versions.
+_WITHOUT_EFFECT = (
+    "classifier_dropout",
+    "dense_act_fn",
+    "gradient_checkpointing",
+    "initializer_factor",
+    "is_gated_act",
+    "n_positions",
+    "output_past",
+)
+_OTHERS = (
+    "feed_forward_proj",
+    "num_decoder_layers",
+    "scale_decoder_outputs",
+    "tie_word_embeddings",
+)
+_EMBEDDING = "shared.weight"
+_OUTPUT = "lm_head.weight"
+_POSITIONS = 512  # of the published models' training
+
+
+def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
+    """Converts a folder with a T5 of transformers, version 1.0 or 1.1.
+
+    Every id is one greater than there, because 0 is padding here and nothing else, while T5 begins
+    with it what it generates; texts are tokenised alike.
+
+    Args:
+        folder: The folder.
+        config: Content of its `config.json`.
+
+    Returns:
+        A `Seq2SeqTask` that searches greedily by default, and with beams as transformers does.
+
+    Raises:
+        UserError: The folder lacks something, or asks for something that is not supported.
+    """
+    arguments = t5_arguments(folder / CONFIG, config)
+    tokenizer = read_t5_tokenizer(folder)
+    require(
+        tokenizer.vocabulary_size <= arguments["vocabulary_size"],
+        f"{folder}: the vocabulary does not fit the embedding.",
+        tokens=tokenizer.vocabulary_size - 1,
+        vocab_size=arguments["vocabulary_size"] - 1,
+    )
+    try:
+        backbone = T5(**arguments)
+    except UserError as error:
+        raise UserError(f"{folder / CONFIG}: {error}") from None
+    fill_t5(backbone, SafetensorsFolder(folder))
+    decoding = DecodingSettings(
+        beams=1,
+        max_source_length=_POSITIONS,
+        max_length=_POSITIONS,
+        length_penalty=1.0,
+        length_penalty_form="length",
+        stopping="heuristic",
+    )
+    return Conversion(Seq2SeqTask(backbone, tokenizer, tokenizer, decoding))
+
+
+def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """Reads the arguments of `T5` from a configuration.
+
+    Args:
+        path: The file, to be named in errors.
+        config: Its content.
+
+    Raises:
+        UserError: A key is unknown, or has a value that is not supported.
+    """
+    require_known(path, config, {*_USED, *_ONLY, *_OTHERS, *_WITHOUT_EFFECT, *WITHOUT_EFFECT})
+    require_values(path, config, **_ONLY)
+    kind = config.get("feed_forward_proj", "relu")
+    try:
+        require_one_of("feed_forward_proj", kind, _FEED_FORWARDS)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+    arguments = dict(zip(("activation", "gated"), _FEED_FORWARDS[kind], strict=True))
+    used = dict(_USED)
+    if config.get("num_decoder_layers") is not None:
+        used["num_decoder_layers"] = ("decoder_layers", None)
+    for key, (name, default) in used.items():
+        arguments[name] = value = config.get(key, default)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        require(number, f"{path}: `{key}` must be a number, 0 or more.", **{key: value})
+    # Newer files tell it apart, and always tie embeddings that the checkpoint does not hold.
+    key = "scale_decoder_outputs" if "scale_decoder_outputs" in config else "tie_word_embeddings"
+    scaled = config.get(key, True)
+    require(isinstance(scaled, bool), f"{path}: `{key}` must be true or false.", **{key: scaled})
+    arguments["tie_output"] = scaled
+    arguments["vocabulary_size"] += 1  # padding
+    return arguments
+
+
+def fill_t5(model: T5, tensors: SafetensorsFolder) -> None:
+    """Copies a checkpoint's weights into a model of the same sizes and one more token.
+
+    Our embedding is multiplied by the square root of its size, and our scores are divided by that
+    of the heads' size; T5's are not.
+
+    Args:
+        model: The model.
+        tensors: The checkpoint.
+
+    Raises:
+        UserError: A tensor is missing, left over or of another shape, or the embedding comes twice
+            and differs.
+    """
+    config = model.get_config()
+    weights = WeightMap()
+    shrink = config["hidden_dim"] ** -0.5
+    weights.copy_embedding(model.source_embedding.embeddings, _EMBEDDING, shrink)
+    copies = ["encoder.embed_tokens.weight", "decoder.embed_tokens.weight"]
+    if model.output_embedding is None:
+        copies.append(_OUTPUT)
+    else:
+        name = _OUTPUT if _OUTPUT in tensors.shapes else _EMBEDDING
+        weights.copy_embedding(model.output_embedding.embeddings, name)
+    for name in copies:
+        weights.ignore(re.escape(name))
+        if name in tensors.shapes and _EMBEDDING in tensors.shapes:
+            same = np.array_equal(tensors.read(name), tensors.read(_EMBEDDING))
+            require(same, f"{tensors.folder}: {name} must be the same as {_EMBEDDING}.")
+
+    def part(residual: keras.layers.Layer, name: str) -> None:
+        weights.copy(residual.norm.scale, f"{name}.layer_norm.weight")
+
+    def attention(layer: keras.layers.Layer, name: str) -> None:
+        enlarge = {"query": config["key_dim"] ** 0.5}
+        for projection in layer.projections:
+            names = [f"{name}.{role[0]}" for role in projection.heads]
+            scales = tuple(enlarge.get(role, 1.0) for role in projection.heads)
+            weights.copy_linear(projection, *names, scales=scales)
+        weights.copy_linear(layer.output_projection, f"{name}.o")
+
+    def feed_forward(layer: keras.layers.Layer, name: str) -> None:
+        if layer.gate is None:
+            weights.copy_linear(layer.intermediate, f"{name}.wi")
+        else:
+            weights.copy_linear(layer.intermediate, f"{name}.wi_0")
+            weights.copy_linear(layer.gate, f"{name}.wi_1")
+        weights.copy_linear(layer.output_projection, f"{name}.wo")
+
+    for number, block in enumerate(model.encoder_blocks):
+        layer = f"encoder.block.{number}.layer"
+        attention(block.attention, f"{layer}.0.SelfAttention")
+        part(block.attention_residual, f"{layer}.0")
+        feed_forward(block.feed_forward, f"{layer}.1.DenseReluDense")
+        part(block.feed_forward_residual, f"{layer}.1")
+    for number, block in enumerate(model.decoder_blocks):
+        layer = f"decoder.block.{number}.layer"
+        attention(block.self_attention, f"{layer}.0.SelfAttention")
+        part(block.self_attention_residual, f"{layer}.0")
+        attention(block.cross_attention, f"{layer}.1.EncDecAttention")
+        part(block.cross_attention_residual, f"{layer}.1")
+        feed_forward(block.feed_forward, f"{layer}.2.DenseReluDense")
+        part(block.feed_forward_residual, f"{layer}.2")
+    first = {
+        "encoder": model.encoder_blocks[0].attention,
+        "decoder": model.decoder_blocks[0].self_attention,
+    }
+    for side, layer in first.items():
+        table = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+        weights.copy(layer.relative_positions.embeddings, table)
+    weights.copy(model.encoder_norm.scale, "encoder.final_layer_norm.weight")
+    weights.copy(model.decoder_norm.scale, "decoder.final_layer_norm.weight")
+    # Old checkpoints hold a table of distances that nothing uses.
+    weights.ignore(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight")
+    weights.fill(model, tensors)

@@ -1,0 +1,311 @@
+"""T5 checkpoints: the ids, logits and texts of `transformers`, and what does not fit."""
+
+import warnings
+
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+from safetensors.numpy import load_file
+
+from keras_attn.convert import convert_huggingface, from_huggingface
+from keras_attn.export import export_saved_model, verify
+from keras_attn.generation import beam_search, greedy_search
+from keras_attn.tasks import Seq2SeqTask, Task, open_exported
+from keras_attn.validation import UserError
+from tests.convert.made import (
+    GOLDEN,
+    T5,
+    WEIGHTS,
+    change_json,
+    change_tensors,
+    copy_of,
+    shard,
+    truncate,
+)
+from tests.generation.toy_models import compiled
+
+pytestmark = pytest.mark.tensorflow
+
+START, END = 1, 2  # 0 and 1 in the files
+NEW_TOKENS = 32
+
+
+@pytest.fixture(scope="module", params=T5)
+def version(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def golden(version):
+    return dict(np.load(GOLDEN / f"{version}_outputs.npz"))
+
+
+@pytest.fixture(scope="module")
+def task(version):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return from_huggingface(T5[version])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return copy_of(T5["t5"], tmp_path / "checkpoint")
+
+
+def logits_of(task, golden):
+    inputs = {"source_ids": golden["source_ids"] + 1, "target_ids": golden["target_ids"] + 1}
+    return np.asarray(task.backbone(inputs))
+
+
+def test_logits_are_those_of_transformers(task, golden):
+    assert (golden["source_ids"] >= 0).sum(1).tolist() == [19, 7, 1, 12]
+    logits = logits_of(task, golden)
+    np.testing.assert_allclose(logits[..., 1:], golden["logits"], atol=1e-4)
+    assert np.ptp(golden["logits"], axis=(0, 1)).min() > 0.1
+    assert (logits[..., 0] == -3e4).all()
+
+
+def rows_of(ids):
+    """Rows that each end with -1."""
+    ends = np.flatnonzero(ids < 0)
+    return [row[:-1] for row in np.split(ids, ends + 1)[:-1]]
+
+
+def test_ids_of_texts_are_those_of_transformers(task, golden):
+    texts = golden["texts"].tolist()
+    found = task.source_tokenizer.tokenize(tf.constant(texts)).to_list()
+    for text, ours, theirs in zip(texts, found, rows_of(golden["text_ids"]), strict=True):
+        assert [*ours, END] == (theirs + 1).tolist(), text
+    first_sentinel = task.source_tokenizer.vocabulary_size - 5
+    assert sum(id_ >= first_sentinel for row in found for id_ in row) == 4
+    assert END in found[-1]  # spelled out in the last text
+
+
+def test_texts_without_special_tokens_are_read_as_the_library_reads_them(task, version):
+    judge = sentencepiece.SentencePieceProcessor(model_file=str(T5[version] / "spiece.model"))
+    texts = ["the fox", "  dogs, DOGS\tand cats ", "naß ﬁne é 中", "<s> <pad>", ""]
+    ids = task.source_tokenizer.tokenize(tf.constant(texts))
+    assert ids.to_list() == [[id_ + 1 for id_ in row] for row in judge.encode(texts)]
+    assert task.target_tokenizer.detokenize(ids)[0].numpy().decode() == "the fox"
+
+
+@pytest.mark.parametrize("name", ["greedy", "beams"])
+def test_generated_ids_are_those_of_transformers(task, golden, name):
+    form = {"length_penalty": 1.0, "length_penalty_form": "length"}
+    options = {"start_id": START, "end_id": END, "max_length": NEW_TOKENS, **form}
+    beams = {"greedy": 1, "beams": 4}[name]
+
+    def search(source_ids):
+        state = task.backbone.initial_state(source_ids, NEW_TOKENS, beams)
+        if beams == 1:
+            return greedy_search(task.backbone.step, state, **options)
+        return beam_search(task.backbone.step, state, beams, stopping="heuristic", **options)
+
+    found = compiled(search)(tf.constant(golden["sources"] + 1))
+    ids, expected = np.asarray(found.token_ids)[:, 0], golden[name] + 1
+    assert len({tuple(row) for row in expected}) >= 10
+    assert len(set((expected > 0).sum(1))) >= 5
+    np.testing.assert_array_equal(
+        np.where(ids == END, 0, ids), np.where(expected == END, 0, expected)
+    )
+
+
+def test_what_the_task_is(task, version):
+    assert isinstance(task, Seq2SeqTask)
+    config = task.backbone.get_config()
+    expected = {"t5": ("relu", False, True), "t5_v1_1": ("gelu_tanh", True, False)}[version]
+    assert (config["activation"], config["gated"], config["tie_output"]) == expected
+    assert (config["num_layers"], config["decoder_layers"]) == (3, 2)
+    assert task.decoding.beams == 1
+    assert task.source_tokenizer is task.target_tokenizer
+    tokens = task.source_tokenizer.vocabulary
+    assert tokens[:4] == ["<pad>", "<s>", "</s>", "<unk>"]
+    assert tokens[-2:] == ["<extra_id_1>", "<extra_id_0>"]
+
+
+def test_sentinels_that_are_generated_are_written(task):
+    tokens = task.target_tokenizer.vocabulary
+    ids = [tokens.index("<extra_id_0>"), *task.target_tokenizer.tokenize(["fox"]).to_list()[0]]
+    ids += [tokens.index("<extra_id_1>"), END]
+    found = task.target_tokenizer.detokenize(tf.constant([ids])).numpy()[0].decode()
+    assert found.replace(" ", "") == "<extra_id_0>fox<extra_id_1>"
+
+
+def test_a_saved_task_is_the_same(task, tmp_path):
+    texts = ["The quick <extra_id_0> fox", "", "ist naß"]
+    task.save(tmp_path / "task")
+    again = Task.load(tmp_path / "task")
+    decoding = task.decoding.replace(max_length=9)
+    one, other = (
+        Seq2SeqTask(each.backbone, each.source_tokenizer, each.target_tokenizer, decoding)
+        for each in (task, again)
+    )
+    assert one.predict(texts) == other.predict(texts)
+    assert any(one.predict(texts))
+    assert again.input_ids(tf.constant(texts)).numpy().tolist() == (
+        task.input_ids(tf.constant(texts)).numpy().tolist()
+    )
+
+
+@pytest.mark.slow
+def test_exported_it_gives_the_same_texts(task, tmp_path):
+    texts = ["The quick <extra_id_0>", "", "ist naß"]
+    folder = export_saved_model(task, tmp_path / "exported", n_best=1)
+    verify(folder)
+    assert open_exported(folder).predict(texts) == task.predict(texts)
+
+
+def with_copies(tensors):
+    shared = tensors["shared.weight"]
+    unused = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+    return tensors | {
+        "encoder.embed_tokens.weight": shared,
+        "decoder.embed_tokens.weight": shared,
+        "lm_head.weight": shared,
+        unused: np.zeros((8, 5), "float32"),
+    }
+
+
+def of_older_versions(folder):
+    change_json(
+        folder / "config.json",
+        dense_act_fn=...,
+        is_gated_act=...,
+        scale_decoder_outputs=...,
+        tie_word_embeddings=...,
+        n_positions=512,
+        output_past=True,
+        task_specific_params={"summarization": {"prefix": "summarize: "}},
+    )
+    (folder / "tokenizer.json").unlink()
+
+
+SAME = {
+    "copies of the embedding": lambda folder: change_tensors(folder, with_copies),
+    "shards": shard,
+    "older versions": of_older_versions,
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_other_layouts_of_the_same(name, folder):
+    SAME[name](folder)
+    task, notes = convert_huggingface(folder)
+    assert notes == ()
+    golden = np.load(GOLDEN / "t5_outputs.npz")
+    np.testing.assert_allclose(logits_of(task, golden)[..., 1:], golden["logits"], atol=1e-4)
+
+
+def test_an_output_as_in_older_versions(tmp_path):
+    folder = copy_of(T5["t5_v1_1"], tmp_path / "checkpoint")
+    change_json(folder / "config.json", scale_decoder_outputs=..., tie_word_embeddings=False)
+    golden = np.load(GOLDEN / "t5_v1_1_outputs.npz")
+    found = logits_of(from_huggingface(folder), golden)[..., 1:]
+    np.testing.assert_allclose(found, golden["logits"], atol=1e-4)
+
+
+def test_an_output_that_is_not_there_is_the_embedding(tmp_path):
+    folder = copy_of(T5["t5_v1_1"], tmp_path / "checkpoint")
+    change_tensors(folder, lambda t: {name: t[name] for name in t if name != "lm_head.weight"})
+    model = from_huggingface(folder).backbone
+    embedding, output = (
+        np.asarray(one.embeddings) for one in (model.source_embedding, model.output_embedding)
+    )
+    np.testing.assert_allclose(output, embedding * 15**0.5, rtol=1e-6)
+
+
+def test_a_hundred_sentinels_unless_told(folder):
+    (folder / "tokenizer_config.json").unlink()
+    change_json(folder / "config.json", vocab_size=203)
+    change_tensors(
+        folder, lambda t: t | {"shared.weight": np.resize(t["shared.weight"], (203, 15))}
+    )
+    tokens = from_huggingface(folder).source_tokenizer.vocabulary
+    assert tokens[-1] == "<extra_id_0>"
+    assert tokens[-100] == "<extra_id_99>"
+
+
+def config(**values):
+    return lambda folder: change_json(folder / "config.json", **values)
+
+
+def tokenizer_config(**values):
+    return lambda folder: change_json(folder / "tokenizer_config.json", **values)
+
+
+def without_norm(tensors):
+    return {name: tensor for name, tensor in tensors.items() if "final_layer_norm" not in name}
+
+
+def with_another_output(tensors):
+    return tensors | {"lm_head.weight": tensors["shared.weight"] + 1}
+
+
+def other_pieces(folder):
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["a b c d e f"] * 9),
+        model_prefix=str(folder / "other"),
+        vocab_size=12,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    (folder / "other.model").rename(folder / "spiece.model")
+
+
+MISTAKES = {
+    "unknown key": (config(colour=3), "config.json: `colour` is not supported. Rec.*: colour=3"),
+    "encoder alone": (config(is_encoder_decoder=False), "`is_encoder_decoder` must be True"),
+    "start": (config(decoder_start_token_id=5), "`decoder_start_token_id` must be 0"),
+    "activation": (config(feed_forward_proj="gated-mish"), "`feed_forward_proj` must be one of"),
+    "odd values": (config(d_kv="four"), "config.json: `d_kv` must be a number, 0 or more"),
+    "odd truth": (config(scale_decoder_outputs=1.5), "`scale_decoder_outputs` must be true or"),
+    "two embeddings": (
+        lambda folder: change_tensors(folder, with_another_output),
+        "lm_head.weight must be the same as shared.weight",
+    ),
+    "no layers": (config(num_layers=0), "config.json: `num_layers` must be"),
+    "fewer layers": (config(num_layers=2), "left over: encoder.block.2.* and 5 more"),
+    "more layers": (config(num_decoder_layers=3), "missing: decoder.block.2.* and 10 more"),
+    "wrong size": (config(d_ff=36), r"of another shape: .*wi.weight .37, 15. instead of .36, 15."),
+    "no tensor": (
+        lambda folder: change_tensors(folder, without_norm),
+        "missing: decoder.final_layer_norm.weight, encoder.final_layer_norm.weight.$",
+    ),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged: "),
+    "large vocabulary": (
+        tokenizer_config(extra_ids=100),
+        "does not fit the embedding. .* vocab_size=127",
+    ),
+    "no pieces": (lambda f: (f / "spiece.model").unlink(), "spiece.model: no such file"),
+    "cut pieces": (lambda f: truncate(f / "spiece.model"), "a SentencePiece model is expected"),
+    "other pieces": (other_pieces, "spiece.model: the first pieces must be .'<pad>', '</s>'"),
+    "tokenizer": (
+        tokenizer_config(tokenizer_class="LlamaTokenizer"),
+        "tokenizer_config.json: `tokenizer_class` must be one of",
+    ),
+    "unknown end": (tokenizer_config(eos_token="<end>"), "`eos_token` must be '</s>'"),
+    "added token": (
+        tokenizer_config(extra_special_tokens=["<S>"]),
+        "added tokens are not supported. Received: tokens=.'<S>'",
+    ),
+    "odd sentinels": (tokenizer_config(extra_ids=-1), "`extra_ids` must be a whole number"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_take_one_line(name, folder):
+    spoil, message = MISTAKES[name]
+    spoil(folder)
+    with pytest.raises(UserError, match=message) as caught:
+        convert_huggingface(folder)
+    assert "\n" not in str(caught.value)
+    assert "checkpoint" in str(caught.value)  # the folder
+
+
+def test_half_precision_is_read_exactly(folder):
+    halves = {name: t.astype("float16") for name, t in load_file(T5["t5"] / WEIGHTS).items()}
+    change_tensors(folder, lambda _: halves)
+    found = from_huggingface(folder).backbone.encoder_blocks[0].attention.output_projection.kernel
+    expected = halves["encoder.block.0.layer.0.SelfAttention.o.weight"].T
+    np.testing.assert_array_equal(np.asarray(found), expected.astype("float32"))
