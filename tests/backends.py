@@ -17,6 +17,19 @@ def named(names: Iterable[str], on_jax: Iterable[str]) -> list:
     ]
 
 
+def thinned(cases: Iterable, every: int = 2) -> list:
+    """Parameters of tests: all on TensorFlow; on JAX each `every`th, the rest are slow tests."""
+    cases = list(cases)
+    if keras.backend.backend() != "jax":
+        return cases
+    return [
+        pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
+        if number % every
+        else case
+        for number, case in enumerate(cases)
+    ]
+
+
 def quick(function: Callable) -> Callable:
     """Compiled on JAX alone, which would compile each operation of an eager call."""
     if keras.backend.backend() != "jax":

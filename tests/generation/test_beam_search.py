@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attn.generation import beam_search, greedy_search
+from tests.backends import thinned
 from tests.generation import naive_search
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.toy_models import END, START, HashModel, RecurrentModel, compiled
@@ -89,7 +90,7 @@ NARROW = [
 ]
 
 
-@pytest.mark.parametrize("setting", NARROW, ids=str)
+@pytest.mark.parametrize("setting", thinned(NARROW), ids=str)
 def test_narrow_beam_equals_plain_python(setting):
     model, max_length = HashModel(7), 9
     tables = model.random_tables(np.random.default_rng(29), 101, end_bonus=-0.5)

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attn.generation import SamplingRules, greedy_search, sample
 from keras_attn.validation import UserError
+from tests.backends import thinned
 from tests.generation import naive_sampling
 from tests.generation.comparison import as_numpy
 from tests.generation.toy_models import END, START, HashModel, RecurrentModel, compiled
@@ -67,7 +68,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("rules", "shortest", "forbidden"), SETTINGS, ids=str)
+@pytest.mark.parametrize(("rules", "shortest", "forbidden"), thinned(SETTINGS), ids=str)
 def test_texts_are_drawn_as_often_as_their_probability_says(rules, shortest, forbidden):
     options = {"min_length": shortest, "forbidden_ids": forbidden}
     found = run(TABLES[:2], samples=SAMPLES, rules=SamplingRules(**rules), **options)

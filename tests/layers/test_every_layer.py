@@ -59,6 +59,7 @@ def saved_elsewhere(tmp_path_factory):
     return SavedElsewhere(CASES, tmp_path_factory.mktemp("models"))
 
 
+@pytest.mark.tensorflow  # the file is the same on every backend
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_loads_in_a_fresh_process(case, saved_elsewhere):
     saved_elsewhere.check(case)
