@@ -1,26 +1,35 @@
 """T5's SentencePiece model, with the special ids that tokenizers have here."""
 
+import base64
+import binascii
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from keras_attn.convert.json_files import read_optional_object, require_values
+from keras_attn.convert.json_files import read_object, read_optional_object, require_values
 from keras_attn.tokenizers import SentencePieceTokenizer
 from keras_attn.validation import UserError, require, require_one_of
 
+if TYPE_CHECKING:
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
 _MODEL = "spiece.model"
+_FAST = "tokenizer.json"
 _CONFIG = "tokenizer_config.json"
 _CLASSES = ("T5Tokenizer", "T5TokenizerFast", "PreTrainedTokenizerFast", None)
 _FIRST = ("<pad>", "</s>", "<unk>")
 _START = "<s>"
 _SENTINEL = re.compile(r"<extra_id_\d+>")
+# How the newer file spells that words are cut at spaces, and begin with one.
+_WORDS = (["WhitespaceSplit", "Metaspace"], ["Metaspace"])
 
 
 def read_t5_tokenizer(folder: Path) -> SentencePieceTokenizer:
-    """Reads `spiece.model`, and from `tokenizer_config.json` how many sentinels follow its pieces.
+    """Reads `spiece.model`, or where it is missing `tokenizer.json`, and `tokenizer_config.json`.
 
     A row for padding goes before all pieces, and T5's padding, with which its decoder begins,
-    becomes the start token. The sentinels, which are no pieces in the file, come last, the highest
-    first.
+    becomes the start token. The sentinels, which are no pieces in `spiece.model`, come last, the
+    highest first; their number is told by `tokenizer_config.json`, or is 100.
 
     Args:
         folder: The folder.
@@ -31,43 +40,82 @@ def read_t5_tokenizer(folder: Path) -> SentencePieceTokenizer:
     Raises:
         UserError: A file is missing or damaged, or asks for something that is not supported.
     """
-    from google.protobuf.message import DecodeError
-    from sentencepiece import sentencepiece_model_pb2 as protocol
-
+    count = _sentinels(folder / _CONFIG)
+    sentinels = [f"<extra_id_{number}>" for number in reversed(range(count))]
     path = folder / _MODEL
-    require(path.is_file(), f"{path}: no such file.")
-    model = protocol.ModelProto()
-    try:
-        model.ParseFromString(path.read_bytes())
-    except DecodeError:
-        raise UserError(f"{path}: a SentencePiece model is expected.") from None
+    if path.is_file() or not (folder / _FAST).is_file():
+        model = _read_model(path)
+    else:
+        path = folder / _FAST
+        model = _read_fast(path, sentinels)
     first = tuple(piece.piece for piece in model.pieces[: len(_FIRST)])
     require(first == _FIRST, f"{path}: the first pieces must be {_FIRST}.", pieces=first)
     names = {piece.piece for piece in model.pieces}
-    require(_START not in names, f"{path}: {_START!r} must not be a piece.")
-    sentinels = [f"<extra_id_{number}>" for number in reversed(range(_sentinels(folder)))]
-    both = sorted(names.intersection(sentinels))
-    require(not both, f"{path}: the sentinels must not be pieces.", pieces=both[:3])
+    both = sorted(names.intersection([_START, *sentinels]))
+    require(not both, f"{path}: special tokens must not be pieces.", pieces=both[:3])
+    _use_our_ids(model, sentinels)
+    special = ["</s>", "<unk>", *sentinels]
+    return SentencePieceTokenizer(model.SerializeToString(deterministic=True), False, special)
 
-    piece = protocol.ModelProto.SentencePiece
+
+def _use_our_ids(model: "ModelProto", sentinels: list[str]) -> None:
     model.pieces[0].piece = _START
-    control, defined = piece.Type.CONTROL, piece.Type.USER_DEFINED
-    pieces = [piece(piece="<pad>", type=control), *model.pieces]
-    pieces += [piece(piece=sentinel, type=defined) for sentinel in sentinels]
+    kinds = model.SentencePiece.Type
+    pieces = [model.SentencePiece(piece="<pad>", type=kinds.CONTROL), *model.pieces]
+    pieces += [model.SentencePiece(piece=one, type=kinds.USER_DEFINED) for one in sentinels]
     del model.pieces[:]
     model.pieces.extend(pieces)
     model.trainer_spec.pad_id, model.trainer_spec.bos_id = 0, 1
     model.trainer_spec.eos_id, model.trainer_spec.unk_id = 2, 3
     model.trainer_spec.bos_piece = _START
-    return SentencePieceTokenizer(
-        model.SerializeToString(deterministic=True),
-        special_tokens=["</s>", "<unk>", *sentinels],
-    )
 
 
-def _sentinels(folder: Path) -> int:
+def _read_model(path: Path) -> "ModelProto":
+    from google.protobuf.message import DecodeError
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+    require(path.is_file(), f"{path}: no such file.")
+    try:
+        return ModelProto.FromString(path.read_bytes())
+    except DecodeError:
+        raise UserError(f"{path}: a SentencePiece model is expected.") from None
+
+
+def _read_fast(path: Path, sentinels: list[str]) -> "ModelProto":
+    """The model that a `tokenizer.json` was made of; the sentinels are the last of its pieces."""
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+    content = read_object(path)
+    unigram = content.get("model") or {}
+    require_values(path, unigram, type="Unigram", unk_id=_FIRST.index("<unk>"), byte_fallback=False)
+    normalizer = content.get("normalizer") or {}
+    require_values(path, normalizer, type="Precompiled")
+    words = content.get("pre_tokenizer") or {}
+    steps = [step.get("type") for step in words.get("pretokenizers", [words])]
+    require(steps in _WORDS, f"{path}: `pre_tokenizer` must be one of {_WORDS}.", steps=steps)
+
+    model = ModelProto()
+    model.trainer_spec.model_type = model.trainer_spec.UNIGRAM
+    model.normalizer_spec.precompiled_charsmap = _bytes(path, normalizer)
+    pieces = unigram["vocab"]
+    while pieces and pieces[-1][0] in sentinels:
+        pieces = pieces[:-1]
+    kinds = model.SentencePiece.Type
+    special = {"<pad>": kinds.CONTROL, "</s>": kinds.CONTROL, "<unk>": kinds.UNKNOWN}
+    for piece, score in pieces:
+        model.pieces.add(piece=piece, score=score, type=special.get(piece, kinds.NORMAL))
+    return model
+
+
+def _bytes(path: Path, normalizer: dict[str, Any]) -> bytes:
+    try:
+        return base64.b64decode(normalizer["precompiled_charsmap"], validate=True)
+    except binascii.Error:
+        raise UserError(f"{path}: `precompiled_charsmap` must be base64.") from None
+
+
+def _sentinels(path: Path) -> int:
     """The number of sentinels; other added tokens are refused."""
-    path = folder / _CONFIG
     config = read_optional_object(path)
     try:
         require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)

@@ -197,6 +197,18 @@ def test_other_layouts_of_the_same(name, folder):
     np.testing.assert_allclose(logits_of(task, golden)[..., 1:], golden["logits"], atol=1e-4)
 
 
+def test_tokenizer_json_alone_is_read_alike(folder):
+    (folder / "spiece.model").unlink()
+    golden = np.load(GOLDEN / "t5_outputs.npz")
+    texts = golden["texts"].tolist()
+    found, expected = (
+        from_huggingface(one).source_tokenizer.tokenize(tf.constant(texts)).to_list()
+        for one in (folder, T5["t5"])
+    )
+    assert found == expected
+    assert len(found) > 5
+
+
 def test_an_output_as_in_older_versions(tmp_path):
     folder = copy_of(T5["t5_v1_1"], tmp_path / "checkpoint")
     change_json(folder / "config.json", scale_decoder_outputs=..., tie_word_embeddings=False)
@@ -232,6 +244,14 @@ def config(**values):
 
 def tokenizer_config(**values):
     return lambda folder: change_json(folder / "tokenizer_config.json", **values)
+
+
+def fast(**values):
+    def change(folder):
+        (folder / "spiece.model").unlink()
+        change_json(folder / "tokenizer.json", **values)
+
+    return change
 
 
 def without_norm(tensors):
@@ -277,7 +297,10 @@ MISTAKES = {
         tokenizer_config(extra_ids=100),
         "does not fit the embedding. .* vocab_size=127",
     ),
-    "no pieces": (lambda f: (f / "spiece.model").unlink(), "spiece.model: no such file"),
+    "no pieces": (
+        lambda f: [(f / name).unlink() for name in ("spiece.model", "tokenizer.json")],
+        "spiece.model: no such file",
+    ),
     "cut pieces": (lambda f: truncate(f / "spiece.model"), "a SentencePiece model is expected"),
     "other pieces": (other_pieces, "spiece.model: the first pieces must be .'<pad>', '</s>'"),
     "tokenizer": (
@@ -289,6 +312,17 @@ MISTAKES = {
         tokenizer_config(extra_special_tokens=["<S>"]),
         "added tokens are not supported. Received: tokens=.'<S>'",
     ),
+    "other model": (fast(model={"type": "BPE"}), "tokenizer.json: `type` must be 'Unigram'"),
+    "other normalizer": (fast(normalizer={"type": "NFC"}), "`type` must be 'Precompiled'"),
+    "other words": (
+        fast(pre_tokenizer={"type": "Punctuation"}),
+        "`pre_tokenizer` must be one of .* steps=.'Punctuation'",
+    ),
+    "odd bytes": (
+        fast(normalizer={"type": "Precompiled", "precompiled_charsmap": "?"}),
+        "`precompiled_charsmap` must be base64",
+    ),
+    "odd pieces": (fast(model={"type": "Unigram", "vocab": [3]}), "checkpoint is damaged: TypeE"),
     "odd sentinels": (tokenizer_config(extra_ids=-1), "`extra_ids` must be a whole number"),
 }
 

@@ -55,6 +55,7 @@ def loaded(tmp_path_factory):
     return expected, {name: np.load(folder / f"{name}.outputs.npz") for name in MAKE}
 
 
+@pytest.mark.tensorflow  # the file is the same on every backend
 @pytest.mark.parametrize("name", MAKE)
 def test_a_saved_model_is_the_same_in_a_fresh_process(name, loaded):
     expected, found = loaded
