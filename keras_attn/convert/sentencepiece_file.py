@@ -68,6 +68,7 @@ def _use_our_ids(model: "ModelProto", sentinels: list[str]) -> None:
     model.trainer_spec.pad_id, model.trainer_spec.bos_id = 0, 1
     model.trainer_spec.eos_id, model.trainer_spec.unk_id = 2, 3
     model.trainer_spec.bos_piece = _START
+    model.trainer_spec.unk_surface = "<unk>"  # as all tokenizers write it
 
 
 def _read_model(path: Path) -> "ModelProto":
