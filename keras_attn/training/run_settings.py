@@ -15,6 +15,7 @@ from keras_attn.validation import UserError, require, require_one_of, require_po
 
 RUN_FILE = "run.yaml"
 # Sections that are one name.
+_CHOICES = ("kind", "name")  # by which tokenizers and mechanisms of attention are chosen
 _NAMES = ("task", "preset", "init")
 
 
@@ -163,11 +164,19 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    """Lays one nested dict over another."""
+    """Lays one nested dict over another.
+
+    Where the upper one names another kind of a thing, such as of a tokenizer, what the lower one
+    tells about the thing belonged to its kind, and is left out.
+    """
     result = dict(lower)
     for name, value in upper.items():
-        if isinstance(value, Mapping) and isinstance(result.get(name), Mapping):
-            value = merged(result[name], value)
+        below = result.get(name)
+        if isinstance(value, Mapping) and isinstance(below, Mapping):
+            another = any(
+                key in value and key in below and value[key] != below[key] for key in _CHOICES
+            )
+            value = dict(value) if another else merged(below, value)
         result[name] = value
     return result
 

@@ -94,6 +94,19 @@ def test_merging_leaves_both_as_they_were():
     assert (lower, upper) == ({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}, "d": 4})
 
 
+def test_another_kind_leaves_the_options_of_the_first_out():
+    preset = {"preset": "transformer_tiny", "data": {"train": ["a.tsv"]}}
+    layer = {"tokenizers": {"source": {"kind": "characters", "lowercase": True}}}
+    found = RunSettings.resolve(preset, layer).tokenizers["source"]
+    assert found == {"kind": "characters", "lowercase": True}
+    same = {"tokenizers": {"source": {"kind": "sentencepiece", "vocabulary_size": 99}}}
+    found = RunSettings.resolve(preset, same).tokenizers["source"]
+    assert found["vocabulary_size"] == 99
+    assert found["model_type"]
+    lower, upper = {"a": {"name": "x", "b": 1}}, {"a": {"name": "y", "c": 2}}
+    assert merged(lower, upper) == {"a": {"name": "y", "c": 2}}
+
+
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
