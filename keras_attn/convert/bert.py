@@ -3,16 +3,16 @@
 from pathlib import Path
 from typing import Any
 
-from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT
+from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
 from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.json_files import require_known, require_values
+from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.sentence_transformers import embedding_settings, transformer_folder
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.convert.word_piece import read_word_piece
 from keras_attn.models import Bert
 from keras_attn.tasks import EmbeddingTask
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import require, require_one_of
 
 _ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
 
@@ -90,10 +90,8 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     settings = embedding_settings(folder, arguments["max_length"])
     tensors = SafetensorsFolder(model_folder)
     has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
-    try:
+    with named_in_errors(model_folder / CONFIG):
         backbone = Bert(**arguments, pooler=has_pooler)
-    except UserError as error:
-        raise UserError(f"{model_folder / CONFIG}: {error}") from None
     fill_bert(backbone, tensors)
     return Conversion(EmbeddingTask(backbone, tokenizer, **settings), tuple(_notes(tensors)))
 
@@ -111,15 +109,10 @@ def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     require_known(path, config, {*_USED, *_ONLY, *_WITHOUT_EFFECT, *WITHOUT_EFFECT, "hidden_act"})
     require_values(path, config, **_ONLY)
     activation = config.get("hidden_act", "gelu")
-    try:
+    with named_in_errors(path):
         require_one_of("hidden_act", activation, _ACTIVATIONS)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     arguments = {"activation": _ACTIVATIONS[activation]}
-    for key, (name, default) in _USED.items():
-        arguments[name] = value = config.get(key, default)
-        number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-        require(number, f"{path}: `{key}` must be a number, 0 or more.", **{key: value})
+    arguments |= read_numbers(path, config, _USED)
     return arguments
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn.convert.json_files import (
+    named_in_errors,
     read_object,
     read_optional_object,
     require_values,
@@ -11,7 +12,7 @@ from keras_attn.convert.json_files import (
 )
 from keras_attn.tokenizers import ByteLevelBpeTokenizer
 from keras_attn.tokenizers.vocabulary_files import bpe_merges, bpe_vocabulary, read_text
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import require, require_one_of
 
 _VOCABULARY = "vocab.json"
 _MERGES = "merges.txt"
@@ -53,10 +54,8 @@ def read_byte_level_bpe(folder: Path) -> tuple[ByteLevelBpeTokenizer, bool]:
     special = [
         _content(config.get(f"{role}_token")) or _END_OF_TEXT for role in ("bos", "eos", "unk")
     ]
-    try:
+    with named_in_errors(folder):
         tokenizer = ByteLevelBpeTokenizer([PADDING, *tokens], merges, [PADDING, *special])
-    except UserError as error:
-        raise UserError(f"{folder}: {error}") from None
     return tokenizer, bool(config.get("add_bos_token", add_start))
 
 
@@ -73,10 +72,8 @@ def _content(token: Any) -> Any:
 
 def _check_config(path: Path, config: dict[str, Any]) -> None:
     require_values(path, config, add_prefix_space=False, errors="replace")
-    try:
+    with named_in_errors(path):
         require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
 
 
 def _read_fast(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:

@@ -1,5 +1,11 @@
 """What the configurations of all architectures have in common."""
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_attn.validation import require
+
 CONFIG = "config.json"
 
 WITHOUT_EFFECT = (
@@ -62,3 +68,24 @@ WITHOUT_EFFECT = (
     "use_cache",
 )
 """Keys about training, generation and how transformers computes, not about what is computed."""
+
+
+def read_numbers(
+    path: Path, config: Mapping[str, Any], used: Mapping[str, tuple[str, Any]]
+) -> dict[str, Any]:
+    """Reads arguments that are numbers.
+
+    Args:
+        path: The file, to be named.
+        config: Its content.
+        used: The argument by the key of its value, with the default that the key has.
+
+    Raises:
+        UserError: A value is no number, or negative.
+    """
+    arguments = {}
+    for key, (name, default) in used.items():
+        arguments[name] = value = config.get(key, default)
+        number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+        require(number, f"{path}: `{key}` must be a number, 0 or more.", **{key: value})
+    return arguments

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn.convert.byte_level_bpe import read_byte_level_bpe
-from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT
+from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
 from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.json_files import require_known, require_values
+from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.models import Gpt2
 from keras_attn.tasks import CausalLMTask, DecodingSettings
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import require, require_one_of
 
 _ACTIVATIONS = {
     "gelu_new": "gelu_tanh",
@@ -91,10 +91,8 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
             token=ours - 1,
             config=found,
         )
-    try:
+    with named_in_errors(folder / CONFIG):
         backbone = Gpt2(**arguments)
-    except UserError as error:
-        raise UserError(f"{folder / CONFIG}: {error}") from None
     fill_gpt2(backbone, SafetensorsFolder(folder))
     decoding = _decoding(backbone.max_length)
     return Conversion(CausalLMTask(backbone, tokenizer, decoding, add_start))
@@ -113,15 +111,10 @@ def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     require_known(path, config, {*_USED, *_ONLY, *_OTHERS, *_WITHOUT_EFFECT, *WITHOUT_EFFECT})
     require_values(path, config, **_ONLY)
     activation = config.get("activation_function", "gelu_new")
-    try:
+    with named_in_errors(path):
         require_one_of("activation_function", activation, _ACTIVATIONS)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     arguments = {"activation": _ACTIVATIONS[activation], "intermediate_dim": config.get("n_inner")}
-    for key, (name, default) in _USED.items():
-        arguments[name] = value = config.get(key, default)
-        number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-        require(number, f"{path}: `{key}` must be a number, 0 or more.", **{key: value})
+    arguments |= read_numbers(path, config, _USED)
     require_values(path, config, embd_pdrop=arguments["dropout"])  # one dropout for both
     arguments["vocabulary_size"] += 1  # padding
     return arguments

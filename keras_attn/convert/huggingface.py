@@ -8,7 +8,7 @@ from keras_attn.convert.bert import convert_bert
 from keras_attn.convert.configuration import CONFIG
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.gpt2 import convert_gpt2
-from keras_attn.convert.json_files import read_object
+from keras_attn.convert.json_files import named_in_errors, read_object
 from keras_attn.convert.sentence_transformers import transformer_folder
 from keras_attn.convert.t5 import convert_t5
 from keras_attn.tasks import Task
@@ -44,10 +44,8 @@ def convert_huggingface(folder: str | Path) -> Conversion:
     model_folder = transformer_folder(folder)
     path = model_folder / CONFIG
     config = read_object(path)
-    try:
+    with named_in_errors(path):
         require_one_of("model_type", config.get("model_type"), CONVERTERS)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     try:
         return CONVERTERS[config["model_type"]](folder, config)
     except UserError:

@@ -1,7 +1,8 @@
 """JSON files of a checkpoint folder."""
 
+import contextlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,15 @@ def read_list(path: Path) -> list[Any]:
     content = _read(path)
     require(isinstance(content, list), f"{path}: a JSON list is expected.")
     return content
+
+
+@contextlib.contextmanager
+def named_in_errors(path: Path) -> Iterator[None]:
+    """Puts the name of a file before the message of a `UserError` from within."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def require_values(path: Path, content: Mapping[str, Any], **values: Any) -> None:

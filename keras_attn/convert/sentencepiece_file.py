@@ -6,7 +6,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_attn.convert.json_files import read_object, read_optional_object, require_values
+from keras_attn.convert.json_files import (
+    named_in_errors,
+    read_object,
+    read_optional_object,
+    require_values,
+)
 from keras_attn.tokenizers import SentencePieceTokenizer
 from keras_attn.validation import UserError, require, require_one_of
 
@@ -118,10 +123,8 @@ def _bytes(path: Path, normalizer: dict[str, Any]) -> bytes:
 def _sentinels(path: Path) -> int:
     """The number of sentinels; other added tokens are refused."""
     config = read_optional_object(path)
-    try:
+    with named_in_errors(path):
         require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     require_values(
         path, config, eos_token="</s>", unk_token="<unk>", pad_token="<pad>", sp_model_kwargs={}
     )

@@ -7,15 +7,15 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT
+from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
 from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.json_files import require_known, require_values
+from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.sentencepiece_file import read_t5_tokenizer
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.models import T5
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import require, require_one_of
 
 # By `feed_forward_proj`: activation, and whether a linear projection multiplies it.
 _FEED_FORWARDS = {
@@ -94,10 +94,8 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
         tokens=tokenizer.vocabulary_size - 1,
         vocab_size=arguments["vocabulary_size"] - 1,
     )
-    try:
+    with named_in_errors(folder / CONFIG):
         backbone = T5(**arguments)
-    except UserError as error:
-        raise UserError(f"{folder / CONFIG}: {error}") from None
     fill_t5(backbone, SafetensorsFolder(folder))
     decoding = DecodingSettings(
         beams=1,
@@ -123,18 +121,13 @@ def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     require_known(path, config, {*_USED, *_ONLY, *_OTHERS, *_WITHOUT_EFFECT, *WITHOUT_EFFECT})
     require_values(path, config, **_ONLY)
     kind = config.get("feed_forward_proj", "relu")
-    try:
+    with named_in_errors(path):
         require_one_of("feed_forward_proj", kind, _FEED_FORWARDS)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     arguments = dict(zip(("activation", "gated"), _FEED_FORWARDS[kind], strict=True))
     used = dict(_USED)
     if config.get("num_decoder_layers") is not None:
         used["num_decoder_layers"] = ("decoder_layers", None)
-    for key, (name, default) in used.items():
-        arguments[name] = value = config.get(key, default)
-        number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-        require(number, f"{path}: `{key}` must be a number, 0 or more.", **{key: value})
+    arguments |= read_numbers(path, config, used)
     # Newer files tell it apart, and always tie embeddings that the checkpoint does not hold.
     key = "scale_decoder_outputs" if "scale_decoder_outputs" in config else "tie_word_embeddings"
     scaled = config.get(key, True)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn.convert.json_files import (
+    named_in_errors,
     read_object,
     read_optional_object,
     require_values,
@@ -11,7 +12,7 @@ from keras_attn.convert.json_files import (
 )
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.vocabulary_files import read_text, word_piece_tokens
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import require, require_one_of
 
 _VOCABULARY = "vocab.txt"
 _FAST = "tokenizer.json"
@@ -60,10 +61,8 @@ def read_word_piece(folder: Path) -> WordPieceTokenizer:
         name: config.get(key, normalizer.get(fast, default))
         for name, (key, fast, default) in _OPTIONS.items()
     }
-    try:
+    with named_in_errors(folder):
         tokenizer = WordPieceTokenizer(tokens, **options)
-    except UserError as error:
-        raise UserError(f"{folder}: {error}") from None
     require(tokenizer.pad_id == 0, f"{folder}: the id of [PAD] must be 0.", id=tokenizer.pad_id)
     return tokenizer
 
@@ -71,10 +70,8 @@ def read_word_piece(folder: Path) -> WordPieceTokenizer:
 def _check_config(path: Path, config: dict[str, Any]) -> None:
     require_values(path, config, do_basic_tokenize=True)
     require(not config.get("never_split"), f"{path}: `never_split` is not supported.")
-    try:
+    with named_in_errors(path):
         require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
     for key, token in _SPECIAL.items():
         found = config.get(key, token)
         found = found.get("content") if isinstance(found, dict) else found
