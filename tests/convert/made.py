@@ -1,10 +1,14 @@
-"""Copies of the golden checkpoint, and changes to them."""
+"""Copies of the golden checkpoints, changes to them, and what comes of mistakes."""
 
 import json
 import pathlib
 import shutil
 
+import pytest
 from safetensors.numpy import load_file, save_file
+
+from keras_attn.convert import convert_huggingface
+from keras_attn.validation import UserError
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 BERT = GOLDEN / "bert"
@@ -78,3 +82,24 @@ def as_sentence_transformer(folder, *modules, pooling=None, **sizes):
         folder / "sentence_bert_config.json",
         {"max_seq_length": None, "do_lower_case": False} | sizes,
     )
+
+
+def config(**values):
+    return lambda folder: change_json(folder / "config.json", **values)
+
+
+def tokenizer_config(**values):
+    return lambda folder: change_json(folder / "tokenizer_config.json", **values)
+
+
+def fast(**values):
+    return lambda folder: change_json(folder / "tokenizer.json", **values)
+
+
+def check_mistake(spoil, message, folder):
+    """Converting the spoiled folder, a "checkpoint", fails with one line that names it."""
+    spoil(folder)
+    with pytest.raises(UserError, match=message) as caught:
+        convert_huggingface(folder)
+    assert "\n" not in str(caught.value)
+    assert "checkpoint" in str(caught.value)

@@ -21,8 +21,12 @@ from tests.convert.made import (
     as_sentence_transformer,
     change_json,
     change_tensors,
+    check_mistake,
+    config,
     copy_of,
+    fast,
     shard,
+    tokenizer_config,
     truncate,
     write_json,
 )
@@ -207,18 +211,6 @@ def test_whether_words_are_lower_cased(files, expected, folder):
     assert tokenizer.strip_accents is (None if expected else False)
 
 
-def config(**values):
-    return lambda folder: change_json(folder / "config.json", **values)
-
-
-def tokenizer_config(**values):
-    return lambda folder: change_json(folder / "tokenizer_config.json", **values)
-
-
-def fast(**values):
-    return lambda folder: change_json(folder / "tokenizer.json", **values)
-
-
 def tensors(change):
     return lambda folder: change_tensors(folder, change)
 
@@ -379,12 +371,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_take_one_line(name, folder):
-    spoil, message = MISTAKES[name]
-    spoil(folder)
-    with pytest.raises(UserError, match=message) as caught:
-        convert_huggingface(folder)
-    assert "\n" not in str(caught.value)
-    assert "checkpoint" in str(caught.value)  # the folder
+    check_mistake(*MISTAKES[name], folder)
 
 
 def test_a_default_prompt_is_a_mistake(folder):

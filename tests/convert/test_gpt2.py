@@ -12,15 +12,18 @@ from keras_attn.convert import convert_huggingface, from_huggingface
 from keras_attn.export import export_saved_model, verify
 from keras_attn.generation import beam_search, greedy_search
 from keras_attn.tasks import CausalLMTask, Task, open_exported
-from keras_attn.validation import UserError
 from tests.convert.made import (
     GOLDEN,
     GPT2,
     WEIGHTS,
     change_json,
     change_tensors,
+    check_mistake,
+    config,
     copy_of,
+    fast,
     shard,
+    tokenizer_config,
     truncate,
     write_json,
 )
@@ -213,18 +216,6 @@ def test_a_start_before_every_prompt_where_it_is_asked_for(folder):
     assert from_huggingface(folder).add_start is True
 
 
-def config(**values):
-    return lambda folder: change_json(folder / "config.json", **values)
-
-
-def tokenizer_config(**values):
-    return lambda folder: change_json(folder / "tokenizer_config.json", **values)
-
-
-def fast(**values):
-    return lambda folder: change_json(folder / "tokenizer.json", **values)
-
-
 def fast_model(**values):
     def change(folder):
         model = json.loads((folder / "tokenizer.json").read_text())["model"]
@@ -300,12 +291,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_take_one_line(name, folder):
-    spoil, message = MISTAKES[name]
-    spoil(folder)
-    with pytest.raises(UserError, match=message) as caught:
-        convert_huggingface(folder)
-    assert "\n" not in str(caught.value)
-    assert "checkpoint" in str(caught.value)  # the folder
+    check_mistake(*MISTAKES[name], folder)
 
 
 def test_half_precision_is_read_exactly(folder):

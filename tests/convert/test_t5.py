@@ -12,15 +12,17 @@ from keras_attn.convert import convert_huggingface, from_huggingface
 from keras_attn.export import export_saved_model, verify
 from keras_attn.generation import beam_search, greedy_search
 from keras_attn.tasks import Seq2SeqTask, Task, open_exported
-from keras_attn.validation import UserError
 from tests.convert.made import (
     GOLDEN,
     T5,
     WEIGHTS,
     change_json,
     change_tensors,
+    check_mistake,
+    config,
     copy_of,
     shard,
+    tokenizer_config,
     truncate,
 )
 from tests.generation.toy_models import compiled
@@ -240,14 +242,6 @@ def test_a_hundred_sentinels_unless_told(folder):
     assert tokens[-100] == "<extra_id_99>"
 
 
-def config(**values):
-    return lambda folder: change_json(folder / "config.json", **values)
-
-
-def tokenizer_config(**values):
-    return lambda folder: change_json(folder / "tokenizer_config.json", **values)
-
-
 def fast(**values):
     def change(folder):
         (folder / "spiece.model").unlink()
@@ -331,12 +325,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_take_one_line(name, folder):
-    spoil, message = MISTAKES[name]
-    spoil(folder)
-    with pytest.raises(UserError, match=message) as caught:
-        convert_huggingface(folder)
-    assert "\n" not in str(caught.value)
-    assert "checkpoint" in str(caught.value)  # the folder
+    check_mistake(*MISTAKES[name], folder)
 
 
 def test_half_precision_is_read_exactly(folder):
