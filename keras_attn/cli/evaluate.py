@@ -15,6 +15,8 @@ metrics:
   exact_match          100 - wer
   bleu, chrf           by sacrebleu, on detokenised text
   bleu_tokenized       BLEU of text that is tokenised already
+  rouge1, rouge2, rougeL, rougeLsum
+                       by rouge-score, of English summaries (pip install 'keras_attn[rouge]')
 
 examples:
   keras-attn evaluate runs/g2p --data cmudict

@@ -1,4 +1,4 @@
-"""How good texts are against references: error rates, BLEU, chrF, perplexity."""
+"""How good texts are against references: error rates, BLEU, chrF, ROUGE, perplexity."""
 
 from keras_attn.evaluation.error_rates import (
     edit_distance,
@@ -13,6 +13,7 @@ from keras_attn.evaluation.metrics import (
     metric_signatures,
 )
 from keras_attn.evaluation.perplexity import perplexity
+from keras_attn.evaluation.summarization import rouge
 from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 
 __all__ = [
@@ -27,5 +28,6 @@ __all__ = [
     "metric_signatures",
     "perplexity",
     "phoneme_error_rate",
+    "rouge",
     "word_error_rate",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from keras_attn.evaluation.error_rates import phoneme_error_rate, word_error_rate
+from keras_attn.evaluation.summarization import ROUGE_TYPES, rouge
 from keras_attn.evaluation.translation import bleu, chrf
 from keras_attn.validation import require, require_one_of
 
@@ -53,6 +54,7 @@ _METRICS = {
             Metric(name, lambda *texts, score=score: score(*texts).score, True)
             for name, score in _TRANSLATION.items()
         ),
+        *(Metric(kind, functools.partial(rouge, rouge_type=kind), True) for kind in ROUGE_TYPES),
     )
 }
 
@@ -78,7 +80,8 @@ def evaluate_texts(
     """Computes several metrics over the same texts.
 
     Args:
-        names: Names of metrics: "wer", "per", "exact_match", "bleu", "bleu_tokenized", "chrf".
+        names: Names of metrics: "wer", "per", "exact_match", "bleu", "bleu_tokenized", "chrf",
+            "rouge1", "rouge2", "rougeL", "rougeLsum".
         hypotheses: One string an item.
         references: For each item, one or more strings that are right.
 
@@ -86,8 +89,8 @@ def evaluate_texts(
         A percentage or score for each name, in the order of `names`.
 
     Raises:
-        UserError: An unknown name, no items, unequal numbers of items, or an item without
-            references.
+        UserError: An unknown name, no items, unequal numbers of items, an item without references,
+            or the package of a metric is missing.
     """
     require(not isinstance(names, str), "`names` must be a list of names.", names=names)
     metrics = [get_metric(name) for name in names]

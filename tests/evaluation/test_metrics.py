@@ -20,7 +20,10 @@ REFERENCES = [["A B C D E"], ["A B", "X Y Z"]]
 
 
 def test_every_metric():
-    assert metric_names() == ["wer", "per", "exact_match", "bleu", "bleu_tokenized", "chrf"]
+    assert metric_names() == [
+        *("wer", "per", "exact_match", "bleu", "bleu_tokenized", "chrf"),
+        *("rouge1", "rouge2", "rougeL", "rougeLsum"),
+    ]
     results = evaluate_texts(metric_names(), HYPOTHESES, REFERENCES)
     assert list(results) == metric_names()
     assert results["wer"] == results["exact_match"] == 50
