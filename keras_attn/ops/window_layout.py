@@ -24,7 +24,8 @@ class WindowLayout:
         window: How many positions away the nearest key is that is not attended to.
         size: Length of a block.
         blocks: Number of blocks in a segment.
-        count: Number of segments, a scalar tensor where the length is unknown until run time.
+        count: Number of segments. Both are scalar tensors where the length is unknown until run
+            time.
         is_causal: Whether blocks see none after them.
     """
 
@@ -50,10 +51,11 @@ class WindowLayout:
         most = max(1, 2**bits // scores)
         blocks = (length + size - 1) // size
         count = (blocks + most - 1) // most
-        if isinstance(length, int):
-            count = max(count, 1)
-            most = max((blocks + count - 1) // count, 1)
-        return cls(window, size, most, count, is_causal)
+        at_least_one = max if isinstance(length, int) else ops.maximum
+        count = at_least_one(count, 1)
+        # Equally many in each, so that little is padding.
+        blocks = at_least_one((blocks + count - 1) // count, 1)
+        return cls(window, size, blocks, count, is_causal)
 
     @property
     def length(self) -> int:

@@ -235,3 +235,18 @@ def test_segments_draw_what_they_dropped_again(monkeypatch):
     blocks = ops.convert_to_numpy(ones)[:, :, :48].reshape(BATCH, HEADS, 3, 16, VALUE_DIM)
     assert (blocks[:, :, 0] != blocks[:, :, 1]).any()
     assert (blocks[:, :, 1] != blocks[:, :, 2]).any()
+
+
+@pytest.mark.parametrize("length", [0, 1, 40, 200])
+def test_an_unknown_length_is_cut_as_a_known_one(monkeypatch, length):
+    """Little is computed that is padding: segments hold no more blocks than there are."""
+    monkeypatch.setattr(window_layout, "SEGMENT_SCORES_LOG2", 13)
+    monkeypatch.setattr(window_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 13)
+    known, unknown = (
+        window_layout.WindowLayout.of(value, HEADS, 17, False)
+        for value in (length, ops.convert_to_tensor(length, "int32"))
+    )
+    assert isinstance(known.blocks, int)
+    assert not isinstance(unknown.blocks, int)
+    assert (int(unknown.blocks), int(unknown.count)) == (known.blocks, known.count)
+    assert known.blocks * known.count < max(length, 1) / known.size + known.count
