@@ -8,6 +8,7 @@ from typing import Any
 from keras import ops
 
 from keras_attn.generation.constraints import Constraints
+from keras_attn.generation.coverage import COVERAGE, check_coverage_penalty, covered
 from keras_attn.generation.decoder_state import (
     DecoderState,
     Step,
@@ -41,13 +42,14 @@ def beam_search(
     length_penalty_form: str = "gnmt",
     stopping: str = "exact",
     constraints: Constraints | None = None,
+    coverage_penalty: float = 0.0,
 ) -> Hypotheses:
     """Finds each source's best hypotheses among those that a beam of limited width reaches.
 
     At each position the `2 * beams` most probable extensions of the live hypotheses of a source
     are its candidates. Those that end join the finished hypotheses, of which the `n_best` of the
-    best score (log-probability divided by the length penalty) are kept; the `beams` best of the
-    others live on. When a source is done `stopping` says:
+    best score (log-probability divided by the length penalty, less the coverage penalty if there is
+    one) are kept; the `beams` best of the others live on. When a source is done `stopping` says:
 
     - "exact": once the most probable live hypothesis, were it to end for nothing at `max_length`,
       would not score above its worst kept finished one. So stopping never changes a result, and
@@ -84,6 +86,11 @@ def beam_search(
         length_penalty_form: "gnmt" or "length". See `length_normalizer`.
         stopping: When a source is done: "exact", "early" or "heuristic".
         constraints: What a text may not hold, and what it must begin with.
+        coverage_penalty: What makes hypotheses worse that have not looked at the whole of their
+            source: so many times Σᵢ log(min(Σⱼ pᵢⱼ, 1)) is added to the score, pᵢⱼ being how much
+            token j attended to position i of the source. Needs `state["hypothesis"]["coverage"]`,
+            float (rows, source), in which `step` adds up the attention, 1 at padding from the
+            beginning.
 
     Returns:
         `Hypotheses`, float64 where the state holds float64 and float32 elsewhere.
@@ -92,7 +99,7 @@ def beam_search(
         UserError: An argument is out of its range, or state or logits have another form.
 
     Reference:
-        [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7;
+        [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7 and equation 14;
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 6.1.
     """
     require_positive(beams=beams, n_best=n_best)
@@ -101,6 +108,7 @@ def beam_search(
     require_one_of("stopping", stopping, STOPPING)
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
     form = DecoderState(state)
+    check_coverage_penalty(coverage_penalty, state)
     search = _BeamSearch(
         rules,
         constraints or Constraints(),
@@ -124,7 +132,10 @@ def beam_search(
             step, carry["previous"], form.unflatten(carry["state"]), index, rows
         )
         candidates = search.extend(live, logits, index)
-        finished = search.finish(carry["finished"], live, candidates, index)
+        bonus = None
+        if coverage_penalty:
+            bonus = coverage_penalty * covered(new_state["hypothesis"][COVERAGE], form.dtype)
+        finished = search.finish(carry["finished"], live, candidates, index, bonus)
         live, parents = search.keep(live, candidates, index)
         new_state = take_rows(new_state, parents)
         live["log_probabilities"] = search.stop(live["log_probabilities"], finished, index)
@@ -215,11 +226,23 @@ class _BeamSearch:
         )
 
     def finish(
-        self, finished: Hypotheses, live: dict, candidates: _Candidates, index: Any
+        self,
+        finished: Hypotheses,
+        live: dict,
+        candidates: _Candidates,
+        index: Any,
+        bonus: Any = None,
     ) -> Hypotheses:
-        """The `kept` best of the finished hypotheses and of the candidates that end."""
+        """The `kept` best of the finished hypotheses and of the candidates that end.
+
+        What each live hypothesis gets beside its log-probability is its `bonus`, (rows,), at most
+        0, so that `stop` need not know it.
+        """
         length = index + 1
         ended = candidates.log_probabilities / self._penalty(length)
+        if bonus is not None:
+            bonus = ops.reshape(bonus, (self.batch, self.beams))
+            ended = ended + self._pick(bonus, candidates.parents)
         ended = ops.where(self._may_finish(candidates), ended, -math.inf)
         # Those that finished earlier stand first and so win a tie.
         scores, picks = ops.top_k(ops.concatenate([finished.scores, ended], axis=1), self.kept)

@@ -97,8 +97,8 @@ class AttentiveDecoder(AttendingDecoder):
         projected = self.attention.project_source(source, value_mask=source_mask)
 
         def step(x, states):
-            hidden, context, states = self._bottom_step(x, projected, states, 1)
-            return ops.concatenate([hidden, context], axis=-1), states
+            hidden, context, after = self._bottom_step(x, projected, {"bottom": states}, 1)
+            return ops.concatenate([hidden, context], axis=-1), after["bottom"]
 
         x = self.bottom_dropout(inputs, training=training)
         width = self.unit.units + self.context_dim
@@ -109,26 +109,29 @@ class AttentiveDecoder(AttendingDecoder):
             x, _ = self.stack(x, initial_states=above, context=given, training=training)
         return self._read_out(x, inputs, context, training)
 
-    def initial_state(self, source, source_mask=None, initial_states=None):
+    def initial_state(self, source, source_mask=None, initial_states=None, coverage=False):
         bottom, *above = self._summaries(source, initial_states)
         projected = self.attention.project_source(source, value_mask=source_mask)
         states = {"bottom": self.unit.start(bottom)}
         if self.stack is not None:
             states["above"] = self.stack.start(above)
+        if coverage:
+            states["coverage"] = self._nothing_covered(source, source_mask)
         return projected, states
 
     def step(self, inputs, projected, states, beams=1):
-        x, context, bottom = self._bottom_step(inputs, projected, states["bottom"], beams)
-        after = {"bottom": bottom}
+        x, context, after = self._bottom_step(inputs, projected, states, beams)
         if self.stack is not None:
             given = context if self.context_to_all else None
             x, after["above"] = self.stack.step(x, states["above"], given)
         return self._read_out(x, inputs, context), after
 
-    def _bottom_step(self, x, projected, states, beams) -> tuple[Any, Any, list]:
-        context = self._attend(states[0], projected, beams)
-        hidden, states = self.bottom(ops.concatenate([x, context], axis=-1), states)
-        return hidden, context, list(states)
+    def _bottom_step(self, x, projected, states, beams) -> tuple[Any, Any, dict]:
+        bottom, coverage = states["bottom"], states.get("coverage")
+        context, coverage = self._attend(bottom[0], projected, beams, coverage)
+        hidden, bottom = self.bottom(ops.concatenate([x, context], axis=-1), bottom)
+        after = {} if coverage is None else {"coverage": coverage}
+        return hidden, context, after | {"bottom": list(bottom)}
 
     def _read_out(self, x, inputs, context, training=None) -> Any:
         if self.readout is None:

@@ -48,7 +48,7 @@ class FixedContextDecoder(RecurrentDecoder):
         # Nothing is masked: padding stands at the end, where no real token sees it.
         return self.stack(inputs, initial_states=initial_states, training=training)[0]
 
-    def initial_state(self, source, source_mask=None, initial_states=None):
+    def initial_state(self, source, source_mask=None, initial_states=None, coverage=False):
         return {}, self.stack.start(self._summaries(source, initial_states))
 
     def step(self, inputs, projected, states, beams=1):

@@ -93,9 +93,12 @@ class InputFeedingDecoder(AttendingDecoder):
 
         return recur(step, x, keras.tree.flatten(states), self.unit.units, self.dtype_policy)
 
-    def initial_state(self, source, source_mask=None, initial_states=None):
+    def initial_state(self, source, source_mask=None, initial_states=None, coverage=False):
         projected = self.attention.project_source(source, value_mask=source_mask)
-        return projected, self._start(source, initial_states)
+        states = self._start(source, initial_states)
+        if coverage:
+            states["coverage"] = self._nothing_covered(source, source_mask)
+        return projected, states
 
     def step(self, inputs, projected, states, beams=1):
         return self._step(inputs, projected, states, beams)
@@ -119,6 +122,7 @@ class InputFeedingDecoder(AttendingDecoder):
                 x = ops.multiply(x, masks[i - 1])
             x, new = cell(x, before)
             after.append(list(new))
-        context = self._attend(x, projected, beams)
+        context, coverage = self._attend(x, projected, beams, states.get("coverage"))
         fed = self.attentional(ops.concatenate([context, x], axis=-1))
-        return fed, {"cells": after, "fed": fed}
+        covered = {} if coverage is None else {"coverage": coverage}
+        return fed, covered | {"cells": after, "fed": fed}

@@ -13,13 +13,15 @@ from keras_attn.layers.copies import (
 )
 from keras_attn.layers.recurrent_stack import RecurrentStack
 from keras_attn.layers.recurrent_unit import RecurrentUnit
+from keras_attn.layers.scored_attention import ScoredAttention
 from keras_attn.validation import require, require_positive, require_rate
 
 
 class RecurrentDecoder(keras.layers.Layer):
     """Recurrent layers over a target that know of its source in one way or another.
 
-    A subclass gives `call` for whole targets, `initial_state` and `step`.
+    A subclass gives `call` for whole targets, `initial_state` and `step`, and says by
+    `tells_coverage` whether its states can hold a coverage.
 
     Args:
         cell: `"lstm"` or `"gru"`.
@@ -50,13 +52,19 @@ class RecurrentDecoder(keras.layers.Layer):
         self.dropout = dropout
         self.seed = seed
 
-    def initial_state(self, source, source_mask=None, initial_states=None) -> tuple[Any, Any]:
+    tells_coverage = False
+
+    def initial_state(
+        self, source, source_mask=None, initial_states=None, coverage=False
+    ) -> tuple[Any, Any]:
         """Makes what `step` needs.
 
         Args:
             source: Tensor (batch, source, source features).
             source_mask: Boolean (batch, source), `False` at padding.
             initial_states: As in the call.
+            coverage: Whether the states hold as "coverage" how much attention each position of the
+                source has had, float32 (batch, source), at padding 1 from the beginning.
 
         Returns:
             What belongs to the source, and the states of a hypothesis before its first token.
@@ -143,11 +151,38 @@ class AttendingDecoder(RecurrentDecoder):
         self.attention.build(query_shape, source_shape)
         return self.attention.compute_output_shape(query_shape, source_shape)[-1]
 
-    def _attend(self, query: Any, projected: dict, beams: int) -> Any:
-        """From one state of each hypothesis (sources * beams, units) to a context of each."""
+    @property
+    def tells_coverage(self) -> bool:
+        """Whether the states can hold a coverage."""
+        return isinstance(self.attention, ScoredAttention)
+
+    def _attend(
+        self, query: Any, projected: dict, beams: int, coverage: Any = None
+    ) -> tuple[Any, Any]:
+        """From one state of each hypothesis (sources * beams, units) to a context of each.
+
+        A coverage, float32 (sources * beams, source), grows by how much each position of the
+        source is attended to.
+
+        Returns:
+            The contexts, and the coverage where there is one.
+        """
         query = ops.reshape(query, (-1, beams, self.unit.units))
-        context = self.attention.attend_source(query, projected)
-        return ops.reshape(context, (-1, context.shape[-1]))
+        if coverage is None:
+            context = self.attention.attend_source(query, projected)
+        else:
+            context, scores = self.attention.attend_source(
+                query, projected, return_attention_scores=True
+            )
+            scores = ops.reshape(ops.cast(scores, coverage.dtype), ops.shape(coverage))
+            coverage = ops.add(coverage, scores)
+        return ops.reshape(context, (-1, context.shape[-1])), coverage
+
+    def _nothing_covered(self, source: Any, source_mask: Any) -> Any:
+        """The coverage before the first token: 0, at padding 1."""
+        if source_mask is None:
+            return ops.zeros(ops.shape(source)[:2], "float32")
+        return ops.cast(ops.logical_not(source_mask), "float32")
 
     def get_config(self):
         return super().get_config() | {"attention": serialize_layer(self.attention)}

@@ -147,7 +147,7 @@ class ScoredAttention(keras.layers.Layer):
         cache = cache.append(self._compared_key(query)[:, None], query[:, None], index)
         seen = visible_slots(cache, position, query.shape[1], ancestor_mask)
         source = {"key": cache.key[:, 0], "value": cache.value[:, 0]}
-        return self._attend_source(query, source, masks.combine_masks(*seen)), cache
+        return self._attend_source(query, source, masks.combine_masks(*seen))[0], cache
 
     def project_source(self, value, key=None, value_mask=None) -> dict:
         """Computes what is compared of a source once, for every step of decoding.
@@ -171,25 +171,32 @@ class ScoredAttention(keras.layers.Layer):
             "mask": value_mask[:, None, None, :],
         }
 
-    def attend_source(self, query, source: dict):
+    def attend_source(self, query, source: dict, return_attention_scores=False):
         """Attends to a source projected by `project_source`.
 
         Args:
             query: Tensor (batch, target, features). Where several hypotheses share a source,
                 they stand side by side along `target`.
             source: What `project_source` returned.
+            return_attention_scores: Whether to return the attention probabilities too.
 
         Returns:
-            The output (batch, target, features).
+            The output (batch, target, features), and where they are asked for the probabilities
+            (batch, target, source).
         """
-        return self._attend_source(query, source, source.get("mask"))
+        found = self._attend_source(query, source, source.get("mask"), return_attention_scores)
+        return found if return_attention_scores else found[0]
 
-    def _attend_source(self, query, source, mask):
+    def _attend_source(self, query, source, mask, return_scores=False) -> tuple:
         scores = self._scores(self._compared_query(query), source["key"])
-        context = attend_by_scores(
-            scores[:, None], source["value"][:, None], mask=mask, every_query_attends=True
+        found = attend_by_scores(
+            scores[:, None],
+            source["value"][:, None],
+            mask=mask,
+            every_query_attends=True,
+            return_scores=return_scores,
         )
-        return context[:, 0]
+        return tuple(part[:, 0] for part in (found if return_scores else (found,)))
 
     def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
         return (*query_shape[:-1], (value_shape or query_shape)[-1])

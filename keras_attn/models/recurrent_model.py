@@ -15,7 +15,7 @@ from keras_attn.models.encoder_decoder import (
     token_embeddings,
 )
 from keras_attn.ops import masks
-from keras_attn.validation import require_positive
+from keras_attn.validation import require, require_positive
 
 
 class RecurrentModel(Backbone):
@@ -93,23 +93,41 @@ class RecurrentModel(Backbone):
         x = self.source_embedding(source_ids)
         return self.encoder(x, mask=masks.padding_mask(source_ids))
 
-    def initial_state(self, source_ids, max_length: int | None = None, beams: int = 1) -> dict:
+    @property
+    def tells_coverage(self) -> bool:
+        """Whether `initial_state` can be told to hold a coverage."""
+        return self.decoder.tells_coverage
+
+    def initial_state(
+        self, source_ids, max_length: int | None = None, beams: int = 1, coverage: bool = False
+    ) -> dict:
         """Makes the state from which `step` generates.
 
         Args:
             source_ids: int32 (batch, source), 0 at padding.
             max_length: Not needed: states have the same size at every position.
             beams: Number of hypotheses of each source, those of a beam search.
+            coverage: Whether a hypothesis holds as "coverage" how much attention each position of
+                the source has had, as `beam_search(coverage_penalty=…)` needs it.
 
         Returns:
             `{"source": …, "hypothesis": …}`, both with one row for each source.
+
+        Raises:
+            UserError: There is to be a coverage and the decoder's attention tells none.
         """
         require_positive(beams=beams)
+        require(
+            not coverage or self.tells_coverage,
+            "A coverage needs a decoder with additive or Luong attention.",
+            coverage=coverage,
+        )
         source, ends = self.encode(source_ids)
         projected, states = self.decoder.initial_state(
             source,
             source_mask=masks.padding_mask(source_ids),
             initial_states=ends if self.decoder_starts_from_encoder else None,
+            coverage=coverage,
         )
         held = {
             "projected": projected,

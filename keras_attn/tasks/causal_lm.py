@@ -138,7 +138,7 @@ class CausalLMTask(GeneratingTask):
         ids = tf.fill([tf.reduce_sum(starts)], tf.constant(self.tokenizer.start_id, prompt.dtype))
         return tf.concat([tf.RaggedTensor.from_row_lengths(ids, starts), prompt], axis=1)
 
-    def _begin(self, input_ids, room, beams):
+    def _begin(self, input_ids, room, beams, coverage=False):
         return self.backbone.prefill(input_ids, room, beams)
 
     def _texts_of(self, input_ids, token_ids):

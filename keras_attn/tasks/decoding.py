@@ -22,6 +22,9 @@ class DecodingSettings:
         length_penalty_form: "gnmt" or "length" (see `keras_attn.generation.length_normalizer`).
         stopping: When a beam search is done: "exact", "early" or "heuristic" (see
             `keras_attn.generation.beam_search`).
+        coverage_penalty: What makes hypotheses of a beam search worse that have not looked at the
+            whole of their source, 0 for nothing: for recurrent models with attention, which tell
+            where they look (see `keras_attn.generation.beam_search`).
         no_repeat_ngram: No run of so many tokens occurs twice in what is generated; 0 for no such
             rule.
         banned_words: Texts whose tokens, in their order, do not occur in what is generated, neither
@@ -41,6 +44,7 @@ class DecodingSettings:
     min_length: int = 0
     length_penalty_form: str = "gnmt"
     stopping: str = "exact"
+    coverage_penalty: float = 0.0
     no_repeat_ngram: int = 0
     banned_words: tuple[str, ...] = ()
     temperature: float = 1.0
@@ -65,6 +69,12 @@ class DecodingSettings:
             isinstance(self.length_penalty, numbers.Real) and 0 <= self.length_penalty < math.inf,
             "`length_penalty` must be a finite number of at least 0.",
             length_penalty=self.length_penalty,
+        )
+        require(
+            isinstance(self.coverage_penalty, numbers.Real)
+            and 0 <= self.coverage_penalty < math.inf,
+            "`coverage_penalty` must be a finite number of at least 0.",
+            coverage_penalty=self.coverage_penalty,
         )
         require_one_of("length_penalty_form", self.length_penalty_form, LENGTH_PENALTY_FORMS)
         require_one_of("stopping", self.stopping, STOPPING)

@@ -40,7 +40,7 @@ class GeneratingTask(Task):
 
     Raises:
         UserError: A tokenizer does not pad with id 0, or has one id for start and end, as that of
-            GPT-2's own vocabulary.
+            GPT-2's own vocabulary; or there is a coverage penalty and the model tells no coverage.
     """
 
     input_role: ClassVar[str]
@@ -70,6 +70,12 @@ class GeneratingTask(Task):
                 end_id=tokenizer.end_id,
             )
         self.decoding = decoding or DecodingSettings()
+        require(
+            not self.decoding.coverage_penalty or getattr(backbone, "tells_coverage", False),
+            "`coverage_penalty` needs a recurrent model with additive or Luong attention.",
+            coverage_penalty=self.decoding.coverage_penalty,
+            model=type(backbone).__name__,
+        )
         self._functions: dict = {}
 
     @property
@@ -97,8 +103,10 @@ class GeneratingTask(Task):
         """
 
     @abc.abstractmethod
-    def _begin(self, input_ids: tf.Tensor, room: int | None, beams: int) -> tuple[Any, dict]:
-        """The token or tokens that the search begins with, and the state."""
+    def _begin(
+        self, input_ids: tf.Tensor, room: int | None, beams: int, coverage: bool = False
+    ) -> tuple[Any, dict]:
+        """The token or tokens that the search begins with, and the state, maybe with a coverage."""
 
     @abc.abstractmethod
     def _texts_of(self, input_ids: tf.Tensor, token_ids: tf.Tensor) -> tf.Tensor:
@@ -358,7 +366,7 @@ class GeneratingTask(Task):
         def search(input_ids, decoding, n_best, prefix_ids=None):
             # XLA needs the sizes of what a loop carries to be known.
             room = decoding.max_length if jit else None
-            begin = self._begin(input_ids, room, decoding.beams)
+            begin = self._begin(input_ids, room, decoding.beams, bool(decoding.coverage_penalty))
             step, tokenizer = self.backbone.step, self.output_tokenizer
             return search_ids(step, begin, tokenizer, decoding, n_best, prefix_ids)
 

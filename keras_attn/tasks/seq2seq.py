@@ -60,8 +60,10 @@ class Seq2SeqTask(GeneratingTask):
         longest = self.decoding.max_source_length
         return ids_with_end(self.source_tokenizer, texts, longest, self.input_name)
 
-    def _begin(self, input_ids, room, beams):
-        return self.target_tokenizer.start_id, self.backbone.initial_state(input_ids, room, beams)
+    def _begin(self, input_ids, room, beams, coverage=False):
+        options = {"coverage": True} if coverage else {}  # most models know of none
+        state = self.backbone.initial_state(input_ids, room, beams, **options)
+        return self.target_tokenizer.start_id, state
 
     def _texts_of(self, input_ids, token_ids):
         ids = tf.reshape(token_ids, [-1, token_ids.shape[-1]])

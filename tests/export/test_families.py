@@ -26,7 +26,10 @@ def task(request):
     target = train_tokenizer("symbols", ["AA B K D EH"])
     family, arguments = FAMILIES[request.param]
     model = family(source.vocabulary_size, target.vocabulary_size, hidden_dim=6, **arguments)
-    decoding = DecodingSettings(beams=3, max_source_length=11, max_length=5)
+    penalty = 0.3 if hasattr(model, "tells_coverage") else 0.0
+    decoding = DecodingSettings(
+        beams=3, max_source_length=11, max_length=5, coverage_penalty=penalty
+    )
     return Seq2SeqTask(spread_weights(model), source, target, decoding)
 
 
@@ -48,6 +51,14 @@ def test_an_exported_model_predicts_the_same(task, tmp_path):
     for row, hypotheses in enumerate(task.predict_n_best(TEXTS, 2)):
         assert [text.decode() for text in outputs["text"][row]] == [h.text for h in hypotheses]
         np.testing.assert_allclose(outputs["score"][row], [h.score for h in hypotheses], rtol=1e-4)
+
+
+def test_a_coverage_penalty_lowers_scores(task):
+    for row in task.predict_n_best(TEXTS, 3):
+        for found in row:
+            length = len(found.text.split()) + 1  # the end token
+            without = found.log_probability / ((5 + length) / 6) ** 0.6
+            assert (found.score < without - 1e-3) == (task.decoding.coverage_penalty > 0)
 
 
 def test_a_score_is_that_of_the_search(task):

@@ -57,6 +57,7 @@ def enumerate_all(
     forbidden=(),
     form="gnmt",
     is_kept=lambda text: True,
+    bonus=lambda text: 0.0,
 ):
     """Every sequence that ends once, at its end, with a probability above 0."""
     inner = [token for token in range(vocabulary) if token != end and token not in forbidden]
@@ -70,7 +71,7 @@ def enumerate_all(
                     following[prefix] = next_log_probabilities(prefix)
                 total += following[prefix][token]
             if total > -math.inf and is_kept(text):
-                found.append((total / penalty(length, alpha, form), total, text))
+                found.append((total / penalty(length, alpha, form) + bonus(text), total, text))
     return sorted(found, key=lambda entry: -entry[0])
 
 
@@ -87,6 +88,7 @@ def beam(
     stopping="exact",
     form="gnmt",
     is_kept=lambda text: True,
+    bonus=lambda text: 0.0,
 ):
     """Beam search by its definition; also gives the count of positions looked at."""
     live, finished = [(0.0, ())], []
@@ -104,7 +106,8 @@ def beam(
         live = [entry for entry in candidates if entry[1][-1] != end][:beams]
         for rank, (total, text) in enumerate(candidates):
             if text[-1] == end and (stopping == "exact" or rank < beams):
-                finished.append((total / penalty(position, alpha, form), total, text))
+                score = total / penalty(position, alpha, form) + bonus(text)
+                finished.append((score, total, text))
         kept = n_best if stopping == "exact" else beams
         best = heapq.nlargest(kept, finished, key=lambda entry: entry[0])
         if not live:

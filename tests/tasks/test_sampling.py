@@ -196,6 +196,7 @@ def test_drawing_compiled_by_xla(language_model, tmp_path):
         ({"top_p": 2}, "Received: top_p=2."),
         ({"repetition_penalty": 0}, "Received: repetition_penalty=0."),
         ({"no_repeat_ngram": -1}, "Received: no_repeat_ngram=-1."),
+        ({"coverage_penalty": -1}, "Received: coverage_penalty=-1."),
         ({"banned_words": "word"}, "a list of texts, none of them empty. Received: "),
         ({"banned_words": ["a", ""]}, "Received: banned_words=['a', '']."),
         ({"stopping": "late"}, "`stopping` must be one of 'exact', 'early', 'heuristic'."),
@@ -206,6 +207,11 @@ def test_mistakes_in_settings(settings, message):
     with pytest.raises(UserError) as raised:
         DecodingSettings(**settings)
     assert message in str(raised.value)
+
+
+def test_a_coverage_that_the_model_does_not_tell():
+    with pytest.raises(UserError, match="coverage_penalty=0.2, model='Transformer'"):
+        made.make_task(coverage_penalty=0.2)
 
 
 def test_mistakes_in_sampling(task):

@@ -1,0 +1,48 @@
+"""The coverage penalty: a hypothesis is to have looked at the whole of its source."""
+
+import math
+from numbers import Real
+from typing import Any
+
+from keras import ops
+
+from keras_attn.validation import require
+
+#: Key of a hypothesis' coverage in `state["hypothesis"]`.
+COVERAGE = "coverage"
+# Attention that underflows leaves no infinite penalty.
+_LEAST = 1e-30
+
+
+def check_coverage_penalty(coverage_penalty: float, state: dict) -> None:
+    """Raises a UserError unless the penalty is a number and the state holds what it is made of."""
+    require(
+        isinstance(coverage_penalty, Real) and 0 <= coverage_penalty < math.inf,
+        "`coverage_penalty` must be a finite number of at least 0.",
+        coverage_penalty=coverage_penalty,
+    )
+    hypothesis = state["hypothesis"]
+    require(
+        not coverage_penalty or (isinstance(hypothesis, dict) and COVERAGE in hypothesis),
+        f"A coverage penalty needs `state['hypothesis']['{COVERAGE}']`.",
+        coverage_penalty=coverage_penalty,
+        state=sorted(hypothesis) if isinstance(hypothesis, dict) else type(hypothesis).__name__,
+    )
+
+
+def covered(coverage: Any, dtype: str) -> Any:
+    """How well each hypothesis has covered its source, at most 0: Σᵢ log(min(Σⱼ pᵢⱼ, 1)).
+
+    Args:
+        coverage: Float (rows, source), the attention that each position of the source has had,
+            1 at padding.
+        dtype: In which it is computed.
+
+    Returns:
+        Tensor (rows,).
+
+    Reference:
+        [Wu et al., 2016](https://arxiv.org/abs/1609.08144), equation 14.
+    """
+    coverage = ops.clip(ops.cast(coverage, dtype), _LEAST, 1.0)
+    return ops.sum(ops.log(coverage), axis=-1)
