@@ -54,11 +54,14 @@ def test_an_exported_model_predicts_the_same(task, tmp_path):
 
 
 def test_a_coverage_penalty_lowers_scores(task):
+    """Not those of one token, at which every step must look."""
+    change = []
     for row in task.predict_n_best(TEXTS, 3):
         for found in row:
             length = len(found.text.split()) + 1  # the end token
-            without = found.log_probability / ((5 + length) / 6) ** 0.6
-            assert (found.score < without - 1e-3) == (task.decoding.coverage_penalty > 0)
+            change.append(found.score - found.log_probability / ((5 + length) / 6) ** 0.6)
+    assert max(change) == pytest.approx(0, abs=1e-5)
+    assert (min(change) < -1e-2) == (task.decoding.coverage_penalty > 0)
 
 
 def test_a_score_is_that_of_the_search(task):
