@@ -28,7 +28,7 @@ def latest_version(folder: str | Path) -> Path:
         UserError: There is none.
     """
     folder = Path(folder)
-    require(folder.is_dir(), "A SavedModel is a folder.", folder=str(folder))
+    require(folder.is_dir(), "There must be a folder with a SavedModel.", folder=str(folder))
     versions = {} if (folder / SAVED_MODEL).is_file() else version_folders(folder)
     latest = versions[max(versions)] if versions else folder
     require(

@@ -4,7 +4,9 @@ import argparse
 import json
 from pathlib import Path
 
+from keras_attn.cli.output_file import output_file
 from keras_attn.cli.terminal import progress, quiet_start
+from keras_attn.files import write_text
 from keras_attn.validation import require
 
 EPILOG = """\
@@ -40,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--beam", type=int, metavar="N", help="width of the beam search (default: the model's)")
     add("--stress", action="store_true", default=None, help="cmudict: with stress marks")
     add("--skip-bad-lines", action="store_true", help="count malformed lines, don't stop")
-    add("--json", type=Path, metavar="FILE", help="write the results to a file too")
+    add("--json", type=output_file, metavar="FILE", help="write the results to a file too")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -73,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
         print(f"{name:<15} {value:>9.2f}" if isinstance(value, float) else f"{name}  {value}")
     if options.json:
         text = json.dumps({"items": items} | results, indent=1)
-        options.json.write_text(f"{text}\n", encoding="utf-8")
+        write_text(options.json, f"{text}\n")
 
 
 def _settings_of_run(model: str) -> dict:

@@ -5,7 +5,8 @@ import argparse
 EPILOG = """\
 Looks for what a server could not run, loads the SavedModel in TensorFlow's C++ runtime without
 Python and with XLA disabled, compares its outputs with those that the task gave before it was
-exported, and replays the warm-up records. Ends with status 1 where anything is wrong.
+exported, and replays the warm-up records. Ends with status 1 where an output is another one or a
+server could not run it, with status 2 where the folder is no whole export.
 
 examples:
   keras-attn verify exported/g2p        the newest version

@@ -41,6 +41,8 @@ def read_json(path: Path) -> Any:
     """
     try:
         return json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"The export is not whole: it lacks {path}.") from None
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{path} cannot be read as JSON: {reason}.") from error

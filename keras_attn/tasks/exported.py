@@ -21,7 +21,7 @@ from keras_attn.tasks.hypothesis import (
     length_sorted_batches,
     perplexity_of,
 )
-from keras_attn.tasks.texts import check_pairs, check_texts
+from keras_attn.tasks.texts import check_pairs, check_texts, shortened
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 
@@ -49,7 +49,7 @@ def open_exported(folder: str | Path) -> "Exported":
 def _load(folder: Path) -> Any:
     try:
         model = tf.saved_model.load(str(folder))
-    except (OSError, ValueError, tf.errors.OpError) as error:
+    except (OSError, ValueError, IndexError, tf.errors.OpError) as error:  # Index: cut short
         first_line = str(error).strip().splitlines()[0]
         raise UserError(f"{folder} is a damaged SavedModel: {first_line}") from error
     _require_signatures(folder, model, {"serving_default"})
@@ -294,8 +294,14 @@ def _run(signature: Any, **inputs: list) -> dict[str, np.ndarray]:
             **{name: tf.constant(values, specs[name].dtype) for name, values in inputs.items()}
         )
     except tf.errors.InvalidArgumentError as error:
+        rows = len(next(iter(inputs.values())))
+        if rows > 1:  # the one that is refused names itself
+            for row in range(rows):
+                _run(signature, **{name: [values[row]] for name, values in inputs.items()})
         # An assertion's message and values come in brackets.
         found = re.search(r"assertion failed: \[(.*?)\] \[(.*?)\]", str(error))
-        line = " ".join(found.groups()) + " tokens." if found else str(error).splitlines()[0]
-        raise UserError(line) from error
+        line = " ".join(found.groups()) + " tokens" if found else str(error).splitlines()[0]
+        texts = [values[0] for values in inputs.values() if isinstance(values[0], str)]
+        shown = f" in {', '.join(repr(shortened(text)) for text in texts)}" if rows == 1 else ""
+        raise UserError(f"{line}{shown}.") from error
     return {name: value.numpy() for name, value in outputs.items()}

@@ -35,7 +35,7 @@ def task_folder(path: str | Path) -> Path:
     """
     path = Path(path)
     if not path.exists():
-        raise UserError(f"There is nothing at {path}: a run or a task folder is expected.")
+        raise UserError(f"There is nothing at {path}.")
     for folder in (path, path / RUN_TASK):
         if (folder / TASK_FILE).is_file():
             return folder

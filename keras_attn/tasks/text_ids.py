@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_attn.tasks.hypothesis import length_sorted_batches
+from keras_attn.tasks.texts import shortened
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import UserError
 
@@ -36,10 +37,9 @@ def batches_by_length(
     lengths = (tokenizer.tokenize(tf.constant(texts)).row_lengths() + frame).numpy().tolist()
     for text, length in zip(texts, lengths, strict=True):
         if length > longest and not truncate:
-            shown = text if len(text) <= 40 else text[:40] + "…"
             raise UserError(
                 f"A {what} must have at most {longest - frame} tokens. "
-                f"Received: {length - frame} tokens in {shown!r}."
+                f"Received: {length - frame} tokens in {shortened(text)!r}."
             )
     return length_sorted_batches([min(length, longest) for length in lengths], budget=4096)
 

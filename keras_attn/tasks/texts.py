@@ -19,8 +19,7 @@ def check_texts(name: str, texts: Sequence[str]) -> list[str]:
         UserError: A single string was given, or something that is no Unicode text.
     """
     if isinstance(texts, str | bytes):
-        shown = texts if len(texts) <= 40 else texts[:40]
-        raise UserError(f"`{name}` must be several texts, not one. Received: {shown!r}.")
+        raise UserError(f"`{name}` must be several texts, not one. Received: {shortened(texts)!r}.")
     texts = list(texts)
     for position, text in enumerate(texts):
         require(_is_unicode(text), f"`{name}[{position}]` must be Unicode text.", text=text)
@@ -48,6 +47,12 @@ def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[st
         targets=len(targets),
     )
     return sources, targets
+
+
+def shortened(text: str | bytes) -> str | bytes:
+    """The text, or its beginning where it is too long for an error."""
+    most = 40
+    return text if len(text) <= most else text[:most] + ("…" if isinstance(text, str) else b"...")
 
 
 def _is_unicode(text: object) -> bool:

@@ -23,7 +23,7 @@ from keras_attn.training.cpu import resolve_parts, share_cores
 from keras_attn.training.kinds import RUN_KINDS, RunKind
 from keras_attn.training.report import write_report
 from keras_attn.training.run_folder import RunFolder
-from keras_attn.training.run_settings import RUN_FILE, RunSettings
+from keras_attn.training.run_settings import RUN_FILE, RunSettings, read_yaml
 from keras_attn.training.strategy import make_strategy, resolve_jit, resolve_strategy
 from keras_attn.training.trainer import Trainer
 from keras_attn.validation import UserError, require, require_one_of
@@ -60,6 +60,12 @@ def train(
     begun = (out / RUN_FILE).is_file()
     if resume and begun:
         settings = RunSettings.read(out / RUN_FILE, *layers)
+        preset = read_yaml(out / RUN_FILE).get("preset")
+        require(
+            settings.preset == preset,
+            f"A run that is resumed keeps its preset, {preset}.",
+            preset=settings.preset,
+        )
     else:
         complete = any("data" in layer for layer in layers)
         require(complete or not resume, "There is no run to resume.", out=str(out))

@@ -218,7 +218,7 @@ def _data_settings(values: Mapping[str, Any]) -> DataSettings:
     names = [field.name for field in dataclasses.fields(DataSettings)]
     for name in values:
         require_one_of("data setting", name, names)
-    require(bool(values.get("train")), "A run needs training data.", data=values)
+    require(bool(values.get("train")), "A run needs training data (`--data`).", data=values)
     for name in ("train", "valid", "test"):
         if values.get(name) is not None:
             values[name] = _texts(name, values[name])

@@ -98,10 +98,11 @@ def _connect_to_tpu() -> tf.distribute.Strategy:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect(name)
         return tf.distribute.TPUStrategy(resolver)
     except (ValueError, RuntimeError, tf.errors.OpError) as error:
-        reason = str(error).partition("\n")[0][:200]
+        reason = str(error).partition("\n")[0]
+        reason = reason if len(reason) <= 100 else f"{reason[:100]}…"
         raise UserError(
-            f"No TPU can be reached: {reason} TPU_NAME names it; without, it is this machine's. "
-            f"Received: TPU_NAME={os.environ.get('TPU_NAME')!r}."
+            "No TPU can be reached: the environment variable TPU_NAME names one, without it this "
+            f"machine's own is taken. Received: TPU_NAME={os.environ.get('TPU_NAME')!r} ({reason})"
         ) from error
 
 

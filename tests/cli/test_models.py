@@ -94,7 +94,10 @@ def test_a_text_that_is_too_long(keras_attn, model):
         (["predict", "."], ". holds neither a run nor a task."),
         (["evaluate", "nowhere", "--data", "a.tsv"], "There is nothing at nowhere"),
         (["export", "nowhere", "out"], "There is nothing at nowhere"),
-        (["verify", "nowhere"], "A SavedModel is a folder. Received: folder='nowhere'."),
+        (
+            ["verify", "nowhere"],
+            "There must be a folder with a SavedModel. Received: folder='nowhere'.",
+        ),
         (["average", "nowhere", "--last", "2"], "nowhere is no run: it holds no checkpoints."),
         (["average", "nowhere", "--last", "0"], "`last` must be a positive integer"),
         (["benchmark", "train", "--workload", "huge"], "Received: workload='huge'."),
@@ -108,6 +111,16 @@ def test_mistakes_take_one_line(keras_attn, tmp_path, monkeypatch, arguments, me
     assert status == 2
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_where_results_go_is_looked_at_first(keras_attn, tmp_path):
+    for missing in (tmp_path / "nowhere" / "results.json", tmp_path):
+        status, output, error = keras_attn(
+            "evaluate", "no-model", "--data", "no-data", "--json", missing
+        )
+        assert (status, output) == (2, "")
+        assert "must lie in a folder that exists and can be written to" in error
+        assert str(missing) in error
 
 
 def test_evaluate_measures_against_all_references(keras_attn, model, tmp_path):

@@ -137,5 +137,5 @@ def test_a_vocabulary_may_hold_paths(tmp_path, served_ops):
 def test_there_must_be_a_saved_model(tmp_path, served_ops):
     with pytest.raises(UserError, match=r"holds 'saved_model.pb'.*folder='.*'"):
         lint_saved_model(tmp_path, served_ops)
-    with pytest.raises(UserError, match=r"A SavedModel is a folder.*/absent'"):
+    with pytest.raises(UserError, match=r"There must be a folder with a SavedModel.*/absent'"):
         lint_saved_model(tmp_path / "absent", served_ops)

@@ -1,5 +1,6 @@
 """What can predict is opened alike: a run, a task folder, a SavedModel."""
 
+import os
 import shutil
 
 import numpy as np
@@ -74,8 +75,8 @@ def test_measuring_counts_what_differs(task):
     ("call", "message"),
     [
         (
-            lambda model: model.predict(["abcdefgabcd"]),
-            "^The source text must have at most 10 tokens. Received: 11 tokens.$",
+            lambda model: model.predict(["abcdefg", "abcdefgabcd", "abcdefgabc"]),
+            "^The source text must have at most 10 tokens. Received: 11 tokens in 'abcdefgabcd'.$",
         ),
         (lambda model: model.predict(["a"], beams=2), "cannot be changed. Received: beams=2."),
         (lambda model: model.predict_n_best(["a"], 3), "Received: n_best=3, exported=2."),
@@ -92,6 +93,15 @@ def test_mistakes_with_an_exported_task(exported, call, message):
     with pytest.raises(UserError, match=message) as caught:
         call(open_exported(exported))
     assert "\n" not in str(caught.value)
+
+
+def test_an_export_that_was_cut_short(exported, tmp_path):
+    shutil.copytree(latest_version(exported), tmp_path / "1")
+    (weights,) = (tmp_path / "1" / "variables").glob("variables.data*")
+    for size in (1_000, 0):
+        os.truncate(weights, size)
+        with pytest.raises(UserError, match="is a damaged SavedModel"):
+            open_exported(tmp_path)
 
 
 def test_no_texts_for_an_exported_task(exported):

@@ -365,6 +365,7 @@ def test_mistakes_are_told_in_one_line(words, tmp_path, name):
     ("layer", "message"),
     [
         ({"model": {"hidden_dim": 16}}, "does not fit the model"),
+        ({"preset": "g2p_base"}, "keeps its preset, g2p_small. Received: preset='g2p_base'"),
         ({"data": {"train": ["nowhere.tsv"]}}, "nowhere.tsv"),
     ],
 )

@@ -1,9 +1,9 @@
 """Benchmark training, decoding or attention: a line of JSON for each measurement."""
 
 import argparse
-from pathlib import Path
 
 from keras_attn.cli.benchmark import attention, complexity, decode, duplication, fit, train
+from keras_attn.cli.output_file import output_file
 
 KINDS = (train, fit, decode, attention, complexity, duplication)
 
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             allow_abbrev=False,
         )
         module.add_arguments(kind)
-        kind.add_argument("--json", type=Path, metavar="FILE", help="write the lines to a file too")
+        kind.add_argument(
+            "--json", type=output_file, metavar="FILE", help="write the lines to a file too"
+        )
         kind.set_defaults(run_kind=module.run, parser=kind)
 
 
