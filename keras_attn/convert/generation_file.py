@@ -86,5 +86,6 @@ def decoding_of(path: Path, options: dict[str, Any], positions: int) -> Decoding
             min_length=options.get("min_length", 0),
             length_penalty_form="length",
             stopping=_STOPPING[stopping],
+            free_end="forced_eos_token_id" in options,
             no_repeat_ngram=options.get("no_repeat_ngram_size", 0),
         )

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.weight_map import WeightMap
@@ -89,9 +90,8 @@ def fill_marian(
 def never_predict(model: Marian, token_id: int) -> None:
     """Takes a token out of the probabilities of what comes next."""
     bias = (model.output_embedding or model.target_embedding).output_bias
-    values = np.array(keras.ops.convert_to_numpy(bias))
-    values[token_id] = _NEVER
-    bias.assign(values)
+    is_it = ops.arange(bias.shape[0]) == token_id
+    bias.assign(ops.where(is_it, _NEVER, bias))
 
 
 def _attention(weights: WeightMap, layer: keras.layers.Layer, name: str) -> None:
@@ -116,7 +116,7 @@ def _check_sinusoids(tensors: SafetensorsFolder, name: str, width: int) -> None:
         shape=tensors.shapes[name],
     )
     expected = sinusoidal_positions(positions, width, interleaved=False)
-    expected = keras.ops.convert_to_numpy(expected)
+    expected = ops.convert_to_numpy(expected)
     same = np.allclose(tensors.read(name), expected, atol=1e-3)  # which half precision keeps
     require(same, f"{tensors.folder}: {name} must hold sinusoids, the sines first.")
 

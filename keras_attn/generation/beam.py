@@ -41,6 +41,7 @@ def beam_search(
     length_penalty_form: str = "gnmt",
     stopping: str = "exact",
     constraints: Constraints | None = None,
+    free_end: bool = False,
 ) -> Hypotheses:
     """Finds each source's best hypotheses among those that a beam of limited width reaches.
 
@@ -84,6 +85,8 @@ def beam_search(
         length_penalty_form: "gnmt" or "length". See `length_normalizer`.
         stopping: When a source is done: "exact", "early" or "heuristic".
         constraints: What a text may not hold, and what it must begin with.
+        free_end: Whether the end token that is forced at `max_length` counts as certain, as by
+            Hugging Face's `forced_eos_token_id`, instead of with its probability.
 
     Returns:
         `Hypotheses`, float64 where the state holds float64 and float32 elsewhere.
@@ -99,7 +102,7 @@ def beam_search(
     require(n_best <= beams, "`n_best` must not exceed `beams`.", n_best=n_best, beams=beams)
     check_length_penalty(length_penalty, length_penalty_form)
     require_one_of("stopping", stopping, STOPPING)
-    rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
+    rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids), free_end)
     form = DecoderState(state)
     search = _BeamSearch(
         rules,

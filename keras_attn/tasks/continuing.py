@@ -39,8 +39,8 @@ def search_ids(
     settings = {"start_id": start_id} | _settings(tokenizer, decoding, prefix_ids)
     if decoding.beams == 1:
         return greedy_search(step, state, **settings)
-    stopping = decoding.stopping
-    return beam_search(step, state, decoding.beams, n_best=n_best, stopping=stopping, **settings)
+    settings |= {"stopping": decoding.stopping, "free_end": decoding.free_end}
+    return beam_search(step, state, decoding.beams, n_best=n_best, **settings)
 
 
 def sample_ids(

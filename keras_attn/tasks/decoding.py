@@ -22,6 +22,8 @@ class DecodingSettings:
         length_penalty_form: "gnmt" or "length" (see `keras_attn.generation.length_normalizer`).
         stopping: When a beam search is done: "exact", "early" or "heuristic" (see
             `keras_attn.generation.beam_search`).
+        free_end: Whether beam search counts an end that is forced at `max_length` as certain (see
+            `keras_attn.generation.beam_search`).
         no_repeat_ngram: No run of so many tokens occurs twice in what is generated; 0 for no such
             rule.
         banned_words: Texts whose tokens, in their order, do not occur in what is generated, neither
@@ -41,6 +43,7 @@ class DecodingSettings:
     min_length: int = 0
     length_penalty_form: str = "gnmt"
     stopping: str = "exact"
+    free_end: bool = False
     no_repeat_ngram: int = 0
     banned_words: tuple[str, ...] = ()
     temperature: float = 1.0
