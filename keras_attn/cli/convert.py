@@ -9,8 +9,9 @@ EPILOG = """\
 HF_DIR is what `save_pretrained` of transformers, or sentence-transformers, writes: config.json,
 safetensors and the tokenizer's files. Supported are BERT (model_type bert), which becomes a task
 that gives texts vectors, GPT-2 (gpt2), which continues texts, and T5 (t5), versions 1.0 and 1.1,
-which turns texts into texts. Pickles are not opened. Parts of the checkpoint that are left out,
-such as the head of masked language modelling, are told on standard error.
+and Marian (marian), such as OPUS-MT, which turn texts into texts. Pickles are not opened. Parts of
+the checkpoint that are left out, such as the head of masked language modelling, are told on
+standard error.
 
 examples:
   keras-attn convert all-MiniLM-L6-v2 models/minilm
@@ -19,6 +20,7 @@ examples:
   keras-attn convert gpt2 models/gpt2 && keras-attn predict models/gpt2 "Once upon a time" --sample
   keras-attn convert t5-small models/t5
   keras-attn predict models/t5 "translate English to German: That is good."
+  keras-attn convert opus-mt-en-de models/en-de && keras-attn predict models/en-de "That is good."
 """
 
 

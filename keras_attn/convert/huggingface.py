@@ -9,6 +9,7 @@ from keras_attn.convert.configuration import CONFIG
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.gpt2 import convert_gpt2
 from keras_attn.convert.json_files import named_in_errors, read_object
+from keras_attn.convert.marian import convert_marian
 from keras_attn.convert.sentence_transformers import transformer_folder
 from keras_attn.convert.t5 import convert_t5
 from keras_attn.tasks import Task
@@ -17,6 +18,7 @@ from keras_attn.validation import UserError, require, require_one_of
 CONVERTERS: dict[str, Callable[[Path, dict], Conversion]] = {
     "bert": convert_bert,
     "gpt2": convert_gpt2,
+    "marian": convert_marian,
     "t5": convert_t5,
 }
 """By `model_type`: from the folder and the content of its `config.json`."""
@@ -62,7 +64,8 @@ def from_huggingface(folder: str | Path) -> Task:
         folder: See `convert_huggingface`.
 
     Returns:
-        The task: an `EmbeddingTask` for BERT, a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for T5.
+        The task: an `EmbeddingTask` for BERT, a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for T5
+        and Marian.
 
     Raises:
         UserError: See `convert_huggingface`.

@@ -49,7 +49,7 @@ def read_t5_tokenizer(folder: Path) -> SentencePieceTokenizer:
     sentinels = [f"<extra_id_{number}>" for number in reversed(range(count))]
     path = folder / _MODEL
     if path.is_file() or not (folder / _FAST).is_file():
-        model = _read_model(path)
+        model = read_sentencepiece(path)
     else:
         path = folder / _FAST
         model = _read_fast(path, sentinels)
@@ -76,7 +76,12 @@ def _use_our_ids(model: "ModelProto", sentinels: list[str]) -> None:
     model.trainer_spec.unk_surface = "<unk>"  # as all tokenizers write it
 
 
-def _read_model(path: Path) -> "ModelProto":
+def read_sentencepiece(path: Path) -> "ModelProto":
+    """Reads a SentencePiece model.
+
+    Raises:
+        UserError: The file is missing or no such model; the message names it.
+    """
     from google.protobuf.message import DecodeError
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 

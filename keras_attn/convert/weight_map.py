@@ -1,7 +1,7 @@
 """Which tensor of a checkpoint goes into which weight of a model."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import keras
@@ -17,22 +17,26 @@ _SHOWN = 3
 class _Source:
     """What a weight is made of: tensors side by side along its last axis.
 
-    With `padding_row` a row of zeros, which the checkpoint has not, goes before them. `scales` are
-    factors of the tensors, 1 by default.
+    With `rows`, a tensor's row for each row of the weight, they are taken in that order, -1 being a
+    row of zeros, which the checkpoint has not. A `flat` tensor has all of them in one row.
+    `scales` are factors of the tensors, 1 by default.
     """
 
     weight: keras.Variable
     names: tuple[str, ...]
     transposed: bool = False
-    padding_row: bool = False
     scales: tuple[float, ...] | None = None
+    rows: Sequence[int] | None = None
+    flat: bool = False
 
     def shape(self) -> tuple[int, ...]:
         """The shape of each tensor."""
         *first, last = self.weight.shape
         shape = (*first, last // len(self.names))
-        if self.padding_row:
-            shape = (shape[0] - 1, *shape[1:])
+        if self.rows is not None:
+            shape = (max(self.rows) + 1, *shape[1:])
+        if self.flat:
+            shape = (1, *shape)
         return shape[::-1] if self.transposed else shape
 
     def value(self, read: Callable[[str], np.ndarray]) -> np.ndarray:
@@ -42,7 +46,13 @@ class _Source:
             tensors = [tensor * np.float32(scale) for tensor, scale in pairs]
         tensors = [tensor.T for tensor in tensors] if self.transposed else tensors
         value = np.concatenate(tensors, axis=-1)
-        return np.concatenate([np.zeros_like(value[:1]), value]) if self.padding_row else value
+        if self.flat:
+            value = value[0]
+        if self.rows is not None:
+            rows = np.array(self.rows)
+            value = value[rows]
+            value[rows < 0] = 0
+        return value
 
 
 class WeightMap:
@@ -55,6 +65,7 @@ class WeightMap:
     def __init__(self) -> None:
         self._sources: list[_Source] = []
         self._ignored: list[str] = []
+        self._kept: list[keras.Variable] = []
 
     def copy(self, weight: keras.Variable, name: str) -> None:
         """Has a weight copied as it is."""
@@ -68,7 +79,25 @@ class WeightMap:
             name: The tensor.
             scale: Its factor.
         """
-        self._sources.append(_Source(weight, (name,), padding_row=True, scales=(scale,)))
+        rows = range(-1, weight.shape[0] - 1)
+        self._sources.append(_Source(weight, (name,), rows=rows, scales=(scale,)))
+
+    def copy_rows(
+        self, weight: keras.Variable, name: str, rows: Sequence[int], flat: bool = False
+    ) -> None:
+        """Has an embedding copied whose ids are others here, or a number for each id.
+
+        Args:
+            weight: The weight, with a row for each id.
+            name: The tensor.
+            rows: The tensor's row for each of ours, -1 for one of zeros; together all of its rows.
+            flat: Whether the tensor holds all of them in one row.
+        """
+        self._sources.append(_Source(weight, (name,), rows=rows, flat=flat))
+
+    def keep(self, weight: keras.Variable) -> None:
+        """Leaves a weight as it is."""
+        self._kept.append(weight)
 
     def copy_linear(
         self, layer: keras.layers.Layer, *names: str, scales: tuple[float, ...] | None = None
@@ -116,7 +145,8 @@ class WeightMap:
         Raises:
             UserError: Tensors are missing, left over or of another shape; the message names them.
         """
-        mapped = {id(source.weight) for source in self._sources}
+        mapped = {id(weight) for weight in self._kept}
+        mapped |= {id(source.weight) for source in self._sources}
         forgotten = [
             weight.path for weight in model.weights if weight.trainable and id(weight) not in mapped
         ]

@@ -42,6 +42,7 @@ def beam_search(
     length_penalty_form: str = "gnmt",
     stopping: str = "exact",
     constraints: Constraints | None = None,
+    free_end: bool = False,
     coverage_penalty: float = 0.0,
 ) -> Hypotheses:
     """Finds each source's best hypotheses among those that a beam of limited width reaches.
@@ -86,6 +87,8 @@ def beam_search(
         length_penalty_form: "gnmt" or "length". See `length_normalizer`.
         stopping: When a source is done: "exact", "early" or "heuristic".
         constraints: What a text may not hold, and what it must begin with.
+        free_end: Whether the end token that is forced at `max_length` counts as certain, as by
+            Hugging Face's `forced_eos_token_id`, instead of with its probability.
         coverage_penalty: What makes hypotheses worse that have not looked at the whole of their
             source: so many times Σᵢ log(min(Σⱼ pᵢⱼ, 1)) is added to the score, pᵢⱼ being how much
             token j attended to position i of the source. Needs `state["hypothesis"]["coverage"]`,
@@ -106,7 +109,7 @@ def beam_search(
     require(n_best <= beams, "`n_best` must not exceed `beams`.", n_best=n_best, beams=beams)
     check_length_penalty(length_penalty, length_penalty_form)
     require_one_of("stopping", stopping, STOPPING)
-    rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
+    rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids), free_end)
     form = DecoderState(state)
     check_coverage_penalty(coverage_penalty, state)
     search = _BeamSearch(

@@ -14,6 +14,8 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
     256 would no longer differ.
 
     Args:
+        interleaved: Whether sines and cosines alternate, as in the paper; otherwise all sines come
+            first, as in the authors' code and in Marian.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -28,20 +30,20 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.5.
     """
 
-    def __init__(self, **kwargs):
+    def __init__(self, interleaved: bool = True, **kwargs):
         super().__init__(**kwargs)
+        self.interleaved = interleaved
         self.supports_masking = True
 
     def call(self, inputs, start_index=0):
         length, features = ops.shape(inputs)[1], inputs.shape[-1]
         start = ops.reshape(ops.cast(start_index, "int32"), (-1, 1))
         positions = start + ops.arange(length, dtype="int32")  # (1 or batch, length)
-        encoding = sinusoidal_positions(positions, features)
+        encoding = sinusoidal_positions(positions, features, interleaved=self.interleaved)
         return ops.add(inputs, ops.cast(encoding, inputs.dtype))
 
     def compute_output_spec(self, inputs, start_index=0):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
     def get_config(self):
-        # Without a method of its own Keras would refuse a `dtype` that is a policy object.
-        return super().get_config()
+        return super().get_config() | {"interleaved": self.interleaved}

@@ -9,6 +9,7 @@ from keras_attn.models.conv_seq2seq import ConvSeq2Seq
 from keras_attn.models.etc import Etc
 from keras_attn.models.gnmt import Gnmt
 from keras_attn.models.gpt2 import Gpt2
+from keras_attn.models.marian import Marian
 from keras_attn.models.presets import PRESETS, Preset, get_preset
 from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
 from keras_attn.models.reformer import Reformer
@@ -28,6 +29,7 @@ __all__ = [
     "Etc",
     "Gnmt",
     "Gpt2",
+    "Marian",
     "Preset",
     "RecurrentSeq2Seq",
     "Reformer",

@@ -11,12 +11,16 @@ from keras_attn.validation import require, require_positive
 
 
 def sinusoidal_positions(
-    positions: Any, hidden_dim: int, max_wavelength: float = 10_000.0, dtype: str = "float32"
+    positions: Any,
+    hidden_dim: int,
+    max_wavelength: float = 10_000.0,
+    dtype: str = "float32",
+    interleaved: bool = True,
 ) -> Any:
     """Encodes positions as sines (even columns) and cosines (odd columns).
 
     Column 2i holds `sin(position / max_wavelength ** (2i / hidden_dim))` and column 2i + 1 the
-    cosine of the same angle; an odd `hidden_dim` ends with a sine.
+    cosine of the same angle; with an odd `hidden_dim` there is one more sine.
 
     Args:
         positions: A number of positions (counted from 0), or an integer or float tensor of
@@ -26,6 +30,7 @@ def sinusoidal_positions(
             positions).
         dtype: "float32" or "float64". Narrower types cannot tell neighbouring positions apart,
             so cast the result and not the computation.
+        interleaved: Whether sines and cosines alternate; otherwise all sines come first.
 
     Returns:
         Tensor (positions, hidden_dim), or (*shape of positions, hidden_dim), of `dtype`.
@@ -44,8 +49,11 @@ def sinusoidal_positions(
         require_positive(positions=positions)
         positions = ops.arange(positions, dtype="int32")
     angles = _angles(positions, hidden_dim, max_wavelength, dtype)
+    waves = [ops.sin(angles), ops.cos(angles)]
+    if not interleaved:
+        return ops.concatenate(waves, axis=-1)[..., :hidden_dim]
     # (..., pairs, 2) -> (..., 2 * pairs)
-    encoding = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
+    encoding = ops.stack(waves, axis=-1)
     encoding = ops.reshape(encoding, (*ops.shape(angles)[:-1], 2 * angles.shape[-1]))
     return encoding[..., :hidden_dim]
 

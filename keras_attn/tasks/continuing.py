@@ -39,15 +39,12 @@ def search_ids(
     settings = {"start_id": start_id} | _settings(tokenizer, decoding, prefix_ids)
     if decoding.beams == 1:
         return greedy_search(step, state, **settings)
-    return beam_search(
-        step,
-        state,
-        decoding.beams,
-        n_best=n_best,
-        stopping=decoding.stopping,
-        coverage_penalty=decoding.coverage_penalty,
-        **settings,
-    )
+    settings |= {
+        "stopping": decoding.stopping,
+        "free_end": decoding.free_end,
+        "coverage_penalty": decoding.coverage_penalty,
+    }
+    return beam_search(step, state, decoding.beams, n_best=n_best, **settings)
 
 
 def sample_ids(

@@ -22,6 +22,8 @@ class DecodingSettings:
         length_penalty_form: "gnmt" or "length" (see `keras_attn.generation.length_normalizer`).
         stopping: When a beam search is done: "exact", "early" or "heuristic" (see
             `keras_attn.generation.beam_search`).
+        free_end: Whether beam search counts an end that is forced at `max_length` as certain (see
+            `keras_attn.generation.beam_search`).
         coverage_penalty: What makes hypotheses of a beam search worse that have not looked at the
             whole of their source, 0 for nothing: for recurrent models with attention, which tell
             where they look (see `keras_attn.generation.beam_search`).
@@ -44,6 +46,7 @@ class DecodingSettings:
     min_length: int = 0
     length_penalty_form: str = "gnmt"
     stopping: str = "exact"
+    free_end: bool = False
     coverage_penalty: float = 0.0
     no_repeat_ngram: int = 0
     banned_words: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from keras_attn.tokenizers.base import Tokenizer
 from keras_attn.tokenizers.byte_level_bpe import ByteLevelBpeTokenizer
 from keras_attn.tokenizers.characters import CharacterTokenizer
 from keras_attn.tokenizers.loading import load_tokenizer, train_tokenizer
+from keras_attn.tokenizers.marian import MarianTokenizer
 from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_attn.tokenizers.symbols import SymbolTokenizer
 from keras_attn.tokenizers.word_piece import WordPieceTokenizer
@@ -11,6 +12,7 @@ from keras_attn.tokenizers.word_piece import WordPieceTokenizer
 __all__ = [
     "ByteLevelBpeTokenizer",
     "CharacterTokenizer",
+    "MarianTokenizer",
     "SentencePieceTokenizer",
     "SymbolTokenizer",
     "Tokenizer",

@@ -10,12 +10,13 @@ from typing import Any
 from keras_attn.tokenizers.base import CONFIG_FILE, FORMAT_VERSION, Tokenizer
 from keras_attn.tokenizers.byte_level_bpe import ByteLevelBpeTokenizer
 from keras_attn.tokenizers.characters import CharacterTokenizer
+from keras_attn.tokenizers.marian import MarianTokenizer
 from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_attn.tokenizers.symbols import SymbolTokenizer
 from keras_attn.tokenizers.word_piece import WordPieceTokenizer
 from keras_attn.validation import UserError, require, require_one_of
 
-_CLASSES = {
+_TRAINED = {
     cls.kind: cls
     for cls in (
         CharacterTokenizer,
@@ -25,6 +26,8 @@ _CLASSES = {
         ByteLevelBpeTokenizer,
     )
 }
+# Those that only conversions make as well.
+_CLASSES = _TRAINED | {MarianTokenizer.kind: MarianTokenizer}
 
 
 def train_tokenizer(kind: str, texts: Iterable[str], **options: Any) -> Tokenizer:
@@ -41,8 +44,8 @@ def train_tokenizer(kind: str, texts: Iterable[str], **options: Any) -> Tokenize
     Raises:
         UserError: Unknown kind or option, or what the kind's `train` raises.
     """
-    require_one_of("kind", kind, _CLASSES)
-    train = _CLASSES[kind].train
+    require_one_of("kind", kind, _TRAINED)
+    train = _TRAINED[kind].train
     allowed = [name for name in inspect.signature(train).parameters if name != "texts"]
     for option in options:
         require_one_of(f"option of {kind}", option, allowed)

@@ -42,7 +42,17 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
 
     def encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
         """Turns strings (batch,) into ids, RaggedTensor int32 (batch, None)."""
-        ids, row_splits = gen_sentencepiece_tokenizer.sentencepiece_tokenize_op(
+        return self._encode(strings, tf.int32)
+
+    def encode_as_pieces(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        """Turns strings (batch,) into pieces, RaggedTensor string (batch, None).
+
+        What the model does not know is there as it is, after normalisation, a run of it as one.
+        """
+        return self._encode(strings, tf.string)
+
+    def _encode(self, strings, dtype):
+        values, row_splits = gen_sentencepiece_tokenizer.sentencepiece_tokenize_op(
             self.resource_handle,
             strings,
             nbest_size=0,
@@ -50,9 +60,9 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
             add_bos=False,
             add_eos=False,
             reverse=False,
-            out_type=tf.int32,
+            out_type=dtype,
         )
-        return tf.RaggedTensor.from_row_splits(ids, row_splits, validate=False)
+        return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
 
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """Turns ids of the model, RaggedTensor int32 (batch, None), into strings (batch,)."""

@@ -151,6 +151,29 @@ def test_scores_of_the_other_length_penalty(strategy):
     )
 
 
+def test_a_forced_end_may_be_free():
+    longest = 4
+
+    def with_free_end(table):
+        usual = following(table)
+
+        def after(prefix):
+            values = np.array(usual(prefix), "float64")
+            if len(prefix) == longest - 1:
+                values[END] = 0.0
+            return values
+
+        return after
+
+    options = {"length_penalty": 0.9, "n_best": 3}
+    found = search(beam_search, 64, START, END, longest, free_end=True, **options)
+    charged = search(beam_search, 64, START, END, longest, **options)
+    for row, table in enumerate(TABLES[:17]):
+        judged = naive_search.enumerate_all(with_free_end(table), 5, END, longest, 0.9)
+        assert_same_hypotheses(listed(found, row), judged[:3])
+    assert (np.asarray(found.scores) > np.asarray(charged.scores)).any()
+
+
 def test_length_normalizer_of_the_other_form_by_hand():
     lengths = ops.convert_to_tensor([1, 4, 9])
     found = length_normalizer(lengths, 1.5, form="length")

@@ -80,7 +80,7 @@ POSITIONS = [
     ),
     LayerCase(
         layers.SinusoidalPositionEncoding,
-        {},
+        {"interleaved": False},
         {"inputs": X, "start_index": np.array([3, 17], "int32")},
         outputs=(2, 5, 7),
         trainable=0,

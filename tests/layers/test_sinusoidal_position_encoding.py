@@ -21,6 +21,13 @@ def test_equals_the_formula_of_the_paper():
             np.testing.assert_allclose(encoding[position, 2 * pair + 1], np.cos(angle), atol=1e-6)
 
 
+@pytest.mark.parametrize("features", [6, 7])
+def test_sines_may_come_first(features):
+    paper = numpy(SinusoidalPositionEncoding()(zeros(1, 13, features)))[0]
+    found = numpy(SinusoidalPositionEncoding(interleaved=False)(zeros(1, 13, features)))[0]
+    np.testing.assert_array_equal(found, np.concatenate([paper[:, ::2], paper[:, 1::2]], axis=1))
+
+
 def test_it_is_added_to_the_inputs():
     inputs = np.full((2, 5, 6), 3.0, "float32")
     layer = SinusoidalPositionEncoding()

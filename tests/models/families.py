@@ -9,6 +9,7 @@ from keras_attn.models import (
     T5,
     ConvSeq2Seq,
     Gnmt,
+    Marian,
     RecurrentSeq2Seq,
     SynthesizerTransformer,
 )
@@ -50,6 +51,20 @@ CASES = {
     "T5": lambda: T5(11, **_T5),
     "T5, version 1.1": lambda: T5(
         11, 13, decoder_layers=1, activation="gelu_tanh", gated=True, tie_output=False, **_T5
+    ),
+    "Marian": lambda: Marian(11, **_BLOCKS),
+    "Marian, unlike sides": lambda: Marian(
+        11,
+        13,
+        decoder_layers=1,
+        decoder_heads=3,
+        decoder_intermediate_dim=5,
+        activation="relu",
+        scale_embedding=False,
+        tie_output=False,
+        attention_dropout=0.1,
+        activation_dropout=0.2,
+        **_BLOCKS,
     ),
     "convolutions": lambda: ConvSeq2Seq(
         11, num_layers=3, decoder_layers=2, hidden_dim=6, embedding_dim=5, learned_positions=17

@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_attn.generation import beam_search, greedy_search
 from keras_attn.generation.decoder_state import take_rows
-from keras_attn.models import PRESETS, ConvSeq2Seq, Gnmt, RecurrentSeq2Seq, model_class
+from keras_attn.models import PRESETS, ConvSeq2Seq, Gnmt, Marian, RecurrentSeq2Seq, model_class
 from keras_attn.validation import UserError
 from tests.backends import named, quick
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
@@ -219,6 +219,10 @@ def test_presets_of_letters_to_phonemes(name):
 
 
 MISTAKES = {
+    "heads that do not fit": (
+        lambda: Marian(11, hidden_dim=6, num_heads=2, decoder_heads=4),
+        "The number of heads must divide `hidden_dim`. Received: num_heads=4, hidden_dim=6.",
+    ),
     "odd size": (
         lambda: RecurrentSeq2Seq(11, hidden_dim=7),
         "A bidirectional encoder needs an even `hidden_dim`. Received: hidden_dim=7.",

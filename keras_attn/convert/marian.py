@@ -1,0 +1,208 @@
+"""Marian of Hugging Face: its configuration, and the task that it makes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
+from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.generation_file import decoding_of, read_generation
+from keras_attn.convert.json_files import (
+    named_in_errors,
+    read_optional_object,
+    require_known,
+    require_values,
+)
+from keras_attn.convert.marian_vocabulary import (
+    TOKENIZER_CONFIG,
+    MarianVocabulary,
+    read_marian_vocabularies,
+)
+from keras_attn.convert.marian_weights import fill_marian, never_predict
+from keras_attn.convert.safetensors_folder import SafetensorsFolder
+from keras_attn.models import Marian
+from keras_attn.tasks import Seq2SeqTask
+from keras_attn.validation import require, require_one_of
+
+_ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+}
+
+# Arguments of `Marian` by the key of their value, with the default that the key has.
+_USED = {
+    "vocab_size": ("vocabulary_size", 58_101),
+    "encoder_layers": ("num_layers", 12),
+    "decoder_layers": ("decoder_layers", 12),
+    "d_model": ("hidden_dim", 1024),
+    "encoder_attention_heads": ("num_heads", 16),
+    "decoder_attention_heads": ("decoder_heads", 16),
+    "encoder_ffn_dim": ("intermediate_dim", 4096),
+    "decoder_ffn_dim": ("decoder_intermediate_dim", 4096),
+    "dropout": ("dropout", 0.1),
+    "attention_dropout": ("attention_dropout", 0.0),
+    "activation_dropout": ("activation_dropout", 0.0),
+}
+# Other names of the same.
+_ALIASES = {
+    "hidden_size": "hidden_dim",
+    "num_attention_heads": "num_heads",
+    "num_hidden_layers": "num_layers",
+}
+_TRUTHS = {
+    "scale_embedding": False,
+    "share_encoder_decoder_embeddings": True,
+    "tie_word_embeddings": True,
+}
+_ONLY = {
+    "add_cross_attention": False,
+    "add_final_layer_norm": False,
+    "auto_map": None,
+    "is_decoder": False,
+    "is_encoder_decoder": True,
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "pruned_heads": {},
+    "quantization_config": None,
+    "static_position_embeddings": True,
+}
+# Of training, of classification, of generation, and of older versions.
+_WITHOUT_EFFECT = (
+    "add_bias_logits",
+    "classif_dropout",
+    "classifier_dropout",
+    "decoder_layerdrop",
+    "encoder_layerdrop",
+    "extra_pos_embeddings",
+    "gradient_checkpointing",
+    "init_std",
+    "output_past",
+    "renormalize_logits",
+)
+_OTHERS = (
+    "activation_function",
+    "decoder_vocab_size",
+    "max_position_embeddings",
+    "pad_token_id",
+)
+_IDS = {"decoder_start_token_id": 58_100, "eos_token_id": 0}
+
+
+def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
+    """Converts a folder with a Marian of transformers.
+
+    Ids are those of the special tokens here, and then the checkpoint's in their order; the padding
+    with which it begins what it generates is the start token. Texts are tokenised alike.
+
+    Args:
+        folder: The folder.
+        config: Content of its `config.json`.
+
+    Returns:
+        A `Seq2SeqTask` that generates as the checkpoint's options say. Unknown tokens are not
+        generated, as by no task.
+
+    Raises:
+        UserError: The folder lacks something, or asks for something that is not supported.
+    """
+    arguments = marian_arguments(folder / CONFIG, config)
+    source, target = read_marian_vocabularies(folder)
+    size = arguments["vocabulary_size"]
+    target_size = arguments["target_vocabulary_size"]
+    require(
+        target_size is not None or source.path == target.path,
+        f"{folder}: separate vocabularies need `share_encoder_decoder_embeddings` to be false.",
+    )
+    rows = source.rows_of(size - 1), target.rows_of((target_size or size) - 1)
+    _check_ids(folder / CONFIG, _IDS | config, target)
+    path, options = read_generation(folder, config)
+    _check_ids(path, options, target)
+    decoding = decoding_of(path, options, config.get("max_position_embeddings", 1024))
+
+    with named_in_errors(folder / CONFIG):
+        backbone = Marian(**arguments)
+    fill_marian(backbone, SafetensorsFolder(folder), *rows)
+    if options.get("renormalize_logits"):
+        # The padding, which is banned, has no share of the probabilities.
+        require_values(path, options, min_length=0, no_repeat_ngram_size=0)
+        never_predict(backbone, target.tokenizer.start_id)
+    task = Seq2SeqTask(backbone, source.tokenizer, target.tokenizer, decoding)
+    return Conversion(task, tuple(_notes(folder / TOKENIZER_CONFIG)))
+
+
+def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """Reads the arguments of `Marian` from a configuration.
+
+    Args:
+        path: The file, to be named in errors.
+        config: Its content.
+
+    Raises:
+        UserError: A key is unknown, or has a value that is not supported.
+    """
+    known = {*_USED, *_ALIASES, *_TRUTHS, *_ONLY, *_OTHERS, *_WITHOUT_EFFECT, *WITHOUT_EFFECT}
+    require_known(path, config, known)
+    require_values(path, config, **_ONLY)
+    activation = config.get("activation_function", "gelu")
+    with named_in_errors(path):
+        require_one_of("activation_function", activation, _ACTIVATIONS)
+    truths = {key: config.get(key, default) for key, default in _TRUTHS.items()}
+    for key, value in truths.items():
+        require(isinstance(value, bool), f"{path}: `{key}` must be true or false.", **{key: value})
+    is_shared = truths["share_encoder_decoder_embeddings"]
+    is_tied = truths["tie_word_embeddings"]
+    require(
+        is_tied or not is_shared,
+        f"{path}: `tie_word_embeddings` must be true where embeddings are shared.",
+        tie_word_embeddings=is_tied,
+    )
+    arguments = read_numbers(path, config, _USED)
+    require_values(path, config, **{key: arguments[name] for key, name in _ALIASES.items()})
+    size = arguments["vocabulary_size"]
+    target = config.get("decoder_vocab_size") or size
+    arguments |= read_numbers(
+        path, {"decoder_vocab_size": target}, {"decoder_vocab_size": ("target_vocabulary_size", 0)}
+    )
+    require(
+        target == size or not is_shared,
+        f"{path}: `decoder_vocab_size` must be `vocab_size` where embeddings are shared.",
+        decoder_vocab_size=target,
+        vocab_size=size,
+    )
+    return arguments | {
+        "vocabulary_size": size + 1,  # padding
+        "target_vocabulary_size": None if is_shared else target + 1,
+        "activation": _ACTIVATIONS[activation],
+        "scale_embedding": truths["scale_embedding"],
+        "tie_output": is_tied,
+    }
+
+
+def _check_ids(path: Path, options: dict[str, Any], target: MarianVocabulary) -> None:
+    """Raises unless generating begins and ends with the vocabulary's tokens."""
+    start, end = target.start_id, target.end_id
+    ids = {"decoder_start_token_id": start, "eos_token_id": end, "forced_eos_token_id": end}
+    for key, expected in ids.items():
+        found = options.get(key)
+        require(
+            found in (None, expected),
+            f"{path}: `{key}` must be {expected}, as in {target.path.name}.",
+            **{key: found},
+        )
+    banned = options.get("bad_words_ids")
+    require(
+        banned in (None, [[start]]),
+        f"{path}: `bad_words_ids` must be [[{start}]], the padding of {target.path.name}.",
+        bad_words_ids=banned,
+    )
+
+
+def _notes(path: Path) -> Iterator[str]:
+    key = "clean_up_tokenization_spaces"
+    if read_optional_object(path).get(key):
+        yield f"{path}: `{key}` is left out: texts have spaces where the pieces have them."

@@ -1,0 +1,132 @@
+"""Marian's tokenizers of Hugging Face: SentencePiece models and the vocabularies beside them."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_attn.convert.json_files import (
+    named_in_errors,
+    read_optional_object,
+    require_values,
+)
+from keras_attn.convert.sentencepiece_file import read_sentencepiece
+from keras_attn.tokenizers import MarianTokenizer
+from keras_attn.tokenizers.vocabulary_files import bpe_vocabulary, read_text
+from keras_attn.validation import require, require_one_of
+
+TOKENIZER_CONFIG = "tokenizer_config.json"
+_ADDED = "added_tokens.json"
+_CLASSES = ("MarianTokenizer", None)
+_START = "<s>"
+_SPECIAL = {"pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+_AS_THEY_ARE = {"lstrip": False, "rstrip": False, "single_word": False}
+
+
+class MarianVocabulary(NamedTuple):
+    """One side's tokens.
+
+    Attributes:
+        path: The file of the vocabulary, to be named in errors.
+        tokenizer: The tokenizer.
+        rows: The checkpoint's id of each of ours, -1 for that of padding, which it has not. Its
+            own padding, with which generating begins, is our start token.
+    """
+
+    path: Path
+    tokenizer: MarianTokenizer
+    rows: tuple[int, ...]
+
+    @property
+    def start_id(self) -> int:
+        """The checkpoint's id of what is our start token."""
+        return self.rows[self.tokenizer.start_id]
+
+    @property
+    def end_id(self) -> int:
+        """The checkpoint's id of the end."""
+        return self.rows[self.tokenizer.end_id]
+
+    def rows_of(self, size: int) -> tuple[int, ...]:
+        """`rows` of an embedding that may have more than the vocabulary.
+
+        Args:
+            size: Number of the checkpoint's rows.
+
+        Raises:
+            UserError: There are fewer.
+        """
+        tokens = len(self.rows) - 1
+        require(
+            tokens <= size,
+            f"{self.path}: the vocabulary does not fit the embedding.",
+            tokens=tokens,
+            rows=size,
+        )
+        return (*self.rows, *range(tokens, size))
+
+
+def read_marian_vocabularies(folder: Path) -> tuple[MarianVocabulary, MarianVocabulary]:
+    """Reads the vocabularies of source and target.
+
+    Args:
+        folder: The folder, with `source.spm`, `target.spm`, `vocab.json`, `tokenizer_config.json`,
+            which may be missing, and where that asks for separate vocabularies
+            `target_vocab.json`.
+
+    Returns:
+        Those of source and target.
+
+    Raises:
+        UserError: A file is missing or damaged, or asks for something that is not supported.
+    """
+    config = read_optional_object(folder / TOKENIZER_CONFIG)
+    _check_config(folder / TOKENIZER_CONFIG, config)
+    _check_added(folder / _ADDED, read_optional_object(folder / _ADDED))
+    own = "target_vocab.json" if config.get("separate_vocabs") else "vocab.json"
+    return _read(folder / "source.spm", folder / "vocab.json"), _read(
+        folder / "target.spm", folder / own
+    )
+
+
+def _read(pieces: Path, vocabulary: Path) -> MarianVocabulary:
+    model = read_sentencepiece(pieces)
+    byte = model.SentencePiece.Type.BYTE
+    require(
+        all(piece.type != byte for piece in model.pieces),
+        f"{pieces}: pieces of single bytes are not supported.",
+    )
+    rules = model.denormalizer_spec.precompiled_charsmap
+    require(not rules, f"{pieces}: rules of writing are not supported.", bytes=len(rules))
+    tokens = bpe_vocabulary(read_text(vocabulary), str(vocabulary))
+    for token in _SPECIAL.values():
+        require(token in tokens, f"{vocabulary}: the vocabulary must hold {token!r}.")
+    require(_START not in tokens, f"{vocabulary}: the vocabulary must not hold {_START!r}.")
+    ids = {token: number for number, token in enumerate(tokens)}
+    first = [ids.pop(token) for token in _SPECIAL.values()]
+    with named_in_errors(vocabulary):
+        special = ["<pad>", _START, "</s>", "<unk>"]
+        tokenizer = MarianTokenizer(pieces.read_bytes(), [*special, *ids])
+    return MarianVocabulary(vocabulary, tokenizer, (-1, *first, *ids.values()))
+
+
+def _check_config(path: Path, config: dict[str, Any]) -> None:
+    with named_in_errors(path):
+        require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)
+        require_one_of("separate_vocabs", config.get("separate_vocabs", False), (True, False))
+    require_values(path, config, split_special_tokens=False)
+    kwargs = config.get("sp_model_kwargs")
+    require(not kwargs, f"{path}: `sp_model_kwargs` must be empty.", sp_model_kwargs=kwargs)
+    for key, token in _SPECIAL.items():
+        found = config.get(key, token)
+        found = found.get("content") if isinstance(found, dict) else found
+        require(found == token, f"{path}: `{key}` must be {token!r}.", **{key: found})
+    for key in ("additional_special_tokens", "extra_special_tokens"):
+        _check_added(path, config.get(key) or ())
+    added = (config.get("added_tokens_decoder") or {}).values()
+    _check_added(path, [token.get("content") for token in added])
+    for token in added:
+        require_values(path, token, **_AS_THEY_ARE)
+
+
+def _check_added(path: Path, tokens: Any) -> None:
+    others = [token for token in tokens if token not in _SPECIAL.values()]
+    require(not others, f"{path}: added tokens are not supported.", tokens=others[:3])

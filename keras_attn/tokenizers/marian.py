@@ -1,0 +1,107 @@
+"""Marian's subwords: pieces of a SentencePiece model, numbered by a vocabulary of its own."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer
+from keras_attn.tokenizers.sentencepiece import MODEL_FILE
+from keras_attn.tokenizers.sentencepiece_model import SentencePieceModel
+from keras_attn.tokenizers.special_text import SpecialTextSplitter
+from keras_attn.tokenizers.vocabulary_files import bpe_vocabulary
+from keras_attn.validation import UserError, require
+
+VOCABULARY_FILE = "vocab.json"
+_LANGUAGE = r"(?s)^(>>.*?<<|).*$"
+_SPACE = "▁"
+
+
+class MarianTokenizer(Tokenizer):
+    """Splits text into the pieces of a SentencePiece model, and looks them up in a vocabulary.
+
+    The vocabulary may hold pieces that the model has not, those of the other language, and lack
+    some that it has, which are unknown. A run of characters that the model does not know is one
+    piece, looked up like the others. Ids are those of `transformers.MarianTokenizer` by name:
+    `>>`, a language and `<<` at the beginning of a text are one token, and padding, end and unknown
+    stand for themselves where they are spelled out. The padding of that class, with which its
+    models begin what they generate, is the start token here.
+
+    Args:
+        model: The serialised SentencePiece model.
+        tokens: The vocabulary, `<pad>`, `<s>`, `</s>`, `<unk>` first.
+
+    Raises:
+        UserError: `model` is no SentencePiece model, or the vocabulary does not begin so or holds a
+            token twice.
+
+    Reference: Junczys-Dowmunt et al., 2018, https://arxiv.org/abs/1804.00344.
+    """
+
+    kind = "marian"
+
+    def __init__(self, model: bytes, tokens: Sequence[str]) -> None:
+        require(isinstance(model, bytes), "`model` must be the bytes of a model.", type=type(model))
+        super().__init__(tokens)
+        try:
+            self._pieces = SentencePieceModel(model)
+        except tf.errors.OpError:
+            raise UserError(
+                "`model` must be a serialised SentencePiece model. "
+                f"Received: {len(model)} bytes that are none."
+            ) from None
+        self._model = model
+        self._special_text = SpecialTextSplitter(
+            {
+                SPECIAL_TOKENS[self.pad_id]: self.start_id,
+                SPECIAL_TOKENS[self.end_id]: self.end_id,
+                SPECIAL_TOKENS[self.unknown_id]: self.unknown_id,
+            }
+        )
+        first = len(SPECIAL_TOKENS)
+        self._id_of_piece = tf.lookup.StaticHashTable(
+            tf.lookup.KeyValueTensorInitializer(
+                tf.constant([token.encode() for token in tokens[first:]], tf.string),
+                tf.range(first, len(tokens), dtype=tf.int32),
+            ),
+            default_value=self.unknown_id,
+        )
+
+    def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        return self._special_text.tokenize(strings, self._ids_of_pieces)
+
+    def _ids_of_pieces(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        language = tf.strings.regex_replace(strings, _LANGUAGE, r"\1", replace_global=False)
+        length = tf.strings.length(language)
+        text = tf.strings.substr(strings, length, tf.strings.length(strings) - length)
+        pieces = self._pieces.encode_as_pieces(text)
+        ids = pieces.with_values(self._id_of_piece.lookup(pieces.values))
+        is_there = length > 0
+        languages = tf.RaggedTensor.from_row_lengths(
+            self._id_of_piece.lookup(tf.boolean_mask(language, is_there)),
+            tf.cast(is_there, tf.int64),
+            validate=False,
+        )
+        return tf.concat([languages, ids], axis=1)
+
+    def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        return tf.strings.strip(tf.strings.regex_replace(super()._detokenize(ids), _SPACE, " "))
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns an empty dictionary: model and vocabulary are assets."""
+        return {}
+
+    def assets(self) -> dict[str, bytes]:
+        """Returns the serialised model and the vocabulary under their file names."""
+        ids = {token: number for number, token in enumerate(self.vocabulary)}
+        vocabulary = json.dumps(ids, ensure_ascii=False, indent=0)
+        return {MODEL_FILE: self._model, VOCABULARY_FILE: vocabulary.encode()}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], assets: dict[str, bytes]) -> "MarianTokenizer":
+        """Makes a tokenizer from `get_config()` and `assets()` of another one."""
+        for name in (MODEL_FILE, VOCABULARY_FILE):
+            require(name in assets, f"`{name}` must be among the assets.", assets=[*assets])
+        tokens = bpe_vocabulary(assets[VOCABULARY_FILE].decode(), VOCABULARY_FILE)
+        return cls(assets[MODEL_FILE], tokens, **config)
