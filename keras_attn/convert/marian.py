@@ -127,7 +127,7 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
     with named_in_errors(folder / CONFIG):
         backbone = Marian(**arguments)
     fill_marian(backbone, SafetensorsFolder(folder), *rows)
-    if options.get("renormalize_logits"):
+    if options.get("renormalize_logits") and options.get("bad_words_ids"):
         # The padding, which is banned, has no share of the probabilities.
         require_values(path, options, min_length=0, no_repeat_ngram_size=0)
         never_predict(backbone, target.tokenizer.start_id)

@@ -147,4 +147,7 @@ def example_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
         ids = sorted(set(range(tokenizer.vocabulary_size)) - special)
     rows = [list(ids[: min(length, max_length - 1)]) for length in (5, 1, 9)]
     texts = tokenizer.detokenize(tf.ragged.constant(rows, tf.int32))
-    return [text.decode() for text in texts.numpy()]
+    # Tokens in an order that no text has may be read again as more of them.
+    lengths = tokenizer.tokenize(texts).row_lengths().numpy()
+    pairs = zip(texts.numpy(), lengths, strict=True)
+    return [text.decode() for text, length in pairs if length < max_length] or [""]
