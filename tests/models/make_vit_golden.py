@@ -1,4 +1,4 @@
-"""Writes what PyTorch computes of a small Vision Transformer, for tests/models/test_patch_encoder.py.
+"""Writes what PyTorch computes of a small Vision Transformer, for test_patch_encoder.py.
 
 PyTorch is not needed for the tests, only to make their file again:
 
