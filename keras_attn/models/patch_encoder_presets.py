@@ -66,6 +66,8 @@ PATCH_ENCODER_PRESETS = {
         "config": {
             "image_size": 224,
             "patch_size": patch_size,
+            "channels": 3,
+            "class_token": True,
             "num_layers": num_layers,
             "hidden_dim": hidden_dim,
             "intermediate_dim": 4 * hidden_dim,
