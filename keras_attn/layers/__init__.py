@@ -19,6 +19,7 @@ from keras_attn.layers.lsh_attention import LSHAttention
 from keras_attn.layers.luong_attention import LuongAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.patch_embedding import PatchEmbedding
+from keras_attn.layers.random_shift import RandomShift
 from keras_attn.layers.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.relative_position_bias import RelativePositionBias
@@ -59,6 +60,7 @@ __all__ = [
     "MultiHeadAttention",
     "PatchEmbedding",
     "RMSNormalization",
+    "RandomShift",
     "RandomSynthesizer",
     "RecurrentMemoryAttention",
     "RelativePositionBias",

@@ -1,5 +1,7 @@
 """The Transformer's encoder over the patches of images."""
 
+import functools
+
 import keras
 
 from keras_attn.layers.class_token import ClassToken
@@ -9,6 +11,7 @@ from keras_attn.layers.patch_embedding import (
     checked_size,
     number_of_patches,
 )
+from keras_attn.layers.random_shift import RandomShift
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.token_stack import TokenStack
 from keras_attn.models.transformer_sizes import TransformerSizes
@@ -27,6 +30,7 @@ class PatchEncoder(Backbone):
         channels: Number of an image's channels.
         class_token: Whether a learned vector stands before the patches, for a classifier that
             takes the first vector of the outputs (`pooling="first"`).
+        random_shift: Most pixels by which images are moved at random in training.
         num_layers: Number of blocks.
         hidden_dim: Size of the vectors between the layers.
         num_heads: Number of attention heads.
@@ -74,6 +78,7 @@ class PatchEncoder(Backbone):
         patch_size: int | tuple[int, int] = 16,
         channels: int = 3,
         class_token: bool = True,
+        random_shift: int = 0,
         num_layers: int = 12,
         hidden_dim: int = 768,
         num_heads: int = 12,
@@ -118,10 +123,13 @@ class PatchEncoder(Backbone):
         )
 
         # === Layers ===
-        patches = PatchEmbedding(patch_size, hidden_dim, dtype=sizes.dtype, name="patches")
-        token = ClassToken(dtype=sizes.dtype, name="class_token") if class_token else None
+        embedding = [PatchEmbedding(patch_size, hidden_dim, dtype=sizes.dtype, name="patches")]
+        if random_shift:
+            embedding.insert(0, RandomShift(random_shift, dtype=sizes.dtype, name="random_shift"))
+        if class_token:
+            embedding.append(ClassToken(dtype=sizes.dtype, name="class_token"))
         stack = TokenStack(
-            patches if token is None else lambda images: token(patches(images)),
+            lambda images: functools.reduce(lambda x, layer: layer(x), embedding, images),
             sizes.positions("positions"),
             sizes.dropout("dropout"),
             sizes.encoder_blocks(attention, "block"),
@@ -136,8 +144,7 @@ class PatchEncoder(Backbone):
         self.image_size = both_sides(image_size)
         self.channels = channels
         self.hidden_dim = hidden_dim
-        self.patches = patches
-        self.class_token = token
+        self.embedding = embedding
         self.positions = stack.positions
         self.blocks = stack.blocks
         self.norm = stack.norm
@@ -149,6 +156,7 @@ class PatchEncoder(Backbone):
             patch_size=patch_size,
             channels=channels,
             class_token=class_token,
+            random_shift=random_shift,
             attention=attention,
             **arguments,
         )

@@ -194,6 +194,14 @@ FRONT_ENDS = [
         note="oblong",
     ),
     LayerCase(
+        layers.RandomShift,
+        {"most": 2, "seed": 7},
+        {"inputs": IMAGES},
+        outputs=(2, 6, 10, 3),
+        trainable=0,
+        non_trainable=1,
+    ),
+    LayerCase(
         layers.ClassToken,
         {"initializer": "random_normal"},
         {"inputs": X},
