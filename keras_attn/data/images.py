@@ -13,6 +13,7 @@ from keras_attn.validation import UserError, require
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _WHITE = 255.0
+_DEPTH = 24  # where a PNG file tells its bits a sample, and after them the kind of its colours
 _IMAGES_A_CALL = 256
 
 
@@ -137,7 +138,8 @@ def decode_images(images: Any, height: int, width: int, channels: int) -> tf.Ten
 
     def decoded(image: tf.Tensor) -> tf.Tensor:
         pixels = tf.cast(tf.io.decode_png(image, channels=4), tf.float32)
-        colours, opacity = pixels[..., :3], pixels[..., 3:] / 255.0
+        colours, opacity = pixels[..., :3], pixels[..., 3:] / _WHITE
+        opacity = tf.where(_is_coarse_grey(image, pixels), tf.math.ceil(opacity), opacity)
         colours = colours * opacity + _WHITE * (1.0 - opacity)
         if channels == 1:
             colours = tf.image.rgb_to_grayscale(colours)
@@ -187,6 +189,18 @@ def scaled_pixels(pixels: Any) -> Any:
         standard deviation of a half.
     """
     return pixels / 127.5 - 1.0
+
+
+def _is_coarse_grey(image: tf.Tensor, decoded: tf.Tensor) -> tf.Tensor:
+    """Whether a PNG image has 1, 2 or 4 bits of grey.
+
+    TensorFlow decodes these as nearly transparent: the opacity that it makes up has only as many
+    bits set. A true one is all or nothing there.
+    """
+    with tf.control_dependencies([decoded]):  # which tells first if the image is cut off
+        header = tf.io.decode_raw(tf.strings.substr(image, _DEPTH, 2), tf.uint8)
+    depth, colour_type = header[0], header[1]
+    return (depth < 8) & (colour_type == 0)
 
 
 def _check(image: bytes, name: str) -> None:
