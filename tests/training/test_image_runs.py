@@ -138,7 +138,7 @@ def test_attention_by_name(images, tmp_path):
     job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 1}})
     (block,) = open_task(tmp_path / "run").backbone.encoder.blocks
     assert type(block.attention) is layers.RandomSynthesizer
-    assert block.attention.max_length == 17
+    assert block.attention.max_length == 5
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def test_digits_by_the_train_command(tmp_path, capsys):
         ({"data": {"train": ["a", "b"]}}, "digits, one folder, or one tab-separated file"),
         ({"data": {"train": "absent"}}, "absent: no such folder or file"),
         ({"data": {"hold_out": 60}}, "At most 59 of the 60 different sources of .*count=60"),
-        ({"training": {"batch_tokens": 15}}, "must hold the longest image.*batch_tokens=15"),
+        ({"training": {"batch_tokens": 3}}, "must hold the longest image.*batch_tokens=3"),
     ],
 )
 def test_mistakes(layer, message, images, tmp_path):
