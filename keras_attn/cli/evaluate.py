@@ -1,4 +1,4 @@
-"""Measure a trained or exported model on texts."""
+"""Measure a trained or exported model on texts or images."""
 
 import argparse
 import json
@@ -35,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="DATA",
-        help="cmudict (its test words), FILE.tsv, SRC TGT, or for a language model FILE …",
+        help="cmudict (its test words), FILE.tsv, SRC TGT, for a language model FILE …, or for "
+        "images digits, FOLDER or FILE.tsv (see `keras-attn train --help`)",
     )
     add("--metrics", nargs="+", metavar="NAME", help="default: the run's, or what suits the data")
     add("--perplexity", action="store_true", help="add the perplexity of the targets")

@@ -15,6 +15,7 @@ the version is the next free number. Its signatures:
   token_ids         ids -> ids
 For labels: serving_default and n_best give labels and their probabilities, token_ids takes ids.
 For vectors: serving_default and token_ids give an embedding.
+For images: image_bytes, contents of PNG files, in place of text, and pixels in place of token_ids.
 
 --weights float16 halves the folder. Computing stays in float32, for which each
 request casts the weights once, so that a server saves no memory and answers a
@@ -42,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--examples",
         metavar="FILE",
-        help="lines of typical text, for warm-up and for `verify` (default: the commonest tokens)",
+        help="lines of typical text, or names of PNG files, for warm-up and for `verify` "
+        "(default: the commonest tokens)",
     )
     add(
         "--weights",
@@ -65,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.data import read_texts
         from keras_attn.export import export_saved_model
         from keras_attn.export.layout import read_manifest
-        from keras_attn.tasks import GeneratingTask, Task, task_folder
+        from keras_attn.tasks import GeneratingTask, Task, read_inputs, task_folder
 
     task = Task.load(task_folder(options.model))
     most = 4
@@ -74,12 +76,14 @@ def run(options: argparse.Namespace) -> None:
         most = min(most, task.decoding.beams)
     else:
         require(options.beam is None, "Only what generates makes a beam search.", beam=options.beam)
+    examples = read_texts(options.examples) if options.examples else None
+    examples = examples and read_inputs(task.kind, examples)
     path = export_saved_model(
         task,
         options.folder,
         jit=options.jit,
         n_best=most if options.n_best is None else options.n_best,
-        examples=read_texts(options.examples) if options.examples else None,
+        examples=examples,
         version=options.model_version,
         weights=options.weights,
         halved=options.halve,

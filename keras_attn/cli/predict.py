@@ -1,4 +1,4 @@
-"""Predict a text, a label or a vector for each text, with a trained or exported model."""
+"""Predict a text, a label or a vector for each text or image, with a trained or exported model."""
 
 import argparse
 import itertools
@@ -13,7 +13,8 @@ EPILOG = """\
 Each TEXT, or each line of standard input, gives one line; put `--` before a TEXT that begins with
 a dash. --n-best and --samples give N lines for each text, with the text's number before a tab;
 --scores adds, after tabs, the score (log-probability over length penalty) and the log-probability.
-A model of embeddings gives each text's vector as a JSON list.
+A model of embeddings gives each text's vector as a JSON list. For a classifier of images each TEXT
+or line is the name of a PNG file.
 
 Without --sample the most probable texts found are printed. With it texts are drawn at random, word
 by word, as the model's probabilities say, from part of them with the options below it:
@@ -30,6 +31,7 @@ examples:
   keras-attn predict runs/g2p --beam 5 --n-best 3 --scores colonel
   keras-attn predict runs/en-de --prefix "Ein Hund" "A dog runs."
   keras-attn predict runs/names --sample --samples 5 --top-p 0.9 --seed 7 Mar
+  keras-attn predict runs/digits --n-best 3 --scores scan.png
 """
 
 _CHUNK = 1024  # lines read before they are predicted
@@ -60,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
     require_positive(n_best=options.n_best)
     _check_together(options)
     with quiet_start():
-        from keras_attn.tasks import open_task
+        from keras_attn.tasks import open_task, read_inputs
 
     task = open_task(options.model)
     require(
@@ -71,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     texts = options.texts or _lines(sys.stdin.buffer)
     answers = _vectors(task, options) if task.kind == "embed" else _hypotheses(task, options)
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
-        for line in answers(chunk):
+        for line in answers(read_inputs(task.kind, chunk)):
             print(line)
         sys.stdout.flush()
 

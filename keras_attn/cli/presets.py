@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+import inspect
 
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import require_positive
@@ -50,4 +51,7 @@ def _count_parameters(family: str, sizes: frozenset, vocabulary_size: int) -> in
     from keras_attn import models
     from keras_attn.models.parameter_count import parameter_count
 
-    return parameter_count(lambda: getattr(models, family)(vocabulary_size, **dict(sizes)))
+    model, arguments = getattr(models, family), dict(sizes)
+    if "vocabulary_size" in inspect.signature(model).parameters:
+        arguments["vocabulary_size"] = vocabulary_size
+    return parameter_count(lambda: model(**arguments))

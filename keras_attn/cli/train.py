@@ -1,4 +1,4 @@
-"""Train a model on texts."""
+"""Train a model on texts or images."""
 
 import argparse
 import sys
@@ -16,6 +16,10 @@ data:
   SRC TGT     two files whose lines correspond
   Where --valid is left out, some sources are held out of the training data.
   For --task classify the targets are labels. For --task lm: files of one text a line.
+  For --task classify_images:
+  digits      8 x 8 pixels, 1,797 handwritten digits (pip install 'keras_attn[images]')
+  FOLDER      with a folder of PNG files for each label, or with labels.tsv, a
+  FILE.tsv    of lines file<TAB>label, the files' names relative to its folder
 
 settings:
   The first of these that names one counts: options, --set, --config, the preset, defaults. All
@@ -31,6 +35,7 @@ examples:
   keras-attn train --preset g2p_small --data cmudict --out runs/g2p --epochs 3
   keras-attn train --preset transformer_tiny --data train.en train.de --valid val.en val.de \\
       --test test.en test.de --out runs/en-de --set training.learning_rate=0.003
+  keras-attn train --preset patch_tiny --data digits --out runs/digits
   keras-attn train --init runs/en-de --data more.tsv --out runs/en-de-more --epochs 2
   keras-attn train --out runs/g2p --resume
 
@@ -80,7 +85,7 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--task",
-        choices=["seq2seq", "classify", "lm"],
+        choices=["seq2seq", "classify", "classify_images", "lm"],
         help="what to train (default: the preset's)",
     )
     add("--preset", metavar="NAME", help="sizes and recipe (`keras-attn presets` lists them)")

@@ -1,10 +1,21 @@
-"""Files to batches: reading, tokenising once, length buckets, streams for training."""
+"""Files to batches: reading, tokenising or decoding once, length buckets, streams for training."""
 
 from keras_attn.data.batching import EpochPlan, padding_share, plan_epoch
 from keras_attn.data.cmudict import load_cmudict
+from keras_attn.data.digits import load_digits
 from keras_attn.data.examples import Examples
 from keras_attn.data.files import Pairs, read_pairs, read_texts
+from keras_attn.data.image_examples import ImageExamples
+from keras_attn.data.images import (
+    ImageFile,
+    check_images,
+    decode_images,
+    decoded_images,
+    read_images,
+    scaled_pixels,
+)
 from keras_attn.data.labelled_examples import LabelledExamples
+from keras_attn.data.labelled_images import read_labelled_images
 from keras_attn.data.listops import load_listops
 from keras_attn.data.pair_examples import PairExamples
 from keras_attn.data.pipeline import batch_dataset
@@ -15,18 +26,27 @@ from keras_attn.data.token_rows import TokenRows
 __all__ = [
     "EpochPlan",
     "Examples",
+    "ImageExamples",
+    "ImageFile",
     "LabelledExamples",
     "PairExamples",
     "Pairs",
     "TextExamples",
     "TokenRows",
     "batch_dataset",
+    "check_images",
+    "decode_images",
+    "decoded_images",
     "group_references",
     "hold_out",
     "load_cmudict",
+    "load_digits",
     "load_listops",
     "padding_share",
     "plan_epoch",
+    "read_images",
+    "read_labelled_images",
     "read_pairs",
     "read_texts",
+    "scaled_pixels",
 ]

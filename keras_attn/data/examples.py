@@ -1,20 +1,36 @@
-"""What all tokenised examples have in common: lengths to batch by, and batches of any rows."""
+"""What all examples have in common: lengths to batch by, and batches of any rows."""
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from keras_attn.data.token_rows import TokenRows
 from keras_attn.validation import UserError
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
 
 
+class Rows(Protocol):
+    """One side of examples, a row for each: sequences of ids, or images.
+
+    Attributes:
+        content: All that the rows hold, by which machines see that they read the same.
+        lengths: Length of each row, (rows,) int64.
+    """
+
+    content: np.ndarray
+    lengths: np.ndarray
+
+    def lengths_of(self, rows: np.ndarray) -> np.ndarray:
+        """Lengths of some rows, (count,) int64."""
+        ...
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Examples(abc.ABC):
-    """Tokenised examples, ready to be put into batches in any order.
+    """Tokenised or decoded examples, ready to be put into batches in any order.
 
     Attributes:
         indices: The position of each among the texts that they were made from, int64.
@@ -36,8 +52,8 @@ class Examples(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def sides(self) -> dict[str, TokenRows]:
-        """The sequences of the examples by what they are called, one or two."""
+    def sides(self) -> Mapping[str, Rows]:
+        """What the examples are made of, by what it is called: one side or two."""
 
     @abc.abstractmethod
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
@@ -48,7 +64,7 @@ class Examples(abc.ABC):
 
     @property
     def lengths(self) -> np.ndarray:
-        """Lengths of all sequences, end ids included, (rows, sides) int64."""
+        """Lengths of all sides, end ids included, (rows, sides) int64."""
         return np.stack([rows.lengths for rows in self.sides.values()], axis=1)
 
     @property
@@ -65,7 +81,7 @@ class Examples(abc.ABC):
                 rows and the lengths of the longest of them.
 
         Returns:
-            `(inputs, labels)`, int32 and padded on the right with 0. Rows past those asked for
+            `(inputs, labels)`, ids int32 and padded on the right with 0. Rows past those asked for
             are all padding.
 
         Raises:

@@ -20,7 +20,7 @@ class Pairs:
     """Aligned source and target texts.
 
     Attributes:
-        sources: The source texts.
+        sources: The source texts, or images as `read_labelled_images` gives them.
         targets: The target texts, one a source text. Rows of an equal source are alternatives.
         name: Where the texts come from, for messages.
         skipped: How many malformed rows were left out.

@@ -59,13 +59,7 @@ class LabelledExamples(Examples):
         """
         if max_length is not None:
             require_positive(max_length=max_length)
-        number = {label: place for place, label in enumerate(labels, 1)}
-        for row, label in enumerate(pairs.targets, 1):
-            if label not in number:
-                raise UserError(
-                    f"Text {row:,} of {pairs.name} has a label that the training texts have not. "
-                    f"Received: {label!r}; the labels are {', '.join(labels[:20])}."
-                )
+        classes = class_numbers(pairs, labels, cls.kind)
         text = TokenRows.from_texts(pairs.sources, tokenizer)
         empty = text.lengths == 1
         long = np.zeros(len(pairs), bool) if max_length is None else text.lengths > max_length
@@ -75,7 +69,6 @@ class LabelledExamples(Examples):
                 f"No text of {pairs.name} is left: of {len(pairs):,} texts {empty.sum():,} have no "
                 f"token and {long.sum():,} are too long. Received: max_length={max_length}."
             )
-        classes = np.array([number[label] for label in pairs.targets], np.int32)
         return cls(
             text=text.select(keep),
             classes=classes[keep],
@@ -94,3 +87,27 @@ class LabelledExamples(Examples):
         labels = np.zeros(shape[0], np.int32)
         labels[: len(rows)] = self.classes[rows]
         return {"token_ids": self.text.padded(rows, shape)}, labels
+
+
+def class_numbers(pairs: Pairs, labels: Sequence[str], kind: str) -> np.ndarray:
+    """Finds the number of each target among the labels, counted from 1.
+
+    Args:
+        pairs: The labels as targets.
+        labels: The labels there are, in the order of their numbers.
+        kind: What a source is called in an error.
+
+    Returns:
+        int32 (pairs,).
+
+    Raises:
+        UserError: A target is none of `labels`.
+    """
+    number = {label: place for place, label in enumerate(labels, 1)}
+    for row, label in enumerate(pairs.targets, 1):
+        if label not in number:
+            raise UserError(
+                f"{kind.capitalize()} {row:,} of {pairs.name} has a label that the training "
+                f"{kind}s have not. Received: {label!r}; the labels are {', '.join(labels[:20])}."
+            )
+    return np.array([number[label] for label in pairs.targets], np.int32)

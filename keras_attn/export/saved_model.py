@@ -45,7 +45,7 @@ def export_saved_model(
     folder: str | Path,
     jit: bool = False,
     n_best: int = 4,
-    examples: Sequence[str] | None = None,
+    examples: Sequence[str | bytes] | None = None,
     version: int | None = None,
     weights: str = "float32",
     halved: str = "",
@@ -63,7 +63,8 @@ def export_saved_model(
         jit: Whether the numeric core is compiled by XLA. Such a model needs a server that runs
             with `--xla_cpu_compilation_enabled`, or a GPU.
         n_best: Number of hypotheses of the `n_best` signature.
-        examples: Texts for the golden outputs and warm-up records; the task's own by default.
+        examples: Texts, or images as bytes, for the golden outputs and warm-up records; the
+            task's own by default.
         version: The version; the highest existing one plus 1 by default.
         weights: "float16" or "bfloat16" stores the weights in half of the room on disk; computing
             stays in the task's dtype, for which they are cast once a call. The golden outputs are
@@ -84,7 +85,7 @@ def export_saved_model(
     require_positive(n_best=n_best)
     texts = list(task.example_texts() if examples is None else examples)
     require(
-        bool(texts) and all(isinstance(text, str) for text in texts),
+        bool(texts) and all(isinstance(text, str | bytes) for text in texts),
         "`examples` must be strings, at least one.",
         examples=examples,
     )

@@ -2,7 +2,9 @@
 
 from keras_attn.layers.additive_attention import AdditiveAttention
 from keras_attn.layers.alibi_bias import AlibiBias
+from keras_attn.layers.class_token import ClassToken
 from keras_attn.layers.compressive_memory_attention import CompressiveMemoryAttention
+from keras_attn.layers.convolutional_subsampling import ConvolutionalSubsampling
 from keras_attn.layers.dense_synthesizer import DenseSynthesizer
 from keras_attn.layers.factorized_dense_synthesizer import FactorizedDenseSynthesizer
 from keras_attn.layers.factorized_random_synthesizer import FactorizedRandomSynthesizer
@@ -16,6 +18,8 @@ from keras_attn.layers.local_attention import LocalAttention
 from keras_attn.layers.lsh_attention import LSHAttention
 from keras_attn.layers.luong_attention import LuongAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
+from keras_attn.layers.patch_embedding import PatchEmbedding
+from keras_attn.layers.random_shift import RandomShift
 from keras_attn.layers.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.relative_position_bias import RelativePositionBias
@@ -37,7 +41,9 @@ from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
 __all__ = [
     "AdditiveAttention",
     "AlibiBias",
+    "ClassToken",
     "CompressiveMemoryAttention",
+    "ConvolutionalSubsampling",
     "DenseSynthesizer",
     "FactorizedDenseSynthesizer",
     "FactorizedRandomSynthesizer",
@@ -52,7 +58,9 @@ __all__ = [
     "LocalAttention",
     "LuongAttention",
     "MultiHeadAttention",
+    "PatchEmbedding",
     "RMSNormalization",
+    "RandomShift",
     "RandomSynthesizer",
     "RecurrentMemoryAttention",
     "RelativePositionBias",

@@ -7,9 +7,11 @@ from keras_attn.models.causal_transformer import CausalTransformer
 from keras_attn.models.compressive_transformer import CompressiveTransformer
 from keras_attn.models.conv_seq2seq import ConvSeq2Seq
 from keras_attn.models.etc import Etc
+from keras_attn.models.feature_encoder import FeatureEncoder
 from keras_attn.models.gnmt import Gnmt
 from keras_attn.models.gpt2 import Gpt2
 from keras_attn.models.marian import Marian
+from keras_attn.models.patch_encoder import PatchEncoder
 from keras_attn.models.presets import PRESETS, Preset, get_preset
 from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
 from keras_attn.models.reformer import Reformer
@@ -27,9 +29,11 @@ __all__ = [
     "CompressiveTransformer",
     "ConvSeq2Seq",
     "Etc",
+    "FeatureEncoder",
     "Gnmt",
     "Gpt2",
     "Marian",
+    "PatchEncoder",
     "Preset",
     "RecurrentSeq2Seq",
     "Reformer",

@@ -10,7 +10,7 @@ from keras_attn.models.presets import get_preset
 
 
 class Backbone(keras.Model):
-    """A functional model over token ids, with 0 as padding.
+    """A functional model over token ids, with 0 as padding, or over what a front end embeds.
 
     A subclass builds its layers, calls the constructor of `keras.Model` with inputs and outputs,
     and then `_keep_arguments`.
@@ -26,12 +26,13 @@ class Backbone(keras.Model):
         self._arguments = types.SimpleNamespace(**arguments)
 
     @classmethod
-    def from_preset(cls, name: str, vocabulary_size: int, **overrides) -> "Backbone":
+    def from_preset(cls, name: str, *arguments, **overrides) -> "Backbone":
         """Builds an untrained model of a preset's sizes.
 
         Args:
             name: Name of the preset (`keras-attn presets` lists them).
-            vocabulary_size: Number of tokens, of the source where there is a target too.
+            *arguments: What no preset says: of models over tokens `vocabulary_size`, their
+                number, of the source where there is a target too.
             **overrides: Arguments of the constructor that take the place of the preset's.
 
         Returns:
@@ -41,7 +42,7 @@ class Backbone(keras.Model):
             UserError: No preset of this family has that name.
         """
         preset = get_preset(name, family=cls.__name__)
-        return cls(vocabulary_size, **(preset.config | overrides))
+        return cls(*arguments, **(preset.config | overrides))
 
     def get_config(self):
         config = {"name": self.name, "trainable": self.trainable} | vars(self._arguments)

@@ -11,6 +11,7 @@ from keras_attn.models.compressive_transformer_presets import COMPRESSIVE_TRANSF
 from keras_attn.models.conv_presets import CONV_PRESETS
 from keras_attn.models.etc_presets import ETC_PRESETS
 from keras_attn.models.gpt2_presets import GPT2_PRESETS
+from keras_attn.models.patch_encoder_presets import PATCH_ENCODER_PRESETS
 from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
 from keras_attn.models.reformer_presets import REFORMER_PRESETS
 from keras_attn.models.synthesizer_presets import SYNTHESIZER_PRESETS
@@ -29,8 +30,8 @@ class Preset:
         description: What it is, in one line.
         paper: Where the sizes come from.
         config: Arguments of the model class, without the vocabulary.
-        recipe: Sections of a run's settings ("task", "training", "tokenizers", "decoding",
-            "metrics") in which it differs from the defaults.
+        recipe: Sections of a run's settings ("task", "training", "model", "tokenizers",
+            "decoding", "metrics") in which it differs from the defaults.
     """
 
     family: str
@@ -52,6 +53,7 @@ _FAMILIES = {
     "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
     "Etc": ETC_PRESETS,
     "Bert": BERT_PRESETS,
+    "PatchEncoder": PATCH_ENCODER_PRESETS,
     "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
     "Gpt2": GPT2_PRESETS,
     "CompressiveTransformer": COMPRESSIVE_TRANSFORMER_PRESETS,

@@ -1,5 +1,7 @@
 """A class for each sequence, from the vectors of any encoder."""
 
+from typing import Any
+
 import keras
 
 from keras_attn.layers.copies import deserialize_layers
@@ -9,14 +11,17 @@ from keras_attn.layers.sequence_pooling import SequencePooling
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
 
+_TOKEN_IDS = "token_ids"
+
 
 @keras.saving.register_keras_serializable(package="keras_attn")
 class SequenceClassifier(keras.Model):
     """Pools an encoder's vectors and projects them to logits over classes.
 
     Args:
-        encoder: Model from `{"token_ids": int32 (batch, length)}` to vectors
-            (batch, length, features), as `TransformerEncoder`. It becomes a part of this model.
+        encoder: Model to vectors (batch, length, features) from `{"token_ids": int32 (batch,
+            length)}`, as `TransformerEncoder`, or from what its attribute `input_name` says, as
+            `PatchEncoder` and `FeatureEncoder`. It becomes a part of this model.
         num_classes: Number of classes.
         pooling: "mean" or "max" over the positions that are no padding, or "first" for the
             vector at position 0.
@@ -26,7 +31,7 @@ class SequenceClassifier(keras.Model):
         trainable: Whether its weights are to be trained.
 
     Call arguments:
-        inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding.
+        inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding; or all that the encoder takes.
 
     Returns:
         Logits (batch, num_classes), finite also for a row of nothing but padding.
@@ -56,11 +61,10 @@ class SequenceClassifier(keras.Model):
         output = Dense(num_classes, dtype=dtype, name="output")
 
         # === Functional graph ===
-        token_ids = keras.Input((None,), dtype="int32", name="token_ids")
-        vectors = encoder({"token_ids": token_ids})
-        pooled = pool(vectors, mask=masks.padding_mask(token_ids))
+        inputs, mask = _inputs_of(encoder)
+        pooled = pool(encoder(inputs), mask=mask)
         logits = output(pooled_dropout(pooled))
-        super().__init__({"token_ids": token_ids}, logits, name=name, trainable=trainable)
+        super().__init__(inputs, logits, name=name, trainable=trainable)
 
         # === Config ===
         self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
@@ -84,3 +88,15 @@ class SequenceClassifier(keras.Model):
     @classmethod
     def from_config(cls, config, custom_objects=None):
         return cls(**deserialize_layers(config, "encoder", custom_objects=custom_objects))
+
+
+def _inputs_of(encoder: keras.Model) -> tuple[dict, Any]:
+    """What an encoder is called with, and its mask; `None` for the one that it propagates."""
+    if getattr(encoder, "input_name", _TOKEN_IDS) == _TOKEN_IDS:
+        token_ids = keras.Input((None,), dtype="int32", name=_TOKEN_IDS)
+        return {_TOKEN_IDS: token_ids}, masks.padding_mask(token_ids)
+    inputs = {
+        name: keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=name)
+        for name, tensor in encoder.input.items()
+    }
+    return inputs, None

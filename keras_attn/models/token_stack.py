@@ -1,6 +1,7 @@
-"""Embedded tokens that go through a stack of blocks."""
+"""Embedded tokens, or what a front end embeds, that go through a stack of blocks."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -8,10 +9,10 @@ import keras
 
 @dataclasses.dataclass(frozen=True)
 class TokenStack:
-    """The layers from token ids to vectors, in the order of their use.
+    """The layers from token ids, or other inputs, to vectors, in the order of their use.
 
     Attributes:
-        embedding: Embeds token ids; 0 is padding.
+        embedding: Embeds token ids, of which 0 is padding; or a function of other inputs.
         positions: Adds positions, takes a `start_index`; or `None`.
         dropout: Dropout of what is embedded.
         blocks: Blocks of an encoder or a decoder.
@@ -20,7 +21,7 @@ class TokenStack:
         output: `TokenEmbedding` that projects to the tokens, where it is not `embedding`.
     """
 
-    embedding: keras.layers.Layer
+    embedding: Callable
     positions: keras.layers.Layer | None
     dropout: keras.layers.Layer
     blocks: list
@@ -32,7 +33,7 @@ class TokenStack:
         """Runs the layers.
 
         Args:
-            token_ids: int32 (batch, length).
+            token_ids: int32 (batch, length), or what `embedding` takes.
             *source: Vectors (batch, source, features) where blocks attend to a source.
 
         Returns:

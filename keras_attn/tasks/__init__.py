@@ -8,13 +8,17 @@ from keras_attn.tasks.embedding import EmbeddingTask
 from keras_attn.tasks.exported import (
     ExportedClassification,
     ExportedEmbedding,
+    ExportedImageClassification,
     ExportedSeq2Seq,
     open_exported,
 )
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.hypothesis import Hypothesis
+from keras_attn.tasks.image_classification import ImageClassificationTask
+from keras_attn.tasks.labelling import LabellingTask
 from keras_attn.tasks.measuring import measure
 from keras_attn.tasks.opening import open_task, task_folder
+from keras_attn.tasks.reading import read_inputs
 from keras_attn.tasks.seq2seq import Seq2SeqTask
 from keras_attn.tasks.serving import Servable, ServingFunction
 
@@ -25,9 +29,12 @@ __all__ = [
     "EmbeddingTask",
     "ExportedClassification",
     "ExportedEmbedding",
+    "ExportedImageClassification",
     "ExportedSeq2Seq",
     "GeneratingTask",
     "Hypothesis",
+    "ImageClassificationTask",
+    "LabellingTask",
     "Seq2SeqTask",
     "Servable",
     "ServingFunction",
@@ -35,5 +42,6 @@ __all__ = [
     "measure",
     "open_exported",
     "open_task",
+    "read_inputs",
     "task_folder",
 ]

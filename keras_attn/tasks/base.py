@@ -23,8 +23,8 @@ class Task(abc.ABC):
     """Tokenizers, a model and settings: the unit that is trained, saved and exported.
 
     Args:
-        backbone: The model over token ids.
-        tokenizers: The tokenizers by role.
+        backbone: The model, over token ids or other inputs.
+        tokenizers: The tokenizers by role; none where no texts go in or come out.
     """
 
     kind: ClassVar[str]

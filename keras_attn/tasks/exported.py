@@ -21,6 +21,7 @@ from keras_attn.tasks.hypothesis import (
     length_sorted_batches,
     perplexity_of,
 )
+from keras_attn.tasks.image_classification import ImageClassificationTask, image_batches
 from keras_attn.tasks.texts import check_pairs, check_texts, shortened
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
@@ -43,6 +44,8 @@ def open_exported(folder: str | Path) -> "Exported":
     outputs = model.signatures["serving_default"].structured_outputs
     kinds = {"label": ExportedClassification, "embedding": ExportedEmbedding}
     kind = next((kinds[name] for name in kinds if name in outputs), ExportedSeq2Seq)
+    if kind is ExportedClassification and "pixels" in model.signatures:
+        kind = ExportedImageClassification
     return kind(folder, model)
 
 
@@ -198,6 +201,7 @@ class ExportedClassification:
     """
 
     kind = "classify"
+    _served_input = "text"
 
     def __init__(self, folder: Path, model: Any):
         _require_signatures(folder, model, {"n_best"})
@@ -221,13 +225,12 @@ class ExportedClassification:
             UserError: `beams` is given; a text is too long; or `n_best` exceeds what was exported.
         """
         require_positive(n_best=n_best)
-        texts = check_texts("texts", texts)
         require(beams is None, "A classifier makes no beam search.", beams=beams)
+        texts, batches = self._batches(texts)
         results: list[list[Hypothesis]] = [[] for _ in texts]
-        for positions in length_sorted_batches([len(text) + 1 for text in texts], budget=4096):
-            outputs = _run(
-                self._model.signatures["n_best"], text=[texts[position] for position in positions]
-            )
+        for positions in batches:
+            inputs = {self._served_input: [texts[position] for position in positions]}
+            outputs = _run(self._model.signatures["n_best"], **inputs)
             _check_exported(n_best, outputs["label"])
             for position, labels, probabilities in zip(
                 positions, outputs["label"], np.log(outputs["probability"]), strict=True
@@ -239,6 +242,29 @@ class ExportedClassification:
             if progress:
                 progress(len(positions))
         return results
+
+    def _batches(self, texts: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
+        """What was given, found to be right, and for each batch the positions of those in it."""
+        texts = check_texts("texts", texts)
+        return texts, length_sorted_batches([len(text) + 1 for text in texts], budget=4096)
+
+
+class ExportedImageClassification(ExportedClassification):
+    """Runs a SavedModel that `keras_attn.export` wrote from an `ImageClassificationTask`.
+
+    Args:
+        folder: Its version folder.
+        model: What is loaded from there.
+
+    Raises:
+        UserError: It is an export of something else.
+    """
+
+    kind = ImageClassificationTask.kind
+    _served_input = ImageClassificationTask.served_input
+
+    def _batches(self, texts: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
+        return image_batches(texts)
 
 
 class ExportedEmbedding:
@@ -275,7 +301,9 @@ class ExportedEmbedding:
         return results
 
 
-Exported = ExportedSeq2Seq | ExportedClassification | ExportedEmbedding
+Exported = (
+    ExportedSeq2Seq | ExportedClassification | ExportedImageClassification | ExportedEmbedding
+)
 
 
 def _check_exported(n_best: int, column: np.ndarray) -> None:
@@ -302,6 +330,7 @@ def _run(signature: Any, **inputs: list) -> dict[str, np.ndarray]:
         found = re.search(r"assertion failed: \[(.*?)\] \[(.*?)\]", str(error))
         line = " ".join(found.groups()) + " tokens" if found else str(error).splitlines()[0]
         texts = [values[0] for values in inputs.values() if isinstance(values[0], str)]
-        shown = f" in {', '.join(repr(shortened(text)) for text in texts)}" if rows == 1 else ""
+        shown = ", ".join(repr(shortened(text)) for text in texts)
+        shown = f" in {shown}" if rows == 1 and shown else ""
         raise UserError(f"{line}{shown}.") from error
     return {name: value.numpy() for name, value in outputs.items()}

@@ -16,9 +16,10 @@ class ServingFunction:
         function: Called with one tensor for each input, by name; returns a dict of dense tensors,
             each with the batch in dimension 0. It uses ops of TensorFlow and tensorflow-text only.
         inputs: The inputs' specifications by name; dimension 0 is the batch, of unknown size.
-        example_inputs: From example texts to the function's inputs, one row for each text, for
-            golden outputs and warm-up records. Without it every string input gets the texts
-            themselves and every other input ones, three of them along each unknown dimension.
+        example_inputs: From example texts (or bytes) to the function's inputs, one row for each
+            text, for golden outputs and warm-up records. Without it every string input gets the
+            texts themselves and every other input ones, three of them along each unknown
+            dimension.
     """
 
     function: Callable[..., Mapping[str, tf.Tensor]]
@@ -44,8 +45,8 @@ class Servable(Protocol):
         """
         ...
 
-    def example_texts(self) -> Sequence[str]:
-        """Returns a few texts of unequal lengths that the task can process."""
+    def example_texts(self) -> Sequence[str | bytes]:
+        """Returns a few inputs that the task can process: texts of unequal lengths, or bytes."""
         ...
 
     def resources(self) -> Iterable[tf.Module | tf.Variable | keras.Variable]:

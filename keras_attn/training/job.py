@@ -121,7 +121,7 @@ def _train(
         if not chief:
             tokenizers = _load_tokenizers(kind, out / TOKENIZERS_FOLDER)
     settings, examples = kind.examples(settings, texts["train"], tokenizers, initial)
-    agreement.require_equal("training data", *(rows.ids for rows in examples.sides.values()))
+    agreement.require_equal("training data", *(rows.content for rows in examples.sides.values()))
     if "test" in texts:
         kind.check_test(settings, texts["test"], tokenizers)
     with strategy.scope():
@@ -230,6 +230,8 @@ def _initial_task(settings: RunSettings) -> Task | None:
 def _tokenizers(
     settings: RunSettings, kind: RunKind, texts: Any, folder: Path, resume: bool
 ) -> dict[str, Tokenizer]:
+    if not kind.roles:
+        return {}
     # The last one is written last: its description says that all are there.
     complete = folder / kind.roles[-1] / CONFIG_FILE
     if resume and complete.is_file():
@@ -271,8 +273,6 @@ def _report(task: Task, texts: dict, examples: Examples, settings: RunSettings) 
     sizes = " and ".join(
         f"{tokenizer.vocabulary_size:,} {role}" for role, tokenizer in task.tokenizers.items()
     )
-    print(
-        f"     model: {settings.preset or settings.init}, {_parameters(task):,} parameters, "
-        f"{sizes} tokens",
-        flush=True,
-    )
+    sizes = f", {sizes} tokens" if sizes else ""
+    name = settings.preset or settings.init
+    print(f"     model: {name}, {_parameters(task):,} parameters{sizes}", flush=True)

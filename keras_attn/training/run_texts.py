@@ -1,7 +1,7 @@
 """The texts of a run: what `--data`, `--valid` and `--test` name."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -30,12 +30,26 @@ class Lines:
         return len(self.texts)
 
 
+Known = Callable[[list[str], DataSettings], Mapping[str, Pairs]]
+"""Gives the parts of a data set by its name; none where files are named."""
+
+Read = Callable[[list[str], DataSettings], Pairs]
+"""Reads the files that are named."""
+
+
 def read_pair_parts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
+    """Reads the parts of a run's pairs of texts, as `read_parts` does."""
+    return read_parts(data, seed, known_pairs, read_data)
+
+
+def read_parts(data: DataSettings, seed: int, known: Known, read: Read) -> dict[str, Pairs]:
     """Reads the parts of a run's pairs: "train", "validation", and "test" where there is one.
 
     Args:
         data: Where they come from.
-        seed: Decides what is held out where no validation texts are given.
+        seed: Decides what is held out where no validation pairs are given.
+        known: Knows the data sets that come with a package.
+        read: Reads files, or the test part of such a data set.
 
     Returns:
         The parts by name.
@@ -43,18 +57,18 @@ def read_pair_parts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
     Raises:
         UserError: A file is missing or malformed.
     """
-    parts = known_pairs(data.train, data)
+    parts = dict(known(data.train, data))
     if not parts:
-        parts["train"] = read_data(data.train, data)
+        parts["train"] = read(data.train, data)
     if data.valid is not None:
-        parts["validation"] = read_data(data.valid, data)
+        parts["validation"] = read(data.valid, data)
     elif "validation" not in parts:
         count = data.hold_out or min(2000, max(1, len(set(parts["train"].sources)) // 20))
         parts["train"], parts["validation"] = hold_out(parts["train"], count, seed)
     if data.test is not None:
         parts.pop("test", None)
     if data.test:
-        parts["test"] = read_data(data.test, data)
+        parts["test"] = read(data.test, data)
     return parts
 
 

@@ -13,17 +13,19 @@ from keras_attn.training.losses import TokenCrossEntropy
 from keras_attn.tuning.spaces import family_space
 from keras_attn.validation import require
 
+_OF_CLASSES = ("classify", "classify_images")
+
 
 class PresetHyperModel(keras_tuner.HyperModel):
     """Compiled models around a preset, for any KerasTuner tuner.
 
     An encoder-decoder takes `{"source_ids": …, "target_ids": …}` and a language model
     `{"token_ids": …}`; their labels are the ids one position on, 0 at padding. An encoder takes
-    `{"token_ids": …}`, and its labels are classes, from 0 on.
+    `{"token_ids": …}`, one of images `{"images": …}`, and its labels are classes, from 0 on.
 
     Args:
         preset: Name of the preset, whose sizes hold where the space does not vary them.
-        vocabulary_size: Number of tokens, of the source where there is one.
+        vocabulary_size: Number of tokens, of the source where there is one; `None` for images.
         space: What is varied, as for `SearchSpace`; laid over the family's own space. Of the
             training settings the learning rate and, for tokens, the label smoothing are used; the
             rest is `fit`'s.
@@ -39,7 +41,7 @@ class PresetHyperModel(keras_tuner.HyperModel):
     def __init__(
         self,
         preset: str,
-        vocabulary_size: int,
+        vocabulary_size: int | None = None,
         space: Mapping[str, Any] | None = None,
         *,
         num_classes: int | None = None,
@@ -49,7 +51,7 @@ class PresetHyperModel(keras_tuner.HyperModel):
         super().__init__()
         self._preset = get_preset(preset)
         require(
-            (num_classes is not None) == (self._preset.task == "classify"),
+            (num_classes is not None) == (self._preset.task in _OF_CLASSES),
             "Presets of encoders, and no others, need `num_classes`.",
             preset=preset,
             num_classes=num_classes,
@@ -57,22 +59,24 @@ class PresetHyperModel(keras_tuner.HyperModel):
         self._num_classes = num_classes
         self._max_length = max_length
         self._name = preset
-        self._arguments = {"vocabulary_size": vocabulary_size} | arguments
+        tokens = {} if vocabulary_size is None else {"vocabulary_size": vocabulary_size}
+        self._arguments = tokens | arguments
         self.space = family_space(self._preset.family).restricted(space or {})
 
     def build(self, hp: keras_tuner.HyperParameters) -> keras.Model:
         """The compiled model of a trial."""
         settings = self.space.draw(hp)
         training = dict(self._preset.recipe.get("training", {})) | settings.get("training", {})
-        sizes = settings.get("model", {})
+        sizes = dict(self._preset.recipe.get("model", {})) | settings.get("model", {})
         arguments = self._arguments | sizes
+        head = {name: arguments.pop(name) for name in ("pooling",) if name in arguments}
         if "attention" in settings:
             arguments |= own_attention(self._name, sizes, settings["attention"], self._max_length)
         model = model_class(self._name).from_preset(self._name, **arguments)
         if self._num_classes is None:
             loss = TokenCrossEntropy(training.get("label_smoothing", 0.0))
         else:
-            model = SequenceClassifier(model, self._num_classes)
+            model = SequenceClassifier(model, self._num_classes, **head)
             loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         optimizer = keras.optimizers.Adam(training["learning_rate"], beta_2=0.98)
         model.compile(optimizer=optimizer, loss=loss)

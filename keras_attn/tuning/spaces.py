@@ -53,6 +53,18 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         "positions": _ADDED_POSITIONS,
         **_TRAINING,
     },
+    "PatchEncoder": {
+        **_BLOCKS,
+        "model.class_token": [True, False],
+        "model.pooling": ["mean", "max", "first"],
+        "model.random_shift": [0, 1, 2],
+        "attention.name": list(ATTENTION),
+        "positions": {
+            "sinusoidal": {"model.learned_positions": False},
+            "learned": {"model.learned_positions": True},
+        },
+        **_TRAINING,
+    },
     "Etc": {
         **_BLOCKS,
         "model.radius": [8, 16, 32, 64],

@@ -169,6 +169,68 @@ POSITIONS = [
     ),
 ]
 
+IMAGES = numbers(6, 2, 6, 10, 3)  # (batch, height, width, channels)
+
+FRONT_ENDS = [
+    LayerCase(
+        layers.PatchEmbedding,
+        {"patch_size": 2, "hidden_dim": 7},
+        {"inputs": IMAGES},
+        outputs=(2, 15, 7),
+        trainable=2,
+    ),
+    LayerCase(
+        layers.PatchEmbedding,
+        {
+            "patch_size": (3, 5),
+            "hidden_dim": 7,
+            "use_bias": False,
+            "kernel_initializer": "he_normal",
+            "kernel_regularizer": "l2",
+        },
+        {"inputs": IMAGES},
+        outputs=(2, 4, 7),
+        trainable=1,
+        note="oblong",
+    ),
+    LayerCase(
+        layers.RandomShift,
+        {"most": 2, "seed": 7},
+        {"inputs": IMAGES},
+        outputs=(2, 6, 10, 3),
+        trainable=0,
+        non_trainable=1,
+    ),
+    LayerCase(
+        layers.ClassToken,
+        {"initializer": "random_normal"},
+        {"inputs": X},
+        outputs=(2, 6, 7),
+        trainable=1,
+    ),
+    LayerCase(
+        layers.ConvolutionalSubsampling,
+        {"hidden_dim": 7},
+        {"inputs": SOURCE, "mask": padding(2, 11)},
+        outputs=(2, 3, 7),
+        trainable=4,
+    ),
+    LayerCase(
+        layers.ConvolutionalSubsampling,
+        {
+            "hidden_dim": 7,
+            "kernel_size": 5,
+            "strides": (1, 3, 2),
+            "activation": "relu",
+            "kernel_initializer": "he_normal",
+        },
+        {"inputs": SOURCE},
+        outputs=(2, 2, 7),
+        trainable=6,
+        note="deep",
+    ),
+]
+
 ATTENTION = [
     LayerCase(
         layers.MultiHeadAttention,
@@ -751,6 +813,7 @@ POOLING = [
 ]
 
 CASES = [
+    *FRONT_ENDS,
     *TOKEN_EMBEDDING,
     *POSITIONS,
     *ATTENTION,

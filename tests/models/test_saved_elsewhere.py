@@ -11,12 +11,26 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from keras_attn.models import Bert, CausalTransformer, SequenceClassifier, TransformerEncoder
-from tests.harness import LOAD
+from keras_attn.models import (
+    Bert,
+    CausalTransformer,
+    FeatureEncoder,
+    PatchEncoder,
+    SequenceClassifier,
+    TransformerEncoder,
+)
+from tests.harness import LOAD, numbers
 from tests.layers.judges import numpy, spread_weights
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
-INPUTS = {"token_ids": np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")}
+TOKENS = {"token_ids": np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")}
+NOT_TOKENS = {
+    "patches": {"images": numbers(1, 2, 6, 10, 3)},
+    "features": {
+        "features": numbers(2, 2, 9, 5),
+        "padding_mask": np.arange(9) < np.array([[9], [4]]),
+    },
+}
 MAKE = {
     "encoder": lambda: TransformerEncoder(
         11, **SIZES, attention=layers.LSHAttention(2, 3, 4, chunk_length=3)
@@ -27,6 +41,12 @@ MAKE = {
     ),
     "causal": lambda: CausalTransformer(
         11, **SIZES, self_attention=layers.RandomSynthesizer(2, 3, 13)
+    ),
+    "patches": lambda: SequenceClassifier(
+        PatchEncoder((6, 10), (3, 5), **SIZES, attention=layers.LinearAttention(2, 3)), 3, "first"
+    ),
+    "features": lambda: SequenceClassifier(
+        FeatureEncoder(5, layers.ConvolutionalSubsampling(12, strides=(2,)), **SIZES), 3
     ),
 }
 
@@ -39,8 +59,9 @@ def loaded(tmp_path_factory):
     for name, make in MAKE.items():
         model = spread_weights(make())
         model.save(folder / f"{name}.keras")
-        np.savez(folder / f"{name}.inputs.npz", **INPUTS)
-        expected[name] = numpy(model(INPUTS))
+        inputs = NOT_TOKENS.get(name, TOKENS)
+        np.savez(folder / f"{name}.inputs.npz", **inputs)
+        expected[name] = numpy(model(inputs))
     code = LOAD.replace("import keras_attn.layers", "import keras_attn.models")
     done = subprocess.run(
         [sys.executable, "-c", code, str(folder)],

@@ -288,7 +288,7 @@ MISTAKES = {
     ),
     "no task of that name": (
         lambda w: with_(w) | {"task": "translate"},
-        "must be one of 'seq2seq', 'classify', 'lm'. Received: task='translate'",
+        "must be one of 'seq2seq', 'classify', 'classify_images', 'lm'. Received: task='translate'",
     ),
     "no such file": (lambda w: with_("nowhere.tsv"), "nowhere.tsv"),
     "three files": (

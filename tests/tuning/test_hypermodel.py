@@ -66,3 +66,18 @@ def test_classes_are_for_encoders(preset, num_classes):
 def test_unknown_preset():
     with pytest.raises(UserError, match="Did you mean 'g2p_small'"):
         PresetHyperModel("g2p_smal", 13)
+
+
+def test_a_classifier_of_images():
+    space = SMALL | {
+        "positions": {"none": {}},
+        "attention.name": ["linear"],
+        "model.pooling": "max",
+    }
+    model = PresetHyperModel("patch_tiny", space=space, num_classes=3).build(
+        keras_tuner.HyperParameters()
+    )
+    assert model.pooling == "max"
+    images = np.random.default_rng(0).normal(size=(4, 8, 8, 1)).astype("float32")
+    history = model.fit({"images": images}, np.array([0, 1, 2, 1]), epochs=2, verbose=0)
+    assert np.isfinite(history.history["loss"]).all()

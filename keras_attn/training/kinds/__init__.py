@@ -2,11 +2,18 @@
 
 from keras_attn.training.kinds.base import RunKind
 from keras_attn.training.kinds.classification import ClassificationRun
+from keras_attn.training.kinds.image_classification import ImageClassificationRun
 from keras_attn.training.kinds.language_model import LanguageModelRun
 from keras_attn.training.kinds.seq2seq import Seq2SeqRun
 
 RUN_KINDS = {
-    kind.task_class.kind: kind for kind in (Seq2SeqRun(), ClassificationRun(), LanguageModelRun())
+    kind.task_class.kind: kind
+    for kind in (
+        Seq2SeqRun(),
+        ClassificationRun(),
+        ImageClassificationRun(),
+        LanguageModelRun(),
+    )
 }
 """The kinds by the name that settings have for the task."""
 

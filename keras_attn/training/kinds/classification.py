@@ -1,12 +1,14 @@
 """Runs of tasks from text to label."""
 
 import dataclasses
+from typing import Any
 
-from keras_attn.data import LabelledExamples
+from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.models import SequenceClassifier, model_class
-from keras_attn.tasks import ClassificationTask
+from keras_attn.tasks import ClassificationTask, LabellingTask
 from keras_attn.training.kinds.base import MOST_TOKENS, fitting_lengths, made_tokenizer
 from keras_attn.training.kinds.pairs import PairsRun
+from keras_attn.training.run_settings import RunSettings
 from keras_attn.validation import require, require_one_of
 
 _HEAD = ("pooling",)
@@ -33,33 +35,28 @@ class ClassificationRun(PairsRun):
     def train_tokenizers(self, settings, texts):
         for role in settings.tokenizers:
             require_one_of("tokenizers", role, self.roles)
-        return {"text": made_tokenizer(settings.tokenizers.get("text"), texts.sources, "text")}
+        return {
+            role: made_tokenizer(settings.tokenizers.get(role), texts.sources, role)
+            for role in self.roles
+        }
 
     def examples(self, settings, texts, tokenizers, initial):
         limit = settings.data.max_source_length or (initial.max_length if initial else None)
         examples = LabelledExamples.from_pairs(
-            texts, tokenizers["text"], _labels(texts, initial), limit or MOST_TOKENS
+            texts, tokenizers["text"], self.labels(texts, initial), limit or MOST_TOKENS
         )
         limits = fitting_lengths({"text": limit}, examples)
         data = dataclasses.replace(settings.data, max_source_length=limits["text"])
         return settings.replace(data=data), examples
 
     def task(self, settings, texts, tokenizers, initial):
-        labels = _labels(texts, initial)
+        labels, tokenizer = self.labels(texts, initial), tokenizers["text"]
+        longest = settings.data.max_source_length
         if initial:
             model = initial.backbone
         else:
-            arguments = {"dtype": settings.training.precision} | settings.model
-            arguments |= self.attention(settings, settings.data.max_source_length)
-            head = {name: arguments.pop(name) for name in _HEAD if name in arguments}
-            encoder = model_class(settings.preset).from_preset(
-                settings.preset, tokenizers["text"].vocabulary_size, **arguments
-            )
-            dropout = encoder.get_config().get("dropout", 0.0)
-            model = SequenceClassifier(encoder, len(labels), dropout=dropout, **head)
-        return ClassificationTask(
-            model, tokenizers["text"], labels, settings.data.max_source_length
-        )
+            model = self.classifier(settings, labels, longest, tokenizer.vocabulary_size)
+        return ClassificationTask(model, tokenizer, labels, longest)
 
     def validation_set(self, task, settings, texts):
         examples = LabelledExamples.from_pairs(
@@ -67,6 +64,25 @@ class ClassificationRun(PairsRun):
         )
         return self.pair_validation(task, examples, texts, settings)
 
+    def labels(self, texts: Pairs, initial: LabellingTask | None) -> list[str]:
+        """The labels there are, in the order of their numbers."""
+        return initial.labels if initial else sorted(set(texts.targets))
 
-def _labels(texts, initial) -> list[str]:
-    return initial.labels if initial else sorted(set(texts.targets))
+    def classifier(
+        self, settings: RunSettings, labels: list[str], longest: int, *arguments: Any
+    ) -> SequenceClassifier:
+        """Makes the untrained model of a preset.
+
+        Args:
+            settings: Those of the run.
+            labels: The labels.
+            longest: Greatest length of what the model's attention sees.
+            *arguments: What no preset says of its encoder.
+        """
+        sizes = {"dtype": settings.training.precision} | settings.model
+        sizes |= self.attention(settings, longest)
+        head = {name: sizes.pop(name) for name in _HEAD if name in sizes}
+        preset = settings.preset
+        encoder = model_class(preset).from_preset(preset, *arguments, **sizes)
+        dropout = encoder.get_config().get("dropout", 0.0)
+        return SequenceClassifier(encoder, len(labels), dropout=dropout, **head)

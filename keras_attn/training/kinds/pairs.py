@@ -1,7 +1,8 @@
 """Runs whose texts come in pairs, and whose predictions are compared with the second ones."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import tensorflow as tf
 
@@ -22,15 +23,31 @@ class PairsRun(RunKind):
     beams: int | None = None
     """Width of the beam search at validations; `None` where nothing is searched."""
 
+    known_data: ClassVar[tuple[str, ...]] = (CMUDICT, LISTOPS)
+    """Names of data sets whose parts are fixed."""
+
     def check(self, settings):
         super().check(settings)
         require(
-            settings.data.hold_out is None or settings.data.train not in ([CMUDICT], [LISTOPS]),
+            settings.data.hold_out is None
+            or settings.data.train not in [[name] for name in self.known_data],
             f"`data.hold_out` has no meaning for {settings.data.train[0]}, whose parts are fixed.",
             hold_out=settings.data.hold_out,
         )
         for name in settings.metrics:
             get_metric(name)
+
+    def check_measured(self, settings: Any) -> None:
+        """Raises unless there is something to measure the test texts by."""
+        require(
+            bool(settings.metrics),
+            "Test texts need at least one of `metrics`.",
+            metrics=settings.metrics,
+        )
+
+    def shown(self, source: Any) -> str:
+        """A source as people are shown it."""
+        return source
 
     def read_texts(self, data, seed):
         return read_pair_parts(data, seed)
@@ -39,11 +56,7 @@ class PairsRun(RunKind):
         return read_data(paths, data)
 
     def check_test(self, settings, texts, tokenizers):
-        require(
-            bool(settings.metrics),
-            "Test texts need at least one of `metrics`.",
-            metrics=settings.metrics,
-        )
+        self.check_measured(settings)
         tokenizer = tokenizers[self.roles[0]]
         lengths = tokenizer.tokenize(tf.constant(texts.sources)).row_lengths() + 1
         longest, limit = int(tf.reduce_max(lengths)), self.longest_source(settings)
@@ -71,7 +84,8 @@ class PairsRun(RunKind):
         sources = list(dict.fromkeys(texts.sources[i] for i in examples.indices.tolist()))
         decoded = partial(_decoded_metrics, task, metrics=settings.metrics, beams=self.beams)
         whole = partial(decoded, _pairs_of(sources, texts))
-        shown = partial(_samples, task, _pairs_of(sources[:_SAMPLES], texts), self.beams)
+        some = _pairs_of(sources[:_SAMPLES], texts)
+        shown = partial(_samples, task, some, self.beams, self.shown)
         limit = settings.data.decode_limit
         if limit is None or len(sources) <= limit:
             return ValidationSet(examples, whole, samples=shown)
@@ -94,10 +108,12 @@ def _decoded_metrics(task, pairs, metrics, beams) -> dict[str, float]:
     return {name: values[name] for name in metrics}
 
 
-def _samples(task, pairs: Pairs, beams: int | None) -> list[tuple[str, str, str]]:
+def _samples(
+    task, pairs: Pairs, beams: int | None, shown: Callable[[Any], str]
+) -> list[tuple[str, str, str]]:
     sources, references = group_references(pairs)
     found = task.predict_n_best(sources, 1, beams=beams)
     predictions = [best[0].text if best else "" for best in found]
     # Alternative references in one line, as dictionaries have them.
     references = [" / ".join(alternatives) for alternatives in references]
-    return list(zip(sources, references, predictions, strict=True))
+    return list(zip(map(shown, sources), references, predictions, strict=True))

@@ -1,0 +1,116 @@
+"""Labelled images as pixels, for a classifier."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.files import Pairs
+from keras_attn.data.images import decoded_images, scaled_pixels
+from keras_attn.data.labelled_examples import class_numbers
+
+
+@dataclass(frozen=True, eq=False)
+class ImageRows:
+    """Images of one size, each of as many positions as a model divides it into.
+
+    Attributes:
+        content: The pixels, uint8 (rows, height, width, channels).
+        positions: What counts as the length of an image.
+    """
+
+    content: np.ndarray
+    positions: int
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Length of each row, (rows,) int64."""
+        return self.lengths_of(np.arange(len(self.content)))
+
+    def lengths_of(self, rows: np.ndarray) -> np.ndarray:
+        """Lengths of some rows, (count,) int64."""
+        return np.full(len(rows), self.positions, np.int64)
+
+    def padded(self, rows: np.ndarray, height: int) -> np.ndarray:
+        """Rows as a model sees them, and zeros under them.
+
+        Args:
+            rows: Which, (count,) integers.
+            height: Number of rows of the array; it has room for them.
+
+        Returns:
+            float32 (height, height of an image, width, channels), from -1 to 1.
+        """
+        batch = np.zeros((height, *self.content.shape[1:]), np.float32)
+        batch[: len(rows)] = scaled_pixels(self.content[rows].astype(np.float32))
+        return batch
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ImageExamples(Examples):
+    """Decoded images with the number of their class.
+
+    A batch is `({"images": (rows, height, width, channels)}, labels (rows,))`, the images float32
+    from -1 to 1, the labels counted from 1; 0 where a row is padding. All images are in memory.
+
+    Attributes:
+        image: The images.
+        classes: The class of each, int32 (rows,), counted from 1.
+    """
+
+    image: ImageRows
+    classes: np.ndarray
+
+    kind: ClassVar = "image"
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Pairs,
+        labels: Sequence[str],
+        image_size: tuple[int, int],
+        channels: int,
+        positions: int,
+    ) -> "ImageExamples":
+        """Decodes images once.
+
+        Args:
+            pairs: PNG images as sources, as `read_labelled_images` gives them, and their labels
+                as targets.
+            labels: The labels there are, in the order of their numbers.
+            image_size: Height and width in pixels that all images are brought to.
+            channels: 1 for grey, 3 for colours.
+            positions: How many positions of a model an image is, by which batches are measured.
+
+        Returns:
+            All images.
+
+        Raises:
+            UserError: A label is none of `labels`, or there are neither 1 nor 3 channels.
+        """
+        classes = class_numbers(pairs, labels, cls.kind)
+        return cls(
+            image=ImageRows(decoded_images(pairs.sources, *image_size, channels), positions),
+            classes=classes,
+            indices=np.arange(len(pairs)),
+            name=pairs.name,
+        )
+
+    @property
+    def signature(self) -> tuple[dict[str, Any], Any]:
+        """Specifications of a batch, of the images' size."""
+        shape = [None, *self.image.content.shape[1:]]
+        return {"images": tf.TensorSpec(shape, tf.float32)}, tf.TensorSpec([None], tf.int32)
+
+    @property
+    def sides(self) -> dict[str, ImageRows]:
+        """The images."""
+        return {"image": self.image}
+
+    def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
+        labels = np.zeros(shape[0], np.int32)
+        labels[: len(rows)] = self.classes[rows]
+        return {"images": self.image.padded(rows, shape[0])}, labels

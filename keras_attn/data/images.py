@@ -1,0 +1,214 @@
+"""PNG files: read, and decoded to images of one size, in a graph and before it."""
+
+import concurrent.futures
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.validation import UserError, require
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_WHITE = 255.0
+_DEPTH = 24  # where a PNG file tells its bits a sample, and after them the kind of its colours
+_IMAGES_A_CALL = 256
+
+
+class ImageFile(bytes):
+    """The content of a PNG file, which knows the file's name.
+
+    Two of them are equal if their contents are.
+
+    Args:
+        content: What the file holds.
+        name: What it is called in messages.
+    """
+
+    name: str
+
+    def __new__(cls, content: bytes, name: str) -> "ImageFile":
+        """Makes bytes that have a name."""
+        image = super().__new__(cls, content)
+        image.name = name
+        return image
+
+
+def read_image(path: str | os.PathLike) -> ImageFile:
+    """Reads a PNG file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content, that of an image that can be decoded.
+
+    Raises:
+        UserError: The file is missing, unreadable, damaged or no PNG file.
+    """
+    path = Path(path)
+    try:
+        image = ImageFile(path.read_bytes(), str(path))
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file.") from None
+    except IsADirectoryError:
+        raise UserError(f"{path}: expected a PNG file, found a directory.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path}: cannot be read ({reason}).") from None
+    _check(image, image.name)
+    return image
+
+
+def read_images(
+    paths: Iterable[str | os.PathLike], mistakes: list[UserError] | None = None
+) -> list[ImageFile | None]:
+    """Reads PNG files, several at a time.
+
+    Args:
+        paths: The files.
+        mistakes: Gets the errors of files that are no images, for which there is `None` in what
+            is returned. Without such a list the first of these errors is raised.
+
+    Returns:
+        What `read_image` gives, in the order of the paths.
+
+    Raises:
+        UserError: A file is missing, unreadable, damaged or no PNG file.
+    """
+
+    def read(path: str | os.PathLike) -> ImageFile | None:
+        try:
+            return read_image(path)
+        except UserError as error:
+            if mistakes is None:
+                raise
+            mistakes.append(error)
+            return None
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+        return list(threads.map(read, paths))
+
+
+def check_images(images: Sequence[bytes]) -> list[bytes]:
+    """Makes sure that several PNG images were given.
+
+    Args:
+        images: Contents of PNG files.
+
+    Returns:
+        The images as a list.
+
+    Raises:
+        UserError: A single one was given, or something that is no PNG image.
+    """
+    if isinstance(images, str | bytes):
+        raise UserError(f"`images` must be several images, not one. Received: {images[:8]!r}…")
+    images = list(images)
+    for position, image in enumerate(images):
+        name = f"images[{position}]"
+        require(isinstance(image, bytes), f"`{name}` must be bytes.", type=type(image).__name__)
+        _check(image, getattr(image, "name", name))
+    return images
+
+
+def decode_images(images: Any, height: int, width: int, channels: int) -> tf.Tensor:
+    """Decodes PNG images inside a graph, whatever their size, depth and colours are.
+
+    What is transparent is seen on white. Images of another size are scaled, sides by themselves,
+    bilinearly and without aliasing; 16 bits are cut to 8; colours become grey by their luminance
+    (ITU-R BT.601) for one channel, and grey three equal channels for three.
+
+    Args:
+        images: Strings (batch,), each the content of a PNG file.
+        height: Of the decoded images, in pixels.
+        width: Likewise.
+        channels: 1 for grey, 3 for red, green and blue.
+
+    Returns:
+        uint8 (batch, height, width, channels).
+
+    Raises:
+        InvalidArgumentError: An image cannot be decoded, when the graph runs.
+        UserError: There are to be neither 1 nor 3 channels.
+    """
+    require(channels in (1, 3), "PNG images are decoded to 1 or 3 channels.", channels=channels)
+
+    def decoded(image: tf.Tensor) -> tf.Tensor:
+        pixels = tf.cast(tf.io.decode_png(image, channels=4), tf.float32)
+        colours, opacity = pixels[..., :3], pixels[..., 3:] / _WHITE
+        opacity = tf.where(_is_coarse_grey(image, pixels), tf.math.ceil(opacity), opacity)
+        colours = colours * opacity + _WHITE * (1.0 - opacity)
+        if channels == 1:
+            colours = tf.image.rgb_to_grayscale(colours)
+        colours = tf.image.resize(colours, (height, width), antialias=True)
+        return tf.cast(tf.clip_by_value(tf.round(colours), 0.0, 255.0), tf.uint8)
+
+    shape = tf.TensorSpec([height, width, channels], tf.uint8)
+    return tf.map_fn(decoded, images, fn_output_signature=shape)
+
+
+def decoded_images(images: Sequence[bytes], height: int, width: int, channels: int) -> np.ndarray:
+    """Decodes PNG images as `decode_images` does.
+
+    Args:
+        images: Contents of PNG files that can be decoded.
+        height: Of the decoded images, in pixels.
+        width: Likewise.
+        channels: 1 or 3.
+
+    Returns:
+        uint8 (images, height, width, channels).
+    """
+    result = np.zeros((len(images), height, width, channels), np.uint8)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def decode(batch: tf.Tensor) -> tf.Tensor:
+        return decode_images(batch, height, width, channels)
+
+    with tf.device("CPU"):
+        for begin in range(0, len(images), _IMAGES_A_CALL):
+            some = list(images[begin : begin + _IMAGES_A_CALL])
+            result[begin : begin + len(some)] = decode(tf.constant(some, tf.string)).numpy()
+    return result
+
+
+def scaled_pixels(pixels: Any) -> Any:
+    """What a model sees of pixels: 0 to 255 becomes -1 to 1.
+
+    Args:
+        pixels: An array or a tensor of float32.
+
+    Returns:
+        The like, of the same shape.
+
+    Reference:
+        Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, whose code takes a mean and a
+        standard deviation of a half.
+    """
+    return pixels / 127.5 - 1.0
+
+
+def _is_coarse_grey(image: tf.Tensor, decoded: tf.Tensor) -> tf.Tensor:
+    """Whether a PNG image has 1, 2 or 4 bits of grey.
+
+    TensorFlow decodes these as nearly transparent: the opacity that it makes up has only as many
+    bits set. A true one is all or nothing there.
+    """
+    with tf.control_dependencies([decoded]):  # which tells first if the image is cut off
+        header = tf.io.decode_raw(tf.strings.substr(image, _DEPTH, 2), tf.uint8)
+    depth, colour_type = header[0], header[1]
+    return (depth < 8) & (colour_type == 0)
+
+
+def _check(image: bytes, name: str) -> None:
+    if not image.startswith(_SIGNATURE):
+        raise UserError(
+            f"{name}: expected a PNG image, found a file that begins with {image[:8]!r}."
+        )
+    try:
+        tf.io.decode_png(image)
+    except tf.errors.InvalidArgumentError:
+        raise UserError(f"{name}: the PNG image is damaged or cut off.") from None

@@ -1,0 +1,73 @@
+"""PNG files with labels: a folder for each label, or a table of files."""
+
+from pathlib import Path
+
+from keras_attn.data.files import Pairs, read_pairs
+from keras_attn.data.images import read_images
+from keras_attn.validation import UserError
+
+LABELS_FILE = "labels.tsv"
+_HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such files out."
+
+
+def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pairs:
+    r"""Reads PNG images and their labels.
+
+    Args:
+        path: A folder that holds one folder for each label, with PNG files in it; or a file of
+            lines `file<TAB>label`, the files' names relative to its folder; or a folder with such
+            a file of the name `labels.tsv`. Names that begin with a dot are passed over.
+        skip_bad_files: Whether what is no sound PNG file is left out and counted in
+            `Pairs.skipped` instead of raising.
+
+    Returns:
+        Images, as `ImageFile`, and labels, in the order of their names or of the table.
+
+    Raises:
+        UserError: The folder or a file is missing, there is something else than PNG files, an
+            image is damaged, or none is left.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise UserError(f"{path}: no such folder or file.")
+    if path.is_dir() and not (path / LABELS_FILE).is_file():
+        named, skipped = _files_in_folders(path), 0
+    else:
+        table = path / LABELS_FILE if path.is_dir() else path
+        pairs = read_pairs(table, skip_bad_files)
+        named, skipped = zip(pairs.sources, pairs.targets, strict=True), pairs.skipped
+        named = [(table.parent / name, label) for name, label in named]
+    mistakes: list[UserError] | None = [] if skip_bad_files else None
+    try:
+        images = read_images([file for file, _ in named], mistakes)
+    except UserError as error:
+        raise UserError(f"{error} {_HINT}") from None
+    rows = [(image, label) for image, (_, label) in zip(images, named, strict=True) if image]
+    if not rows:
+        raise UserError(f"{path}: no image is left, all {len(named):,} files are malformed.")
+    images, labels = map(list, zip(*rows, strict=True))
+    return Pairs(images, labels, str(path), skipped + len(mistakes or []))
+
+
+def _files_in_folders(path: Path) -> list[tuple[Path, str]]:
+    """The files in the folders of a folder, with the folders' names."""
+    inside = _visible(path)
+    loose = [one for one in inside if not one.is_dir() and one.suffix.lower() == ".png"]
+    if loose:
+        raise UserError(f"{loose[0]}: expected in a folder of its label, or in {LABELS_FILE}.")
+    folders = [one for one in inside if one.is_dir()]
+    if not folders:
+        raise UserError(
+            f"{path}: expected a folder for each label, or {LABELS_FILE}, found neither."
+        )
+    files = []
+    for folder in folders:
+        found = _visible(folder)
+        if not found:
+            raise UserError(f"{folder}: expected the PNG files of a label, found none.")
+        files += [(file, folder.name) for file in found]
+    return files
+
+
+def _visible(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))

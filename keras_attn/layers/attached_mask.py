@@ -1,0 +1,30 @@
+"""A mask that is given becomes one that Keras propagates."""
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class AttachedMask(keras.layers.Layer):
+    """Gives a sequence of vectors the mask that comes with it, and zeros where it is `False`.
+
+    Args:
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Two tensors: vectors (batch, length, features), of the compute dtype, and a
+            boolean mask (batch, length), `False` at padding.
+
+    Returns:
+        The vectors, with Keras' mask.
+    """
+
+    def call(self, inputs):
+        vectors, mask = inputs
+        return ops.where(mask[..., None], vectors, ops.zeros((), vectors.dtype))
+
+    def compute_mask(self, inputs, previous_mask=None):
+        return inputs[1]
+
+    def compute_output_shape(self, input_shape):
+        return input_shape[0]

@@ -1,0 +1,80 @@
+"""Sizes of encoders of images, numbers only."""
+
+_DOSOVITSKIY = "Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, Table 1"
+
+# From random weights on ImageNet (section B.1 and Table 3); a batch is 4,096 images there.
+_RECIPE = {
+    "task": "classify_images",
+    "model": {"pooling": "first"},
+    "metrics": ["exact_match"],
+    "training": {
+        "batch_tokens": 32_768,
+        "schedule": "cosine",
+        "learning_rate": 1e-3,
+        "warmup_steps": 10_000,
+        "label_smoothing": 0.0,
+        "beta_2": 0.999,
+        "weight_decay": 0.1,
+        "epochs": 300,
+    },
+}
+
+# Blocks, width and heads, and the width of a patch; the feed-forward networks have four times the
+# width.
+_SIZES = {
+    "vit_base_16": (12, 768, 12, 16),
+    "vit_base_32": (12, 768, 12, 32),
+    "vit_large_16": (24, 1024, 16, 16),
+    "vit_large_32": (24, 1024, 16, 32),
+    "vit_huge_14": (32, 1280, 16, 14),
+}
+
+PATCH_ENCODER_PRESETS = {
+    "patch_tiny": {
+        "description": "small classifier of grey images of 8 x 8 pixels (--data digits)",
+        "paper": "sizes of our own",
+        "config": {
+            "image_size": 8,
+            "patch_size": 4,
+            "channels": 1,
+            "class_token": False,
+            "num_layers": 3,
+            "hidden_dim": 64,
+            "intermediate_dim": 128,
+            "num_heads": 4,
+            "dropout": 0.2,
+        },
+        "recipe": {
+            "task": "classify_images",
+            "metrics": ["exact_match"],
+            "training": {
+                "batch_tokens": 256,
+                "schedule": "cosine",
+                "learning_rate": 2e-3,
+                "warmup_steps": 100,
+                "label_smoothing": 0.1,
+                "beta_2": 0.98,
+                "epochs": 50,
+                "validate_every": 100,
+            },
+        },
+    },
+} | {
+    name: {
+        "description": f"Vision Transformer of {num_layers} blocks, width {hidden_dim}, patches of "
+        f"{patch_size} x {patch_size} of 224 x 224 pixels",
+        "paper": _DOSOVITSKIY,
+        "config": {
+            "image_size": 224,
+            "patch_size": patch_size,
+            "channels": 3,
+            "class_token": True,
+            "num_layers": num_layers,
+            "hidden_dim": hidden_dim,
+            "intermediate_dim": 4 * hidden_dim,
+            "num_heads": num_heads,
+        },
+        "recipe": _RECIPE,
+    }
+    for name, (num_layers, hidden_dim, num_heads, patch_size) in _SIZES.items()
+}

@@ -1,0 +1,111 @@
+"""Image to one of several labels."""
+
+from collections.abc import Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.data import check_images, decode_images, scaled_pixels
+from keras_attn.tasks.labelling import LabellingTask
+from keras_attn.validation import require
+
+_IMAGES_A_BATCH = 64
+
+
+class ImageClassificationTask(LabellingTask):
+    """Gives PNG images their labels.
+
+    An image is the content of a PNG file, as bytes. Whatever its size, depth and colours are, it
+    is decoded to those of the model (see `keras_attn.data.decode_images`), inside the graph.
+
+    Args:
+        backbone: A model from `{"images": float32 (batch, height, width, channels)}`, from -1 to
+            1 and of known sizes, to logits (batch, labels): `keras_attn.models.SequenceClassifier`
+            on a `PatchEncoder`.
+        labels: What the columns of the logits stand for.
+
+    Raises:
+        UserError: There are fewer than two labels, two are equal, they are not as many as the
+            logits, or the model's images have neither 1 nor 3 channels.
+    """
+
+    kind = "classify_images"
+    served_input = "image_bytes"
+
+    def __init__(self, backbone: keras.Model, labels: Sequence[str]):
+        super().__init__(backbone, {}, labels)
+        require("images" in backbone.input, "The model must take images.", inputs=[*backbone.input])
+        *size, channels = backbone.input["images"].shape[1:]
+        require(channels in (1, 3), "PNG images have 1 or 3 channels.", channels=channels)
+        self.image_size = tuple(size)
+        self.channels = channels
+
+    @property
+    def _encoding(self):
+        return "pixels", tf.TensorSpec([None, *self.image_size, self.channels], tf.uint8)
+
+    def _settings(self):
+        return {"labels": self.labels}
+
+    @classmethod
+    def _from_parts(cls, backbone, tokenizers, settings):
+        return cls(backbone, settings["labels"])
+
+    def pixels(self, images: tf.Tensor) -> tf.Tensor:
+        """Decodes PNG images inside a graph.
+
+        Args:
+            images: Strings (batch,), each the content of a PNG file.
+
+        Returns:
+            uint8 (batch, height, width, channels), of the model's sizes.
+
+        Raises:
+            InvalidArgumentError: An image cannot be decoded.
+        """
+        return decode_images(images, *self.image_size, self.channels)
+
+    def example_texts(self) -> list[bytes]:
+        """Gives PNG images of several kinds: as the model has them, transparent, of 16 bits."""
+        height, width = self.image_size
+        return [
+            _gradient(height, width, self.channels, np.uint8),
+            _gradient(height + 3, 2 * width, 4, np.uint8),
+            _gradient(2 * height, width + 1, 1, np.uint16),
+        ]
+
+    def _encoded(self, strings):
+        return self.pixels(strings)
+
+    def _model_inputs(self, encoded):
+        return {"images": scaled_pixels(tf.cast(encoded, tf.float32))}
+
+    def _batches(self, inputs):
+        return image_batches(inputs)
+
+
+def image_batches(images: Sequence[bytes]) -> tuple[list[bytes], list[list[int]]]:
+    """Puts PNG images into batches.
+
+    Args:
+        images: Contents of PNG files.
+
+    Returns:
+        The images as a list, and for each batch the positions of those in it.
+
+    Raises:
+        UserError: Something is no PNG image, or a damaged one.
+    """
+    images = check_images(images)
+    begins = range(0, len(images), _IMAGES_A_BATCH)
+    return images, [
+        list(range(begin, min(begin + _IMAGES_A_BATCH, len(images)))) for begin in begins
+    ]
+
+
+def _gradient(height: int, width: int, channels: int, dtype: type) -> bytes:
+    """A PNG image whose brightness rises along a slope of its own for each channel."""
+    y, x, channel = np.ogrid[:height, :width, :channels]
+    slopes = (y / height * (channel + 1) + x / width * (channel + 2)) % 1
+    return tf.io.encode_png((slopes * np.iinfo(dtype).max).astype(dtype)).numpy()
