@@ -103,7 +103,7 @@ def test_all_else_must_be_equal(expected, received, difference):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "cannot be read as JSON: .*No such file"),
+        (None, "The export is not whole: it lacks .*golden.json"),
         ("{", "cannot be read as JSON: Expecting"),
         ("[]", "not a file of golden outputs"),
         (json.dumps({"examples": [], "rtol": 1e-4}), "holds no example"),
