@@ -123,7 +123,8 @@ def test_training_goes_on_with_other_images(run, images, tmp_path):
 def test_a_killed_and_resumed_run_ends_alike(images, tmp_path):
     layer = {"preset": "patch_tiny", "data": {"train": str(images / "test")}}
     layer["model"] = SIZES | {"dropout": 0.3, "random_shift": 1}
-    layer["training"] = TRAINING | {"epochs": 2, "steps": None}
+    several = {"batch_tokens": 64, "validate_every": 0}  # batches, and at each epoch's end
+    layer["training"] = TRAINING | several | {"epochs": 2, "steps": None}
     job.train(tmp_path / "whole", layer)
     job.train(tmp_path / "halves", layer | {"training": layer["training"] | {"epochs": 1}})
     job.train(tmp_path / "halves", {"training": {"epochs": 2}}, resume=True)
