@@ -67,6 +67,7 @@ def measure_duplication(
         keras.utils.set_random_seed(seed)
         generator = np.random.default_rng(seed)
         model = _model(kind, length)
+        _enlarge_positions(model, generator)
         schedule = keras.optimizers.schedules.CosineDecay(
             0.0, steps, warmup_target=learning_rate, warmup_steps=min(STEPS_AT_ONCE * 5, steps // 2)
         )
@@ -140,6 +141,12 @@ def _model(kind: str, length: int) -> CausalTransformer:
         learned_positions=length,
         self_attention=layer,
     )
+
+
+def _enlarge_positions(model: CausalTransformer, generator: np.random.Generator) -> None:
+    """Makes positions as large as the symbols: it is they that tell where to look."""
+    (positions,) = (x for x in model.trainable_variables if x.path.startswith("positions/"))
+    positions.assign(generator.standard_normal(positions.shape))
 
 
 def _rotate(model: CausalTransformer, kind: str, generator: np.random.Generator) -> None:

@@ -8,15 +8,18 @@ from keras_attn.cli.terminal import quiet_start
 EPILOG = """\
 HF_DIR is what `save_pretrained` of transformers, or sentence-transformers, writes: config.json,
 safetensors and the tokenizer's files. Supported are BERT (model_type bert), which becomes a task
-that gives texts vectors, GPT-2 (gpt2), which continues texts, and T5 (t5), versions 1.0 and 1.1,
-and Marian (marian), such as OPUS-MT, which turn texts into texts. Pickles are not opened. Parts of
-the checkpoint that are left out, such as the head of masked language modelling, are told on
-standard error.
+that fills gaps, or gives texts vectors where the architecture is no BertForMaskedLM or
+BertForPreTraining, GPT-2 (gpt2), which continues texts, and T5 (t5), versions 1.0 and 1.1, and
+Marian (marian), such as OPUS-MT, which turn texts into texts. Pickles are not opened. Parts of the
+checkpoint that are left out, such as the head of next-sentence prediction, are told on standard
+error.
 
 examples:
   keras-attn convert all-MiniLM-L6-v2 models/minilm
   keras-attn predict models/minilm "A sentence."
   keras-attn export models/minilm exported/minilm
+  keras-attn convert bert-base-uncased models/bert
+  keras-attn predict models/bert "The capital of France is [MASK]."
   keras-attn convert gpt2 models/gpt2 && keras-attn predict models/gpt2 "Once upon a time" --sample
   keras-attn convert t5-small models/t5
   keras-attn predict models/t5 "translate English to German: That is good."

@@ -17,6 +17,12 @@ metrics:
   exact_match          100 - wer
   bleu, chrf           by sacrebleu, on detokenised text
   bleu_tokenized       BLEU of text that is tokenised already
+  mrr, recall_at_1, recall_at_10   of embeddings: how soon each source finds its target among all
+                       targets, in percent
+  perplexity, accuracy of masked language models: of tokens that are hidden, 15%; accuracy in
+                       percent
+  spearman, pearson    of embeddings, for lines of text<TAB>text<TAB>score: the correlation of the
+                       cosines with the scores, times 100
   rouge1, rouge2, rougeL, rougeLsum
                        by rouge-score, of English summaries (pip install 'keras_attn[rouge]')
 
@@ -35,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="DATA",
-        help="cmudict (its test words), FILE.tsv, SRC TGT, for a language model FILE …, or for "
+        help="cmudict (its test words), FILE.tsv, SRC TGT, for language models FILE …, or for "
         "images digits, FOLDER or FILE.tsv (see `keras-attn train --help`)",
     )
     add("--metrics", nargs="+", metavar="NAME", help="default: the run's, or what suits the data")
@@ -67,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     )
     kind = RUN_KINDS[task.kind]
     texts = kind.read_test(options.data, data)
-    metrics = options.metrics or run_settings.get("metrics") or kind.default_metrics(options.data)
+    metrics = options.metrics or kind.metrics_of(texts, options.data, run_settings.get("metrics"))
     with progress(kind.count(texts), "measuring") as done:
         results = kind.measure(task, texts, metrics, options.beam, options.perplexity, done)
     items = results.pop("items")

@@ -14,6 +14,8 @@ the version is the next free number. Its signatures:
   score             text and target -> the target's log-probability
   token_ids         ids -> ids
 For labels: serving_default and n_best give labels and their probabilities, token_ids takes ids.
+For texts with gaps: serving_default and n_best give filled texts and their probabilities,
+token_ids ids with their gaps filled and the probability of each.
 For vectors: serving_default and token_ids give an embedding.
 For images: image_bytes, contents of PNG files, in place of text, and pixels in place of token_ids.
 

@@ -13,8 +13,9 @@ EPILOG = """\
 Each TEXT, or each line of standard input, gives one line; put `--` before a TEXT that begins with
 a dash. --n-best and --samples give N lines for each text, with the text's number before a tab;
 --scores adds, after tabs, the score (log-probability over length penalty) and the log-probability.
-A model of embeddings gives each text's vector as a JSON list. For a classifier of images each TEXT
-or line is the name of a PNG file.
+A model of embeddings gives each text's vector as a JSON list. A masked language model fills each
+[MASK] of a text with one token. For a classifier of images each TEXT or line is the name of a PNG
+file.
 
 Without --sample the most probable texts found are printed. With it texts are drawn at random, word
 by word, as the model's probabilities say, from part of them with the options below it:
@@ -31,6 +32,7 @@ examples:
   keras-attn predict runs/g2p --beam 5 --n-best 3 --scores colonel
   keras-attn predict runs/en-de --prefix "Ein Hund" "A dog runs."
   keras-attn predict runs/names --sample --samples 5 --top-p 0.9 --seed 7 Mar
+  keras-attn predict runs/texts "A man is [MASK] a guitar."
   keras-attn predict runs/digits --n-best 3 --scores scan.png
 """
 

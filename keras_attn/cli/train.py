@@ -15,7 +15,8 @@ data:
   FILE.tsv    lines of source<TAB>target, UTF-8, gzip allowed
   SRC TGT     two files whose lines correspond
   Where --valid is left out, some sources are held out of the training data.
-  For --task classify the targets are labels. For --task lm: files of one text a line.
+  For --task classify the targets are labels, and for --task embed the texts that belong to the
+  sources. For --task lm and --task mlm (texts with gaps): files of one text a line.
   For --task classify_images:
   digits      8 x 8 pixels, 1,797 handwritten digits (pip install 'keras_attn[images]')
   FOLDER      with a folder of PNG files for each label, or with labels.tsv, a
@@ -37,6 +38,9 @@ examples:
       --test test.en test.de --out runs/en-de --set training.learning_rate=0.003
   keras-attn train --preset patch_tiny --data digits --out runs/digits
   keras-attn train --init runs/en-de --data more.tsv --out runs/en-de-more --epochs 2
+  keras-attn train --task mlm --preset bert_tiny --data texts.txt --out runs/texts
+  keras-attn train --task classify --init runs/texts --data labels.tsv --out runs/labels \\
+      --set 'training.freeze=["embedding/*", "block_0/*"]'
   keras-attn train --out runs/g2p --resume
 
 Ctrl-C writes a checkpoint and ends; --resume continues from there, or from where a run was killed,
@@ -68,7 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `train`."""
     add = parser.add_argument
     add("--out", required=True, metavar="RUN", help="the run folder, new or empty")
-    add("--init", metavar="TASK", help="start from a run's or a task folder's weights")
+    add(
+        "--init",
+        metavar="TASK",
+        help="start from a run's or a task folder's weights; from those of another --task, where "
+        "both are of texts' encoders, with a new head",
+    )
     add_setting_arguments(parser)
     add("--workers", metavar="HOST:PORT,…", help="all workers, the first is the chief (see below)")
     add("--worker-index", type=int, metavar="N", help="which of them this is, from 0")
@@ -85,8 +94,8 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--task",
-        choices=["seq2seq", "classify", "classify_images", "lm"],
-        help="what to train (default: the preset's)",
+        choices=["seq2seq", "classify", "classify_images", "embed", "lm", "mlm"],
+        help="what to train (default: what the preset or the task to start from is for)",
     )
     add("--preset", metavar="NAME", help="sizes and recipe (`keras-attn presets` lists them)")
     add("--data", nargs="+", metavar="DATA", help="training data (see `keras-attn train --help`)")

@@ -1,17 +1,21 @@
 """BERT of Hugging Face: its configuration, its weights, and the task that they make."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import keras
 
 from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.json_files import named_in_errors, require_known, require_values
+from keras_attn.convert.masked_head import check_tied, map_head
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.sentence_transformers import embedding_settings, transformer_folder
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.convert.word_piece import read_word_piece
-from keras_attn.models import Bert
-from keras_attn.tasks import EmbeddingTask
+from keras_attn.models import Bert, MaskedLanguageModel
+from keras_attn.tasks import EmbeddingTask, MaskedLMTask
 from keras_attn.validation import require, require_one_of
 
 _ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
@@ -56,8 +60,12 @@ _WITHOUT_EFFECT = (
     "tie_word_embeddings",
 )
 
+# Architectures that tell hidden tokens.
+_MASKED = {"BertForMaskedLM", "BertForPreTraining"}
+_MASKED_HEAD = "cls.predictions."
+
 _HEADS = {
-    "cls.predictions.": "the head of masked language modelling",
+    _MASKED_HEAD: "the head of masked language modelling",
     "cls.seq_relationship.": "the head of next-sentence prediction",
     "classifier.": "the classifier",
     "qa_outputs.": "the head of question answering",
@@ -73,7 +81,9 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
         config: Content of its `config.json`.
 
     Returns:
-        An `EmbeddingTask`. Heads are left out, which a note tells.
+        A `MaskedLMTask` where the configuration names an architecture for it, and an
+        `EmbeddingTask` otherwise, also for folders of sentence-transformers. Other heads are left
+        out, which a note tells.
 
     Raises:
         UserError: The folder lacks something, or asks for something that is not supported.
@@ -91,9 +101,20 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     tensors = SafetensorsFolder(model_folder)
     has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
     with named_in_errors(model_folder / CONFIG):
-        backbone = Bert(**arguments, pooler=has_pooler)
-    fill_bert(backbone, tensors)
-    return Conversion(EmbeddingTask(backbone, tokenizer, **settings), tuple(_notes(tensors)))
+        encoder = Bert(**arguments, pooler=has_pooler)
+    weights = bert_weights(encoder)
+    if "pooling" in settings or not _MASKED & set(config.get("architectures") or ()):
+        _fill(encoder, weights, tensors, _HEADS)
+        task = EmbeddingTask(encoder, tokenizer, **settings)
+        return Conversion(task, tuple(_notes(tensors, _HEADS)))
+    require_values(model_folder / CONFIG, config, tie_word_embeddings=True)
+    model = MaskedLanguageModel(encoder, arguments["activation"], arguments["epsilon"])
+    map_head(weights, model)
+    check_tied(tensors, _known_name)
+    others = {prefix: head for prefix, head in _HEADS.items() if prefix != _MASKED_HEAD}
+    _fill(model, weights, tensors, others)
+    task = MaskedLMTask(model, tokenizer, settings["max_length"])
+    return Conversion(task, tuple(_notes(tensors, others)))
 
 
 def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
@@ -116,16 +137,8 @@ def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def fill_bert(model: Bert, tensors: SafetensorsFolder) -> None:
-    """Copies a checkpoint's weights into a model of the same sizes.
-
-    Args:
-        model: The model.
-        tensors: The checkpoint.
-
-    Raises:
-        UserError: A tensor is missing, left over or of another shape.
-    """
+def bert_weights(model: Bert) -> WeightMap:
+    """Tells where the weights of a model come from."""
     weights = WeightMap()
     weights.copy(model.embedding.embeddings, "embeddings.word_embeddings.weight")
     weights.copy(model.positions.embeddings, "embeddings.position_embeddings.weight")
@@ -143,7 +156,14 @@ def fill_bert(model: Bert, tensors: SafetensorsFolder) -> None:
     if model.pooler is not None:
         weights.copy_linear(model.pooler, "pooler.dense")
     weights.ignore(r"embeddings\.(position|token_type)_ids")  # counted up, not learned
-    for head in _HEADS:
+    return weights
+
+
+def _fill(
+    model: keras.Model, weights: WeightMap, tensors: SafetensorsFolder, left_out: Iterable[str]
+) -> None:
+    """Copies a checkpoint's weights into a model, those of some heads left out."""
+    for head in left_out:
         weights.ignore(head.replace(".", r"\.") + ".*")
     weights.fill(model, tensors, _known_name)
 
@@ -156,9 +176,9 @@ def _known_name(name: str) -> str:
     return name
 
 
-def _notes(tensors: SafetensorsFolder) -> list[str]:
+def _notes(tensors: SafetensorsFolder, left_out: Mapping[str, str]) -> list[str]:
     return [
         f"Left out: {head} ({prefix}*)."
-        for prefix, head in _HEADS.items()
+        for prefix, head in left_out.items()
         if any(name.startswith(prefix) for name in tensors.shapes)
     ]

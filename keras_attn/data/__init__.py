@@ -17,8 +17,12 @@ from keras_attn.data.images import (
 from keras_attn.data.labelled_examples import LabelledExamples
 from keras_attn.data.labelled_images import read_labelled_images
 from keras_attn.data.listops import load_listops
+from keras_attn.data.masked_examples import MaskedExamples
+from keras_attn.data.masking import Masking, require_mask_token
 from keras_attn.data.pair_examples import PairExamples
+from keras_attn.data.partner_examples import PartnerExamples
 from keras_attn.data.pipeline import batch_dataset
+from keras_attn.data.scored_pairs import ScoredPairs, has_scores, read_scored_pairs
 from keras_attn.data.split import group_references, hold_out
 from keras_attn.data.text_examples import TextExamples
 from keras_attn.data.token_rows import TokenRows
@@ -29,8 +33,12 @@ __all__ = [
     "ImageExamples",
     "ImageFile",
     "LabelledExamples",
+    "MaskedExamples",
+    "Masking",
     "PairExamples",
     "Pairs",
+    "PartnerExamples",
+    "ScoredPairs",
     "TextExamples",
     "TokenRows",
     "batch_dataset",
@@ -38,6 +46,7 @@ __all__ = [
     "decode_images",
     "decoded_images",
     "group_references",
+    "has_scores",
     "hold_out",
     "load_cmudict",
     "load_digits",
@@ -47,6 +56,8 @@ __all__ = [
     "read_images",
     "read_labelled_images",
     "read_pairs",
+    "read_scored_pairs",
     "read_texts",
+    "require_mask_token",
     "scaled_pixels",
 ]

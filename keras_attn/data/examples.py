@@ -72,6 +72,11 @@ class Examples(abc.ABC):
         """How many texts were left out, too long or without a token."""
         return self.dropped_long + self.dropped_empty
 
+    def of_epoch(self, epoch: int) -> "Examples":
+        """The examples as they are in an epoch, where something about them is drawn at random."""
+        del epoch
+        return self
+
     def assemble(self, rows: np.ndarray, pad_to: tuple[int, ...] | None = None) -> Batch:
         """Puts rows into one padded batch.
 

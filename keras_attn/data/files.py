@@ -99,19 +99,19 @@ def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
         UserError: The file is missing, unreadable, empty or damaged, or a line is malformed.
     """
     path = Path(path)
-    lines = _read_lines(path, skip_bad_lines=False)
+    lines = read_lines(path, skip_bad_lines=False)
     if not allow_empty:
         for number, line in enumerate(lines, 1):
-            if _is_empty(line):
-                raise UserError(_place(path, number, 1) + "expected a text, found an empty line.")
+            if is_empty(line):
+                raise UserError(place_of(path, number, 1) + "expected a text, found an empty line.")
     return lines
 
 
 def _read_tab_separated(path: Path, skip_bad_lines: bool) -> tuple[list[str], list[str], int]:
     sources, targets, skipped = [], [], 0
-    for number, line in enumerate(_read_lines(path, skip_bad_lines), 1):
+    for number, line in enumerate(read_lines(path, skip_bad_lines), 1):
         source, tab, target = (line or "").partition("\t")
-        if tab and "\t" not in target and not _is_empty(source) and not _is_empty(target):
+        if tab and "\t" not in target and not is_empty(source) and not is_empty(target):
             sources.append(source)
             targets.append(target)
         elif skip_bad_lines:
@@ -129,21 +129,21 @@ def _tab_mistake(path: Path, number: int, line: str) -> str:
         column, found = len(line) + 1, "no tab"
     elif "\t" in target:
         column, found = len(source) + target.index("\t") + 2, f"{tabs} tabs"
-    elif _is_empty(source):
+    elif is_empty(source):
         column, found = 1, "an empty source"
     else:
         column, found = len(source) + 2, "an empty target"
     return (
-        _place(path, number, column)
-        + f"expected source<TAB>target, found {found} in {_excerpt(line)}. {_HINT}"
+        place_of(path, number, column)
+        + f"expected source<TAB>target, found {found} in {excerpt(line)}. {_HINT}"
     )
 
 
 def _read_aligned(
     source_path: Path, target_path: Path, skip_bad_lines: bool
 ) -> tuple[list[str], list[str], int]:
-    source_lines = _read_lines(source_path, skip_bad_lines)
-    target_lines = _read_lines(target_path, skip_bad_lines)
+    source_lines = read_lines(source_path, skip_bad_lines)
+    target_lines = read_lines(target_path, skip_bad_lines)
     if len(source_lines) != len(target_lines):
         raise UserError(
             "Aligned files must have the same number of lines: "
@@ -151,7 +151,7 @@ def _read_aligned(
         )
     sources, targets, skipped = [], [], 0
     for number, (source, target) in enumerate(zip(source_lines, target_lines, strict=True), 1):
-        bad_path = source_path if _is_empty(source) else target_path if _is_empty(target) else None
+        bad_path = source_path if is_empty(source) else target_path if is_empty(target) else None
         if bad_path is None:
             sources.append(source)
             targets.append(target)
@@ -159,12 +159,12 @@ def _read_aligned(
             skipped += 1
         else:
             raise UserError(
-                _place(bad_path, number, 1) + f"expected a text, found an empty line. {_HINT}"
+                place_of(bad_path, number, 1) + f"expected a text, found an empty line. {_HINT}"
             )
     return sources, targets, skipped
 
 
-def _read_lines(path: Path, skip_bad_lines: bool) -> list[str | None]:
+def read_lines(path: Path, skip_bad_lines: bool) -> list[str | None]:
     """The lines of a file without their ends; None for invalid UTF-8 that may be skipped."""
     content = _read_bytes(path)
     try:
@@ -213,14 +213,17 @@ def _read_bytes(path: Path) -> bytes:
     return content
 
 
-def _is_empty(text: str | None) -> bool:
+def is_empty(text: str | None) -> bool:
+    """Whether a text is nothing but white space."""
     return not text or text.isspace()
 
 
-def _place(path: Path, line: int, column: int) -> str:
+def place_of(path: Path, line: int, column: int) -> str:
+    """What a message about a line begins with."""
     return f"{path}, line {line}, column {column}: "
 
 
-def _excerpt(line: str) -> str:
+def excerpt(line: str) -> str:
+    """The beginning of a line, for a message."""
     shown = line if len(line) <= _EXCERPT_LENGTH else line[:_EXCERPT_LENGTH] + "…"
     return repr(shown)

@@ -19,7 +19,7 @@ class LabelledExamples(Examples):
     """Tokenised texts with the number of their class.
 
     A batch is `({"token_ids": (rows, length)}, labels (rows,))`: of a text `x` the ids
-    `x + [end]`, and its class counted from 1; 0 where a row is padding.
+    `x + [end]` or `[start] + x + [end]`, and its class counted from 1; 0 where a row is padding.
 
     Attributes:
         text: The texts, the end id after each.
@@ -41,6 +41,7 @@ class LabelledExamples(Examples):
         tokenizer: Tokenizer,
         labels: Sequence[str],
         max_length: int | None = None,
+        with_start: bool = False,
     ) -> "LabelledExamples":
         """Tokenises texts once.
 
@@ -49,6 +50,7 @@ class LabelledExamples(Examples):
             tokenizer: Of the texts.
             labels: The labels there are, in the order of their numbers.
             max_length: Longest sequence that is kept, its end id included.
+            with_start: Whether the start id stands before a text.
 
         Returns:
             The texts that fit; the others are counted.
@@ -62,6 +64,8 @@ class LabelledExamples(Examples):
         classes = class_numbers(pairs, labels, cls.kind)
         text = TokenRows.from_texts(pairs.sources, tokenizer)
         empty = text.lengths == 1
+        if with_start:
+            text = text.with_first(tokenizer.start_id)
         long = np.zeros(len(pairs), bool) if max_length is None else text.lengths > max_length
         keep = ~(empty | long)
         if not keep.any():

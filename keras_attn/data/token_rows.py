@@ -29,7 +29,7 @@ class TokenRows:
 
     @classmethod
     def from_texts(cls, texts: list[str], tokenizer: Tokenizer) -> "TokenRows":
-        """Tokenises texts once, in large batches inside the tokenizer's graph.
+        """Tokenises texts once.
 
         Args:
             texts: The texts.
@@ -37,6 +37,19 @@ class TokenRows:
 
         Returns:
             A row for each text, the end id after its tokens.
+        """
+        return cls.bare(texts, tokenizer).with_last(tokenizer.end_id)
+
+    @classmethod
+    def bare(cls, texts: list[str], tokenizer: Tokenizer) -> "TokenRows":
+        """Tokenises texts once, in large batches inside the tokenizer's graph.
+
+        Args:
+            texts: The texts.
+            tokenizer: Their tokenizer.
+
+        Returns:
+            A row for each text, with its tokens alone.
         """
         tokenize = tf.function(
             tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)]
@@ -47,9 +60,7 @@ class TokenRows:
                 ragged = tokenize(tf.constant(texts[begin : begin + _TEXTS_A_CALL], tf.string))
                 flat.append(ragged.values.numpy().astype(np.int32, copy=False))
                 lengths.append(ragged.row_lengths().numpy().astype(np.int64, copy=False))
-        ids, counts = np.concatenate(flat), np.concatenate(lengths)
-        with_ends = np.insert(ids, np.cumsum(counts), np.int32(tokenizer.end_id))
-        return cls.of_lengths(with_ends, counts + 1)
+        return cls.of_lengths(np.concatenate(flat), np.concatenate(lengths))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -71,6 +82,21 @@ class TokenRows:
     def select(self, keep: np.ndarray) -> "TokenRows":
         """The rows where `keep`, boolean (rows,), is true."""
         return TokenRows.of_lengths(self.ids[np.repeat(keep, self.lengths)], self.lengths[keep])
+
+    def with_first(self, token_id: int) -> "TokenRows":
+        """The rows with an id before each."""
+        ids = np.insert(self.ids, self.offsets[:-1], np.int32(token_id))
+        return TokenRows.of_lengths(ids, self.lengths + 1)
+
+    def with_last(self, token_id: int) -> "TokenRows":
+        """The rows with an id after each."""
+        ids = np.insert(self.ids, self.offsets[1:], np.int32(token_id))
+        return TokenRows.of_lengths(ids, self.lengths + 1)
+
+    def truncated(self, longest: int) -> "TokenRows":
+        """The first `longest` ids of each row."""
+        places = np.arange(len(self.ids)) - np.repeat(self.offsets[:-1], self.lengths)
+        return TokenRows.of_lengths(self.ids[places < longest], np.minimum(self.lengths, longest))
 
     def cut(self, longest: int) -> tuple["TokenRows", np.ndarray]:
         """Every row in pieces of `longest` ids, its last piece shorter where need be.

@@ -1,5 +1,6 @@
-"""How good texts are against references: error rates, BLEU, chrF, ROUGE, perplexity."""
+"""How good texts and vectors are: error rates, BLEU, ROUGE, perplexity, retrieval, correlation."""
 
+from keras_attn.evaluation.correlation import CORRELATIONS, pearson, spearman
 from keras_attn.evaluation.error_rates import (
     edit_distance,
     phoneme_error_rate,
@@ -13,10 +14,13 @@ from keras_attn.evaluation.metrics import (
     metric_signatures,
 )
 from keras_attn.evaluation.perplexity import perplexity
+from keras_attn.evaluation.retrieval import RETRIEVAL, partner_ranks
 from keras_attn.evaluation.summarization import rouge
 from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 
 __all__ = [
+    "CORRELATIONS",
+    "RETRIEVAL",
     "Metric",
     "TranslationScore",
     "bleu",
@@ -26,8 +30,11 @@ __all__ = [
     "get_metric",
     "metric_names",
     "metric_signatures",
+    "partner_ranks",
+    "pearson",
     "perplexity",
     "phoneme_error_rate",
     "rouge",
+    "spearman",
     "word_error_rate",
 ]

@@ -37,6 +37,7 @@ from keras_attn.layers.token_embedding import TokenEmbedding
 from keras_attn.layers.transformer_decoder_block import TransformerDecoderBlock
 from keras_attn.layers.transformer_encoder_block import TransformerEncoderBlock
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
+from keras_attn.layers.vocabulary_bias import VocabularyBias
 
 __all__ = [
     "AdditiveAttention",
@@ -77,4 +78,5 @@ __all__ = [
     "TransformerDecoderBlock",
     "TransformerEncoderBlock",
     "TransformerXLPositions",
+    "VocabularyBias",
 ]

@@ -10,7 +10,8 @@ from keras_attn.layers.headed_attention import (
 )
 from keras_attn.ops import masks
 from keras_attn.ops.decoding_cache import initial_cache
-from keras_attn.ops.lsh_attention import LSHState, lsh_attention, lsh_attention_step, lsh_state
+from keras_attn.ops.lsh_attention import lsh_attention
+from keras_attn.ops.lsh_steps import LSHState, lsh_attention_step, lsh_state
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -134,7 +135,7 @@ class LSHAttention(HeadedAttention):
             beams: Not used: a hypothesis has a state of its own.
 
         Returns:
-            The state, a `keras_attn.ops.lsh_attention.LSHState`.
+            The state, a `keras_attn.ops.lsh_steps.LSHState`.
 
         Raises:
             UserError: No `max_length` on another backend than TensorFlow.

@@ -11,6 +11,7 @@ from keras_attn.models.feature_encoder import FeatureEncoder
 from keras_attn.models.gnmt import Gnmt
 from keras_attn.models.gpt2 import Gpt2
 from keras_attn.models.marian import Marian
+from keras_attn.models.masked_language_model import MaskedLanguageModel
 from keras_attn.models.patch_encoder import PatchEncoder
 from keras_attn.models.presets import PRESETS, Preset, get_preset
 from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
@@ -33,6 +34,7 @@ __all__ = [
     "Gnmt",
     "Gpt2",
     "Marian",
+    "MaskedLanguageModel",
     "PatchEncoder",
     "Preset",
     "RecurrentSeq2Seq",

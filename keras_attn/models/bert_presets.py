@@ -1,12 +1,19 @@
 """Sizes of BERT, numbers only."""
 
+from keras_attn.models.recipes import EMBEDDING, MASKED_LANGUAGE_MODEL
+
 _DEVLIN = "Devlin et al., 2019, https://arxiv.org/abs/1810.04805"
 _TURC = "Turc et al., 2019, https://arxiv.org/abs/1908.08962"
+
+_TOKENIZERS = {"text": {"kind": "word_piece", "vocabulary_size": 8_000, "lowercase": True}}
+
+# Of tasks that would leave it untrained.
+_WITHOUT_POOLER = {"tokenizers": _TOKENIZERS, "model": {"pooler": False}}
 
 # From random weights; who goes on with published ones takes a much lower learning rate.
 _RECIPE = {
     "task": "classify",
-    "tokenizers": {"text": {"kind": "word_piece", "vocabulary_size": 8_000, "lowercase": True}},
+    "tokenizers": _TOKENIZERS,
     "metrics": ["exact_match"],
     "training": {
         "batch_tokens": 4_096,
@@ -40,6 +47,10 @@ BERT_PRESETS = {
             "num_heads": hidden_dim // 64,
         },
         "recipe": _RECIPE,
+        "other_recipes": {
+            "embed": EMBEDDING | _WITHOUT_POOLER,
+            "mlm": MASKED_LANGUAGE_MODEL | _WITHOUT_POOLER,
+        },
     }
     for name, (num_layers, hidden_dim, paper) in _SIZES.items()
 }

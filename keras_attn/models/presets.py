@@ -32,6 +32,7 @@ class Preset:
         config: Arguments of the model class, without the vocabulary.
         recipe: Sections of a run's settings ("task", "training", "model", "tokenizers",
             "decoding", "metrics") in which it differs from the defaults.
+        other_recipes: Recipes for other tasks that it can be trained for, by the task.
     """
 
     family: str
@@ -39,11 +40,21 @@ class Preset:
     paper: str
     config: Mapping[str, Any]
     recipe: Mapping[str, Any] = field(default_factory=dict)
+    other_recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def task(self) -> str:
-        """The kind of task that it is trained for."""
+        """The kind of task that it is trained for where nothing else is said."""
         return self.recipe.get("task", "seq2seq")
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The kinds of tasks that it can be trained for."""
+        return (self.task, *self.other_recipes)
+
+    def recipe_for(self, task: str | None) -> Mapping[str, Any]:
+        """The recipe for a kind of task; its own one for `None`, and where there is no other."""
+        return self.other_recipes.get(task, self.recipe)
 
 
 _FAMILIES = {

@@ -1,5 +1,8 @@
 """Sections of run settings that presets of several families share."""
 
+from collections.abc import Mapping
+from typing import Any
+
 # Joint pieces of source and target, one embedding for both: the 37,000 of "Attention Is All You
 # Need" for English-German.
 TRANSLATION = {
@@ -36,3 +39,59 @@ LANGUAGE_MODEL = {
         "epochs": 10,
     },
 }
+
+# Vectors of texts, from random weights; without tokenizers.
+EMBEDDING = {
+    "task": "embed",
+    "metrics": ["mrr", "recall_at_1", "recall_at_10"],
+    "training": {
+        "batch_tokens": 4_096,
+        "schedule": "cosine",
+        "learning_rate": 5e-4,
+        "warmup_steps": 200,
+        "label_smoothing": 0.0,
+        "beta_2": 0.999,
+        "epochs": 10,
+    },
+}
+
+# Without tokenizers.
+MASKED_LANGUAGE_MODEL = {
+    "task": "mlm",
+    "training": {
+        "batch_tokens": 4_096,
+        "schedule": "cosine",
+        "learning_rate": 5e-4,
+        "warmup_steps": 500,
+        "label_smoothing": 0.0,
+        "beta_2": 0.999,
+        "weight_decay": 0.01,
+        "epochs": 10,
+    },
+}
+
+FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
+    "classify": {
+        "metrics": ["exact_match"],
+        "training": {
+            "batch_tokens": 2_048,
+            "schedule": "cosine",
+            "learning_rate": 5e-5,
+            "warmup_steps": 100,
+            "label_smoothing": 0.0,
+            "beta_2": 0.999,
+            "weight_decay": 0.01,
+            "epochs": 3,
+        },
+    },
+    "embed": {
+        "metrics": EMBEDDING["metrics"],
+        "training": EMBEDDING["training"]
+        | {"learning_rate": 5e-5, "warmup_steps": 100, "epochs": 3},
+    },
+    "mlm": {
+        "training": MASKED_LANGUAGE_MODEL["training"]
+        | {"learning_rate": 5e-5, "warmup_steps": 100, "epochs": 3},
+    },
+}
+"""Sections for runs that go on from trained weights, by the task."""

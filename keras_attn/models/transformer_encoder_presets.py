@@ -1,5 +1,9 @@
 """Sizes of encoders, numbers only."""
 
+from keras_attn.models.recipes import EMBEDDING
+
+_CHARACTERS = {"text": {"kind": "characters"}}
+
 TRANSFORMER_ENCODER_PRESETS = {
     "encoder_tiny": {
         "description": "small classifier of texts, quick to train",
@@ -14,7 +18,7 @@ TRANSFORMER_ENCODER_PRESETS = {
         },
         "recipe": {
             "task": "classify",
-            "tokenizers": {"text": {"kind": "characters"}},
+            "tokenizers": _CHARACTERS,
             "metrics": ["exact_match"],
             "training": {
                 "batch_tokens": 4_096,
@@ -26,6 +30,7 @@ TRANSFORMER_ENCODER_PRESETS = {
                 "epochs": 5,
             },
         },
+        "other_recipes": {"embed": EMBEDDING | {"tokenizers": _CHARACTERS}},
     },
     "listops_tiny": {
         "description": "encoder for ListOps of up to 64 tokens (--data listops)",

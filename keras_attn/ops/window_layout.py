@@ -1,39 +1,25 @@
-"""How attention inside a window cuts a sequence: into blocks, and those into segments."""
+"""How attention inside a window cuts a sequence."""
 
 import dataclasses
 from typing import Any
 
 from keras import ops
 
-from keras_attn.ops.blocks import pad
-from keras_attn.ops.devices import has_accelerator
-from keras_attn.ops.slices import part
+from keras_attn.ops.block_layout import BlockLayout, blocks_seen
 
 # Shorter blocks than this make more overhead than they save.
 _SMALLEST_BLOCK = 16
-# Scores in a segment, as a power of 2: 16 MiB of float32, of which a few are held.
-SEGMENT_SCORES_LOG2 = 22
-SEGMENT_SCORES_LOG2_OF_ACCELERATORS = 26
 
 
 @dataclasses.dataclass(frozen=True)
-class WindowLayout:
-    """How a sequence is cut into segments of equally many blocks.
+class WindowLayout(BlockLayout):
+    """Blocks that are as long as a window reaches.
 
     Attributes:
         window: How many positions away the nearest key is that is not attended to.
-        size: Length of a block.
-        blocks: Number of blocks in a segment.
-        count: Number of segments. Both are scalar tensors where the length is unknown until run
-            time.
-        is_causal: Whether blocks see none after them.
     """
 
     window: int
-    size: int
-    blocks: Any
-    count: Any
-    is_causal: bool
 
     @classmethod
     def of(cls, length: Any, heads: int, window: int, is_causal: bool) -> "WindowLayout":
@@ -46,75 +32,8 @@ class WindowLayout:
             is_causal: Whether keys after the query are masked.
         """
         size = max(window - 1, _SMALLEST_BLOCK)
-        scores = heads * size * size * _seen(is_causal)
-        bits = SEGMENT_SCORES_LOG2_OF_ACCELERATORS if has_accelerator() else SEGMENT_SCORES_LOG2
-        most = max(1, 2**bits // scores)
-        blocks = (length + size - 1) // size
-        count = (blocks + most - 1) // most
-        at_least_one = max if isinstance(length, int) else ops.maximum
-        count = at_least_one(count, 1)
-        # Equally many in each, so that little is padding.
-        blocks = at_least_one((blocks + count - 1) // count, 1)
-        return cls(window, size, blocks, count, is_causal)
-
-    @property
-    def length(self) -> int:
-        """Length of a segment."""
-        return self.blocks * self.size
-
-    @property
-    def seen(self) -> int:
-        """Blocks that a block sees: the one before, itself and, unless causal, the one after."""
-        return _seen(self.is_causal)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether one segment is known to be all there is."""
-        return isinstance(self.count, int) and self.count == 1
-
-    def segments(self, tensor: Any) -> Any:
-        """(batch, heads, length, width) to (count, batch, heads, length of a segment, width)."""
-        batch, heads, length, width = ops.shape(tensor)
-        tensor = pad(tensor, 2, self.count * self.length - length)
-        if self.is_whole:
-            return tensor[None]
-        tensor = ops.reshape(tensor, (batch, heads, self.count, self.length, width))
-        return ops.transpose(tensor, (2, 0, 1, 3, 4))
-
-    def join(self, segments: Any) -> Any:
-        """Undoes `segments` but for the padding at the end."""
-        _, batch, heads, length, width = ops.shape(segments)
-        tensor = ops.transpose(segments, (1, 2, 0, 3, 4))
-        return ops.reshape(tensor, (batch, heads, self.count * length, width))
-
-    def with_neighbours(self, segments: Any) -> Any:
-        """Each segment behind the last block before it and, unless causal, before the next one."""
-        first = part(segments, 3, 0, self.size)
-        last = part(segments, 3, self.length - self.size, self.size)
-        empty = ops.zeros_like(first[:1])
-        parts = [ops.concatenate([empty, part(last, 0, 0, self.count - 1)], axis=0), segments]
-        if not self.is_causal:
-            following = part(first, 0, 1, self.count - 1)
-            parts.append(ops.concatenate([following, empty], axis=0))
-        return ops.concatenate(parts, axis=3)
-
-    def rows(self, tensor: Any) -> Any:
-        """(batch, heads, length of a segment, width) to (batch, heads, blocks, size, width)."""
-        batch, heads, _, width = ops.shape(tensor)
-        return ops.reshape(tensor, (batch, heads, self.blocks, self.size, width))
-
-    def joined(self, rows: Any) -> Any:
-        """Undoes `rows`."""
-        batch, heads, _, _, width = ops.shape(rows)
-        return ops.reshape(rows, (batch, heads, self.length, width))
-
-    def windows(self, tensor: Any) -> Any:
-        """What each block sees: (…, length with neighbours, …) to (…, blocks, keys, …)."""
-        batch, heads, _, width = ops.shape(tensor)
-        blocks = (batch, heads, self.blocks + self.seen - 1, self.size, width)
-        tensor = ops.reshape(tensor, blocks)
-        parts = [part(tensor, 2, start, self.blocks) for start in range(self.seen)]
-        return ops.concatenate(parts, axis=3)
+        scores = heads * size * size * blocks_seen(is_causal)
+        return cls(size, *cls.cut(length, size, scores), is_causal, window)
 
     def near(self) -> Any:
         """Which of the keys that a block sees each of its queries reaches, (size, keys)."""
@@ -123,7 +42,3 @@ class WindowLayout:
         distances = at_key[None, :] - at_query[:, None]
         near = ops.less(ops.abs(distances), self.window)
         return ops.logical_and(near, ops.less_equal(distances, 0)) if self.is_causal else near
-
-
-def _seen(is_causal: bool) -> int:
-    return 2 if is_causal else 3

@@ -9,6 +9,7 @@ from keras_attn.tasks.exported import (
     ExportedClassification,
     ExportedEmbedding,
     ExportedImageClassification,
+    ExportedMaskedLM,
     ExportedSeq2Seq,
     open_exported,
 )
@@ -16,7 +17,8 @@ from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.hypothesis import Hypothesis
 from keras_attn.tasks.image_classification import ImageClassificationTask
 from keras_attn.tasks.labelling import LabellingTask
-from keras_attn.tasks.measuring import measure
+from keras_attn.tasks.masked_lm import MaskedLMTask
+from keras_attn.tasks.measuring import measure, measure_vectors
 from keras_attn.tasks.opening import open_task, task_folder
 from keras_attn.tasks.reading import read_inputs
 from keras_attn.tasks.seq2seq import Seq2SeqTask
@@ -30,16 +32,19 @@ __all__ = [
     "ExportedClassification",
     "ExportedEmbedding",
     "ExportedImageClassification",
+    "ExportedMaskedLM",
     "ExportedSeq2Seq",
     "GeneratingTask",
     "Hypothesis",
     "ImageClassificationTask",
     "LabellingTask",
+    "MaskedLMTask",
     "Seq2SeqTask",
     "Servable",
     "ServingFunction",
     "Task",
     "measure",
+    "measure_vectors",
     "open_exported",
     "open_task",
     "read_inputs",

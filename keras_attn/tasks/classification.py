@@ -6,7 +6,12 @@ import keras
 import tensorflow as tf
 
 from keras_attn.tasks.labelling import LabellingTask
-from keras_attn.tasks.text_ids import batches_by_length, example_texts, ids_with_end
+from keras_attn.tasks.text_ids import (
+    batches_by_length,
+    example_texts,
+    framed_ids,
+    ids_with_end,
+)
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
@@ -20,7 +25,9 @@ class ClassificationTask(LabellingTask):
             as `keras_attn.models.SequenceClassifier`.
         tokenizer: Tokenizer of the texts.
         labels: What the columns of the logits stand for.
-        max_length: Most tokens of a text, the end token included.
+        max_length: Most tokens of a text, start and end included.
+        with_start: Whether the start token stands before a text, as before those that BERT was
+            trained on.
 
     Raises:
         UserError: There are fewer than two labels, two are equal, they are not as many as the
@@ -37,6 +44,7 @@ class ClassificationTask(LabellingTask):
         tokenizer: Tokenizer,
         labels: Sequence[str],
         max_length: int = 256,
+        with_start: bool = False,
     ):
         super().__init__(backbone, {"text": tokenizer}, labels)
         require_positive(max_length=max_length)
@@ -49,16 +57,32 @@ class ClassificationTask(LabellingTask):
         )
         self.tokenizer = tokenizer
         self.max_length = max_length
+        self.with_start = bool(with_start)
 
     def _settings(self):
-        return {"labels": self.labels, "max_length": self.max_length}
+        return {
+            "labels": self.labels,
+            "max_length": self.max_length,
+            "with_start": self.with_start,
+        }
 
     @classmethod
     def _from_parts(cls, backbone, tokenizers, settings):
-        return cls(backbone, tokenizers["text"], settings["labels"], settings["max_length"])
+        return cls(
+            backbone,
+            tokenizers["text"],
+            settings["labels"],
+            settings["max_length"],
+            settings.get("with_start", False),  # which older folders do not have
+        )
+
+    @property
+    def frame(self) -> int:
+        """Number of tokens put around a text."""
+        return 2 if self.with_start else 1
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Turns texts into ids, an end id after each and 0 as padding.
+        """Turns texts into ids, an end id after each, a start id before it or not, 0 as padding.
 
         Args:
             texts: Strings (batch,).
@@ -69,11 +93,13 @@ class ClassificationTask(LabellingTask):
         Raises:
             InvalidArgumentError: A text is longer than the task's maximum.
         """
+        if self.with_start:
+            return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
         return ids_with_end(self.tokenizer, texts, self.max_length, "text")
 
     def example_texts(self) -> list[str]:
         """Gives a few texts of unequal lengths, made of the commonest tokens."""
-        return example_texts(self.tokenizer, self.max_length)
+        return example_texts(self.tokenizer, self.max_length + 1 - self.frame)
 
     def _encoded(self, strings):
         return self.input_ids(strings)
@@ -83,4 +109,6 @@ class ClassificationTask(LabellingTask):
 
     def _batches(self, inputs):
         texts = check_texts("texts", inputs)
-        return texts, batches_by_length(self.tokenizer, texts, "text", self.max_length)
+        return texts, batches_by_length(
+            self.tokenizer, texts, "text", self.max_length, frame=self.frame
+        )

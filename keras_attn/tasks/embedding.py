@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.layers import SequencePooling
+from keras_attn.ops.contrastive import contrastive_loss
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.text_ids import batches_by_length, example_texts, framed_ids
@@ -98,6 +99,19 @@ class EmbeddingTask(Task):
         names = ("pooling", "normalize", "max_length", "truncate")
         return cls(backbone, tokenizers["text"], **{name: settings[name] for name in names})
 
+    def loss(self, labels: tf.Tensor, vectors: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
+        """Sums of the cross-entropy of finding each text's partner (see `contrastive_loss`).
+
+        Args:
+            labels: int32 (2 · pairs, length): the number of a text at each of its tokens, 0 at
+                padding; first the sources, then their targets.
+            vectors: What the backbone makes of the texts, (2 · pairs, length, features).
+            label_smoothing: Share of the probability spread over the candidates.
+        """
+        sources, targets = tf.split(self._pooled(vectors, labels != 0), 2)
+        source_numbers, target_numbers = tf.split(tf.reduce_max(labels, axis=1), 2)
+        return contrastive_loss(sources, targets, source_numbers, target_numbers, label_smoothing)
+
     def predict(
         self, texts: Sequence[str], progress: Callable[[int], None] | None = None
     ) -> np.ndarray:
@@ -172,12 +186,13 @@ class EmbeddingTask(Task):
         return self._embed(self.input_ids(texts))
 
     def _embed(self, token_ids):
-        vectors = self.backbone({"token_ids": token_ids})
-        if self._pool is None:
-            pooled = tf.cast(self.backbone.pooled(vectors), tf.float32)
-        else:
-            pooled = self._pool(tf.cast(vectors, tf.float32), mask=token_ids != 0)
+        pooled = self._pooled(self.backbone({"token_ids": token_ids}), token_ids != 0)
         return tf.math.l2_normalize(pooled, axis=1, epsilon=1e-24) if self.normalize else pooled
+
+    def _pooled(self, vectors, mask):
+        if self._pool is None:
+            return tf.cast(self.backbone.pooled(vectors), tf.float32)
+        return self._pool(tf.cast(vectors, tf.float32), mask=mask)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.backbone).__name__}, {self.features} features)"

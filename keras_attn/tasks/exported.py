@@ -42,7 +42,11 @@ def open_exported(folder: str | Path) -> "Exported":
     folder = latest_version(folder)
     model = _load(folder)
     outputs = model.signatures["serving_default"].structured_outputs
-    kinds = {"label": ExportedClassification, "embedding": ExportedEmbedding}
+    kinds = {
+        "label": ExportedClassification,
+        "embedding": ExportedEmbedding,
+        "probability": ExportedMaskedLM,
+    }
     kind = next((kinds[name] for name in kinds if name in outputs), ExportedSeq2Seq)
     if kind is ExportedClassification and "pixels" in model.signatures:
         kind = ExportedImageClassification
@@ -202,6 +206,7 @@ class ExportedClassification:
 
     kind = "classify"
     _served_input = "text"
+    _column = "label"
 
     def __init__(self, folder: Path, model: Any):
         _require_signatures(folder, model, {"n_best"})
@@ -225,23 +230,18 @@ class ExportedClassification:
             UserError: `beams` is given; a text is too long; or `n_best` exceeds what was exported.
         """
         require_positive(n_best=n_best)
-        require(beams is None, "A classifier makes no beam search.", beams=beams)
+        require(beams is None, "Such a model makes no beam search.", beams=beams)
         texts, batches = self._batches(texts)
-        results: list[list[Hypothesis]] = [[] for _ in texts]
-        for positions in batches:
+
+        def columns(positions):
             inputs = {self._served_input: [texts[position] for position in positions]}
             outputs = _run(self._model.signatures["n_best"], **inputs)
-            _check_exported(n_best, outputs["label"])
-            for position, labels, probabilities in zip(
-                positions, outputs["label"], np.log(outputs["probability"]), strict=True
-            ):
-                found = zip(labels[:n_best], probabilities.tolist(), strict=False)
-                results[position] = [
-                    Hypothesis(label.decode(), value, value) for label, value in found
-                ]
-            if progress:
-                progress(len(positions))
-        return results
+            _check_exported(n_best, outputs[self._column])
+            with np.errstate(divide="ignore"):
+                scores = np.log(outputs["probability"][:, :n_best])
+            return outputs[self._column][:, :n_best], scores, scores
+
+        return hypotheses_in_batches(batches, columns, progress)
 
     def _batches(self, texts: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
         """What was given, found to be right, and for each batch the positions of those in it."""
@@ -265,6 +265,21 @@ class ExportedImageClassification(ExportedClassification):
 
     def _batches(self, texts: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
         return image_batches(texts)
+
+
+class ExportedMaskedLM(ExportedClassification):
+    """Runs a SavedModel that `keras_attn.export` wrote from a `MaskedLMTask`.
+
+    Args:
+        folder: Its version folder.
+        model: What is loaded from there.
+
+    Raises:
+        UserError: It is an export of something else.
+    """
+
+    kind = "mlm"
+    _column = "text"
 
 
 class ExportedEmbedding:
@@ -302,7 +317,11 @@ class ExportedEmbedding:
 
 
 Exported = (
-    ExportedSeq2Seq | ExportedClassification | ExportedImageClassification | ExportedEmbedding
+    ExportedSeq2Seq
+    | ExportedClassification
+    | ExportedImageClassification
+    | ExportedEmbedding
+    | ExportedMaskedLM
 )
 
 

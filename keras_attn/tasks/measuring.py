@@ -2,10 +2,20 @@
 
 from collections.abc import Callable, Sequence
 
-from keras_attn.data import Pairs, group_references
-from keras_attn.evaluation import evaluate_texts, metric_signatures
-from keras_attn.tasks.exported import ExportedSeq2Seq
+import numpy as np
+
+from keras_attn.data import Pairs, ScoredPairs, group_references
+from keras_attn.evaluation import (
+    CORRELATIONS,
+    RETRIEVAL,
+    evaluate_texts,
+    metric_signatures,
+    partner_ranks,
+)
+from keras_attn.tasks.embedding import EmbeddingTask
+from keras_attn.tasks.exported import ExportedEmbedding, ExportedSeq2Seq
 from keras_attn.tasks.seq2seq import Seq2SeqTask
+from keras_attn.validation import require_one_of
 
 
 def measure(
@@ -41,3 +51,48 @@ def measure(
     if perplexity:
         results["perplexity"] = task.perplexity(pairs.sources, pairs.targets)
     return results
+
+
+def measure_vectors(
+    task: EmbeddingTask | ExportedEmbedding,
+    pairs: Pairs,
+    metrics: Sequence[str],
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, float]:
+    """Looks for the partner of each text by its vector, or compares cosines with scores.
+
+    Each different source looks for its targets among all different targets; one that is equal to
+    the source, and not among its own, is passed over.
+
+    Args:
+        task: What gives texts vectors.
+        pairs: Texts that belong together; with scores, texts that are more or less alike.
+        metrics: Of pairs names in `keras_attn.evaluation.RETRIEVAL`, of pairs with scores names in
+            `CORRELATIONS`.
+        progress: Called with the number of texts done after each batch.
+
+    Returns:
+        Each metric's value by its name; "items", the number of different sources, or of pairs with
+        scores.
+
+    Raises:
+        UserError: There is no such metric of such pairs.
+    """
+    known = CORRELATIONS if isinstance(pairs, ScoredPairs) else RETRIEVAL
+    for name in metrics:
+        require_one_of("metric", name, known)
+    if isinstance(pairs, ScoredPairs):
+        first, second = (task.predict(texts, progress) for texts in (pairs.sources, pairs.targets))
+        lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+        cosines = np.sum(first * second, axis=1) / np.maximum(lengths, 1e-12)
+        values = {name: CORRELATIONS[name](cosines, pairs.scores) for name in metrics}
+        return {"items": len(pairs)} | values
+    sources, references = group_references(pairs)
+    number = {text: row for row, text in enumerate(dict.fromkeys(pairs.targets))}
+    ranks = partner_ranks(
+        task.predict(sources, progress),
+        task.predict(list(number), progress),
+        [[number[text] for text in targets] for targets in references],
+        [[number[text]] if text in number else [] for text in sources],
+    )
+    return {"items": len(sources)} | {name: RETRIEVAL[name](ranks) for name in metrics}

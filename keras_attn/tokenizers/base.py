@@ -79,6 +79,17 @@ class Tokenizer(tf.Module, abc.ABC):
         """Number of ids, special ones included."""
         return len(self._tokens)
 
+    def tokens_of(self, ids: tf.Tensor) -> tf.Tensor:
+        """Looks tokens up inside a graph.
+
+        Args:
+            ids: int32, of any shape.
+
+        Returns:
+            Strings of that shape, the unknown token for ids outside the vocabulary.
+        """
+        return self._token_of_id.lookup(ids)
+
     def id_to_token(self, token_id: int) -> str:
         """Returns the token of one id, the unknown token for an id outside the vocabulary."""
         inside = 0 <= token_id < self.vocabulary_size
@@ -142,7 +153,7 @@ class Tokenizer(tf.Module, abc.ABC):
 
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """`detokenize` for int32 ids (batch, None) without padding, start and end."""
-        tokens = ids.with_values(self._token_of_id.lookup(ids.values))
+        tokens = ids.with_values(self.tokens_of(ids.values))
         return tf.strings.reduce_join(tokens, axis=-1, separator=self.separator)
 
     @abc.abstractmethod

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
@@ -80,6 +81,16 @@ class WordPieceTokenizer(Tokenizer):
             unknown_token=UNKNOWN,
             no_pretokenization=True,
         )
+
+    @property
+    def is_special(self) -> np.ndarray:
+        """Which ids are special tokens, boolean (vocabulary,)."""
+        return np.isin(self._tokens, SPECIAL)
+
+    @property
+    def is_continued(self) -> np.ndarray:
+        """Which ids are pieces that go on with a word, boolean (vocabulary,)."""
+        return np.array([token.startswith(CONTINUED) for token in self._tokens])
 
     @classmethod
     def from_file(cls, path: str | Path, **options: Any) -> "WordPieceTokenizer":

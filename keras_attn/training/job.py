@@ -12,7 +12,6 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.data import Examples, padding_share, plan_epoch
-from keras_attn.evaluation import get_metric
 from keras_attn.models import get_preset
 from keras_attn.tasks import Task, task_folder
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
@@ -23,7 +22,7 @@ from keras_attn.training.cpu import resolve_parts, share_cores
 from keras_attn.training.kinds import RUN_KINDS, RunKind
 from keras_attn.training.report import write_report
 from keras_attn.training.run_folder import RunFolder
-from keras_attn.training.run_settings import RUN_FILE, RunSettings, read_yaml
+from keras_attn.training.run_settings import RUN_FILE, RunSettings, kind_of_task, read_yaml
 from keras_attn.training.strategy import make_strategy, resolve_jit, resolve_strategy
 from keras_attn.training.trainer import Trainer
 from keras_attn.validation import UserError, require, require_one_of
@@ -110,7 +109,9 @@ def _train(
     kind = RUN_KINDS[settings.task]
     texts = kind.read_texts(settings.data, settings.training.seed)
     with strategy.scope():
-        initial = _initial_task(settings)
+        begun_with = initial = _initial_task(settings, kind)
+        if initial and not isinstance(initial, kind.task_class):
+            initial = kind.with_new_head(initial, settings, texts["train"])
     if initial:
         tokenizers = initial.tokenizers
     else:
@@ -122,13 +123,15 @@ def _train(
             tokenizers = _load_tokenizers(kind, out / TOKENIZERS_FOLDER)
     settings, examples = kind.examples(settings, texts["train"], tokenizers, initial)
     agreement.require_equal("training data", *(rows.content for rows in examples.sides.values()))
-    if "test" in texts:
-        kind.check_test(settings, texts["test"], tokenizers)
     with strategy.scope():
         task = kind.task(settings, texts["train"], tokenizers, initial)
+    if "test" in texts:
+        kind.check_test(settings, texts["test"], task)
     _check_size(task, settings.training.max_parameters)
     if chief:
         _report(task, texts, examples, settings)
+        if initial is not begun_with:
+            _report_new_head(task, begun_with)
 
     validation = kind.validation_set(task, settings, texts["validation"])
     callbacks = []
@@ -163,25 +166,29 @@ def _check(settings: RunSettings) -> None:
     if settings.preset:
         preset = get_preset(settings.preset)
         require(
-            preset.task == settings.task,
+            settings.task in preset.tasks,
             "`preset` must be one for this task.",
             preset=settings.preset,
             task=settings.task,
-            task_of_preset=preset.task,
+            tasks_of_preset=preset.tasks,
         )
-    require(
-        not (settings.init and settings.model),
-        "The section `model` cannot change a model that is loaded.",
-        init=settings.init,
-        model=settings.model,
-    )
+    kind = RUN_KINDS[settings.task]
+    if settings.init:
+        new_head = kind_of_task(settings.init) not in (None, settings.task)
+        changeable = kind.model_settings if new_head else ()
+        require(
+            set(settings.model) <= set(changeable),
+            "The section `model` cannot change a model that is loaded.",
+            init=settings.init,
+            model=settings.model,
+        )
     require(
         not (settings.init and settings.tokenizers),
         "The section `tokenizers` cannot change those of a model that is loaded.",
         init=settings.init,
         tokenizers=settings.tokenizers,
     )
-    RUN_KINDS[settings.task].check(settings)
+    kind.check(settings)
     require_one_of("training.metric", settings.training.metric, [*LOSS_METRICS, *settings.metrics])
 
 
@@ -200,7 +207,7 @@ def goal_of(settings: RunSettings) -> str:
     """`"min"` or `"max"` as told, or as the decoded metric has it; else `"auto"`."""
     training = settings.training
     if training.metric_goal == "auto" and training.metric in settings.metrics:
-        return get_metric(training.metric).direction
+        return RUN_KINDS[settings.task].goal(training.metric)
     return training.metric_goal
 
 
@@ -209,22 +216,32 @@ def _resolved(settings: RunSettings) -> RunSettings:
     training = settings.training
     strategy = resolve_strategy(training.strategy)
     jit = resolve_jit(training.jit, strategy)
+    parts = training.parts
+    if RUN_KINDS[settings.task].independent_rows:
+        parts = resolve_parts(parts, jit, strategy)
     training = dataclasses.replace(
         training,
         metric_goal=goal_of(settings),
         jit=jit,
         strategy=strategy,
-        parts=resolve_parts(training.parts, jit, strategy),
+        parts=max(parts, 1),
     )
     return settings.replace(training=training)
 
 
-def _initial_task(settings: RunSettings) -> Task | None:
+def _initial_task(settings: RunSettings, kind: RunKind) -> Task | None:
     """The trained task to go on from, where there is one."""
     if not settings.init:
         return None
-    kind = RUN_KINDS[settings.task].task_class
-    return kind.load(task_folder(settings.init), dtype=settings.training.precision)
+    task = Task.load(task_folder(settings.init), dtype=settings.training.precision)
+    classes = (kind.task_class, *kind.other_starts)
+    require(
+        isinstance(task, classes),
+        f"`init` must hold a {' or a '.join(one.__name__ for one in classes)}.",
+        init=settings.init,
+        found=type(task).__name__,
+    )
+    return task
 
 
 def _tokenizers(
@@ -276,3 +293,15 @@ def _report(task: Task, texts: dict, examples: Examples, settings: RunSettings) 
     sizes = f", {sizes} tokens" if sizes else ""
     name = settings.preset or settings.init
     print(f"     model: {name}, {_parameters(task):,} parameters{sizes}", flush=True)
+
+
+def _report_new_head(task: Task, begun_with: Task) -> None:
+    """Says which weights are new where a run begins with a task of another kind."""
+    old = {id(weight) for weight in begun_with.backbone.weights}
+    new = [weight for weight in task.backbone.weights if id(weight) not in old]
+    parts = list(dict.fromkeys(weight.path.partition("/")[0] for weight in new))
+    trained = f"new and untrained: {', '.join(parts)}" if parts else "without weights of its own"
+    print(
+        f"      head: {trained}; encoder and vocabulary are the {type(begun_with).__name__}'s",
+        flush=True,
+    )

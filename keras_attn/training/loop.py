@@ -126,12 +126,14 @@ class TrainingLoop:
         state.plan_batches = len(plan)
         self._padding_share = padding_share(self.examples, plan)["total"]
         self._callbacks.on_epoch_begin(state.epoch)
-        batches = distributed_batches(self.strategy, self.examples, plan, skip=state.batch)
+        examples = self.examples.of_epoch(state.epoch)
+        batches = distributed_batches(self.strategy, examples, plan, skip=state.batch)
         while state.batch < len(plan) and not self._enough():
             index = math.ceil(state.batch / self.settings.accumulate_steps)
             self._callbacks.on_train_batch_begin(index)
             group = list(itertools.islice(batches, self.settings.accumulate_steps))
-            self._pending.append((self.train_step(group), plan, state.batch, len(group)))
+            origin = (examples, plan, state.batch, len(group))
+            self._pending.append((self.train_step(group), *origin))
             state.step += 1
             state.batch += len(group)
             self._after_update(index, last=state.batch >= len(plan))
@@ -305,10 +307,10 @@ class TrainingLoop:
         self._pending = []
 
     def _stop_where_it_failed(
-        self, loss: float, norm: float, plan: Any, begin: int, count: int
+        self, loss: float, norm: float, examples: Any, plan: Any, begin: int, count: int
     ) -> NoReturn:
         """Tells which batch and which layer gave a loss or a gradient that is no number."""
-        batches = [self.examples.assemble(plan[begin + number]) for number in range(count)]
+        batches = [examples.assemble(plan[begin + number]) for number in range(count)]
         findings = [first_failure(self._model, self.loss, *batch) for batch in batches]
         found = next(
             filter(None, findings), "The same batch with other dropout is as it should be."

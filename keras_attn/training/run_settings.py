@@ -1,7 +1,9 @@
 """Every setting of a run: read from a preset, a file and the command line, kept in run.yaml."""
 
+import contextlib
 import copy
 import dataclasses
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import yaml
 
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
+from keras_attn.models.recipes import FINE_TUNING
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
@@ -34,6 +37,8 @@ class DataSettings:
             The choice between the best and the averaged weights, at the end, is made by all.
         stress: Whether the phonemes of cmudict carry stress marks.
         skip_bad_lines: Whether malformed lines are left out and counted, instead of being errors.
+        whole_words: Whether all pieces of a word are hidden together when a masked language model
+            is trained and validated.
         max_source_length: Most source tokens of a pair, the end token included; longer ones are
             left out. By default what the training texts need, at most 256.
         max_target_length: Likewise for targets.
@@ -46,6 +51,7 @@ class DataSettings:
     decode_limit: int | None = 1000
     stress: bool = False
     skip_bad_lines: bool = False
+    whole_words: bool = False
     max_source_length: int | None = None
     max_target_length: int | None = None
 
@@ -57,7 +63,8 @@ class RunSettings:
     Attributes:
         data: Where the texts come from.
         training: The numbers of the training.
-        task: What is trained, "seq2seq".
+        task: What is trained: "seq2seq", "classify", "classify_images", "lm", "mlm", "embed"; by
+            default what the preset, or the task to start from, is for.
         preset: Name of the preset, or `None` with `init`.
         init: Task folder to start from instead of a preset's untrained model.
         model: Arguments of the model that differ from the preset's.
@@ -104,9 +111,10 @@ class RunSettings:
             init=given.get("init"),
         )
         if given.get("preset"):
-            given = merged(_plain(get_preset(given["preset"]).recipe), given)
-        elif "metrics" not in given:
-            given["metrics"] = _metrics_of_run(given["init"])
+            recipe = get_preset(given["preset"]).recipe_for(given.get("task"))
+        else:
+            recipe = _recipe_of_init(given["init"], given.get("task"))
+        given = merged(_plain(recipe), given)
         training = dict(given.get("training") or {})
         if given.get("metrics"):
             training.setdefault("metric", given["metrics"][0])
@@ -225,7 +233,7 @@ def _data_settings(values: Mapping[str, Any]) -> DataSettings:
     for name in ("hold_out", "max_source_length", "max_target_length", "decode_limit"):
         if values.get(name) is not None:
             require_positive(**{name: values[name]})
-    for name in ("stress", "skip_bad_lines"):
+    for name in ("stress", "skip_bad_lines", "whole_words"):
         value = values.get(name, False)
         require(isinstance(value, bool), f"`{name}` must be true or false.", **{name: value})
     return DataSettings(**values)
@@ -242,7 +250,26 @@ def _texts(name: str, value: Any) -> list[str]:
     return list(values)
 
 
-def _metrics_of_run(init: str) -> list[str]:
-    """The metrics of the run whose model a run starts from; none where it is a task folder."""
+def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
+    """What a run that starts from a task has where nothing else is said.
+
+    That is its kind; the metrics of the run that it comes from, if they are of that kind; and what
+    fits weights that are trained already.
+    """
+    kind = kind_of_task(init)
+    recipe = {"task": task or kind or RunSettings.task} | FINE_TUNING.get(task or kind, {})
     path = Path(init) / RUN_FILE
-    return _texts("metrics", read_yaml(path).get("metrics") or []) if path.is_file() else []
+    metrics = read_yaml(path).get("metrics") if path.is_file() else None
+    if metrics and kind in (None, recipe["task"]):
+        recipe["metrics"] = _texts("metrics", metrics)
+    return recipe
+
+
+def kind_of_task(folder: str | Path) -> str | None:
+    """The kind that a run or a task folder names; None where it names none."""
+    folder = Path(folder)
+    for path in (folder / "task.json", folder / "task" / "task.json"):
+        if path.is_file():
+            with contextlib.suppress(ValueError, AttributeError):  # told when it is loaded
+                return json.loads(path.read_text(encoding="utf-8")).get("task")
+    return None

@@ -71,6 +71,8 @@ class TrainingSettings:
         patience: Validations without improvement after which training stops; 0 for never.
         keep_checkpoints: Checkpoints made at validations to keep (at least `average_last`).
         average_last: Number of the last of these to average at the end; 0 for none.
+        freeze: Patterns such as `"embedding/*"` or `"block_[01]/*"`: weights whose path matches
+            one stay as they are (see `keras_attn.training.freezing`).
         checkpoint_every: Updates between extra checkpoints; 0 for none.
         checkpoint_minutes: Minutes between extra checkpoints; 0 for none.
         log_every: Updates between rows of metrics.csv, besides those of validations; 0 for none.
@@ -109,6 +111,7 @@ class TrainingSettings:
     patience: int = 0
     keep_checkpoints: int = 2
     average_last: int = 0
+    freeze: list[str] = dataclasses.field(default_factory=list)
     checkpoint_every: int = 0
     checkpoint_minutes: float = 10.0
     log_every: int = 100
@@ -196,6 +199,8 @@ def _checked(name: str, annotation: Any, value: Any) -> Any:
         return None
     if name == "jit" and isinstance(value, bool):  # YAML reads a bare on or off as a boolean
         return "on" if value else "off"
+    if name == "freeze":
+        return _as_texts(name, value)
     if kind is float:
         value = _as_float(value)
     right = isinstance(value, kind) and not (kind is not bool and isinstance(value, bool))
@@ -203,6 +208,14 @@ def _checked(name: str, annotation: Any, value: Any) -> Any:
     empty = " or nothing" if optional else ""
     require(right, f"`{name}` must be {words[kind]}{empty}.", **{name: value})
     return value
+
+
+def _as_texts(name: str, value: Any) -> list[str]:
+    """One text or several as a list."""
+    values = [value] if isinstance(value, str) else value
+    right = isinstance(values, list | tuple) and all(isinstance(text, str) for text in values)
+    require(right, f"`{name}` must be a text or a list of texts.", **{name: value})
+    return list(values)
 
 
 def _as_float(value: Any) -> Any:

@@ -25,6 +25,7 @@ from keras_attn.training.checkpoints import (
     read_checkpoint,
 )
 from keras_attn.training.diagnosis import why_exhausted
+from keras_attn.training.freezing import frozen
 from keras_attn.training.interruption import SignalWatch, StopValidation, TrainingInterrupted
 from keras_attn.training.loop import BEST_FOLDER, TrainingLoop
 from keras_attn.training.optimizer import make_optimizer
@@ -134,14 +135,17 @@ class Trainer:
 
         Raises:
             UserError: The folder is in use or not writable, a checkpoint does not fit, the data
-                changed since the checkpoint, the loss is no longer a number, or there is not
-                enough memory.
+                changed since the checkpoint, `freeze` matches nothing or everything, the loss is
+                no longer a number, or there is not enough memory.
             TrainingInterrupted: SIGINT or SIGTERM came; a checkpoint was written.
         """
         if self.settings.deterministic:
             tf.config.experimental.enable_op_determinism()
         run_folder = RunFolder(self.out_folder, resume, _PREPARED, self._agreement.is_chief)
-        with run_folder as folder, SignalWatch() as signals:
+        freezing = frozen(self.task.backbone, self.settings.freeze)
+        with freezing as told, run_folder as folder, SignalWatch() as signals:
+            if told:
+                self._say(told)
             loop = self._prepare(folder, signals, train_examples, validation, resume)
             try:
                 loop.run()

@@ -54,3 +54,10 @@ def test_unknown_label(tokenizer):
 def test_no_text_left(tokenizer):
     with pytest.raises(UserError, match="of 5 texts 1 have no token and 4 are too long.*=1"):
         LabelledExamples.from_pairs(PAIRS, tokenizer, LABELS, max_length=1)
+
+
+def test_with_a_start_before_each_text(tokenizer):
+    examples = LabelledExamples.from_pairs(PAIRS, tokenizer, LABELS, 4, with_start=True)
+    assert examples.indices.tolist() == [0, 1, 4]
+    inputs, _ = examples.assemble(np.array([0, 2]))
+    assert inputs["token_ids"].tolist() == [[1, 4, 5, 2], [1, 4, 2, 0]]

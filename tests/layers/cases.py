@@ -68,6 +68,7 @@ TOKEN_EMBEDDING = [
         trainable=1,
         note="reverse",
     ),
+    LayerCase(layers.VocabularyBias, {}, {"inputs": X}, outputs=(2, 5, 7), trainable=1),
 ]
 
 POSITIONS = [

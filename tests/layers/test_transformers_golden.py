@@ -10,7 +10,7 @@ import pytest
 from keras import ops
 
 from keras_attn import layers
-from keras_attn.ops.lsh_attention import hash_buckets
+from keras_attn.ops.hash_rounds import hash_buckets
 from tests.layers.judges import numpy
 
 FILE = pathlib.Path(__file__).parent / "golden" / "transformers_attention.npz"

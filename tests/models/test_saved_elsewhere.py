@@ -15,6 +15,7 @@ from keras_attn.models import (
     Bert,
     CausalTransformer,
     FeatureEncoder,
+    MaskedLanguageModel,
     PatchEncoder,
     SequenceClassifier,
     TransformerEncoder,
@@ -36,6 +37,7 @@ MAKE = {
         11, **SIZES, attention=layers.LSHAttention(2, 3, 4, chunk_length=3)
     ),
     "bert": lambda: Bert(11, **SIZES, max_length=13, num_segments=3),
+    "masked": lambda: MaskedLanguageModel(Bert(11, **SIZES, max_length=13)),
     "classifier": lambda: SequenceClassifier(
         TransformerEncoder(11, **SIZES, norm_first=True, learned_positions=13), 3, "max"
     ),

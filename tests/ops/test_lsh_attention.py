@@ -1,10 +1,13 @@
 """LSH attention against the definition of the Reformer's paper, set by set."""
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.ops.lsh_attention import hash_buckets, lsh_attention
+import keras_attn.ops.block_layout as block_layout
+from keras_attn.ops.hash_rounds import hash_buckets
+from keras_attn.ops.lsh_attention import lsh_attention
 from tests.backends import quick, thinned
 from tests.ops.naive import context_and_gradients
 
@@ -135,6 +138,57 @@ def test_one_bucket_in_one_chunk_is_attention_to_all_others(is_causal):
         expected = context_and_gradients(lambda *x: dense(*x) + 0 * ops.sum(x[1]), *arrays)
         for a, b in zip(found, expected, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_segments_are_the_whole(is_causal, monkeypatch):
+    """Chunks see across the borders of segments, but not across those of rounds."""
+    length = 150  # segments of one chunk, and hashed 64 positions at a time
+    query, value, rotations = inputs(length)
+    real = np.random.default_rng(5).random((BATCH, length)) < 0.8
+    upstream = normal(BATCH, HEADS, length, VALUE_DIM, seed=6)
+
+    def found(query, value, upstream):
+        return context_and_gradients(
+            lambda q, _, v: (
+                lsh_attention(q, v, rotations, CHUNK, real[:, None], is_causal) + 0 * ops.sum(_)
+            ),
+            *(query, query, value, upstream),
+            compiled=True,
+        )
+
+    whole = found(query, value, upstream)
+    expected = naive(query, value, rotations, real, is_causal)
+    np.testing.assert_allclose(whole[0], expected, atol=3e-6)
+    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2", 4)
+    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 4)
+    for ours, theirs in zip(found(query, value, upstream), whole, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_causal", thinned([False, True]))
+def test_dropout_in_segments(is_causal, monkeypatch):
+    """The backward pass drops what the forward pass dropped: the gradient of a sum of values."""
+    query, value, rotations = inputs(40)
+    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2", 8)
+    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 8)
+    seed = keras.random.SeedGenerator(3)
+    context, _, _, value_gradient = context_and_gradients(
+        lambda q, _, v: (
+            lsh_attention(q, v, rotations, CHUNK, is_causal=is_causal, dropout=0.5, seed=seed)
+            + 0 * ops.sum(_)
+        ),
+        *(query, query, value, np.ones_like(value)),
+    )
+    plain = ops.convert_to_numpy(lsh_attention(query, value, rotations, CHUNK, None, is_causal))
+    assert np.abs(context - plain).max() > 0.1
+    # The context is linear in the values.
+    np.testing.assert_allclose((value * value_gradient).sum(), context.sum(), rtol=1e-4)
+    # What is dropped differs between the segments.
+    ones = (np.ones_like(x)[:, :, :32] for x in (query, value))
+    kept = lsh_attention(*ones, rotations[:, :, :1], CHUNK, dropout=0.5, seed=seed)
+    kept = ops.convert_to_numpy(kept).reshape(BATCH, HEADS, 2, 16, VALUE_DIM)
+    assert (kept[:, :, 0, 8:] != kept[:, :, 1, 8:]).any()
 
 
 @pytest.mark.tensorflow

@@ -1,5 +1,6 @@
 """Labels of texts: probabilities of the model itself, saved, exported, told what is wrong."""
 
+import json
 import math
 
 import numpy as np
@@ -112,3 +113,30 @@ def test_mistakes_in_using_it(task):
         task.predict_n_best(["a"], 4)
     with pytest.raises(UserError, match="makes no beam search. Received: beams=2"):
         task.predict_n_best(["a"], 1, beams=2)
+
+
+def test_a_start_before_each_text(task, tmp_path):
+    """As BERT knows texts; saved, served, and told where there is no room for it."""
+    started = ClassificationTask(task.backbone, task.tokenizer, LABELS, 11, with_start=True)
+    ids = started.input_ids(tf.constant(["ab", "a"])).numpy().tolist()
+    assert ids == [[1, 4, 5, 2], [1, 4, 2, 0]]
+    logits = np.asarray(task.backbone({"token_ids": np.array([[1, 4, 5, 2]], "int32")}))[0]
+    expected = np.exp(logits) / np.exp(logits).sum()
+    np.testing.assert_allclose(started.probabilities(["ab"])[0], expected, rtol=1e-4)
+    started.save(tmp_path / "task")
+    loaded = Task.load(tmp_path / "task")
+    np.testing.assert_array_equal(loaded.probabilities(TEXTS), started.probabilities(TEXTS))
+    with pytest.raises(UserError, match="at most 9 tokens. Received: 10 tokens in 'aaaaaaaaaa'"):
+        started.predict(["a" * 10])
+    assert max(map(len, started.example_texts())) <= 9
+
+
+def test_a_folder_from_before_there_were_starts(task, tmp_path):
+    task.save(tmp_path / "task")
+    path = tmp_path / "task" / "task.json"
+    content = json.loads(path.read_text())
+    assert content.pop("with_start") is False
+    path.write_text(json.dumps(content))
+    np.testing.assert_array_equal(
+        Task.load(tmp_path / "task").probabilities(TEXTS), task.probabilities(TEXTS)
+    )

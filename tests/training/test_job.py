@@ -288,7 +288,7 @@ MISTAKES = {
     ),
     "no task of that name": (
         lambda w: with_(w) | {"task": "translate"},
-        "must be one of 'seq2seq', 'classify', 'classify_images', 'lm'. Received: task='translate'",
+        "must be one of 'seq2seq', 'classify', 'embed', 'classify_images', 'lm', 'mlm'. Received: ",
     ),
     "no such file": (lambda w: with_("nowhere.tsv"), "nowhere.tsv"),
     "three files": (
@@ -297,7 +297,7 @@ MISTAKES = {
     ),
     "a task that the preset is not for": (
         lambda w: with_(w) | {"preset": "lm_tiny", "task": "seq2seq"},
-        "must be one for this task. Received: preset=.lm_tiny., task=.seq2seq., .*=.lm.",
+        "must be one for this task. Received: preset=.lm_tiny., task=.seq2seq., .*=.*'lm'",
     ),
     "no such model setting": (
         lambda w: with_(w, model={"num_layer": 2}),

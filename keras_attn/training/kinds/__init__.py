@@ -2,8 +2,10 @@
 
 from keras_attn.training.kinds.base import RunKind
 from keras_attn.training.kinds.classification import ClassificationRun
+from keras_attn.training.kinds.embedding import EmbeddingRun
 from keras_attn.training.kinds.image_classification import ImageClassificationRun
 from keras_attn.training.kinds.language_model import LanguageModelRun
+from keras_attn.training.kinds.masked_lm import MaskedLMRun
 from keras_attn.training.kinds.seq2seq import Seq2SeqRun
 
 RUN_KINDS = {
@@ -11,8 +13,10 @@ RUN_KINDS = {
     for kind in (
         Seq2SeqRun(),
         ClassificationRun(),
+        EmbeddingRun(),
         ImageClassificationRun(),
         LanguageModelRun(),
+        MaskedLMRun(),
     )
 }
 """The kinds by the name that settings have for the task."""

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from keras_attn.data import Examples
+from keras_attn.evaluation import get_metric
 from keras_attn.layers.activations import get_activation
 from keras_attn.models import model_class
 from keras_attn.models.own_attention import own_attention
@@ -36,6 +37,12 @@ class RunKind(abc.ABC):
 
     model_settings: ClassVar[tuple[str, ...]] = ()
     """What the section `model` may hold besides arguments of the preset's class."""
+
+    independent_rows: ClassVar[bool] = True
+    """Whether the loss of a row does not depend on what else is in its batch."""
+
+    other_starts: ClassVar[tuple[type[Task], ...]] = ()
+    """Tasks of other kinds whose encoder and vocabulary a run can begin with."""
 
     def check(self, settings: RunSettings) -> None:
         """Raises for settings that are wrong whatever the texts are.
@@ -111,14 +118,25 @@ class RunKind(abc.ABC):
     ) -> Task:
         """Makes the task that is trained, of new weights or of those of `initial`."""
 
+    def with_new_head(self, initial: Task, settings: RunSettings, texts: Any) -> Task:
+        """Puts an untrained head on the encoder of a task of one of `other_starts`.
+
+        Args:
+            initial: The task.
+            settings: Whose section `model` has the head's settings.
+            texts: The training texts.
+
+        Returns:
+            A task of this kind, with the other one's tokenizers and its longest length.
+        """
+        raise NotImplementedError
+
     @abc.abstractmethod
     def validation_set(self, task: Task, settings: RunSettings, texts: Any) -> ValidationSet:
         """What the run is judged by."""
 
     @abc.abstractmethod
-    def check_test(
-        self, settings: RunSettings, texts: Any, tokenizers: Mapping[str, Tokenizer]
-    ) -> None:
+    def check_test(self, settings: RunSettings, texts: Any, task: Task) -> None:
         """Raises before the training for what would be found to be wrong with the test after it."""
 
     @abc.abstractmethod
@@ -148,6 +166,26 @@ class RunKind(abc.ABC):
     def default_metrics(self, data: Sequence[str]) -> list[str]:
         """What texts are measured by where neither user nor run says it."""
         return []
+
+    def metrics_of(
+        self, texts: Any, data: Sequence[str], chosen: Sequence[str] | None
+    ) -> Sequence[str]:
+        """What texts are measured by where the user does not say it.
+
+        Args:
+            texts: What `read_test` gave.
+            data: Where they come from.
+            chosen: The metrics of the task's run, if there are some.
+        """
+        return chosen or self.default_metrics(data)
+
+    def goal(self, metric: str) -> str:
+        """Whether a metric is better when it is greater, `"max"`, or not, `"min"`.
+
+        Raises:
+            UserError: There is no such metric for the task.
+        """
+        return get_metric(metric).direction
 
     def count(self, texts: Any) -> int:
         """How many texts `measure` counts in its progress."""

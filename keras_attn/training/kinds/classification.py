@@ -1,12 +1,16 @@
 """Runs of tasks from text to label."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
+
+import keras
 
 from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.models import SequenceClassifier, model_class
-from keras_attn.tasks import ClassificationTask, LabellingTask
+from keras_attn.tasks import ClassificationTask, EmbeddingTask, LabellingTask, MaskedLMTask
 from keras_attn.training.kinds.base import MOST_TOKENS, fitting_lengths, made_tokenizer
+from keras_attn.training.kinds.encoders import encoder_of
 from keras_attn.training.kinds.pairs import PairsRun
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.validation import require, require_one_of
@@ -20,6 +24,7 @@ class ClassificationRun(PairsRun):
     task_class = ClassificationTask
     roles = ("text",)
     model_settings = _HEAD
+    other_starts = (EmbeddingTask, MaskedLMTask)
 
     def check(self, settings):
         super().check(settings)
@@ -43,7 +48,11 @@ class ClassificationRun(PairsRun):
     def examples(self, settings, texts, tokenizers, initial):
         limit = settings.data.max_source_length or (initial.max_length if initial else None)
         examples = LabelledExamples.from_pairs(
-            texts, tokenizers["text"], self.labels(texts, initial), limit or MOST_TOKENS
+            texts,
+            tokenizers["text"],
+            self.labels(texts, initial),
+            limit or MOST_TOKENS,
+            with_start=bool(initial) and initial.with_start,
         )
         limits = fitting_lengths({"text": limit}, examples)
         data = dataclasses.replace(settings.data, max_source_length=limits["text"])
@@ -53,16 +62,27 @@ class ClassificationRun(PairsRun):
         labels, tokenizer = self.labels(texts, initial), tokenizers["text"]
         longest = settings.data.max_source_length
         if initial:
-            model = initial.backbone
-        else:
-            model = self.classifier(settings, labels, longest, tokenizer.vocabulary_size)
+            return ClassificationTask(
+                initial.backbone, tokenizer, labels, longest, initial.with_start
+            )
+        model = self.classifier(settings, labels, longest, tokenizer.vocabulary_size)
         return ClassificationTask(model, tokenizer, labels, longest)
 
+    def with_new_head(self, initial, settings, texts):
+        labels, encoder = self.labels(texts, None), encoder_of(initial)
+        head = _on_top_of(encoder, labels, settings.model)
+        # Texts as those that the encoder knows, which begin with the start token.
+        return ClassificationTask(head, initial.tokenizer, labels, initial.max_length, True)
+
     def validation_set(self, task, settings, texts):
+        limit = settings.data.max_source_length
         examples = LabelledExamples.from_pairs(
-            texts, task.tokenizer, task.labels, settings.data.max_source_length
+            texts, task.tokenizer, task.labels, limit, with_start=task.with_start
         )
         return self.pair_validation(task, examples, texts, settings)
+
+    def source_frame(self, task):
+        return task.frame
 
     def labels(self, texts: Pairs, initial: LabellingTask | None) -> list[str]:
         """The labels there are, in the order of their numbers."""
@@ -84,5 +104,11 @@ class ClassificationRun(PairsRun):
         head = {name: sizes.pop(name) for name in _HEAD if name in sizes}
         preset = settings.preset
         encoder = model_class(preset).from_preset(preset, *arguments, **sizes)
-        dropout = encoder.get_config().get("dropout", 0.0)
-        return SequenceClassifier(encoder, len(labels), dropout=dropout, **head)
+        return _on_top_of(encoder, labels, head)
+
+
+def _on_top_of(
+    encoder: keras.Model, labels: list[str], head: Mapping[str, Any]
+) -> SequenceClassifier:
+    dropout = encoder.get_config().get("dropout", 0.0)
+    return SequenceClassifier(encoder, len(labels), dropout=dropout, **head)

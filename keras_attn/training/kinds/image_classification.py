@@ -22,6 +22,7 @@ class ImageClassificationRun(ClassificationRun):
     roles = ()
     items = "images"
     known_data = (DIGITS,)
+    other_starts = ()
 
     def check(self, settings):
         super().check(settings)
@@ -51,7 +52,7 @@ class ImageClassificationRun(ClassificationRun):
         examples = ImageExamples.from_pairs(texts, task.labels, **_layout_of(task))
         return self.pair_validation(task, examples, texts, settings)
 
-    def check_test(self, settings, texts, tokenizers):
+    def check_test(self, settings, texts, task):
         self.check_measured(settings)
 
     def shown(self, source):

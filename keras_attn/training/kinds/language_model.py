@@ -73,7 +73,7 @@ class LanguageModelRun(RunKind):
         )
         return ValidationSet(examples)
 
-    def check_test(self, settings, texts, tokenizers):
+    def check_test(self, settings, texts, task):
         pass  # What is too long is measured in pieces.
 
     def measure(self, task, texts, metrics, beams=None, perplexity=True, progress=None):

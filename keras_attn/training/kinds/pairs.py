@@ -1,13 +1,11 @@
 """Runs whose texts come in pairs, and whose predictions are compared with the second ones."""
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from keras_attn.data import Examples, Pairs, group_references
-from keras_attn.evaluation import get_metric
 from keras_attn.tasks import measure
 from keras_attn.training.kinds.base import RunKind
 from keras_attn.training.run_texts import CMUDICT, LISTOPS, read_data, read_pair_parts
@@ -35,7 +33,7 @@ class PairsRun(RunKind):
             hold_out=settings.data.hold_out,
         )
         for name in settings.metrics:
-            get_metric(name)
+            self.goal(name)
 
     def check_measured(self, settings: Any) -> None:
         """Raises unless there is something to measure the test texts by."""
@@ -55,17 +53,22 @@ class PairsRun(RunKind):
     def read_test(self, paths, data):
         return read_data(paths, data)
 
-    def check_test(self, settings, texts, tokenizers):
+    def check_test(self, settings, texts, task):
         self.check_measured(settings)
-        tokenizer = tokenizers[self.roles[0]]
-        lengths = tokenizer.tokenize(tf.constant(texts.sources)).row_lengths() + 1
-        longest, limit = int(tf.reduce_max(lengths)), self.longest_source(settings)
+        tokenizer = task.tokenizers[self.roles[0]]
+        lengths = tokenizer.tokenize(tf.constant(texts.sources)).row_lengths()
+        longest = int(tf.reduce_max(lengths)) + self.source_frame(task)
+        limit = self.longest_source(settings)
         require(
             longest <= limit,
             "`data.max_source_length` must leave room for every test text and its end.",
             longest=longest,
             max_source_length=limit,
         )
+
+    def source_frame(self, task: Any) -> int:
+        """Number of tokens that a task puts around a source."""
+        return 1
 
     def longest_source(self, settings: Any) -> int:
         """Most tokens that a source may have when the task predicts."""
@@ -82,16 +85,28 @@ class PairsRun(RunKind):
         if not settings.metrics:
             return ValidationSet(examples)
         sources = list(dict.fromkeys(texts.sources[i] for i in examples.indices.tolist()))
-        decoded = partial(_decoded_metrics, task, metrics=settings.metrics, beams=self.beams)
+        decoded = partial(self._decoded_metrics, task, settings.metrics)
         whole = partial(decoded, _pairs_of(sources, texts))
-        some = _pairs_of(sources[:_SAMPLES], texts)
-        shown = partial(_samples, task, some, self.beams, self.shown)
+        shown = partial(self.samples, task, _pairs_of(sources[:_SAMPLES], texts))
         limit = settings.data.decode_limit
         if limit is None or len(sources) <= limit:
             return ValidationSet(examples, whole, samples=shown)
         return ValidationSet(
             examples, partial(decoded, _pairs_of(sources[:limit], texts)), whole, shown
         )
+
+    def samples(self, task: Any, pairs: Pairs) -> list[tuple[str, str, str]]:
+        """What a task makes of a few pairs: source, reference, prediction."""
+        sources, references = group_references(pairs)
+        found = task.predict_n_best(sources, 1, beams=self.beams)
+        predictions = [best[0].text if best else "" for best in found]
+        # Alternative references in one line, as dictionaries have them.
+        references = [" / ".join(alternatives) for alternatives in references]
+        return list(zip(map(self.shown, sources), references, predictions, strict=True))
+
+    def _decoded_metrics(self, task, metrics, pairs) -> dict[str, float]:
+        values = self.measure(task, pairs, metrics, beams=self.beams)
+        return {name: values[name] for name in metrics}
 
 
 def _pairs_of(sources: list[str], texts: Pairs) -> Pairs:
@@ -101,19 +116,3 @@ def _pairs_of(sources: list[str], texts: Pairs) -> Pairs:
     return Pairs(
         [texts.sources[row] for row in rows], [texts.targets[row] for row in rows], texts.name
     )
-
-
-def _decoded_metrics(task, pairs, metrics, beams) -> dict[str, float]:
-    values = measure(task, pairs, metrics, beams=beams)
-    return {name: values[name] for name in metrics}
-
-
-def _samples(
-    task, pairs: Pairs, beams: int | None, shown: Callable[[Any], str]
-) -> list[tuple[str, str, str]]:
-    sources, references = group_references(pairs)
-    found = task.predict_n_best(sources, 1, beams=beams)
-    predictions = [best[0].text if best else "" for best in found]
-    # Alternative references in one line, as dictionaries have them.
-    references = [" / ".join(alternatives) for alternatives in references]
-    return list(zip(map(shown, sources), references, predictions, strict=True))

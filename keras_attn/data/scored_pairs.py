@@ -1,0 +1,73 @@
+"""Pairs of texts with a number that says how much alike they are."""
+
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keras_attn.data.files import Pairs, excerpt, is_empty, place_of, read_lines
+from keras_attn.validation import UserError
+
+
+@dataclass
+class ScoredPairs(Pairs):
+    """Aligned texts with a score each.
+
+    Attributes:
+        scores: How much alike the texts of each pair are, in any unit.
+    """
+
+    scores: list[float] = field(default_factory=list)
+
+
+def has_scores(path: str | os.PathLike) -> bool:
+    """Whether the first line of a file has three columns.
+
+    Raises:
+        UserError: The file is missing, unreadable, empty or damaged.
+    """
+    return (read_lines(Path(path), skip_bad_lines=True)[0] or "").count("\t") == 2
+
+
+def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> ScoredPairs:
+    """Reads pairs of texts with scores, under the rules of `read_pairs`.
+
+    Args:
+        path: A file of lines `text<TAB>text<TAB>number`.
+        skip_bad_lines: Whether malformed lines are left out and counted instead of raising.
+
+    Returns:
+        The pairs, in the order of the file.
+
+    Raises:
+        UserError: The file is missing, unreadable, empty or damaged, a line is malformed, or every
+            line was left out.
+    """
+    path = Path(path)
+    pairs = ScoredPairs([], [], str(path))
+    for number, line in enumerate(read_lines(path, skip_bad_lines), 1):
+        columns = (line or "").split("\t")
+        score = _number(columns[-1])
+        if len(columns) == 3 and not any(map(is_empty, columns)) and score is not None:
+            pairs.sources.append(columns[0])
+            pairs.targets.append(columns[1])
+            pairs.scores.append(score)
+        elif skip_bad_lines:
+            pairs.skipped += 1
+        else:
+            raise UserError(
+                place_of(path, number, 1)
+                + f"expected text<TAB>text<TAB>number, found {excerpt(line)}. "
+                "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
+            )
+    if not pairs.sources:
+        raise UserError(f"{path}: no pair is left, all {pairs.skipped:,} lines are malformed.")
+    return pairs
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,59 @@
+"""How far two lists of numbers rise and fall together."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from keras_attn.validation import require
+
+
+def pearson(found: Sequence[float], expected: Sequence[float]) -> float:
+    """Pearson's correlation of two lists of numbers.
+
+    Args:
+        found: Numbers.
+        expected: As many numbers.
+
+    Returns:
+        From -1 to 1; 0 where one of the lists does not vary.
+
+    Raises:
+        UserError: The lists differ in length, or have fewer than two numbers.
+    """
+    found, expected = np.asarray(found, "float64"), np.asarray(expected, "float64")
+    require(
+        found.shape == expected.shape and found.size > 1,
+        "A correlation needs two lists of one length, of at least two numbers.",
+        lengths=(found.size, expected.size),
+    )
+    found, expected = found - found.mean(), expected - expected.mean()
+    scale = np.sqrt(np.sum(found**2) * np.sum(expected**2))
+    return float(np.sum(found * expected) / scale) if scale > 0 else 0.0
+
+
+def spearman(found: Sequence[float], expected: Sequence[float]) -> float:
+    """Spearman's correlation: Pearson's of the ranks, equal numbers sharing theirs.
+
+    Args:
+        found: Numbers.
+        expected: As many numbers.
+
+    Returns:
+        From -1 to 1; 0 where one of the lists does not vary.
+
+    Raises:
+        UserError: The lists differ in length, or have fewer than two numbers.
+    """
+    return pearson(_ranks(found), _ranks(expected))
+
+
+CORRELATIONS: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {
+    "spearman": lambda found, expected: 100.0 * spearman(found, expected),
+    "pearson": lambda found, expected: 100.0 * pearson(found, expected),
+}
+"""The correlations times 100, as metrics are."""
+
+
+def _ranks(numbers: Sequence[float]) -> np.ndarray:
+    _, places, counts = np.unique(np.asarray(numbers), return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[places]

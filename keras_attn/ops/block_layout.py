@@ -1,0 +1,117 @@
+"""How a long axis is cut: into blocks that see their neighbours, and those into segments."""
+
+import dataclasses
+from typing import Any
+
+from keras import ops
+
+from keras_attn.ops.blocks import pad
+from keras_attn.ops.devices import has_accelerator
+from keras_attn.ops.slices import part
+
+# Scores in a segment, as a power of 2: 16 MiB of float32, of which a few are held.
+SEGMENT_SCORES_LOG2 = 22
+SEGMENT_SCORES_LOG2_OF_ACCELERATORS = 26
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockLayout:
+    """How a sequence is cut into segments of equally many blocks.
+
+    Attributes:
+        size: Length of a block.
+        blocks: Number of blocks in a segment.
+        count: Number of segments. Both are scalar tensors where the length is unknown until run
+            time.
+        is_causal: Whether blocks see none after them.
+    """
+
+    size: int
+    blocks: Any
+    count: Any
+    is_causal: bool
+
+    @staticmethod
+    def cut(length: Any, size: int, scores: int) -> tuple[Any, Any]:
+        """Cuts a sequence into as few segments as may be.
+
+        Args:
+            length: Length of the sequence, an integer or a scalar tensor.
+            size: Length of a block.
+            scores: How many numbers are computed at once for each block.
+
+        Returns:
+            The number of blocks in a segment, and the number of segments.
+        """
+        bits = SEGMENT_SCORES_LOG2_OF_ACCELERATORS if has_accelerator() else SEGMENT_SCORES_LOG2
+        most = max(1, 2**bits // scores)
+        blocks = (length + size - 1) // size
+        count = (blocks + most - 1) // most
+        at_least_one = max if isinstance(length, int) else ops.maximum
+        count = at_least_one(count, 1)
+        # Equally many in each, so that little is padding.
+        return at_least_one((blocks + count - 1) // count, 1), count
+
+    @property
+    def length(self) -> int:
+        """Length of a segment."""
+        return self.blocks * self.size
+
+    @property
+    def seen(self) -> int:
+        """Blocks that a block sees: the one before, itself and, unless causal, the one after."""
+        return blocks_seen(self.is_causal)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether one segment is known to be all there is."""
+        return isinstance(self.count, int) and self.count == 1
+
+    def segments(self, tensor: Any) -> Any:
+        """(batch, heads, length, width) to (count, batch, heads, length of a segment, width)."""
+        batch, heads, length, width = ops.shape(tensor)
+        tensor = pad(tensor, 2, self.count * self.length - length)
+        if self.is_whole:
+            return tensor[None]
+        tensor = ops.reshape(tensor, (batch, heads, self.count, self.length, width))
+        return ops.transpose(tensor, (2, 0, 1, 3, 4))
+
+    def join(self, segments: Any) -> Any:
+        """Undoes `segments` but for the padding at the end."""
+        _, batch, heads, length, width = ops.shape(segments)
+        tensor = ops.transpose(segments, (1, 2, 0, 3, 4))
+        return ops.reshape(tensor, (batch, heads, self.count * length, width))
+
+    def with_neighbours(self, segments: Any) -> Any:
+        """Each segment behind the last block before it and, unless causal, before the next one."""
+        first = part(segments, 3, 0, self.size)
+        last = part(segments, 3, self.length - self.size, self.size)
+        empty = ops.zeros_like(first[:1])
+        parts = [ops.concatenate([empty, part(last, 0, 0, self.count - 1)], axis=0), segments]
+        if not self.is_causal:
+            following = part(first, 0, 1, self.count - 1)
+            parts.append(ops.concatenate([following, empty], axis=0))
+        return ops.concatenate(parts, axis=3)
+
+    def rows(self, tensor: Any) -> Any:
+        """(batch, heads, length of a segment, width) to (batch, heads, blocks, size, width)."""
+        batch, heads, _, width = ops.shape(tensor)
+        return ops.reshape(tensor, (batch, heads, self.blocks, self.size, width))
+
+    def joined(self, rows: Any) -> Any:
+        """Undoes `rows`."""
+        batch, heads, _, _, width = ops.shape(rows)
+        return ops.reshape(rows, (batch, heads, self.length, width))
+
+    def windows(self, tensor: Any) -> Any:
+        """What each block sees: (…, length with neighbours, …) to (…, blocks, keys, …)."""
+        batch, heads, _, width = ops.shape(tensor)
+        blocks = (batch, heads, self.blocks + self.seen - 1, self.size, width)
+        tensor = ops.reshape(tensor, blocks)
+        parts = [part(tensor, 2, start, self.blocks) for start in range(self.seen)]
+        return ops.concatenate(parts, axis=3)
+
+
+def blocks_seen(is_causal: bool) -> int:
+    """How many blocks a block sees, itself included."""
+    return 2 if is_causal else 3

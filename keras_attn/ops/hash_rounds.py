@@ -1,0 +1,110 @@
+"""Hashing of vectors, and the order of positions by their hashes."""
+
+from collections.abc import Callable
+from typing import Any
+
+from keras import ops
+
+from keras_attn.ops.block_layout import BlockLayout
+from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.slices import part
+
+_HASHED_AT_ONCE = 64  # positions
+
+
+def hash_buckets(vectors: Any, rotations: Any) -> Any:
+    """Hashes vectors: h(x) = argmax([xR, -xR]).
+
+    Long sequences are hashed one segment after the other, for the number of buckets grows with
+    the length.
+
+    Args:
+        vectors: Float tensor (batch, heads, length, key_dim).
+        rotations: Float tensor (heads, key_dim, rounds, buckets / 2).
+
+    Returns:
+        int32 tensor (batch, heads, rounds, length).
+
+    Reference:
+        Kitaev et al., 2020, https://arxiv.org/abs/2001.04451, section 2.
+    """
+    vectors = ops.stop_gradient(ops.convert_to_tensor(vectors))
+    rotations = ops.cast(rotations, vectors.dtype)
+    heads, _, rounds, half = rotations.shape
+    length = ops.shape(vectors)[2]
+    cut = BlockLayout.cut(length, _HASHED_AT_ONCE, _HASHED_AT_ONCE * heads * rounds * half)
+    layout = BlockLayout(_HASHED_AT_ONCE, *cut, is_causal=True)
+    if layout.is_whole:
+        return ops.swapaxes(_hash(vectors, rotations), 2, 3)
+
+    def visit(_: Any, segment: Any) -> tuple[Any, Any]:
+        buckets = _hash(segment, rotations)
+        return buckets, buckets
+
+    segments = layout.segments(vectors)
+    # The state that a scan must have: what the segment before gave, of which nothing is used.
+    state = ops.zeros_like(segments[0, ..., :1], "int32") + ops.zeros((rounds,), "int32")
+    buckets = layout.join(ops.scan(visit, state, segments)[1])
+    return ops.swapaxes(part(buckets, 2, 0, length), 2, 3)
+
+
+class HashOrder:
+    """The order of positions by bucket in each round of hashing, those of a bucket as they stand.
+
+    Args:
+        buckets: int32 (batch, heads, rounds, length).
+
+    Attributes:
+        place: Where each position stands in the order, int32 (batch, heads, rounds, length).
+    """
+
+    def __init__(self, buckets: Any):
+        batch, heads, rounds, length = ops.shape(buckets)
+        order = ops.cast(ops.argsort(buckets, axis=-1), "int32")  # a stable sort
+        self.place = ops.cast(ops.argsort(order, axis=-1), "int32")
+        rows = ops.reshape(ops.arange(batch * heads, dtype="int32"), (batch, heads, 1, 1))
+        of_round = rows * rounds + ops.arange(rounds, dtype="int32")[:, None]
+        self._from_positions = order + rows * length
+        self._from_rounds = order + of_round * length
+        self._back = self.place + of_round * length
+
+    def sort(self, tensor: Any) -> Any:
+        """(batch, heads, length, width) to (batch, heads, rounds * length, width)."""
+        batch, heads, rounds, length = ops.shape(self.place)
+        shape = (batch, heads, rounds, length, tensor.shape[-1])
+
+        def with_gradient(tensor: Any, order: Any, back: Any) -> tuple[Any, Callable]:
+            def gradient(upstream: Any) -> tuple:
+                return ops.sum(_rows(upstream, back, shape), axis=2), None, None
+
+            return _rows(tensor, order, (batch, heads, rounds * length, shape[-1])), gradient
+
+        return custom_gradient(with_gradient)(tensor, self._from_positions, self._back)
+
+    def undo(self, tensor: Any) -> Any:
+        """(batch, heads, rounds * length, width) to (batch, heads, rounds, length, width)."""
+        batch, heads, rounds, length = ops.shape(self.place)
+        shape = (batch, heads, rounds, length, tensor.shape[-1])
+
+        def with_gradient(tensor: Any, back: Any, order: Any) -> tuple[Any, Callable]:
+            def gradient(upstream: Any) -> tuple:
+                sorted_shape = (batch, heads, rounds * length, shape[-1])
+                return _rows(upstream, order, sorted_shape), None, None
+
+            return _rows(tensor, back, shape), gradient
+
+        return custom_gradient(with_gradient)(tensor, self._back, self._from_rounds)
+
+
+def _hash(vectors: Any, rotations: Any) -> Any:
+    """Buckets (batch, heads, length, rounds)."""
+    rotated = ops.einsum("bhld,hdrf->bhlrf", vectors, rotations)
+    is_positive = ops.greater_equal(ops.max(rotated, axis=-1), -ops.min(rotated, axis=-1))
+    most, least = ops.argmax(rotated, axis=-1), ops.argmin(rotated, axis=-1)
+    return ops.cast(ops.where(is_positive, most, least + rotations.shape[-1]), "int32")
+
+
+def _rows(tensor: Any, indices: Any, shape: tuple) -> Any:
+    """Rows (…, width) by their numbers, laid out in a shape."""
+    rows = ops.reshape(tensor, (-1, tensor.shape[-1]))
+    return ops.reshape(ops.take(rows, ops.reshape(indices, (-1,)), axis=0), shape)

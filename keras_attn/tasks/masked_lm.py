@@ -1,0 +1,300 @@
+"""Text with gaps to text without."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.data import MaskedExamples, Masking, plan_epoch, require_mask_token
+from keras_attn.ops.cross_entropy import token_cross_entropy
+from keras_attn.tasks.base import Task
+from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
+from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.text_ids import batches_by_length, example_texts, framed_ids
+from keras_attn.tasks.texts import check_texts
+from keras_attn.tokenizers import WordPieceTokenizer
+from keras_attn.tokenizers.word_piece import CONTINUED, MASK
+from keras_attn.validation import require, require_positive
+
+_TEXTS = tf.TensorSpec([None], tf.string)
+_IDS = tf.TensorSpec([None, None], tf.int32)
+_FRAME = 2  # the start and the end token
+_MEASURED_TOKENS = 4096
+
+
+class MaskedLMTask(Task):
+    """Fills the gaps of texts, each written as `[MASK]`.
+
+    A gap takes one token, and each is filled for itself: the probability of several is the product
+    of theirs. A piece that goes on with a word is written to the word before it. The rest of a text
+    stays as it is; a text without a gap is given back with a probability of 1.
+
+    Args:
+        backbone: A model from token ids and positions to logits, as
+            `keras_attn.models.MaskedLanguageModel`.
+        tokenizer: Tokenizer of the texts, with a mask token.
+        max_length: Most tokens of a text, start and end included.
+
+    Raises:
+        UserError: The tokenizer has no mask token, or `max_length` is less than 3 or exceeds the
+            model's positions.
+    """
+
+    kind = "mlm"
+
+    def __init__(self, backbone: keras.Model, tokenizer: WordPieceTokenizer, max_length: int = 256):
+        super().__init__(backbone, {"text": tokenizer})
+        require_mask_token(tokenizer)
+        require(
+            max_length > _FRAME,
+            "`max_length` must leave room for a token between start and end.",
+            max_length=max_length,
+        )
+        positions = getattr(backbone, "max_length", None)
+        require(
+            positions is None or max_length <= positions,
+            "`max_length` must not exceed the model's positions.",
+            positions=positions,
+            max_length=max_length,
+        )
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self._ordinary = ~tokenizer.is_special
+        self._filled = tf.function(
+            self._fill,
+            input_signature=[_TEXTS, tf.TensorSpec([], tf.int32)],
+            autograph=False,
+        )
+        self._sums = tf.function(
+            lambda inputs, labels: tf.stack(token_cross_entropy(labels, self.backbone(inputs))),
+            input_signature=MaskedExamples.signature,
+            autograph=False,
+        )
+
+    def _settings(self):
+        return {"max_length": self.max_length}
+
+    @classmethod
+    def _from_parts(cls, backbone, tokenizers, settings):
+        return cls(backbone, tokenizers["text"], settings["max_length"])
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        """Fills the gaps of each text with their most probable tokens.
+
+        Raises:
+            UserError: A text is longer than the task's maximum, or no text at all.
+        """
+        return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1)]
+
+    def predict_n_best(
+        self,
+        texts: Sequence[str],
+        n_best: int,
+        beams: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Fills the gaps of each text in the most probable ways.
+
+        Args:
+            texts: The texts.
+            n_best: Number of ways for each.
+            beams: Not for gaps: `None`.
+            progress: Called with the number of texts done after each batch.
+
+        Returns:
+            For each text the filled ones with their log-probabilities, the most probable first;
+            fewer where there are no more.
+
+        Raises:
+            UserError: A text is longer than the task's maximum, there are not `n_best` tokens, or
+                `beams` is given.
+        """
+        require_positive(n_best=n_best)
+        require(beams is None, "Gaps are filled without a beam search.", beams=beams)
+        require(
+            n_best <= self._ordinary.sum(),
+            "`n_best` must not exceed the number of tokens.",
+            n_best=n_best,
+            tokens=int(self._ordinary.sum()),
+        )
+        texts = check_texts("texts", texts)
+
+        def columns(positions):
+            batch = tf.constant([texts[position] for position in positions])
+            filled, scores = self._filled(batch, n_best)
+            return filled.numpy(), scores.numpy(), scores.numpy()
+
+        batches = batches_by_length(self.tokenizer, texts, "text", self.max_length, frame=_FRAME)
+        return hypotheses_in_batches(batches, columns, progress)
+
+    def masked_scores(self, texts: Sequence[str], whole_words: bool = False) -> dict[str, float]:
+        """Hides tokens of texts, and measures how well they are guessed.
+
+        What is hidden is the same in every call; longer texts are read in pieces.
+
+        Args:
+            texts: The texts, without gaps.
+            whole_words: Whether all pieces of a word are hidden together.
+
+        Returns:
+            The "perplexity" of the hidden tokens, and the "accuracy" of the first guesses in
+            percent.
+
+        Raises:
+            UserError: There is no text with a token.
+        """
+        examples = MaskedExamples.from_texts(
+            check_texts("texts", texts), Masking(self.tokenizer, whole_words), self.max_length
+        )
+        sums = np.zeros(4)
+        for rows in plan_epoch(examples, max(_MEASURED_TOKENS, self.max_length), seed=None):
+            sums += self._sums(*examples.assemble(rows)).numpy()
+        _, nll, tokens, correct = sums.tolist()
+        return {
+            "perplexity": math.exp(min(nll / max(tokens, 1), 700)),
+            "accuracy": 100 * correct / max(tokens, 1),
+        }
+
+    def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
+        """Turns texts into ids between start and end ids, with 0 as padding.
+
+        Args:
+            texts: Strings (batch,).
+
+        Returns:
+            int32 (batch, length).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
+
+    def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
+        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        best = self._best_tokens
+        if jit:
+            best = tf.function(best, jit_compile=True, autograph=False)
+        most = min(n_best, int(self._ordinary.sum()))
+
+        def single(text):
+            filled, scores = self._fill(text, 1, best)
+            return {"text": filled[:, 0], "probability": tf.exp(scores[:, 0])}
+
+        def several(text):
+            filled, scores = self._fill(text, most, best)
+            return {"text": filled, "probability": tf.exp(scores)}
+
+        def from_ids(token_ids):
+            positions, count = self._gaps(token_ids)
+            found, scores = best(token_ids, positions, 1)
+            is_gap = token_ids == self.tokenizer.mask_id
+            where, real = tf.where(is_gap), tf.sequence_mask(count, tf.shape(positions)[1])
+            ones = tf.ones_like(token_ids, tf.float32)
+            return {
+                "token_ids": tf.tensor_scatter_nd_update(
+                    token_ids, where, tf.boolean_mask(found[..., 0], real)
+                ),
+                "probability": tf.tensor_scatter_nd_update(
+                    ones, where, tf.boolean_mask(tf.exp(scores[..., 0]), real)
+                ),
+            }
+
+        return {
+            "serving_default": ServingFunction(single, {"text": _TEXTS}),
+            "n_best": ServingFunction(several, {"text": _TEXTS}),
+            "token_ids": ServingFunction(
+                from_ids,
+                {"token_ids": _IDS},
+                lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
+            ),
+        }
+
+    def example_texts(self) -> list[str]:
+        """Gives a few texts of unequal lengths, made of the commonest tokens, with gaps."""
+        texts = example_texts(self.tokenizer, self.max_length - _FRAME)
+        return [MASK, *texts, *(f"{text} {MASK}" for text in texts)]
+
+    def resources(self) -> list:
+        """Gives all that the serving functions use."""
+        return [self.tokenizer, *self.backbone.variables]
+
+    def _fill(self, texts, n_best, best=None):
+        """Texts with their gaps filled, (batch, n_best), and their log-probabilities."""
+        token_ids = self.input_ids(texts)
+        positions, count = self._gaps(token_ids)
+        found, scores = (best or self._best_tokens)(token_ids, positions, n_best)
+        real = tf.sequence_mask(count, tf.shape(positions)[1])
+        # What is no gap is filled in one way.
+        alone = tf.where(tf.range(n_best) == 0, 0.0, -math.inf)
+        chosen, totals = _combined(found, tf.where(real[..., None], scores, alone))
+        filled = self._written(
+            tf.repeat(texts, n_best),
+            tf.RaggedTensor.from_tensor(
+                tf.reshape(chosen, [-1, tf.shape(positions)[1]]), tf.repeat(count, n_best)
+            ),
+        )
+        return tf.reshape(filled, tf.shape(totals)), totals
+
+    def _gaps(self, token_ids):
+        """The positions of the gaps, padded with 0, and how many each text has."""
+        is_gap = token_ids == self.tokenizer.mask_id
+        everywhere = tf.zeros_like(token_ids) + tf.range(tf.shape(token_ids)[1])
+        count = tf.reduce_sum(tf.cast(is_gap, tf.int32), axis=1)
+        return tf.ragged.boolean_mask(everywhere, is_gap).to_tensor(), count
+
+    def _best_tokens(self, token_ids, positions, n_best):
+        """Ids and log-probabilities (batch, gaps, n_best) of what fits best into each gap."""
+        logits = self.backbone({"token_ids": token_ids, "positions": positions})
+        scores = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+        # Special tokens and rows without a token fill no gap, whatever their share.
+        allowed = np.zeros(logits.shape[-1], bool)
+        allowed[: len(self._ordinary)] = self._ordinary
+        scores, ids = tf.math.top_k(tf.where(allowed, scores, -math.inf), n_best)
+        return ids, scores
+
+    def _written(self, texts, token_ids):
+        """Texts (rows,) with tokens, ragged (rows, gaps), in place of their gaps."""
+        tokens = token_ids.with_values(self.tokenizer.tokens_of(token_ids.values))
+        nothing = tf.fill([tokens.nrows(), 1], "")
+        tokens = tf.concat([tokens, nothing], axis=1)
+        parts = tf.strings.split(texts, MASK)  # one more than there are gaps
+        goes_on = tf.strings.regex_full_match(tokens.values, f"(?s){CONTINUED}.+")
+        before = tf.where(
+            goes_on, tf.strings.regex_replace(parts.values, r"\s+$", ""), parts.values
+        )
+        plain = tf.strings.regex_replace(tokens.values, f"^{CONTINUED}(.)", r"\1")
+        return tf.strings.reduce_join(parts.with_values(before + plain), axis=-1)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self.backbone.encoder).__name__})"
+
+
+def _combined(ids, scores):
+    """The best choices of one token for each gap.
+
+    Args:
+        ids: int32 (batch, gaps, n), the best ones for each gap.
+        scores: Their log-probabilities.
+
+    Returns:
+        For each of the n best ways its ids, (batch, n, gaps), and its log-probability, (batch, n).
+    """
+    batch, gaps, n_best = tf.unstack(tf.shape(ids))
+    alone = tf.where(tf.range(n_best) == 0, 0.0, -math.inf)
+    totals = tf.zeros([batch, 1]) + alone
+    chosen = tf.zeros([batch, n_best, gaps], tf.int32)
+
+    def add(gap, totals, chosen):
+        sums = totals[:, :, None] + scores[:, gap, None, :]  # (batch, way so far, token)
+        totals, places = tf.math.top_k(tf.reshape(sums, [batch, n_best * n_best]), n_best)
+        picked = tf.gather(ids[:, gap], places % n_best, batch_dims=1)
+        so_far = tf.gather(chosen, places // n_best, batch_dims=1)
+        return gap + 1, totals, tf.where(tf.range(gaps) == gap, picked[..., None], so_far)
+
+    shapes = (tf.TensorShape([]), tf.TensorShape([None, None]), tf.TensorShape([None, None, None]))
+    _, totals, chosen = tf.while_loop(
+        lambda gap, *_: gap < gaps, add, (0, totals, chosen), shape_invariants=shapes
+    )
+    return chosen, totals

@@ -1,0 +1,186 @@
+"""Gaps of texts: the model's own probabilities, pieces of words, measures, saved, exported."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attn.data import MaskedExamples, Masking
+from keras_attn.export import export_saved_model, verify
+from keras_attn.models import Bert, MaskedLanguageModel
+from keras_attn.tasks import ExportedMaskedLM, MaskedLMTask, Task, open_exported
+from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
+from keras_attn.validation import UserError
+from tests.layers.judges import spread_weights
+
+pytestmark = pytest.mark.tensorflow
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+MASK = 4
+TOKENS = [*SPECIAL, "the", "cat", "##s", "sat", "mat", ".", "##a\\1"]
+TEXTS = ["The [MASK] sat.", "", "no gap", "[MASK]", "[MASK]  the[MASK] mat [MASK]", "cat [MASK]"]
+
+
+def make_task(max_length=11, vocabulary_size=13, **tokenizer):
+    """Its embedding has a row more than there are tokens."""
+    encoder = Bert(vocabulary_size, 1, 10, 2, 17, max_length=13, pooler=False)
+    model = spread_weights(MaskedLanguageModel(encoder), 3)
+    return MaskedLMTask(model, WordPieceTokenizer(TOKENS, True, **tokenizer), max_length)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_task()
+
+
+def gap_scores(task, text):
+    """Log-probabilities at each gap of a text by itself, (gaps, tokens)."""
+    ids = np.array([[2, *task.tokenizer.tokenize(tf.constant([text])).to_list()[0], 3]], "int32")
+    logits = np.asarray(task.backbone({"token_ids": ids}))[0, ids[0] == MASK].astype("float64")
+    scores = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    scores[:, [*range(5), 12]] = -np.inf  # special tokens, and no token
+    return scores
+
+
+def filled(text, tokens):
+    for token in tokens:
+        before, after = text.split("[MASK]", 1)
+        if token.startswith("##"):
+            before, token = before.rstrip(), token[2:]
+        text = before + token + after
+    return text
+
+
+def test_gaps_get_their_most_probable_tokens(task):
+    expected = [
+        filled(text, [TOKENS[place] for place in gap_scores(task, text).argmax(axis=1)])
+        for text in TEXTS
+    ]
+    assert task.predict(TEXTS) == expected
+    assert expected[1:3] == ["", "no gap"]
+    assert len({text.split()[0] for text in expected if text}) > 1
+    assert not any("[" in text for text in expected)
+
+
+def test_the_most_probable_ways_come_first(task):
+    for text, hypotheses in zip(TEXTS, task.predict_n_best(TEXTS, 6), strict=True):
+        scores = gap_scores(task, text)
+        ways = {(): 0.0}
+        for row in scores:
+            ways = {
+                (*way, token): total + row[token]
+                for way, total in ways.items()
+                for token in np.flatnonzero(np.isfinite(row)).tolist()
+            }
+        best = sorted(ways.items(), key=lambda way: -way[1])[:6]
+        expected = [filled(text, [TOKENS[token] for token in way]) for way, _ in best]
+        assert [hypothesis.text for hypothesis in hypotheses] == expected
+        found = [hypothesis.log_probability for hypothesis in hypotheses]
+        np.testing.assert_allclose(found, [total for _, total in best], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "expected"),
+    [
+        ("The [MASK] sat.", ["cat"], "The cat sat."),
+        ("The cat [MASK] sat", ["##s"], "The cats sat"),
+        ("The cat  [MASK] sat", ["##s"], "The cats sat"),
+        ("[MASK] x", ["##s"], "s x"),
+        ("a[MASK]b", ["the"], "atheb"),
+        ("a [MASK] [MASK].", ["mat", "##s"], "a mats."),
+        ("a [MASK]", ["##a\\1"], "aa\\1"),
+        ("", [], ""),
+    ],
+)
+def test_tokens_written_into_gaps(task, text, ids, expected):
+    row = tf.ragged.constant([[TOKENS.index(token) for token in ids]], tf.int32, ragged_rank=1)
+    assert task._written(tf.constant([text]), row).numpy()[0].decode() == expected
+
+
+def test_measured_on_hidden_tokens(task):
+    texts = ["the cat sat. the cats sat", "mat the", "cat cat cat cat cat cat cat sat mat"]
+    examples = MaskedExamples.from_texts(texts, Masking(task.tokenizer), 11)
+    nll, correct, count = 0.0, 0, 0
+    for number in range(len(examples)):
+        inputs, labels = examples.assemble(np.array([number]))
+        logits = np.asarray(task.backbone(inputs))[0].astype("float64")
+        for row, label in zip(logits, labels[0].tolist(), strict=True):
+            if label:
+                nll += math.log(np.exp(row).sum()) - row[label]
+                correct += row.argmax() == label
+                count += 1
+    assert count == 3
+    expected = {"perplexity": math.exp(nll / count), "accuracy": 100 * correct / count}
+    assert task.masked_scores(texts) == pytest.approx(expected, rel=1e-4)
+    assert task.masked_scores(texts) == task.masked_scores(texts)
+
+
+def test_saved_and_exported(task, tmp_path):
+    task.save(tmp_path / "task")
+    loaded = Task.load(tmp_path / "task")
+    assert type(loaded) is MaskedLMTask
+    assert loaded.max_length == 11
+    assert loaded.predict_n_best(TEXTS, 3) == task.predict_n_best(TEXTS, 3)
+    folder = export_saved_model(task, tmp_path / "exported", n_best=3)
+    report = verify(folder)
+    assert report.ok, str(report)
+    exported = open_exported(folder)
+    assert type(exported) is ExportedMaskedLM
+    assert exported.predict(TEXTS) == task.predict(TEXTS)
+    pairs = zip(exported.predict_n_best(TEXTS, 3), task.predict_n_best(TEXTS, 3), strict=True)
+    for ours, theirs in pairs:
+        assert [h.text for h in ours] == [h.text for h in theirs]
+        np.testing.assert_allclose([h.score for h in ours], [h.score for h in theirs], atol=1e-4)
+    with pytest.raises(UserError, match="what was exported. Received: n_best=4, exported=3"):
+        exported.predict_n_best(TEXTS, 4)
+    model = tf.saved_model.load(str(folder))
+    found = model.signatures["serving_default"](text=tf.constant(TEXTS))
+    best = [row[0] for row in task.predict_n_best(TEXTS, 1)]
+    assert [text.decode() for text in found["text"].numpy()] == [h.text for h in best]
+    expected = np.exp([h.log_probability for h in best])
+    np.testing.assert_allclose(found["probability"], expected, rtol=1e-4)
+
+
+def test_ids_with_gaps_served(task):
+    token_ids = task.input_ids(tf.constant(TEXTS))
+    outputs = task.serving_functions(1)["token_ids"].function(token_ids)
+    for text, ids, found, probabilities in zip(
+        TEXTS, token_ids.numpy(), *(outputs[name].numpy() for name in outputs), strict=True
+    ):
+        scores = gap_scores(task, text)
+        np.testing.assert_array_equal(found[ids != MASK], ids[ids != MASK])
+        np.testing.assert_array_equal(found[ids == MASK], scores.argmax(axis=1))
+        np.testing.assert_allclose(
+            np.log(probabilities[ids == MASK]), scores.max(axis=1), atol=1e-4
+        )
+        assert (probabilities[ids != MASK] == 1).all()
+
+
+def test_example_texts_fit(task):
+    for one in (task, make_task(max_length=3)):
+        texts = one.example_texts()
+        assert any("[MASK]" in text for text in texts)
+        assert len(one.predict(texts)) == len(texts)
+
+
+def test_mistakes_in_making_it():
+    with pytest.raises(UserError, match="room for a token between .* Received: max_length=2"):
+        make_task(max_length=2)
+    with pytest.raises(UserError, match="Received: positions=13, max_length=14"):
+        make_task(max_length=14)
+    with pytest.raises(UserError, match="spelled out .* Received: split_special_tokens=True"):
+        make_task(split_special_tokens=True)
+    with pytest.raises(UserError, match="a mask token: word_piece. Received: tokenizer='char"):
+        MaskedLMTask(make_task().backbone, train_tokenizer("characters", ["ab"]), 9)
+
+
+def test_mistakes_in_using_it(task):
+    with pytest.raises(UserError, match="at most 9 tokens. Received: 10 tokens in 'cat cat"):
+        task.predict(["cat " * 10])
+    with pytest.raises(UserError, match="number of tokens. Received: n_best=8, tokens=7"):
+        task.predict_n_best(["a"], 8)
+    with pytest.raises(UserError, match="without a beam search. Received: beams=2"):
+        task.predict_n_best(["a"], 1, beams=2)
+    with pytest.raises(UserError, match="No text of texts is left: none of 1 texts has a token"):
+        task.masked_scores([""])
