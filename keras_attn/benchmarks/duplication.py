@@ -5,7 +5,7 @@ Behind `keras-attn benchmark duplication`. Runs on the backend that KERAS_BACKEN
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import keras
@@ -32,6 +32,7 @@ def measure_duplication(
     steps: int = 10_000,
     learning_rate: float = 1e-3,
     seed: int = 0,
+    watch: Callable[[str, int, float], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Trains a model for each kind of attention and judges it with all of them.
 
@@ -46,6 +47,8 @@ def measure_duplication(
         steps: Updates of 32 sequences each, a multiple of 100.
         learning_rate: The learning rate of Adam, which falls to 0 along a cosine.
         seed: Of weights, sequences and rotations.
+        watch: Called after each hundred steps with the kind of attention, the number of steps done
+            and the loss of the last hundred.
 
     Yields:
         For each a dict with `trained`, `length`, `steps`, `seconds`, `loss` (of the last hundred
@@ -73,16 +76,19 @@ def measure_duplication(
         )
         model.compile(keras.optimizers.Adam(schedule, clipnorm=1.0), TokenCrossEntropy())
         start = time.perf_counter()
-        for _ in range(steps // STEPS_AT_ONCE):
+        for done in range(STEPS_AT_ONCE, steps + 1, STEPS_AT_ONCE):
             _rotate(model, kind, generator)
             ids, labels = duplicated(BATCH * STEPS_AT_ONCE, length, generator)
             history = model.fit({"token_ids": ids}, labels, batch_size=BATCH, verbose=0)
+            loss = history.history["loss"][0]
+            if watch is not None:
+                watch(kind, done, loss)
         yield {
             "trained": kind,
             "length": length,
             "steps": steps,
             "seconds": round(time.perf_counter() - start, 1),
-            "loss": round(history.history["loss"][0], 4),
+            "loss": round(loss, 4),
             "accuracy": {to: _accuracy(model, to, length, generator) for to in JUDGED},
         }
 

@@ -55,6 +55,7 @@ def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
 
     console = Console(stderr=True)
     columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+    shown = {"disable": not console.is_terminal, "redirect_stdout": sys.stdout.isatty()}
+    with Progress(*columns, console=console, **shown) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.advance(task, done)

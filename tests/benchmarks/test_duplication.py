@@ -50,3 +50,14 @@ def test_mistakes_are_told():
         list(duplication.measure_duplication(length=9))
     with pytest.raises(UserError, match="multiple of 100. Received: steps=150"):
         list(duplication.measure_duplication(steps=150))
+
+
+def test_a_watcher_is_told_of_all_steps(monkeypatch):
+    monkeypatch.setattr(duplication, "STEPS_AT_ONCE", 2)
+    monkeypatch.setattr(duplication, "TEST_ROWS", 2)
+    told = []
+    (figures,) = duplication.measure_duplication(
+        ["full"], length=8, steps=4, watch=lambda *news: told.append(news)
+    )
+    assert [news[:2] for news in told] == [("full", 2), ("full", 4)]
+    assert round(told[-1][2], 4) == figures["loss"]

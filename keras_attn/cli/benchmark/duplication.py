@@ -6,7 +6,7 @@ It is trained with full attention and with hashing, and judged with more and few
 import argparse
 
 from keras_attn.cli.benchmark.common import add_backend, print_lines, use_backend
-from keras_attn.cli.terminal import quiet_start
+from keras_attn.cli.terminal import progress, quiet_start
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,14 @@ def run(options: argparse.Namespace) -> None:
     """Trains, judges and prints, then a table."""
     use_backend(options)
     with quiet_start():
-        from keras_attn.benchmarks.duplication import duplication_table, measure_duplication
-    figures = measure_duplication(options.trained, options.length, options.steps, seed=options.seed)
-    measured = print_lines(options, figures)
-    print(f"\n{duplication_table(measured)}")
+        from keras_attn.benchmarks import duplication
+    with progress(options.steps * len(options.trained), "training") as advance:
+        figures = duplication.measure_duplication(
+            options.trained,
+            options.length,
+            options.steps,
+            seed=options.seed,
+            watch=lambda *_: advance(duplication.STEPS_AT_ONCE),
+        )
+        measured = print_lines(options, figures)
+    print(f"\n{duplication.duplication_table(measured)}")
