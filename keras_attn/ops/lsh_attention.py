@@ -33,7 +33,8 @@ def lsh_attention(
 ) -> Any:
     """Computes attention of shared queries and keys to those in their bucket.
 
-    Keys are the queries, normalised. In each round of hashing positions are sorted by bucket and
+    Keys are the queries at length 1, and scores are not divided by the root of `key_dim` besides,
+    as in the authors' program. In each round of hashing positions are sorted by bucket and
     cut into chunks; a position attends to those of its bucket in its own chunk and in the one
     before, to itself only if there is none else. Rounds are weighted by their sums of
     exponentials, and what several rounds attend to counts once. Positions that are not real stand
@@ -127,9 +128,8 @@ class _ChunkAttention:
             (batch, heads, length of a segment, value_dim + 1).
         """
         layout = self.layout
-        scaled = layout.rows(self._own(query)) * query.shape[-1] ** -0.5
         keys = layout.windows(unit_vectors(query))
-        scores = ops.matmul(scaled, ops.swapaxes(keys, -1, -2))
+        scores = ops.matmul(layout.rows(self._own(query)), ops.swapaxes(keys, -1, -2))
         # (batch, heads, chunks, chunk_length, 2 * chunk_length)
         pairs = _Pairs(
             layout.rows(self._own(marks)),

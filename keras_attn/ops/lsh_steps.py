@@ -57,7 +57,7 @@ def lsh_attention_step(
     met = ops.any(ops.logical_and(alike, later <= chunk_length), axis=-1)[:, :, None]
     itself = ops.equal(slot_positions(cache, 1), here)
     itself = ops.logical_and(itself, slots_until(cache, here))[:, None, None]
-    scores = dot_scores(queries * query.shape[-1] ** -0.5, cache.key)
+    scores = dot_scores(queries, cache.key)
     scores = ops.where(itself, ops.cast(SELF_SCORE, scores.dtype), scores)
     context = attend_by_scores(
         scores,

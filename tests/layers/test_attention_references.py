@@ -79,7 +79,7 @@ def of_others(layer, is_causal):
     """Queries that are keys too, of length 1; a position attends to itself only in need."""
     heads = heads_by_role(layer, X)
     keys = heads["query"] / np.linalg.norm(heads["query"], axis=-1, keepdims=True)
-    scores = np.einsum("bhid,bhjd->bhij", heads["query"], keys) / 3**0.5 - 1e5 * np.eye(13)
+    scores = np.einsum("bhid,bhjd->bhij", heads["query"], keys) - 1e5 * np.eye(13)
     return back_to_features(layer, softmax_by_rows(scores, MASKS[is_causal]) @ heads["value"])
 
 

@@ -178,8 +178,7 @@ def test_reformer(case, chunk_length):
     layer = layers.LSHAttention(
         HEADS, KEY_DIM, num_buckets=2, num_hashes=1, chunk_length=chunk_length, use_bias=False
     )
-    projection = unscaled(kernel(arrays, "query_key", "value"))
-    given(layer, arrays, projection, np.eye(6))
+    given(layer, arrays, kernel(arrays, "query_key", "value"), np.eye(6))
     layer.rotations.assign(np.zeros(layer.rotations.shape))
     outputs = layer(arrays["x"], arrays["x"], use_causal_mask=case == "causal")
     rows = np.ones((2, 12), bool)

@@ -61,7 +61,7 @@ def naive(query, value, rotations, real, is_causal):
             if others:
                 keys = query[b, h, others]
                 keys = keys / np.linalg.norm(keys, axis=-1, keepdims=True)
-                weights = np.exp(keys @ query[b, h, i] / np.sqrt(KEY_DIM))
+                weights = np.exp(keys @ query[b, h, i])
                 context[b, h, i] = weights / weights.sum() @ value[b, h, others]
     return context
 
@@ -121,7 +121,7 @@ def test_one_bucket_in_one_chunk_is_attention_to_all_others(is_causal):
 
     def dense(query, _, value):
         keys = query / ops.norm(query, axis=-1, keepdims=True)
-        scores = ops.matmul(query, ops.swapaxes(keys, -1, -2)) / KEY_DIM**0.5
+        scores = ops.matmul(query, ops.swapaxes(keys, -1, -2))
         scores = scores - 1e5 * ops.eye(9)
         if is_causal:
             scores = ops.where(np.tril(np.ones((9, 9), bool)), scores, -1e30)
