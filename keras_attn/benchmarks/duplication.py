@@ -29,8 +29,8 @@ BATCH, STEPS_AT_ONCE, TEST_ROWS = 32, 100, 256
 def measure_duplication(
     trained: Sequence[str] = (FULL, "lsh-4"),
     length: int = 256,
-    steps: int = 10_000,
-    learning_rate: float = 1e-3,
+    steps: int = 2_000,
+    learning_rate: float = 3e-3,
     seed: int = 0,
     watch: Callable[[str, int, float], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
@@ -70,7 +70,7 @@ def measure_duplication(
         keras.utils.set_random_seed(seed)
         generator = np.random.default_rng(seed)
         model = _model(kind, length)
-        _enlarge_positions(model, generator)
+        _start(model, generator)
         schedule = keras.optimizers.schedules.CosineDecay(
             0.0, steps, warmup_target=learning_rate, warmup_steps=min(STEPS_AT_ONCE * 5, steps // 2)
         )
@@ -149,10 +149,13 @@ def _model(kind: str, length: int) -> CausalTransformer:
     )
 
 
-def _enlarge_positions(model: CausalTransformer, generator: np.random.Generator) -> None:
-    """Makes positions as large as the symbols: it is they that tell where to look."""
-    (positions,) = (x for x in model.trainable_variables if x.path.startswith("positions/"))
-    positions.assign(generator.standard_normal(positions.shape))
+def _start(model: CausalTransformer, generator: np.random.Generator) -> None:
+    """Where to look is learned from positions as large as symbols, by attention to all alike."""
+    for variable in model.trainable_variables:
+        if variable.path.startswith("positions/"):
+            variable.assign(generator.standard_normal(variable.shape))
+        elif variable.path.endswith("query_value/kernel"):
+            variable.assign(variable / (WIDTH // HEADS) ** 0.5)
 
 
 def _rotate(model: CausalTransformer, kind: str, generator: np.random.Generator) -> None:
