@@ -4,7 +4,10 @@ import contextlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+
+SECONDS_BETWEEN_LINES = 30.0
 
 
 def print_error(error: Exception | str) -> None:
@@ -41,7 +44,7 @@ def quiet_start() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """Shows on standard error how far a job is, if that is a terminal.
+    """Shows on standard error how far a job is: a bar on a terminal, a line now and then in a log.
 
     Args:
         total: Number of things to do.
@@ -54,8 +57,24 @@ def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(total, what)
+        return
     columns = (what, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    shown = {"disable": not console.is_terminal, "redirect_stdout": sys.stdout.isatty()}
-    with Progress(*columns, console=console, **shown) as bar:
+    with Progress(*columns, console=console, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.advance(task, done)
+
+
+def _lines(total: int, what: str) -> Callable[[int], None]:
+    count, last = 0, time.monotonic()
+
+    def advance(done: int) -> None:
+        nonlocal count, last
+        count += done
+        now = time.monotonic()
+        if now - last >= SECONDS_BETWEEN_LINES:
+            last = now
+            print(f"{what}: {count:,} of {total:,}", file=sys.stderr, flush=True)
+
+    return advance

@@ -1,0 +1,16 @@
+"""What commands say besides their results."""
+
+import io
+
+from keras_attn.cli import terminal
+
+
+def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch):
+    seconds = iter([0.0, 10.0, 31.0, 40.0, 62.0])
+    log = io.StringIO()
+    monkeypatch.setattr(terminal.sys, "stderr", log)
+    monkeypatch.setattr(terminal.time, "monotonic", lambda: next(seconds))
+    with terminal.progress(5_000, "training") as advance:
+        for _ in range(4):
+            advance(1_000)
+    assert log.getvalue() == "training: 2,000 of 5,000\ntraining: 4,000 of 5,000\n"
