@@ -23,7 +23,7 @@ SEPARATOR, FIRST_SYMBOL = 1, 2
 FULL = "full"
 TRAINED = (FULL, "lsh-1", "lsh-2", "lsh-4")
 JUDGED = (FULL, "lsh-8", "lsh-4", "lsh-2", "lsh-1")
-BATCH, STEPS_AT_ONCE, TEST_ROWS = 32, 100, 256
+BATCH, STEPS_AT_ONCE, TEST_BATCHES = 32, 100, 16
 
 
 def measure_duplication(
@@ -37,8 +37,8 @@ def measure_duplication(
     """Trains a model for each kind of attention and judges it with all of them.
 
     A sequence is a separator, random symbols, and both once more. The model is to predict the
-    second half, where a guess would be right once in 127 times. Each hundred steps see new
-    sequences and new rotations, so that nothing is learned by heart.
+    second half, where a guess would be right once in 127 times. Each update, and each batch that
+    judges, has new sequences and new rotations, so that nothing is learned by heart.
 
     Args:
         trained: Kinds of attention to train with, from `TRAINED`: "full" is shared queries and
@@ -77,10 +77,9 @@ def measure_duplication(
         model.compile(keras.optimizers.Adam(schedule, clipnorm=1.0), TokenCrossEntropy())
         start = time.perf_counter()
         for done in range(STEPS_AT_ONCE, steps + 1, STEPS_AT_ONCE):
-            _rotate(model, kind, generator)
-            ids, labels = duplicated(BATCH * STEPS_AT_ONCE, length, generator)
-            history = model.fit({"token_ids": ids}, labels, batch_size=BATCH, verbose=0)
-            loss = history.history["loss"][0]
+            model.reset_metrics()
+            for _ in range(STEPS_AT_ONCE):
+                loss = _update(model, kind, length, generator)
             if watch is not None:
                 watch(kind, done, loss)
         yield {
@@ -165,16 +164,22 @@ def _rotate(model: CausalTransformer, kind: str, generator: np.random.Generator)
     rotations.assign(0.0 * drawn if kind == FULL else drawn)
 
 
+def _update(model, kind: str, length: int, generator: np.random.Generator) -> float:
+    """Makes an update, and returns the mean loss since the metrics were reset."""
+    _rotate(model, kind, generator)
+    ids, labels = duplicated(BATCH, length, generator)
+    return float(model.train_on_batch({"token_ids": ids}, labels, return_dict=True)["loss"])
+
+
 def _accuracy(model, kind: str, length: int, generator: np.random.Generator) -> float:
     judged = _model(kind, length)
     for theirs, ours in zip(judged.trainable_variables, model.trainable_variables, strict=True):
         theirs.assign(ours)
-    _rotate(judged, kind, generator)
-    ids, labels = duplicated(TEST_ROWS, length, generator)
     right = count = 0
-    for begin in range(0, TEST_ROWS, BATCH):
-        rows = slice(begin, begin + BATCH)
-        found = judged.predict_on_batch({"token_ids": ids[rows]}).argmax(axis=-1)
-        right += int(((found == labels[rows]) & (labels[rows] > 0)).sum())
-        count += int((labels[rows] > 0).sum())
+    for _ in range(TEST_BATCHES):
+        _rotate(judged, kind, generator)
+        ids, labels = duplicated(BATCH, length, generator)
+        found = judged.predict_on_batch({"token_ids": ids}).argmax(axis=-1)
+        right += int(((found == labels) & (labels > 0)).sum())
+        count += int((labels > 0).sum())
     return right / count

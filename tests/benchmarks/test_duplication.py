@@ -54,10 +54,29 @@ def test_mistakes_are_told():
 
 def test_a_watcher_is_told_of_all_steps(monkeypatch):
     monkeypatch.setattr(duplication, "STEPS_AT_ONCE", 2)
-    monkeypatch.setattr(duplication, "TEST_ROWS", 2)
+    monkeypatch.setattr(duplication, "TEST_BATCHES", 1)
     told = []
     (figures,) = duplication.measure_duplication(
         ["full"], length=8, steps=4, watch=lambda *news: told.append(news)
     )
     assert [news[:2] for news in told] == [("full", 2), ("full", 4)]
     assert round(told[-1][2], 4) == figures["loss"]
+
+
+def test_each_update_has_its_own_sequences_and_rotations(monkeypatch):
+    monkeypatch.setattr(duplication, "STEPS_AT_ONCE", 2)
+    monkeypatch.setattr(duplication, "TEST_BATCHES", 1)
+    seen, update = [], duplication._update
+
+    def watched(model, kind, *arguments):
+        loss = update(model, kind, *arguments)
+        (rotations,) = (x for x in model.non_trainable_variables if x.path.endswith("rotations"))
+        seen.append((keras.ops.convert_to_numpy(rotations), loss))
+        return loss
+
+    monkeypatch.setattr(duplication, "_update", watched)
+    (figures,) = duplication.measure_duplication(["lsh-2"], length=16, steps=4)
+    assert len({rotations.tobytes() for rotations, _ in seen}) == 4
+    # The mean of the last two updates, counted anew.
+    assert figures["loss"] == round(seen[-1][1], 4)
+    assert seen[-1][1] != seen[-2][1]
