@@ -106,5 +106,5 @@ def _hash(vectors: Any, rotations: Any) -> Any:
 
 def _rows(tensor: Any, indices: Any, shape: tuple) -> Any:
     """Rows (…, width) by their numbers, laid out in a shape."""
-    rows = ops.reshape(tensor, (-1, tensor.shape[-1]))
+    rows = ops.reshape(tensor, (-1, shape[-1]))
     return ops.reshape(ops.take(rows, ops.reshape(indices, (-1,)), axis=0), shape)

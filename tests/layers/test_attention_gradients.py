@@ -12,6 +12,7 @@ from tests.layers.differentiation import (
     in_float64,
     value_and_gradients,
 )
+from tests.layers.judges import spread_weights
 from tests.layers.mechanisms import MECHANISMS
 
 RNG = np.random.default_rng(5)
@@ -160,3 +161,35 @@ def test_the_cell_that_attends_to_its_earlier_states():
 
     with in_float64():
         check(built(make, X), (X,), {"mask": REAL})
+
+
+def of_each_layer():
+    """The first mechanism of each layer's class."""
+    kinds = {type(mechanism.make()): name for name, mechanism in reversed(MECHANISMS.items())}
+    return [name for name in MECHANISMS if name in kinds.values()]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("name", of_each_layer())
+def test_graphs_of_unknown_shapes(name):
+    """As a training run makes them: gradients are those of known shapes."""
+    import tensorflow as tf
+
+    layer = MECHANISMS[name].make()
+    layer.build((None, None, 6), (None, None, 6))
+    spread_weights(layer)
+    weights = [weight.value for weight in layer.trainable_variables]
+
+    def gradients(x, real):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            outputs = layer(x, x, query_mask=real, value_mask=real, training=True)
+            loss = tf.reduce_sum(tf.square(keras.tree.flatten(outputs)[0]))
+        return tape.gradient(loss, [x, *weights], unconnected_gradients="zero")
+
+    shapes = [tf.TensorSpec((None, None, 6)), tf.TensorSpec((None, None), tf.bool)]
+    unknown = tf.function(gradients, input_signature=shapes, autograph=False)
+    for rows, length in ((3, 7), (2, 1)):
+        given = tf.constant(X[:rows, :length], "float32"), tf.constant(REAL[:rows, :length])
+        for found, expected in zip(unknown(*given), gradients(*given), strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-4, rtol=1e-4)
