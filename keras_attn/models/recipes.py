@@ -70,6 +70,20 @@ MASKED_LANGUAGE_MODEL = {
     },
 }
 
+# T5's pre-training; without the size of its vocabulary.
+SPAN_CORRUPTION = {
+    "task": "span_corruption",
+    "decoding": {"beams": 1},
+    "training": {
+        "batch_tokens": 8_192,
+        "schedule": "inverse_square_root",
+        "learning_rate": 1e-3,
+        "warmup_steps": 2_000,
+        "label_smoothing": 0.0,
+        "epochs": 10,
+    },
+}
+
 FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
     "classify": {
         "metrics": ["exact_match"],
@@ -92,6 +106,10 @@ FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
     "mlm": {
         "training": MASKED_LANGUAGE_MODEL["training"]
         | {"learning_rate": 5e-5, "warmup_steps": 100, "epochs": 3},
+    },
+    "span_corruption": {
+        "training": SPAN_CORRUPTION["training"]
+        | {"learning_rate": 1e-4, "warmup_steps": 100, "epochs": 3},
     },
 }
 """Sections for runs that go on from trained weights, by the task."""

@@ -23,6 +23,7 @@ from keras_attn.tasks.opening import open_task, task_folder
 from keras_attn.tasks.reading import read_inputs
 from keras_attn.tasks.seq2seq import Seq2SeqTask
 from keras_attn.tasks.serving import Servable, ServingFunction
+from keras_attn.tasks.token_scores import token_scores
 
 __all__ = [
     "CausalLMTask",
@@ -49,4 +50,5 @@ __all__ = [
     "open_task",
     "read_inputs",
     "task_folder",
+    "token_scores",
 ]

@@ -7,13 +7,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data import MaskedExamples, Masking, plan_epoch, require_mask_token
-from keras_attn.ops.cross_entropy import token_cross_entropy
+from keras_attn.data import MaskedExamples, Masking, require_mask_token
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.text_ids import batches_by_length, example_texts, framed_ids
 from keras_attn.tasks.texts import check_texts
+from keras_attn.tasks.token_scores import token_scores
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.word_piece import CONTINUED, MASK
 from keras_attn.validation import require, require_positive
@@ -21,7 +21,6 @@ from keras_attn.validation import require, require_positive
 _TEXTS = tf.TensorSpec([None], tf.string)
 _IDS = tf.TensorSpec([None, None], tf.int32)
 _FRAME = 2  # the start and the end token
-_MEASURED_TOKENS = 4096
 
 
 class MaskedLMTask(Task):
@@ -65,11 +64,6 @@ class MaskedLMTask(Task):
         self._filled = tf.function(
             self._fill,
             input_signature=[_TEXTS, tf.TensorSpec([], tf.int32)],
-            autograph=False,
-        )
-        self._sums = tf.function(
-            lambda inputs, labels: tf.stack(token_cross_entropy(labels, self.backbone(inputs))),
-            input_signature=MaskedExamples.signature,
             autograph=False,
         )
 
@@ -148,14 +142,7 @@ class MaskedLMTask(Task):
         examples = MaskedExamples.from_texts(
             check_texts("texts", texts), Masking(self.tokenizer, whole_words), self.max_length
         )
-        sums = np.zeros(4)
-        for rows in plan_epoch(examples, max(_MEASURED_TOKENS, self.max_length), seed=None):
-            sums += self._sums(*examples.assemble(rows)).numpy()
-        _, nll, tokens, correct = sums.tolist()
-        return {
-            "perplexity": math.exp(min(nll / max(tokens, 1), 700)),
-            "accuracy": 100 * correct / max(tokens, 1),
-        }
+        return token_scores(self.backbone, examples)
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Turns texts into ids between start and end ids, with 0 as padding.

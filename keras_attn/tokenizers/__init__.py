@@ -6,6 +6,7 @@ from keras_attn.tokenizers.characters import CharacterTokenizer
 from keras_attn.tokenizers.loading import load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.marian import MarianTokenizer
 from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
+from keras_attn.tokenizers.sentinels import sentinel_ids, sentinel_tokens
 from keras_attn.tokenizers.symbols import SymbolTokenizer
 from keras_attn.tokenizers.word_piece import WordPieceTokenizer
 
@@ -18,5 +19,7 @@ __all__ = [
     "Tokenizer",
     "WordPieceTokenizer",
     "load_tokenizer",
+    "sentinel_ids",
+    "sentinel_tokens",
     "train_tokenizer",
 ]

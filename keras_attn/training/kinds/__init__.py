@@ -7,9 +7,10 @@ from keras_attn.training.kinds.image_classification import ImageClassificationRu
 from keras_attn.training.kinds.language_model import LanguageModelRun
 from keras_attn.training.kinds.masked_lm import MaskedLMRun
 from keras_attn.training.kinds.seq2seq import Seq2SeqRun
+from keras_attn.training.kinds.span_corruption import SpanCorruptionRun
 
 RUN_KINDS = {
-    kind.task_class.kind: kind
+    kind.name: kind
     for kind in (
         Seq2SeqRun(),
         ClassificationRun(),
@@ -17,6 +18,7 @@ RUN_KINDS = {
         ImageClassificationRun(),
         LanguageModelRun(),
         MaskedLMRun(),
+        SpanCorruptionRun(),
     )
 }
 """The kinds by the name that settings have for the task."""
