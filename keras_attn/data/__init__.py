@@ -24,6 +24,8 @@ from keras_attn.data.partner_examples import PartnerExamples
 from keras_attn.data.pipeline import batch_dataset
 from keras_attn.data.scored_pairs import ScoredPairs, has_scores, read_scored_pairs
 from keras_attn.data.split import group_references, hold_out
+from keras_attn.data.tagged_examples import TaggedExamples
+from keras_attn.data.tagged_texts import read_tagged_texts
 from keras_attn.data.text_examples import TextExamples
 from keras_attn.data.token_rows import TokenRows
 
@@ -39,6 +41,7 @@ __all__ = [
     "Pairs",
     "PartnerExamples",
     "ScoredPairs",
+    "TaggedExamples",
     "TextExamples",
     "TokenRows",
     "batch_dataset",
@@ -57,6 +60,7 @@ __all__ = [
     "read_labelled_images",
     "read_pairs",
     "read_scored_pairs",
+    "read_tagged_texts",
     "read_texts",
     "require_mask_token",
     "scaled_pixels",

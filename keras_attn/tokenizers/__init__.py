@@ -8,6 +8,7 @@ from keras_attn.tokenizers.marian import MarianTokenizer
 from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_attn.tokenizers.symbols import SymbolTokenizer
 from keras_attn.tokenizers.word_piece import WordPieceTokenizer
+from keras_attn.tokenizers.words import split_words, word_pieces
 
 __all__ = [
     "ByteLevelBpeTokenizer",
@@ -18,5 +19,7 @@ __all__ = [
     "Tokenizer",
     "WordPieceTokenizer",
     "load_tokenizer",
+    "split_words",
     "train_tokenizer",
+    "word_pieces",
 ]

@@ -63,8 +63,8 @@ class RunSettings:
     Attributes:
         data: Where the texts come from.
         training: The numbers of the training.
-        task: What is trained: "seq2seq", "classify", "classify_images", "lm", "mlm", "embed"; by
-            default what the preset, or the task to start from, is for.
+        task: What is trained: "seq2seq", "classify", "classify_images", "tag", "lm", "mlm",
+            "embed"; by default what the preset, or the task to start from, is for.
         preset: Name of the preset, or `None` with `init`.
         init: Task folder to start from instead of a preset's untrained model.
         model: Arguments of the model that differ from the preset's.

@@ -7,6 +7,7 @@ from keras_attn.training.kinds.image_classification import ImageClassificationRu
 from keras_attn.training.kinds.language_model import LanguageModelRun
 from keras_attn.training.kinds.masked_lm import MaskedLMRun
 from keras_attn.training.kinds.seq2seq import Seq2SeqRun
+from keras_attn.training.kinds.token_classification import TokenClassificationRun
 
 RUN_KINDS = {
     kind.task_class.kind: kind
@@ -17,6 +18,7 @@ RUN_KINDS = {
         ImageClassificationRun(),
         LanguageModelRun(),
         MaskedLMRun(),
+        TokenClassificationRun(),
     )
 }
 """The kinds by the name that settings have for the task."""
