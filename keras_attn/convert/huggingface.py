@@ -65,8 +65,8 @@ def from_huggingface(folder: str | Path) -> Task:
 
     Returns:
         The task: for BERT, by its architecture, a `MaskedLMTask`, a `ClassificationTask`, a
-        `TokenClassificationTask` or, for others and for sentence-transformers, an `EmbeddingTask`; a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for
-        T5 and Marian.
+        `TokenClassificationTask` or, for others and for sentence-transformers, an `EmbeddingTask`;
+        a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for T5 and Marian.
 
     Raises:
         UserError: See `convert_huggingface`.
