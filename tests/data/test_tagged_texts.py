@@ -11,8 +11,8 @@ pytestmark = pytest.mark.tensorflow
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "sat"]
 LABELS = ["D", "N", "V"]
-PAIRS = Pairs(["the cats sat", "cats", "\u200b sat", "the cat sat the cat"], [], "made")
-PAIRS.targets = ["D N V", "N", "N V", "D  N\tV D N"]
+SOURCES = ["the cats sat", "cats", "\u200b sat", "the cat sat the cat"]
+PAIRS = Pairs(SOURCES, ["D N V", "N", "N V", "D  N\tV D N"], "made")
 
 
 @pytest.fixture(scope="module")
