@@ -7,12 +7,13 @@ from keras_attn.cli.terminal import quiet_start
 
 EPILOG = """\
 HF_DIR is what `save_pretrained` of transformers, or sentence-transformers, writes: config.json,
-safetensors and the tokenizer's files. Supported are BERT (model_type bert), which becomes a task
-that fills gaps, or gives texts vectors where the architecture is no BertForMaskedLM or
-BertForPreTraining, GPT-2 (gpt2), which continues texts, and T5 (t5), versions 1.0 and 1.1, and
-Marian (marian), such as OPUS-MT, which turn texts into texts. Pickles are not opened. Parts of the
-checkpoint that are left out, such as the head of next-sentence prediction, are told on standard
-error.
+safetensors and the tokenizer's files. Supported are BERT (model_type bert), whose architecture says
+what it becomes: BertForMaskedLM and BertForPreTraining a task that fills gaps,
+BertForSequenceClassification one that gives texts labels, BertForTokenClassification one that
+gives words tags, any other one that gives texts vectors; GPT-2 (gpt2), which continues texts; and
+T5 (t5), versions 1.0 and 1.1, and Marian (marian), such as OPUS-MT, which turn texts into texts.
+Pickles are not opened. Parts of the checkpoint that are left out, such as the head of next-sentence
+prediction, are told on standard error.
 
 examples:
   keras-attn convert all-MiniLM-L6-v2 models/minilm

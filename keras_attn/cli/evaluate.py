@@ -10,7 +10,8 @@ from keras_attn.files import write_text
 from keras_attn.validation import require
 
 EPILOG = """\
-Lines with an equal source count as one item, their targets as alternative references.
+Lines with an equal source count as one item, their targets as alternative references; of tags each
+line counts.
 
 metrics:
   per, wer             phoneme (symbol) and whole-text error rate, in percent
@@ -21,6 +22,10 @@ metrics:
                        targets, in percent
   perplexity, accuracy of masked language models: of tokens that are hidden, 15%; of runs of
                        span corruption: of dropped spans, 15% of the tokens; accuracy in percent
+  tag_accuracy         of tags: words whose tag is right, in percent
+  span_f1, span_precision, span_recall   of tags in IOB2 (B-X, I-X, O): spans that are right from
+                       their first word to their last, as CoNLL counts them, in percent; any other
+                       tag is a span of one word
   spearman, pearson    of embeddings, for lines of text<TAB>text<TAB>score: the correlation of the
                        cosines with the scores, times 100
   rouge1, rouge2, rougeL, rougeLsum

@@ -16,6 +16,8 @@ the version is the next free number. Its signatures:
 For labels: serving_default and n_best give labels and their probabilities, token_ids takes ids.
 For texts with gaps: serving_default and n_best give filled texts and their probabilities,
 token_ids ids with their gaps filled and the probability of each.
+For tags: serving_default gives them as one text, and each word's tag and its
+probability, padded to the longest text; token_ids takes ids.
 For vectors: serving_default and token_ids give an embedding.
 For images: image_bytes, contents of PNG files, in place of text, and pixels in place of token_ids.
 

@@ -64,9 +64,9 @@ def from_huggingface(folder: str | Path) -> Task:
         folder: See `convert_huggingface`.
 
     Returns:
-        The task: for BERT a `MaskedLMTask` or, without the head for that and for
-        sentence-transformers, an `EmbeddingTask`; a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for
-        T5 and Marian.
+        The task: for BERT, by its architecture, a `MaskedLMTask`, a `ClassificationTask`, a
+        `TokenClassificationTask` or, for others and for sentence-transformers, an `EmbeddingTask`;
+        a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for T5 and Marian.
 
     Raises:
         UserError: See `convert_huggingface`.

@@ -27,6 +27,8 @@ from keras_attn.data.scored_pairs import ScoredPairs, has_scores, read_scored_pa
 from keras_attn.data.span_corruption import SpanCorruption
 from keras_attn.data.span_noise import SpanNoise
 from keras_attn.data.split import group_references, hold_out
+from keras_attn.data.tagged_examples import TaggedExamples
+from keras_attn.data.tagged_texts import read_tagged_texts
 from keras_attn.data.text_examples import TextExamples
 from keras_attn.data.token_rows import TokenRows
 
@@ -45,6 +47,7 @@ __all__ = [
     "ScoredPairs",
     "SpanCorruption",
     "SpanNoise",
+    "TaggedExamples",
     "TextExamples",
     "TokenRows",
     "batch_dataset",
@@ -63,6 +66,7 @@ __all__ = [
     "read_labelled_images",
     "read_pairs",
     "read_scored_pairs",
+    "read_tagged_texts",
     "read_texts",
     "require_mask_token",
     "scaled_pixels",

@@ -55,6 +55,22 @@ EMBEDDING = {
     },
 }
 
+# Tags of words, from random weights. Capitals tell names.
+TAGGING = {
+    "task": "tag",
+    "tokenizers": {"text": {"kind": "word_piece", "vocabulary_size": 8_000}},
+    "metrics": ["tag_accuracy", "span_f1"],
+    "training": {
+        "batch_tokens": 2_048,
+        "schedule": "cosine",
+        "learning_rate": 1e-3,
+        "warmup_steps": 200,
+        "label_smoothing": 0.0,
+        "beta_2": 0.999,
+        "epochs": 10,
+    },
+}
+
 # Without tokenizers.
 MASKED_LANGUAGE_MODEL = {
     "task": "mlm",
@@ -97,6 +113,11 @@ FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
             "weight_decay": 0.01,
             "epochs": 3,
         },
+    },
+    "tag": {
+        "metrics": TAGGING["metrics"],
+        "training": TAGGING["training"]
+        | {"learning_rate": 5e-5, "warmup_steps": 100, "weight_decay": 0.01, "epochs": 3},
     },
     "embed": {
         "metrics": EMBEDDING["metrics"],

@@ -11,7 +11,13 @@ from keras_attn.data import MaskedExamples, Masking, require_mask_token
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import batches_by_length, example_texts, framed_ids
+from keras_attn.tasks.text_ids import (
+    FRAME,
+    batches_by_length,
+    check_framed_length,
+    example_texts,
+    framed_ids,
+)
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_scores import token_scores
 from keras_attn.tokenizers import WordPieceTokenizer
@@ -20,7 +26,6 @@ from keras_attn.validation import require, require_positive
 
 _TEXTS = tf.TensorSpec([None], tf.string)
 _IDS = tf.TensorSpec([None, None], tf.int32)
-_FRAME = 2  # the start and the end token
 
 
 class MaskedLMTask(Task):
@@ -46,18 +51,7 @@ class MaskedLMTask(Task):
     def __init__(self, backbone: keras.Model, tokenizer: WordPieceTokenizer, max_length: int = 256):
         super().__init__(backbone, {"text": tokenizer})
         require_mask_token(tokenizer)
-        require(
-            max_length > _FRAME,
-            "`max_length` must leave room for a token between start and end.",
-            max_length=max_length,
-        )
-        positions = getattr(backbone, "max_length", None)
-        require(
-            positions is None or max_length <= positions,
-            "`max_length` must not exceed the model's positions.",
-            positions=positions,
-            max_length=max_length,
-        )
+        check_framed_length(backbone, max_length)
         self.tokenizer = tokenizer
         self.max_length = max_length
         self._ordinary = ~tokenizer.is_special
@@ -120,7 +114,7 @@ class MaskedLMTask(Task):
             filled, scores = self._filled(batch, n_best)
             return filled.numpy(), scores.numpy(), scores.numpy()
 
-        batches = batches_by_length(self.tokenizer, texts, "text", self.max_length, frame=_FRAME)
+        batches = batches_by_length(self.tokenizer, texts, "text", self.max_length, frame=FRAME)
         return hypotheses_in_batches(batches, columns, progress)
 
     def masked_scores(self, texts: Sequence[str], whole_words: bool = False) -> dict[str, float]:
@@ -200,7 +194,7 @@ class MaskedLMTask(Task):
 
     def example_texts(self) -> list[str]:
         """Gives a few texts of unequal lengths, made of the commonest tokens, with gaps."""
-        texts = example_texts(self.tokenizer, self.max_length - _FRAME)
+        texts = example_texts(self.tokenizer, self.max_length - FRAME)
         return [MASK, *texts, *(f"{text} {MASK}" for text in texts)]
 
     def resources(self) -> list:

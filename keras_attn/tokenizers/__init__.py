@@ -9,6 +9,7 @@ from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
 from keras_attn.tokenizers.sentinels import sentinel_ids, sentinel_tokens
 from keras_attn.tokenizers.symbols import SymbolTokenizer
 from keras_attn.tokenizers.word_piece import WordPieceTokenizer
+from keras_attn.tokenizers.words import split_words, word_pieces
 
 __all__ = [
     "ByteLevelBpeTokenizer",
@@ -21,5 +22,7 @@ __all__ = [
     "load_tokenizer",
     "sentinel_ids",
     "sentinel_tokens",
+    "split_words",
     "train_tokenizer",
+    "word_pieces",
 ]

@@ -69,7 +69,7 @@ class RunSettings:
     Attributes:
         data: Where the texts come from.
         training: The numbers of the training.
-        task: What is trained: "seq2seq", "classify", "classify_images", "lm", "mlm",
+        task: What is trained: "seq2seq", "classify", "classify_images", "tag", "lm", "mlm",
             "span_corruption", "embed"; by default what the preset, or the task to start from, is
             for.
         preset: Name of the preset, or `None` with `init`.

@@ -8,6 +8,7 @@ from keras_attn.training.kinds.language_model import LanguageModelRun
 from keras_attn.training.kinds.masked_lm import MaskedLMRun
 from keras_attn.training.kinds.seq2seq import Seq2SeqRun
 from keras_attn.training.kinds.span_corruption import SpanCorruptionRun
+from keras_attn.training.kinds.token_classification import TokenClassificationRun
 
 RUN_KINDS = {
     kind.name: kind
@@ -19,6 +20,7 @@ RUN_KINDS = {
         LanguageModelRun(),
         MaskedLMRun(),
         SpanCorruptionRun(),
+        TokenClassificationRun(),
     )
 }
 """The kinds by the name that settings have for the task."""
