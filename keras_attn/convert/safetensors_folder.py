@@ -22,7 +22,7 @@ class SafetensorsFolder:
         folder: The folder.
 
     Attributes:
-        folder: The folder.
+        path: The folder, to be named in errors.
         shapes: The shape of every tensor, by name.
 
     Raises:
@@ -30,7 +30,7 @@ class SafetensorsFolder:
     """
 
     def __init__(self, folder: Path):
-        self.folder = folder
+        self.path = folder
         self.shapes: dict[str, tuple[int, ...]] = {}
         self._files = {}
         self._file_of: dict[str, Path] = {}

@@ -165,7 +165,7 @@ def fill_t5(model: T5, tensors: SafetensorsFolder) -> None:
         weights.ignore(re.escape(name))
         if name in tensors.shapes and _EMBEDDING in tensors.shapes:
             same = np.array_equal(tensors.read(name), tensors.read(_EMBEDDING))
-            require(same, f"{tensors.folder}: {name} must be the same as {_EMBEDDING}.")
+            require(same, f"{tensors.path}: {name} must be the same as {_EMBEDDING}.")
 
     def part(residual: keras.layers.Layer, name: str) -> None:
         weights.copy(residual.norm.scale, f"{name}.layer_norm.weight")
