@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import ipaddress
+import os
 import re
 import sys
 from pathlib import Path
@@ -70,6 +71,7 @@ def run(options: argparse.Namespace) -> None:
     missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]
     if missing:
         raise UserError(f"Serving needs {missing[0]}: pip install 'keras_attn[serve]'.")
+    _share_cores(options.batch_threads)
     with quiet_start():
         import asyncio
 
@@ -99,6 +101,13 @@ def run(options: argparse.Namespace) -> None:
     server = serving.Server(folders, ports, settings, _tell)
     asyncio.run(serving.serve_until_told(server, _started))
     _tell("ended")
+
+
+def _share_cores(batches: int) -> None:
+    """Gives each of the batches that run at the same time its part of the cores."""
+    cores = max(1, (os.cpu_count() or 1) // batches)
+    for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+        os.environ.setdefault(name, str(cores))
 
 
 def _started(server) -> None:

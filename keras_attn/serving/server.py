@@ -17,6 +17,8 @@ from keras_attn.serving.model_server import ModelServer, ModelSettings
 from keras_attn.serving.rest import rest_application
 from keras_attn.validation import UserError
 
+_KEEP_ALIVE_SECONDS = 75
+
 
 @dataclasses.dataclass(frozen=True)
 class Ports:
@@ -83,6 +85,7 @@ class Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
             limit_concurrency=self._limits.connections,
             timeout_graceful_shutdown=int(self._limits.timeout) + 1,
         )
