@@ -1,4 +1,4 @@
-"""`keras-attn serve` as a process: it starts, ends when it is told to, and refuses what is wrong."""
+"""`keras-attn serve` as a process: it starts, ends when told to, and refuses what is wrong."""
 
 import json
 import signal
@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 import zipfile
 
@@ -34,13 +35,15 @@ def test_it_ends_when_it_is_told_to_and_finishes_what_it_has_begun(models):
             with urllib.request.urlopen(f"{address}v1/models/odd:predict", body, 60) as answer:
                 answers.append(json.loads(answer.read())["predictions"][0]["count"])
 
-        thread = threading.Thread(target=ask)
-        thread.start()
-        while not _running(address):
-            pass
-        process.send_signal(signal.SIGTERM)
-        thread.join()
-        assert answers == [count]
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while b'waiting{model="odd"} 1.0' not in _read(f"{address}metrics"):
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)  # while one is run and one waits
+        for thread in threads:
+            thread.join()
+        assert answers == [count, count]
         assert process.wait(60) == 0
         port = int(address.rstrip("/").rpartition(":")[2])
         with pytest.raises(ConnectionRefusedError):
@@ -51,12 +54,9 @@ def test_it_ends_when_it_is_told_to_and_finishes_what_it_has_begun(models):
     assert "Traceback" not in error
 
 
-def _running(address):
-    """Whether a request is on its way: its connection is there beside this one."""
-    port = int(address.rstrip("/").rpartition(":")[2])
-    with open("/proc/net/tcp") as table:
-        local = f"0100007F:{port:04X}"
-        return any(line.split()[1] == local and line.split()[3] == "01" for line in table)
+def _read(address):
+    with urllib.request.urlopen(address, timeout=60) as answer:
+        return answer.read()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,8 @@ def test_what_runs_code_when_it_is_loaded_is_no_model(keras_attn, tmp_path):  # 
     np.save(task / "weights.npy", np.array([_Evil(trace)], object), allow_pickle=True)
     with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
         archive.writestr("config.json", json.dumps({"class_name": "Lambda", "config": evil}))
-    for folder, message in ((task, "holds a folder for each version"), (tmp_path / "model.keras", "folder of versions")):  # fmt: skip
+    refusals = {task: "holds a folder for each version", tmp_path / "model.keras": "a folder of"}
+    for folder, message in refusals.items():
         status, _, error = keras_attn("serve", f"model={folder}", "--rest-port", "0")
         assert status == 2
         assert message in error
