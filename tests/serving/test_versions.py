@@ -107,5 +107,5 @@ def test_warm_up_records_are_replayed_and_may_not_fail(models, tmp_path):
     load_session(folder, xla=True).close()
     array = tf.constant(["a" * 12]).numpy()
     warmup.write_warmup(folder, [("serving_default", {"text": array})])
-    with pytest.raises(SavedModelError, match="at most 11 tokens"):
+    with pytest.raises(SavedModelError, match="at most 10 tokens"):
         load_session(folder, xla=True)
