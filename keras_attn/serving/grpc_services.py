@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 from tensorflow_serving.apis.get_model_metadata_pb2 import (
     GetModelMetadataRequest,
@@ -25,6 +26,31 @@ from keras_attn.serving.model_server import ModelServer, signature_of
 from keras_attn.serving.tensor_protos import to_array, to_proto
 
 _Context = grpc.aio.ServicerContext
+
+
+class WholeMessages(grpc.aio.ServerInterceptor):
+    """Tells a client that its message cannot be parsed; grpc itself writes a traceback to the log."""
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler | None:
+        """Parses where an error can be answered."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return None
+
+        async def answer(content: bytes, context: _Context) -> Any:
+            try:
+                request = handler.request_deserializer(content)
+            except DecodeError:
+                await context.abort(grpc.StatusCode.INTERNAL, "The message cannot be parsed.")
+            return await handler.unary_unary(request, context)
+
+        return grpc.unary_unary_rpc_method_handler(
+            answer, response_serializer=handler.response_serializer
+        )
 
 
 def add_services(server: ModelServer, to: grpc.aio.Server) -> None:

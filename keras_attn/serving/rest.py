@@ -1,6 +1,7 @@
 """TensorFlow Serving's REST API, the metrics and the demo page, as an ASGI application."""
 
 import asyncio
+import contextlib
 import re
 import time
 import urllib.parse
@@ -13,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 
 from keras_attn.serving.errors import Code, RequestError, invalid
@@ -26,6 +28,8 @@ _PREDICT = re.compile(_MODEL + ":(classify|regress|predict)")
 _STATUS = re.compile(_MODEL + "(/metadata)?")
 _LARGEST_VERSION = 2**63 - 1
 _TOO_LARGE, _TOO_SLOW = 413, 408
+_LINGER_SECONDS = 1.0
+_JSON = {"content-type": "application/json"}
 
 
 class _Address(NamedTuple):
@@ -43,6 +47,23 @@ class _HttpError(Exception):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+class _Refusal(Response):
+    """Answers before the body has been read, and takes what is on its way for a while.
+
+    A connection that is closed with bytes unread is reset, and the answer may be lost with it.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **start})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER_SECONDS):
+                while (await receive()).get("more_body"):
+                    pass
+        await send({"type": "http.response.body", "body": b""})
 
 
 def rest_application(server: ModelServer) -> Starlette:
@@ -154,9 +175,7 @@ async def _answered(body: Awaitable[bytes], tell: Callable[[str], None]) -> Resp
     except RequestError as error:
         return _error(error.code.http_status, str(error))
     except _HttpError as error:
-        response = _error(error.status, str(error))
-        response.headers["connection"] = "close"  # what is left of the body is not read
-        return response
+        return _Refusal(encode_error(str(error)), error.status, _JSON | {"connection": "close"})
     except ClientDisconnect:
         return _error(Code.CANCELLED.http_status, "The client has gone.")
     except Exception as error:  # a mistake in the server, which goes on
@@ -165,7 +184,7 @@ async def _answered(body: Awaitable[bytes], tell: Callable[[str], None]) -> Resp
 
 
 def _json(body: bytes, status: int) -> Response:
-    return Response(body, status, {"content-type": "application/json"})
+    return Response(body, status, _JSON)
 
 
 def _error(status: int, message: str) -> Response:

@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 import uvicorn
 
-from keras_attn.serving.grpc_services import add_services
+from keras_attn.serving.grpc_services import WholeMessages, add_services
 from keras_attn.serving.http_protocol import protocol
 from keras_attn.serving.model_server import ModelServer, ModelSettings
 from keras_attn.serving.rest import rest_application
@@ -109,7 +109,9 @@ class Server:
             "grpc.so_reuseport": 0,  # a taken port is an error
         }
         self._grpc = grpc.aio.server(
-            options=list(options.items()), maximum_concurrent_rpcs=self._limits.connections
+            interceptors=[WholeMessages()],
+            options=list(options.items()),
+            maximum_concurrent_rpcs=self._limits.connections,
         )
         add_services(self.models, self._grpc)
         host, port = self.ports.host, self.ports.grpc

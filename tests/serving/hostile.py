@@ -14,8 +14,10 @@ PATH = "/v1/models/tiny:predict"
 
 
 def http(body, path=PATH, method="POST", **headers):
-    headers = {"Host": "127.0.0.1", "Content-Length": len(body)} | headers
-    lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+    headers = {"Host": "127.0.0.1", "Content_Length": len(body)} | headers
+    lines = "".join(
+        f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items() if value != ""
+    )
     return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
