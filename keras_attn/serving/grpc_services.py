@@ -29,7 +29,7 @@ _Context = grpc.aio.ServicerContext
 
 
 class WholeMessages(grpc.aio.ServerInterceptor):
-    """Tells a client that its message cannot be parsed; grpc itself writes a traceback to the log."""
+    """Tells a client that its message cannot be parsed; grpc would write a traceback to the log."""
 
     async def intercept_service(
         self,

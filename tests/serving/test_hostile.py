@@ -74,8 +74,8 @@ def test_paths_are_names_and_nothing_else(served, path, status):
 @pytest.mark.slow
 def test_ten_thousand_hostile_requests(served):
     rng = np.random.default_rng(11)
-    quick = sorted(set(REST) | set(GRPC) - SLOW)
-    kinds = [str(kind) for kind in rng.choice(sorted(set(quick) - SLOW), 9_800)]
+    quick = sorted((set(REST) | set(GRPC)) - SLOW)
+    kinds = [str(kind) for kind in rng.choice(quick, 9_800)]
     kinds += [str(kind) for kind in rng.choice(sorted(SLOW), 200)]
     rng.shuffle(kinds)
     counts = check(served, kinds)
