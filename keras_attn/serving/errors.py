@@ -56,8 +56,9 @@ def invalid(message: str) -> RequestError:
 
 
 def from_model(error: SavedModelError) -> RequestError:
-    """Returns what a client is told of an error in a model, without the names of its nodes."""
-    message = str(error).partition(" [[{{")[0]
+    """Returns what a client is told of an error in a model: nothing of its nodes."""
+    message = str(error).partition(" failed: ")[2] or str(error)
+    message = message.partition(" [[{{")[0]
     return RequestError(_BY_NUMBER.get(error.code, Code.UNKNOWN), message)
 
 
