@@ -115,8 +115,8 @@ class ServedModel:
             await asyncio.sleep(seconds)
             try:
                 await self.refresh()
-            except OSError as error:
-                self._tell(f"{self.name}: {error}")
+            except Exception as error:  # what is served goes on
+                self._tell(f"{self.name}: looking for versions failed: {error!r}")
 
     async def refresh(self) -> None:
         """Changes to the highest version that is there, if it is another and can be loaded."""

@@ -56,7 +56,16 @@ def check(served, kinds):
         if kind in REST and status not in ("closed", 200) and body[:1] == b"{":
             assert list(json.loads(body)) == ["error"], (kind, body)
     assert not wrong, wrong[:10]
+    for position, kind in enumerate(kinds):
+        if kind == "good":  # unharmed: the answer that it gets alone
+            request = REST[kind][0](np.random.default_rng([7, position]))
+            _, alone = asyncio.run(send(served.rest, request))
+            assert _texts(answers[position][1]) == _texts(alone)
     return counts
+
+
+def _texts(body):
+    return [row["text"] for row in json.loads(body)["predictions"]]
 
 
 def test_every_kind_of_hostile_request(served):

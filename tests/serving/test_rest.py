@@ -1,14 +1,20 @@
 """The REST API gives what `predict` gives, in TensorFlow Serving's forms and with its statuses."""
 
 import base64
+import collections
+import dataclasses
 import json
 import re
+import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from keras_attn.serving import ModelSettings
 from tests.export.toy import expected
+from tests.serving.conftest import LIMITS, running
 from tests.serving.http import ask, predict
 from tests.tasks.made import TEXTS
 
@@ -145,6 +151,20 @@ def test_too_large_a_body_is_refused_before_it_is_read(served):
     status, answer = ask(served, "/v1/models/toy:predict", body=b" " * 100_001)
     assert status == 413
     assert "at most 100000 bytes" in answer["error"]
+
+
+def test_a_full_queue_and_a_slow_model_are_told(models):
+    limits = dataclasses.replace(LIMITS, queue=1, timeout=0.3)
+    slow = [{"count": 2_000_000, "image_bytes": "a"}]
+    with running({"odd": models["odd"]}, ModelSettings(limits=limits, xla=True)) as served:
+        with ThreadPoolExecutor(8) as clients:
+            asked = [clients.submit(predict, served, "odd", instances=slow) for _ in range(8)]
+            answers = collections.Counter(request.result()[0] for request in asked)
+        assert set(answers) == {429, 504}
+        quick = [{"count": 1, "image_bytes": "a"}]
+        end = time.monotonic() + 120
+        while predict(served, "odd", instances=quick)[0] != 200:
+            assert time.monotonic() < end
 
 
 def test_metrics_count_and_name_no_strangers(served):
