@@ -181,16 +181,11 @@ class Batcher:
         return batch
 
     async def _answer(self, batch: list[_Waiting]) -> None:
-        inputs = batch[0].inputs
-        if len(batch) > 1:
-            inputs = {
-                name: np.concatenate([waiting.inputs[name] for waiting in batch]) for name in inputs
-            }
         rows = sum(waiting.rows for waiting in batch)
         loop = asyncio.get_running_loop()
         try:
             outputs = await loop.run_in_executor(
-                self._threads, self._run, batch[0].signature, inputs
+                self._threads, self._run, batch[0].signature, _together(batch)
             )
             self._observe(rows)
             answers = [outputs] if len(batch) == 1 else _split(outputs, batch, rows)
@@ -211,6 +206,13 @@ class Batcher:
                 waiting.answer.set_exception(answer)
             else:
                 waiting.answer.set_result(answer)
+
+
+def _together(batch: list[_Waiting]) -> Arrays:
+    first = batch[0].inputs
+    if len(batch) == 1:
+        return first
+    return {name: np.concatenate([waiting.inputs[name] for waiting in batch]) for name in first}
 
 
 def _split(outputs: Arrays, batch: list[_Waiting], rows: int) -> list[Arrays]:
