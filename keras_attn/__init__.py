@@ -13,6 +13,7 @@ _SUBPACKAGES = (
     "layers",
     "models",
     "ops",
+    "serving",
     "tasks",
     "tokenizers",
     "training",

@@ -2,10 +2,10 @@
 
 import argparse
 
-from keras_attn.cli.benchmark import attention, complexity, decode, duplication, fit, train
+from keras_attn.cli.benchmark import attention, complexity, decode, duplication, fit, serve, train
 from keras_attn.cli.output_file import output_file
 
-KINDS = (train, fit, decode, attention, complexity, duplication)
+KINDS = (train, fit, decode, attention, complexity, duplication, serve)
 
 EPILOG = """\
 examples:
@@ -16,6 +16,7 @@ examples:
   keras-attn benchmark attention --mechanisms dense local lsh --lengths 2048 8192 --plot growth.png
   keras-attn benchmark complexity --lengths 512 1024 2048 --widths 64 128 256
   keras-attn benchmark duplication --length 256 --steps 10000
+  keras-attn benchmark serve saved_models/g2p_en
 
 `keras-attn benchmark KIND --help` lists the options of each.
 """
