@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> None:
 def _print_change(weights: dict) -> None:
     """Says what became of the weights, and of the answers to the examples."""
     before, after = weights["bytes_before"] / 2**20, weights["bytes"] / 2**20
-    lines = [f"{weights['smaller']} weights in {weights['dtype']}: {before:.2f} -> {after:.2f} MiB"]
+    lines = [f"{weights['smaller']} weights in {weights['dtype']}: {before:.3g} -> {after:.3g} MiB"]
     examples = weights["change"]["examples"]
     lines += [
         f"  {name}: {change['changed']} of {examples} answers are others, numbers differ by at "

@@ -104,7 +104,7 @@ Other signatures are asked for by name, with `"signature_name"` beside the rows 
 _WEIGHTS = """
 ## Weights
 
-{smaller} weights are stored in {dtype}, in {after:.2f} MiB instead of {before:.2f}. Of {examples} \
+{smaller} weights are stored in {dtype}, in {after:.3g} MiB instead of {before:.3g}. Of {examples} \
 examples, against the weights as they were:
 
 | signature | other answers | largest difference of a number |

@@ -18,6 +18,7 @@ import keras_attn
 from keras_attn.export.change import TOLERANCE, Change, SignatureChange
 from keras_attn.export.golden import Golden, write_golden
 from keras_attn.export.layout import FORMAT_VERSION, MANIFEST, write_json
+from keras_attn.export.readme import write_readme
 from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.model_versions import version_folders
@@ -49,7 +50,7 @@ def export_saved_model(
     The version appears at once and complete: it is written under a temporary name beside it, and
     renamed; after a failure nothing is left behind. Beside the SavedModel, `assets.extra/` holds
     golden outputs for `verify`, computed here by the task itself, warm-up records for TensorFlow
-    Serving, and a description of the export.
+    Serving, a description of the export, and `README.md` for those who will use it.
 
     Args:
         task: A task: it gives its signatures and the resources that they use.
@@ -92,6 +93,7 @@ def export_saved_model(
         stored = StoredWeights(task.resources(), weights, only)
         described = _describe_weights(functions, texts, stored, tolerance)
         _write(path, task, functions, texts[:MAX_ROWS], stored, options | {"weights": described})
+        write_readme(path, Path(folder).resolve().name)
 
     return _write_version(Path(folder), version, write)
 

@@ -11,6 +11,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attn.export import CppSavedModel, export_saved_model, verify
 from keras_attn.export.golden import read_golden
+from keras_attn.export.layout import README
 from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import UserError
 from tests.export.toy import ToyTask
@@ -350,6 +351,16 @@ def test_whole_numbers_take_a_quarter_of_the_room(eighths):
     described = description(eighths)
     assert described["bytes_before"] == 4 * stored["int8"]
     assert stored["int8"] < described["bytes"] < stored["int8"] + stored["float32"]
+
+
+def test_the_page_beside_the_model_tells_the_change(eighths):
+    page = (eighths / README).read_text("utf-8")
+    described = description(eighths)
+    before, after = described["bytes_before"] / 2**20, described["bytes"] / 2**20
+    assert f"weights are stored in int8, in {after:.3g} MiB instead of {before:.3g}" in page
+    change = changes(eighths)["score"]
+    largest = f"{change['largest_difference']:.2g}"
+    assert f"| `score` | {change['changed']} | {largest} |" in page.splitlines()
 
 
 def test_whole_numbers_and_scales_are_what_is_computed_with(eighths):
