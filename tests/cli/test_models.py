@@ -253,10 +253,11 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
 def test_export_then_verify(keras_attn, task_folder, tmp_path):
     folder, examples = tmp_path / "exported", tmp_path / "examples.txt"
     examples.write_text("fed\nabc gag\n")
-    status, output, error = keras_attn(
-        "export", task_folder, folder, "--beam", "2", "--examples", examples
-    )
+    options = ["--beam", "2", "--examples", examples, "--serving-config", tmp_path / "serving"]
+    status, output, error = keras_attn("export", task_folder, folder, *options)
     assert (status, output.strip()) == (0, str(folder / "1")), error
+    assert f"TensorFlow Serving's configuration: {tmp_path / 'serving'}" in error
+    assert 'name: "exported"' in (tmp_path / "serving" / "models.config").read_text()
     golden = (folder / "1" / "assets.extra" / "golden.json").read_text()
     assert "abc gag" in golden or "YWJjIGdhZw==" in golden
     status, output, _ = keras_attn("verify", folder)

@@ -3,6 +3,7 @@
 import argparse
 
 from keras_attn.cli.benchmark.common import print_lines
+from keras_attn.cli.terminal import quiet_start
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,6 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measures and prints."""
-    from keras_attn.benchmarks.tokenization import benchmark_tokenization
+    with quiet_start():
+        from keras_attn.benchmarks.tokenization import benchmark_tokenization
 
-    print_lines(options, [benchmark_tokenization(options.model, options.batch, options.runs)])
+        figures = benchmark_tokenization(options.model, options.batch, options.runs)
+    print_lines(options, [figures])
