@@ -5,6 +5,8 @@ of tensorflow-text only.
 """
 
 import importlib.metadata
+import itertools
+import math
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +18,7 @@ import tensorflow as tf
 
 import keras_attn
 from keras_attn.export.change import TOLERANCE, Change, SignatureChange
-from keras_attn.export.golden import Golden, write_golden
+from keras_attn.export.golden import Example, Golden, write_golden
 from keras_attn.export.layout import FORMAT_VERSION, MANIFEST, write_json
 from keras_attn.export.readme import write_readme
 from keras_attn.export.stored_weights import DTYPES, StoredWeights
@@ -79,6 +81,11 @@ def export_saved_model(
     """
     require_one_of("weights", weights, DTYPES)
     require_positive(n_best=n_best)
+    require(
+        0 <= tolerance < math.inf,
+        "`tolerance` must be a finite number of at least 0.",
+        tolerance=tolerance,
+    )
     texts = list(task.example_texts() if examples is None else examples)
     require(
         bool(texts) and all(isinstance(text, str | bytes) for text in texts),
@@ -91,8 +98,9 @@ def export_saved_model(
 
     def write(path: Path) -> None:
         stored = StoredWeights(task.resources(), weights, only)
-        described = _describe_weights(functions, texts, stored, tolerance)
-        _write(path, task, functions, texts[:MAX_ROWS], stored, options | {"weights": described})
+        examples = _answers(functions, texts[:MAX_ROWS], stored)
+        described = _describe_weights(functions, texts, stored, examples, tolerance)
+        _write(path, task, functions, stored, examples, options | {"weights": described})
         write_readme(path, Path(folder).resolve().name)
 
     return _write_version(Path(folder), version, write)
@@ -149,20 +157,17 @@ def _write(
     path: Path,
     task: Servable,
     functions: Mapping[str, ServingFunction],
-    texts: list[str],
     stored: StoredWeights,
+    examples: list[Example],
     options: Mapping[str, Any],
 ) -> None:
-    examples, warmup = [], []
-    for name, function in functions.items():
-        inputs = _example_inputs(function, texts)
-        examples.append((name, inputs, _run(name, function, inputs, stored)))
-        warmup.append((name, inputs))
-        warmup.append((name, {key: array[:1] for key, array in inputs.items()}))
     signatures = {name: _signature(function, stored) for name, function in functions.items()}
     tf.saved_model.save(_Export(stored.resources), str(path), signatures)
     write_golden(path, Golden(examples))
-    write_warmup(path, warmup)
+    one_row = [
+        (name, {key: array[:1] for key, array in inputs.items()}) for name, inputs, _ in examples
+    ]
+    write_warmup(path, [(name, inputs) for name, inputs, _ in examples] + one_row)
     write_json(path / MANIFEST, _manifest(task, sorted(functions), options))
 
 
@@ -170,9 +175,10 @@ def _describe_weights(
     functions: Mapping[str, ServingFunction],
     texts: list[str],
     stored: StoredWeights,
+    examples: list[Example],
     tolerance: float,
 ) -> dict[str, Any]:
-    """What is stored, and how far that changes the answers to the examples.
+    """What is stored, and how far that changes the answers: to these examples, and other texts.
 
     Raises:
         UserError: It changes them by more than the tolerance.
@@ -181,11 +187,12 @@ def _describe_weights(
     if not stored.smaller:
         return described
     change = Change(len(texts), {name: SignatureChange() for name in functions})
-    for begin in range(0, len(texts), MAX_ROWS):
-        for name, function in functions.items():
-            inputs = _example_inputs(function, texts[begin : begin + MAX_ROWS])
-            answers = _run(name, function, inputs)
-            change.signatures[name].add(answers, _run(name, function, inputs, stored))
+    others = (
+        _answers(functions, texts[begin : begin + MAX_ROWS], stored)
+        for begin in range(MAX_ROWS, len(texts), MAX_ROWS)
+    )
+    for name, inputs, received in itertools.chain(examples, itertools.chain.from_iterable(others)):
+        change.signatures[name].add(_run(name, functions[name], inputs), received)
     change.require_within(tolerance, weights=stored.dtype)
     return described | {
         "smaller": len(stored.smaller),
@@ -228,6 +235,17 @@ def _default_example(spec: tf.TensorSpec, texts: list[str]) -> np.ndarray:
     if spec.dtype == tf.string and spec.shape.rank == 1:
         return _to_numpy(np.array(texts, object))
     return np.ones([len(texts)] + [size or 3 for size in spec.shape[1:]], spec.dtype.as_numpy_dtype)
+
+
+def _answers(
+    functions: Mapping[str, ServingFunction], texts: list[str], stored: StoredWeights
+) -> list[Example]:
+    """Example inputs of each function, and what the task answers with what is stored."""
+    found = []
+    for name, function in functions.items():
+        inputs = _example_inputs(function, texts)
+        found.append((name, inputs, _run(name, function, inputs, stored)))
+    return found
 
 
 def _run(

@@ -386,5 +386,12 @@ def test_how_much_may_change_is_the_users_choice(eighths, tmp_path):
     largest = max(change["largest_difference"] for change in changes(eighths).values())
     assert 1e-3 < largest < 0.2
     with pytest.raises(UserError, match="Received: weights='int8', tolerance=0.001, with which"):
-        export(make_task(), tmp_path, "int8")
+        export(make_task(beams=1), tmp_path, "int8", examples=["abc", "fedcba"])
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_change_is_measured_on_all_examples(tmp_path):
+    task = make_task(beams=1, max_length=2)
+    folder = export(task, tmp_path, "int8", examples=["abc", "d", "fed"] * 12, tolerance=1.0)
+    assert description(folder)["change"]["examples"] == 36
