@@ -170,26 +170,29 @@ class MaskedLMTask(Task):
         def from_ids(token_ids):
             positions, count = self._gaps(token_ids)
             found, scores = best(token_ids, positions, 1)
-            is_gap = token_ids == self.tokenizer.mask_id
-            where, real = tf.where(is_gap), tf.sequence_mask(count, tf.shape(positions)[1])
-            ones = tf.ones_like(token_ids, tf.float32)
             return {
-                "token_ids": tf.tensor_scatter_nd_update(
-                    token_ids, where, tf.boolean_mask(found[..., 0], real)
-                ),
-                "probability": tf.tensor_scatter_nd_update(
-                    ones, where, tf.boolean_mask(tf.exp(scores[..., 0]), real)
+                "token_ids": self._in_gaps(token_ids, token_ids, found[..., 0], count),
+                "probability": self._in_gaps(
+                    token_ids, tf.ones_like(token_ids, tf.float32), tf.exp(scores[..., 0]), count
                 ),
             }
+
+        def several_from_ids(token_ids):
+            chosen, totals, count = self._ways(token_ids, most, best)
+            ways = tf.repeat(token_ids, most, axis=0)
+            gaps = tf.reshape(chosen, [-1, tf.shape(chosen)[2]])
+            filled = self._in_gaps(ways, ways, gaps, tf.repeat(count, most))
+            filled = tf.reshape(filled, [-1, most, tf.shape(token_ids)[1]])
+            return {"token_ids": filled, "probability": tf.exp(totals)}
+
+        def example_ids(texts):
+            return {"token_ids": self.input_ids(tf.constant(texts))}
 
         return {
             "serving_default": ServingFunction(single, {"text": _TEXTS}),
             "n_best": ServingFunction(several, {"text": _TEXTS}),
-            "token_ids": ServingFunction(
-                from_ids,
-                {"token_ids": _IDS},
-                lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
-            ),
+            "token_ids": ServingFunction(from_ids, {"token_ids": _IDS}, example_ids),
+            "n_best_token_ids": ServingFunction(several_from_ids, {"token_ids": _IDS}, example_ids),
         }
 
     def example_texts(self) -> list[str]:
@@ -203,20 +206,29 @@ class MaskedLMTask(Task):
 
     def _fill(self, texts, n_best, best=None):
         """Texts with their gaps filled, (batch, n_best), and their log-probabilities."""
-        token_ids = self.input_ids(texts)
+        chosen, totals, count = self._ways(self.input_ids(texts), n_best, best)
+        filled = self._written(
+            tf.repeat(texts, n_best),
+            tf.RaggedTensor.from_tensor(
+                tf.reshape(chosen, [-1, tf.shape(chosen)[2]]), tf.repeat(count, n_best)
+            ),
+        )
+        return tf.reshape(filled, tf.shape(totals)), totals
+
+    def _ways(self, token_ids, n_best, best=None):
+        """Ids (batch, n_best, gaps), their log-probabilities, and how many gaps each text has."""
         positions, count = self._gaps(token_ids)
         found, scores = (best or self._best_tokens)(token_ids, positions, n_best)
         real = tf.sequence_mask(count, tf.shape(positions)[1])
         # What is no gap is filled in one way.
         alone = tf.where(tf.range(n_best) == 0, 0.0, -math.inf)
-        chosen, totals = _combined(found, tf.where(real[..., None], scores, alone))
-        filled = self._written(
-            tf.repeat(texts, n_best),
-            tf.RaggedTensor.from_tensor(
-                tf.reshape(chosen, [-1, tf.shape(positions)[1]]), tf.repeat(count, n_best)
-            ),
-        )
-        return tf.reshape(filled, tf.shape(totals)), totals
+        return *_combined(found, tf.where(real[..., None], scores, alone)), count
+
+    def _in_gaps(self, token_ids, values, fillings, count):
+        """Values (rows, length) with fillings (rows, gaps) where the ids have gaps."""
+        real = tf.sequence_mask(count, tf.shape(fillings)[1])
+        where = tf.where(token_ids == self.tokenizer.mask_id)
+        return tf.tensor_scatter_nd_update(values, where, tf.boolean_mask(fillings, real))
 
     def _gaps(self, token_ids):
         """The positions of the gaps, padded with 0, and how many each text has."""

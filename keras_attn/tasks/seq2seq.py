@@ -69,20 +69,17 @@ class Seq2SeqTask(GeneratingTask):
         ids = tf.reshape(token_ids, [-1, token_ids.shape[-1]])
         return tf.reshape(self.target_tokenizer.detokenize(ids), [-1, token_ids.shape[1]])
 
-    def _score_texts(self, texts, targets, jit=False):
+    def _score_ids(self, input_ids, target_ids, jit=False):
         def log_probabilities(source_ids, target_ids, labels):
             logits = self.backbone({"source_ids": source_ids, "target_ids": target_ids})
             return tf.reduce_sum(label_log_probabilities(labels, logits), axis=1)
 
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
-        labels = ids_with_end(
-            self.target_tokenizer, targets, self.decoding.max_length, "target text"
-        )
-        start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
-        inside = tf.where(labels == self.target_tokenizer.end_id, 0, labels)
-        target_ids = tf.concat([start, inside[:, :-1]], axis=1)
+        start = tf.fill([tf.shape(target_ids)[0], 1], self.target_tokenizer.start_id)
+        inside = tf.where(target_ids == self.target_tokenizer.end_id, 0, target_ids)
+        shifted = tf.concat([start, inside[:, :-1]], axis=1)
         return {
-            "log_probability": log_probabilities(self.input_ids(texts), target_ids, labels),
-            "length": tf.reduce_sum(tf.cast(labels != 0, tf.int32), axis=1),
+            "log_probability": log_probabilities(input_ids, shifted, target_ids),
+            "length": tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32),
         }
