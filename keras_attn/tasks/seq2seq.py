@@ -60,6 +60,27 @@ class Seq2SeqTask(GeneratingTask):
         longest = self.decoding.max_source_length
         return ids_with_end(self.source_tokenizer, texts, longest, self.input_name)
 
+    def teacher_forced(self, texts: tf.Tensor, targets: tf.Tensor) -> tuple[dict, tf.Tensor]:
+        """Turns pairs of texts into what the model is called with, and what it is to predict.
+
+        Args:
+            texts: Strings (batch,), the sources.
+            targets: Strings (batch,).
+
+        Returns:
+            `{"source_ids": …, "target_ids": …}`, the targets behind a start id, and the targets
+            with an end id, int32 (batch, length), all with 0 as padding.
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        longest, tokenizer = self.decoding.max_length, self.target_tokenizer
+        labels = ids_with_end(tokenizer, targets, longest, "target text")
+        start = tf.fill([tf.shape(labels)[0], 1], tokenizer.start_id)
+        inside = tf.where(labels == tokenizer.end_id, 0, labels)
+        target_ids = tf.concat([start, inside[:, :-1]], axis=1)
+        return {"source_ids": self.input_ids(texts), "target_ids": target_ids}, labels
+
     def _begin(self, input_ids, room, beams, coverage=False):
         options = {"coverage": True} if coverage else {}  # most models know of none
         state = self.backbone.initial_state(input_ids, room, beams, **options)
@@ -76,13 +97,8 @@ class Seq2SeqTask(GeneratingTask):
 
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
-        labels = ids_with_end(
-            self.target_tokenizer, targets, self.decoding.max_length, "target text"
-        )
-        start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
-        inside = tf.where(labels == self.target_tokenizer.end_id, 0, labels)
-        target_ids = tf.concat([start, inside[:, :-1]], axis=1)
+        inputs, labels = self.teacher_forced(texts, targets)
         return {
-            "log_probability": log_probabilities(self.input_ids(texts), target_ids, labels),
+            "log_probability": log_probabilities(**inputs, labels=labels),
             "length": tf.reduce_sum(tf.cast(labels != 0, tf.int32), axis=1),
         }
