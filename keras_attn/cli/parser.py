@@ -21,6 +21,7 @@ from keras_attn.cli import (
     train,
     tune,
     verify,
+    visualize,
 )
 from keras_attn.validation import UserError
 
@@ -32,6 +33,7 @@ COMMANDS = (
     tune,
     evaluate,
     predict,
+    visualize,
     export,
     verify,
     convert,

@@ -45,9 +45,7 @@ def page(attention: TextAttention) -> str:
     }
     # What is put in is not looked through again.
     pieces = _part("page.html").replace("}}", "{{").split("{{")
-    return "".join(
-        parts[piece] if number % 2 else piece for number, piece in enumerate(pieces)
-    )
+    return "".join(parts[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 
 
 def _group(attention: TextAttention, name: str) -> dict[str, Any]:

@@ -20,7 +20,13 @@ _SPACE = 0.3
 _MOST_PIXELS = 1e8
 _LONGEST_LABEL = 16
 _NOT_SEEN = "#dddddd"
-_FONTS = ("DejaVu Sans", "Noto Sans", "Noto Sans CJK JP", "Noto Sans Arabic", "Noto Sans Devanagari")
+_FONTS = (
+    "DejaVu Sans",
+    "Noto Sans",
+    "Noto Sans CJK JP",
+    "Noto Sans Arabic",
+    "Noto Sans Devanagari",
+)
 
 
 @dataclasses.dataclass(frozen=True)

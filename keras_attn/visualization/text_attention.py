@@ -1,10 +1,12 @@
 """What a task attends to in a text: its maps, with tokens at their rows and columns."""
 
 import dataclasses
+from typing import Any
 
+import keras
 import numpy as np
 
-from keras_attn.tasks import CausalLMTask, Task
+from keras_attn.tasks import Task
 from keras_attn.validation import require
 from keras_attn.visualization.attention_map import AttentionMap
 from keras_attn.visualization.attention_maps import attention_maps
@@ -97,22 +99,46 @@ def text_attention(task: Task, text: str, target: str | None = None) -> TextAtte
         UserError: A text is too long, there is no such image, the task has no target, or its model
             has no attention.
     """
-    reading = read_text(task, text, target)
-    maps = [found.example() for found in attention_maps(task.backbone, reading.inputs)]
-    require(bool(maps), "The model has no attention to be seen.", model=type(task.backbone).__name__)
+    return _attention(task.backbone, read_text(task, text, target))
+
+
+def model_attention(model: keras.Model, inputs: Any, example: int = 0) -> TextAttention:
+    """Shows what any model attends to, with numbers of positions for tokens.
+
+    Args:
+        model: A model built with layers of this package.
+        inputs: What it is called with, a batch.
+        example: Which example of the batch is shown.
+
+    Returns:
+        The attention of all layers that have any.
+
+    Raises:
+        UserError: The model has no attention.
+    """
+    return _attention(model, Reading("", inputs), example)
+
+
+def _attention(model: keras.Model, reading: Reading, example: int = 0) -> TextAttention:
+    maps = [found.example(example) for found in attention_maps(model, reading.inputs)]
+    require(bool(maps), "The model has no attention to be seen.", model=type(model).__name__)
     groups: dict[str, list[LayerAttention]] = {}
     for found in maps:
-        group = _group(found, isinstance(task, CausalLMTask) or not reading.source)
+        group = _group(found)
         groups.setdefault(group, []).append(_with_tokens(found, group, reading))
     ordered = {name: groups[name] for name in GROUPS if name in groups}
-    return TextAttention(text, reading.target_text, ordered)
+    return TextAttention(reading.text, reading.target_text, ordered)
 
 
-def _group(found: AttentionMap, is_language_model: bool) -> str:
+def _group(found: AttentionMap) -> str:
+    """Whose attention it is: as its layer is called, or by whether it sees what follows."""
     if found.crosses:
         return "cross"
-    part = found.name.partition("/")[0]
-    return "decoder" if is_language_model or part.startswith("decoder") else "encoder"
+    for part in found.name.split("/"):
+        for group in ("encoder", "decoder"):
+            if part.startswith(group):
+                return group
+    return "decoder" if found.is_causal else "encoder"
 
 
 def _with_tokens(found: AttentionMap, group: str, reading: Reading) -> LayerAttention:
