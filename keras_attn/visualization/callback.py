@@ -28,7 +28,8 @@ class AttentionImages(keras.callbacks.Callback):
         task: The task whose model is trained, to see texts with their tokens.
         texts: What the task reads, each an image of its own.
         targets: For each text what a decoder reads; what the task predicts by then, by default.
-        inputs: Instead of a task, what the trained model is called with: its first example is shown.
+        inputs: Instead of a task, what the trained model is called with; the first example is
+            shown.
         every: Number of epochs from one image to the next.
 
     Raises:

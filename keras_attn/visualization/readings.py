@@ -17,6 +17,7 @@ from keras_attn.tasks import (
     Seq2SeqTask,
     Task,
 )
+from keras_attn.tasks.texts import check_texts
 from keras_attn.validation import UserError, require
 from keras_attn.visualization.tokens import readable_tokens
 
@@ -57,6 +58,7 @@ def read_text(task: Task, text: str, target: str | None = None) -> Reading:
     Raises:
         UserError: A text is too long, there is no such image, or the task has no target.
     """
+    check_texts("text", [text] if target is None else [text, target])
     for kind, reader in _READERS.items():
         if isinstance(task, kind):
             try:
