@@ -21,7 +21,7 @@ from keras_attn.tasks import (
 )
 from keras_attn.tokenizers import CharacterTokenizer, WordPieceTokenizer
 from tests.layers.judges import spread_weights
-from tests.tasks.made import SIZES, make_task
+from tests.tasks.made import SIZES
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "dog", "##gy", "runs"]
 

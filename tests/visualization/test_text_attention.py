@@ -157,7 +157,7 @@ def test_a_picture_shows_what_is_chosen(tmp_path):
 class Elements(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__()
-        self.tags, self.texts = [], {}
+        self.tags, self.texts = [("", {})], {}
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
