@@ -1,4 +1,4 @@
-"""The page clicked through in headless Chromium; a page's own script cannot tell these from a hand.
+"""The page clicked through in headless Chromium.
 
 A script that clicks and points is put behind the page's, and what is seen after each step is read
 from the document.
@@ -19,13 +19,21 @@ from keras_attn.visualization.html_page import page
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-OPTIONS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
-    "--disable-background-networking --disable-component-update --virtual-time-budget=5000"
-).split()
+OPTIONS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--virtual-time-budget=5000",
+]
 EVIL = "</script><script>document.title='broken'</script>"
 WALK = """
 <script>
+{
 const seen = [];
 const texts = (query) => [...document.querySelectorAll(query)].map((one) => one.textContent);
 const note = (what) => seen.push({
@@ -55,6 +63,7 @@ const told = document.createElement("pre");
 told.id = "seen";
 told.textContent = JSON.stringify({ seen, title: document.title, error: window.failed || null });
 document.body.append(told);
+}
 </script>
 """
 WATCH = "<script>window.onerror = (message) => { window.failed = message; };</script>"
