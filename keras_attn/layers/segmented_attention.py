@@ -242,7 +242,12 @@ class SegmentedAttention(keras.layers.Layer):
             source_real=ops.concatenate([filled, real], axis=1),
             columns_before=slots,
             pattern=shown.pattern
-            | {"segment": size, "slots": [(start, start + rate) for start in first]},
+            | {
+                "segment": size,
+                "memory": attention.memory_length,
+                "compressed": attention.compressed_length,
+                "slots": [(start, start + rate) for start in first],
+            },
         )
 
     def _whole(self, x):

@@ -26,8 +26,10 @@ class AttentionMap:
             positions, a memory, or a state to begin with.
         pattern: What decides which pairs may meet: `window`, how many positions away the nearest
             key is that is not seen; `globals`, how many positions at the beginning see all and are
-            seen by all; `buckets`, int (batch, heads, rounds, length); `segment`, positions of a
-            segment; `slots`, for each column of a compressed memory the positions behind it.
+            seen by all; `buckets`, int (batch, heads, rounds, length); `segment` and `memory`,
+            positions of a segment and of what is seen before it; `compressed`, how many slots of a
+            compressed memory are seen, and `slots`, for each of its columns the positions behind
+            it, the first one and the one after the last.
     """
 
     name: str
@@ -93,10 +95,26 @@ class AttentionMap:
             first = self.pattern.get("globals", 0)
             is_global = (np.arange(targets) < first)[:, None] | (np.arange(sources) < first)[None]
             reach &= near | is_global
+        if "segment" in self.pattern:
+            reach &= self._reach_of_segments(at_key)
         if "buckets" in self.pattern:
             buckets = self.pattern["buckets"][0]
             alike = (buckets[..., :, None] == buckets[..., None, :]).any(axis=1)
             reach = reach & (alike | (at_key == at_query))
+        return reach
+
+    def _reach_of_segments(self, at_key: np.ndarray) -> np.ndarray:
+        """Which columns the segment of each row sees, bool (target, source)."""
+        size, memory, seen = (self.pattern[name] for name in ("segment", "memory", "compressed"))
+        ends = np.array([end for _, end in self.pattern["slots"]], int)
+        reach = np.zeros((self.weights.shape[2], at_key.shape[1]), bool)
+        for row in range(len(reach)):
+            start = row // size * size
+            reach[row] = (at_key[0] >= start - memory) & (at_key[0] < start + size)
+            fallen = int((ends <= start - memory).sum())  # out of the memory, into slots
+            reach[row, : self.columns_before] = False
+            # Slots of what was before the sequence are empty.
+            reach[row, max(fallen - seen, 0) : fallen] = ends[max(fallen - seen, 0) : fallen] > 0
         return reach
 
 

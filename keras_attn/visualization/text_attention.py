@@ -145,10 +145,11 @@ def _with_tokens(found: AttentionMap, group: str, reading: Reading) -> LayerAtte
     rows = {"encoder": reading.source, "decoder": reading.target, "cross": reading.written}[group]
     columns = reading.target if group == "decoder" else reading.source
     targets, sources = found.weights.shape[2:]
+    rows = _fitting(rows, targets - found.rows_before)
+    columns = _fitting(columns, sources - found.columns_before)
     return LayerAttention(
-        _before(found, found.rows_before, columns) + _fitting(rows, targets - found.rows_before),
-        _before(found, found.columns_before, columns)
-        + _fitting(columns, sources - found.columns_before),
+        _before(found, found.rows_before, columns) + rows,
+        _before(found, found.columns_before, columns) + columns,
         found,
     )
 
@@ -168,7 +169,7 @@ def _before(found: AttentionMap, count: int, tokens: list[str]) -> list[str]:
 def _ends(tokens: list[str], start: int, end: int) -> list[str]:
     """The first and the last token of a part."""
     part = tokens[start:end]
-    return ["nothing"] if not part else [part[0], part[-1]] if len(part) > 1 else part
+    return ["empty"] if not part else [part[0], part[-1]] if len(part) > 1 else part
 
 
 def _fitting(tokens: list[str], count: int) -> list[str]:

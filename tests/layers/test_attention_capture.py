@@ -1,6 +1,5 @@
 """What attention layers show to whoever captures it, held against what they compute."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -8,12 +7,16 @@ from keras import ops
 from keras_attn import layers
 from keras_attn.layers.attention_capture import capture_attention, is_capturing
 from keras_attn.layers.headed_attention import HeadedAttention
+from tests.backends import named
 from tests.layers.judges import numpy, spread_weights
 from tests.layers.mechanisms import MECHANISMS
 
 BATCH, LENGTH, FEATURES = 2, 11, 6
 REAL = np.arange(LENGTH)[None] < np.array([[11], [7]])
-ON_JAX = {"multi-head", "multi-head, chunked", "local", "LSH", "additive", "linear"}
+ON_JAX = {"multi-head", "local", "additive", "linear"}
+
+
+SCORED = {name for name, each in MECHANISMS.items() if each.scores}
 
 
 def made(layer, seed=0):
@@ -57,13 +60,10 @@ def output_of(layer, weights, x):
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", named(MECHANISMS, ON_JAX))
 def test_captured_weights_times_values_are_the_layers_output(name, is_causal):
-    if keras.backend.backend() == "jax" and name not in ON_JAX:
-        return  # which compiles each operation of each for long
     mechanism = MECHANISMS[name]
-    if is_causal and not mechanism.causal:
-        return
+    is_causal = is_causal and mechanism.causal
     layer, x = made(mechanism.make())
     options = {"value_mask": ops.convert_to_tensor(REAL), "use_causal_mask": is_causal}
     plain = layer(x, x, **options)
@@ -85,10 +85,8 @@ def test_captured_weights_times_values_are_the_layers_output(name, is_causal):
     assert not shown.crosses
 
 
-@pytest.mark.parametrize("name", [name for name, each in MECHANISMS.items() if each.scores])
+@pytest.mark.parametrize("name", named(sorted(SCORED), SCORED & ON_JAX))
 def test_captured_weights_are_the_scores_that_a_layer_returns(name):
-    if keras.backend.backend() == "jax" and name not in ON_JAX:
-        return
     layer, x = made(MECHANISMS[name].make())
     mask = ops.convert_to_tensor(REAL)
     (_, scores), shown = captured(layer, x, x, value_mask=mask, return_attention_scores=True)

@@ -214,3 +214,10 @@ def test_rollout_worked_out_by_hand():
     np.testing.assert_allclose(rolled[1], [[13 / 16, 3 / 16], [5 / 8, 3 / 8]])
     # A row that looks at nothing stays what it is.
     np.testing.assert_allclose(attention_rollout([np.zeros((1, 2, 2))])[0], np.eye(2))
+
+
+def test_reach_of_segments_is_where_weights_are():
+    make, inputs, _ = OTHERS["Compressive"]
+    for each in attention_maps(make(), inputs):
+        found = each.example(0)
+        np.testing.assert_array_equal(found.weights[0].max(axis=0) > 0, found.reach()[0])
