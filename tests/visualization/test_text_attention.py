@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attn.data import PairExamples, Pairs
+from keras_attn.training import Trainer
 from keras_attn.validation import UserError
 from keras_attn.visualization import (
     AttentionImages,
@@ -24,6 +26,7 @@ from keras_attn.visualization.html_page import page
 from keras_attn.visualization.picture import _lines
 from keras_attn.visualization.tokens import readable
 from tests.tasks.made import make_task
+from tests.training.stand_in import settings
 from tests.visualization import made
 
 pytestmark = pytest.mark.tensorflow
@@ -228,6 +231,21 @@ def test_images_of_a_task_while_keras_fits(tmp_path):
     task.backbone.fit(inputs, labels, epochs=2, verbose=0, callbacks=[looks])
     groups = ("encoder", "decoder", "cross")
     assert images(tmp_path) == {f"attention/1/{group}": [0, 2] for group in groups}
+
+
+def test_images_while_a_trainer_trains(tmp_path):
+    weights = []
+    for number, look in enumerate((False, True)):
+        task = make_task(model={"dropout": 0.0})
+        pairs = Pairs(["abc", "fed", "a"], ["AA B", "CH", "D"], "made")
+        examples = PairExamples.from_pairs(pairs, task.source_tokenizer, task.target_tokenizer)
+        looks = [AttentionImages(tmp_path / "images", task, ["abc"])] if look else []
+        folder = tmp_path / f"run{number}"
+        Trainer(task, settings(), folder, looks).fit(examples)
+        weights.append(task.backbone.get_weights())
+    assert images(tmp_path / "images")["attention/1/cross"] == [0, 1, 2]
+    for plain, looked in zip(*weights, strict=True):
+        np.testing.assert_array_equal(plain, looked)
 
 
 def test_images_of_any_model(tmp_path):
