@@ -17,6 +17,7 @@ _SUBPACKAGES = (
     "tasks",
     "tokenizers",
     "training",
+    "visualization",
 )
 
 __all__ = ["__version__", *_SUBPACKAGES]

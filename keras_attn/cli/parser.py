@@ -22,6 +22,7 @@ from keras_attn.cli import (
     train,
     tune,
     verify,
+    visualize,
 )
 from keras_attn.validation import UserError
 
@@ -33,6 +34,7 @@ COMMANDS = (
     tune,
     evaluate,
     predict,
+    visualize,
     export,
     verify,
     serve,

@@ -162,7 +162,7 @@ class LabellingTask(LabelTask):
         """Encodes strings (batch,) inside a graph."""
 
     @abc.abstractmethod
-    def _model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+    def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
         """What the model takes of what strings are encoded to."""
 
     @abc.abstractmethod
@@ -173,5 +173,5 @@ class LabellingTask(LabelTask):
         return self._classify(self._encoded(strings))
 
     def _classify(self, encoded):
-        logits = self.backbone(self._model_inputs(encoded))
+        logits = self.backbone(self.model_inputs(encoded))
         return tf.nn.softmax(tf.cast(logits, tf.float32))

@@ -60,6 +60,29 @@ class Seq2SeqTask(GeneratingTask):
         longest = self.decoding.max_source_length
         return ids_with_end(self.source_tokenizer, texts, longest, self.input_name)
 
+    def teacher_forced(self, texts: tf.Tensor, targets: tf.Tensor) -> tuple[dict, tf.Tensor]:
+        """Turns pairs of texts into what the model is called with, and what it is to predict.
+
+        Args:
+            texts: Strings (batch,), the sources.
+            targets: Strings (batch,).
+
+        Returns:
+            `{"source_ids": …, "target_ids": …}`, the targets behind a start id, and the targets
+            with an end id, int32 (batch, length), all with 0 as padding.
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        labels = self._target_ids(targets)
+        return {"source_ids": self.input_ids(texts), "target_ids": self._shifted(labels)}, labels
+
+    def _shifted(self, labels):
+        """Ids of targets behind a start id, without their end id."""
+        start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
+        inside = tf.where(labels == self.target_tokenizer.end_id, 0, labels)
+        return tf.concat([start, inside[:, :-1]], axis=1)
+
     def _begin(self, input_ids, room, beams, coverage=False):
         options = {"coverage": True} if coverage else {}  # most models know of none
         state = self.backbone.initial_state(input_ids, room, beams, **options)
@@ -76,10 +99,7 @@ class Seq2SeqTask(GeneratingTask):
 
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
-        start = tf.fill([tf.shape(target_ids)[0], 1], self.target_tokenizer.start_id)
-        inside = tf.where(target_ids == self.target_tokenizer.end_id, 0, target_ids)
-        shifted = tf.concat([start, inside[:, :-1]], axis=1)
         return {
-            "log_probability": log_probabilities(input_ids, shifted, target_ids),
+            "log_probability": log_probabilities(input_ids, self._shifted(target_ids), target_ids),
             "length": tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32),
         }
