@@ -1,6 +1,7 @@
 """Runs of span corruption: texts to task, measured, resumed, exported, asked, fine-tuned."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -26,7 +27,14 @@ TRAINING = {
     "warmup_steps": 10,
     "jit": "off",
 }
-TOKENIZERS = {"source": {"model_type": "bpe", "vocabulary_size": 60, "sentinels": 12}}
+TOKENIZERS = {
+    "source": {
+        "kind": "sentencepiece",
+        "model_type": "bpe",
+        "vocabulary_size": 60,
+        "sentinels": 12,
+    }
+}
 DAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 
 
@@ -58,13 +66,12 @@ def test_it_tells_what_is_missing(trained):
     assert type(task) is Seq2SeqTask
     assert task.source_tokenizer.vocabulary[-12:] == [f"<extra_id_{n}>" for n in range(11, -1, -1)]
     assert (results["items"], sorted(results)) == (41, ["accuracy", "items", "perplexity"])
-    assert results["accuracy"] > 90
-    assert 1 < results["perplexity"] < 1.5
-    found = task.predict(["friday friday <extra_id_0> friday friday friday friday friday friday"])
-    days = found[0].replace("<extra_id_0>", "").replace("<extra_id_1>", "").split()
-    assert set(days) == {"friday"}
-    assert found[0].startswith("<extra_id_0> friday")
-    assert found[0].endswith("<extra_id_1>")
+    assert results["accuracy"] > 70  # how many days are missing cannot be known
+    assert 1 < results["perplexity"] < 2
+    for day in DAYS:
+        (found,) = task.predict([f"{day} {day} <extra_id_0> {day} {day} {day} {day} {day} {day}"])
+        assert found.startswith(f"<extra_id_0> {day}")
+        assert set(re.findall("[a-z]+day", found)) == {day}
 
 
 def test_measured_as_by_hand(trained):
@@ -118,8 +125,8 @@ def test_settings_of_the_run(trained):
     data = settings["data"]
     assert (settings["task"], settings["metrics"]) == ("span_corruption", [])
     assert (data["noise_density"], data["mean_noise_span_length"]) == (0.15, 3.0)
-    # 283 tokens, 42 of them in 14 spans: with end ids 241 + 14 + 1, and 42 + 15 + 1.
-    assert (data["max_source_length"], data["max_target_length"]) == (256, 58)
+    # 284 tokens, 43 of them in 14 spans: with end ids 241 + 14 + 1, and 43 + 15 + 1.
+    assert (data["max_source_length"], data["max_target_length"]) == (256, 59)
     decoding = open_task(folder / "run").decoding
     assert (decoding.max_source_length, decoding.max_length, decoding.beams) == (256, 256, 1)
     assert settings["training"]["label_smoothing"] == 0.0
@@ -127,20 +134,21 @@ def test_settings_of_the_run(trained):
 
 def test_fine_tuned_on_pairs_with_the_same_tokenizer(trained, tmp_path):
     folder, _ = trained
-    pairs = [f"{day} {other}\t{other} {day}" for day in DAYS for other in DAYS]
+    pairs = [f"{day}\t{after}" for day, after in zip(DAYS, DAYS[1:] + DAYS[:1], strict=True)]
     data = {"train": written(tmp_path / "pairs.tsv", pairs * 3)}
+    data["valid"] = data["train"]
     layer = {"init": str(folder / "run"), "task": "seq2seq", "data": data}
-    layer |= {"metrics": ["exact_match"], "training": TRAINING | {"epochs": None, "steps": 60}}
-    job.train(tmp_path / "run", layer)
+    job.train(tmp_path / "run", layer | {"training": TRAINING | {"epochs": None, "steps": 60}})
     first, tuned = open_task(folder / "run"), open_task(tmp_path / "run")
     assert tuned.source_tokenizer.assets() == first.source_tokenizer.assets()
     assert tuned.backbone.get_config() == first.backbone.get_config()
     assert tuned.decoding == first.decoding
-    answers = tuned.predict(["friday monday", "sunday saturday", "monday friday"])
-    assert answers == ["monday friday", "saturday sunday", "friday monday"]
+    assert tuned.predict(["friday", "sunday", "monday"]) == ["saturday", "monday", "tuesday"]
 
 
-@pytest.mark.parametrize("task", ["span_corruption", "seq2seq"])
+@pytest.mark.parametrize(
+    "task", ["span_corruption", pytest.param("seq2seq", marks=pytest.mark.slow)]
+)
 def test_a_converted_t5_goes_on_with_either(task, tmp_path):
     converted = from_huggingface(T5["t5"])
     converted.save(tmp_path / "t5")
@@ -158,6 +166,7 @@ def test_a_converted_t5_goes_on_with_either(task, tmp_path):
     assert np.isfinite(float(metrics[-1].split(",")[2]))
 
 
+@pytest.mark.slow
 def test_a_run_that_is_resumed_ends_alike(trained, tmp_path):
     """In the middle of the second epoch, where other spans are dropped than in the first."""
     data = {"train": str(trained[0] / "test.txt"), "hold_out": 5}
