@@ -112,6 +112,7 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     settings = embedding_settings(folder, arguments["max_length"])
     tensors = SafetensorsFolder(model_folder)
     architecture = None if "pooling" in settings else _architecture(config)
+    tensors.check_rows(model_folder / CONFIG, vocab_size=arguments["vocabulary_size"])
     has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
     with named_in_errors(model_folder / CONFIG):
         encoder = Bert(**arguments, pooler=has_pooler or architecture == _OF_TEXTS)

@@ -94,9 +94,11 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
         tokens=tokenizer.vocabulary_size - 1,
         vocab_size=arguments["vocabulary_size"] - 1,
     )
+    tensors = SafetensorsFolder(folder)
+    tensors.check_rows(folder / CONFIG, vocab_size=arguments["vocabulary_size"] - 1)
     with named_in_errors(folder / CONFIG):
         backbone = T5(**arguments)
-    fill_t5(backbone, SafetensorsFolder(folder))
+    fill_t5(backbone, tensors)
     decoding = DecodingSettings(
         beams=1,
         max_source_length=_POSITIONS,
