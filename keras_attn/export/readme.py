@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_attn.export.golden import read_golden
 from keras_attn.export.layout import README, read_manifest
+from keras_attn.export.manifests import IMAGE
 from keras_attn.export.runtime import Signature, SignatureTensor, read_meta_graph, read_signatures
 
 Arrays = Mapping[str, np.ndarray]
@@ -36,7 +37,7 @@ files where their names end in `_bytes`. Ids are padded at their ends with 0.
 
 ```
 docker run -p 8500:8500 -p 8501:8501 -v "$PWD/{name}:/models/{name}" -e MODEL_NAME={name} \
-tensorflow/serving{flags}
+{image}{flags}
 ```
 
 from the folder that holds `{name}/`.{xla}
@@ -67,8 +68,8 @@ answers
 {column_answer}
 ```
 
-(the answers are those of the task before it was exported; long lists are cut). In Python, with
-`requests`:
+(the answers are those of the task before it was exported, without padding; long lists are cut). In
+Python, with `requests`:
 
 ```python
 import requests
@@ -104,7 +105,7 @@ Other signatures are asked for by name, with `"signature_name"` beside the rows 
 _WEIGHTS = """
 ## Weights
 
-{smaller} weights are stored in {dtype}, in {after:.3g} MiB instead of {before:.3g}. Of {examples} \
+{smaller} weights are stored in {dtype}, in {after:.3g} MiB instead of {before:.3g}. Of {examples}
 examples, against the weights as they were:
 
 | signature | other answers | largest difference of a number |
@@ -138,6 +139,7 @@ def write_readme(version_folder: Path, name: str) -> None:
         keras=manifest["versions"]["keras"],
         signatures=_signature_table(signatures),
         weights=_weights(manifest["weights"]),
+        image=IMAGE,
         flags=" --xla_cpu_compilation_enabled" if jit else "",
         xla=" It was compiled by XLA, which a server without a GPU must be told." if jit else "",
         row=_curl(name, row_request(first)),

@@ -6,6 +6,7 @@ tensorflow_serving/servables/tensorflow/session_bundle_config.proto (`BatchingPa
 
 import os
 import re
+import textwrap
 from pathlib import Path
 
 from keras_attn.export.layout import read_manifest
@@ -49,10 +50,9 @@ _SIZES = """\
 """
 
 _PADDING = """\
-# Inputs of several lengths ({inputs}): the server would pad them with their first element, which
-# changes the answer, where 0 is meant. So requests for {signatures} that arrive together must be of
-# one length, padded by the client; those of other signatures may be of any.
-"""
+Inputs of several lengths ({inputs}): the server would pad them with their first element, which \
+changes the answer, where 0 is meant. So requests for {signatures} that arrive together must be of \
+one length, padded by the client; those of other signatures may be of any."""
 
 _MONITORING = """\
 prometheus_config {
@@ -121,5 +121,9 @@ def _batching(version: Path, jit: bool) -> str:
     return _BATCHING.format(
         size=_MAX_BATCH,
         sizes=_SIZES.format(sizes=sizes) if jit else "",
-        padding=padding if names else "",
+        padding=_comment(padding) if names else "",
     )
+
+
+def _comment(text: str) -> str:
+    return textwrap.fill(text, 98, initial_indent="# ", subsequent_indent="# ") + "\n"

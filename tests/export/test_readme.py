@@ -12,6 +12,7 @@ import pytest
 
 from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.export.layout import README
+from keras_attn.export.manifests import IMAGE
 from keras_attn.export.readme import column_answer, row_answer, row_request
 from tests.export.toy import ToyTask, expected
 
@@ -139,4 +140,4 @@ def test_bytes_ids_and_numbers_as_rest_has_them():
 
 def test_xla_is_told(tmp_path):
     page = (export_saved_model(ToyTask(), tmp_path / NAME, jit=True) / README).read_text("utf-8")
-    assert "tensorflow/serving --xla_cpu_compilation_enabled" in page
+    assert f"{IMAGE} --xla_cpu_compilation_enabled" in page
