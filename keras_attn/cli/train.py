@@ -1,12 +1,13 @@
 """Train a model on texts or images."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from keras_attn.cli.terminal import quiet_start
-from keras_attn.validation import UserError
+from keras_attn.validation import UserError, require
 
 EPILOG = """\
 data:
@@ -174,7 +175,15 @@ def _cluster(options: argparse.Namespace):
             f"Received: --workers {options.workers} --worker-index {options.worker_index}"
         )
     workers = tuple(address.strip() for address in options.workers.split(","))
-    return Cluster(workers, options.worker_index)
+    cluster, other = Cluster(workers, options.worker_index), Cluster.from_environment()
+    require(
+        other in (None, cluster),
+        "--workers and TF_CONFIG must name the same workers, or one of them none.",
+        workers=options.workers,
+        worker_index=options.worker_index,
+        TF_CONFIG=os.environ.get("TF_CONFIG"),
+    )
+    return cluster
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:

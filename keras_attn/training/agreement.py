@@ -1,8 +1,6 @@
 """What several workers tell each other between updates, so that all decide alike."""
 
-import zlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -58,13 +56,10 @@ class Agreement:
         """Whether it is so for all workers."""
         return bool(self.gather([mine]).all())
 
-    def require_equal(self, what: str, *mine: Any) -> None:
-        """Raises a UserError unless all workers have the chief's bytes, arrays or the like."""
-        digest = 0
-        for part in mine:
-            digest = zlib.crc32(part, digest)
-        digests = self.gather([digest])[:, 0]
-        others = np.flatnonzero(digests != digests[0]).tolist()
+    def require_equal(self, what: str, mine: int) -> None:
+        """Raises a UserError unless all workers have the chief's number, such as a checksum."""
+        numbers = self.gather([mine])[:, 0]
+        others = np.flatnonzero(numbers != numbers[0]).tolist()
         require(not others, f"All workers must have the chief's {what}.", other_workers=others)
 
     def meet(self) -> None:

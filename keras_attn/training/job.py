@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.util
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ def _train(
     chief = agreement.is_chief
     (resume,) = agreement.of_chief(resume)
     shared = settings.to_dict() | {"data": None}  # whose place may be another on each machine
-    agreement.require_equal("settings", json.dumps(shared, sort_keys=True).encode())
+    agreement.require_equal("settings", zlib.crc32(json.dumps(shared, sort_keys=True).encode()))
     allowed = (RUN_FILE, TOKENIZERS_FOLDER)
     with RunFolder(out, resume, allowed, writes=chief):
         pass  # Found to be writable and free before the work begins.
@@ -122,7 +123,7 @@ def _train(
         if not chief:
             tokenizers = _load_tokenizers(kind, out / TOKENIZERS_FOLDER)
     settings, examples = kind.examples(settings, texts["train"], tokenizers, initial)
-    agreement.require_equal("training data", *(rows.content for rows in examples.sides.values()))
+    agreement.require_equal("training data", examples.checksum)
     with strategy.scope():
         task = kind.task(settings, texts["train"], tokenizers, initial)
     if "test" in texts:
@@ -134,12 +135,10 @@ def _train(
             _report_new_head(task, begun_with)
 
     validation = kind.validation_set(task, settings, texts["validation"])
-    callbacks = []
-    if chief:
-        # Written once training begins: settings that do not fit the run leave its own in place.
-        write = lambda _: settings.write(out / RUN_FILE)  # noqa: E731
-        callbacks.append(keras.callbacks.LambdaCallback(on_train_begin=write))
+    record = _Record(settings, out / RUN_FILE)
+    callbacks = [record] if chief else []
     Trainer(task, settings.training, out, callbacks).fit(examples, validation, resume=resume)
+    record.require_true(agreement)
     results = None
     if "test" in texts and chief:
         results = _measure_test(out, settings, kind, texts["test"])
@@ -147,6 +146,48 @@ def _train(
         print(f"Report: {write_report(out)}", flush=True)
     agreement.meet()
     return results
+
+
+class _Record(keras.callbacks.Callback):
+    """Writes the settings once an epoch of the run begins with them, and not before.
+
+    So those that do not fit the run leave its own in place, and so does a run that has ended.
+    """
+
+    def __init__(self, settings: RunSettings, path: Path) -> None:
+        super().__init__()
+        self._settings, self._path = settings, path
+        self._is_written = False
+
+    def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        if not self._is_written:
+            self._settings.write(self._path)
+            self._is_written = True
+
+    def require_true(self, agreement: Agreement) -> None:
+        """Raises a UserError where the file says something else than the settings."""
+        changes = []
+        if agreement.is_chief and not self._is_written:
+            before = _flat(RunSettings.read(self._path).to_dict())
+            now = _flat(self._settings.to_dict())
+            changes = [f"{name}={now[name]!r}" for name in now if now[name] != before.get(name)]
+        (is_changed,) = agreement.of_chief(bool(changes))
+        if is_changed:
+            raise UserError(
+                "The run has ended: other settings change nothing of what was trained, and its "
+                f"{RUN_FILE} keeps its own. Received: {', '.join(changes)}."
+            )
+
+
+def _flat(sections: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by names such as `training.seed`."""
+    found = {}
+    for name, value in sections.items():
+        if isinstance(value, Mapping) and value:
+            found |= _flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
 
 
 def _measure_test(out: Path, settings: RunSettings, kind: RunKind, texts: Any) -> dict[str, float]:

@@ -30,7 +30,7 @@ from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import TrainingState, means, zero_sums
 from keras_attn.training.step import UPDATE_VALUES, TrainingStep
 from keras_attn.training.validation_set import Validator
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError
 
 BEST_FOLDER = "best"
 _SECONDS_BETWEEN_LOOKS = 0.5
@@ -117,13 +117,6 @@ class TrainingLoop:
     def _epoch(self) -> None:
         state = self.state
         plan = self.plan(state.epoch)
-        require(
-            state.plan_batches in (0, len(plan)),
-            f"The checkpoint is in an epoch of {state.plan_batches} batches: training data and "
-            "`batch_tokens` must be those of the run that is resumed.",
-            batches=len(plan),
-        )
-        state.plan_batches = len(plan)
         self._padding_share = padding_share(self.examples, plan)["total"]
         self._callbacks.on_epoch_begin(state.epoch)
         examples = self.examples.of_epoch(state.epoch)
@@ -167,7 +160,7 @@ class TrainingLoop:
         logs["learning_rate"] = self._learning_rate()
         epoch = state.epoch
         if complete:
-            state.epoch, state.batch, state.plan_batches = epoch + 1, 0, 0
+            state.epoch, state.batch = epoch + 1, 0
             state.epoch_sums = zero_sums()
         self._callbacks.on_epoch_end(epoch, logs)
         if ending or not settings.validate_every:

@@ -33,7 +33,6 @@ class TrainingState:
         step: Updates made.
         epoch: Epoch in progress, from 0.
         batch: Batches of this epoch already used.
-        plan_batches: Batches in this epoch's plan.
         row_sums: Sums since the last row of metrics.csv.
         row_updates: Updates since then.
         row_gradient_norms: Sum of their gradients' norms.
@@ -49,12 +48,12 @@ class TrainingState:
         target_tokens: Target tokens seen in all.
         seconds: Time spent training; decides nothing but `max_minutes`.
         settings: The settings that the run was started or resumed with.
+        data: Checksum of the training examples; 0 where it is not known.
     """
 
     step: int = 0
     epoch: int = 0
     batch: int = 0
-    plan_batches: int = 0
     row_sums: dict[str, float] = dataclasses.field(default_factory=zero_sums)
     row_updates: int = 0
     row_gradient_norms: float = 0.0
@@ -69,6 +68,7 @@ class TrainingState:
     target_tokens: float = 0.0
     seconds: float = 0.0
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
+    data: int = 0
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingState":

@@ -64,11 +64,20 @@ def resolve_strategy(name: str) -> str:
 
     `"multi_worker"` where TF_CONFIG has several workers, `"mirrored"` with two GPUs or more,
     otherwise `"one"`.
+
+    Raises:
+        UserError: TF_CONFIG has several workers, and another strategy leaves them alone.
     """
+    cluster = Cluster.from_environment()
+    several = cluster is not None and len(cluster.workers) > 1
+    require(
+        not several or name in ("auto", "multi_worker"),
+        "`strategy` must be 'multi_worker' or 'auto' where --workers or TF_CONFIG name several.",
+        strategy=name,
+    )
     if name != "auto":
         return name
-    cluster = Cluster.from_environment()
-    if cluster is not None and len(cluster.workers) > 1:
+    if several:
         return "multi_worker"
     return "mirrored" if len(tf.config.get_visible_devices("GPU")) > 1 else "one"
 

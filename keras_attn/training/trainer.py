@@ -47,6 +47,8 @@ from keras_attn.validation import UserError, require
 
 # What may be made in the run folder before training starts.
 _PREPARED = ("run.yaml", "tokenizers")
+# What decides which rows are in which batch.
+_OF_THE_PLAN = ("batch_tokens", "seed", "jit")
 
 
 @dataclass(frozen=True)
@@ -205,8 +207,8 @@ class Trainer:
         checkpoints = Checkpoints(folder.checkpoints, keep, self._say, self._agreement.is_chief)
         state = TrainingState()
         if resume:
-            state = self._restore(checkpoints, model, optimizer)
-        state.settings = settings.to_dict()
+            state = self._restore(checkpoints, model, optimizer, examples.checksum)
+        state.settings, state.data = settings.to_dict(), examples.checksum
         validator = None
         if validation is not None:
             validator = Validator(
@@ -264,6 +266,7 @@ class Trainer:
         checkpoints: Checkpoints,
         model: keras.Model,
         optimizer: keras.optimizers.Optimizer,
+        data: int,
     ) -> TrainingState:
         found = self._common_checkpoint(checkpoints)
         if found is None:
@@ -272,10 +275,22 @@ class Trainer:
             )
             return TrainingState()
         folder, arrays, values = found
+        state, now = TrainingState.from_dict(values), self.settings.to_dict()
+        require(
+            state.data in (0, data),
+            f"The training data must be those of the run that is resumed, as {folder} has it.",
+            checksum=data,
+            of_the_run=state.data,
+        )
+        for name in _OF_THE_PLAN:
+            require(
+                state.settings.get(name, now[name]) == now[name],
+                f"A run that is resumed keeps its `{name}`, {state.settings.get(name)}: its place "
+                "in the data would be another.",
+                **{name: now[name]},
+            )
         assign_model_arrays(model, arrays)
         assign_optimizer_arrays(optimizer, arrays)
-        state = TrainingState.from_dict(values)
-        now = self.settings.to_dict()
         changed = [
             f"{name} {before!r} -> {now[name]!r}"
             for name, before in state.settings.items()

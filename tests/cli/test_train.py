@@ -1,5 +1,7 @@
 """Options of `train` as settings, and a small run from a file to a task."""
 
+import json
+
 import pytest
 import yaml
 
@@ -83,10 +85,17 @@ def test_file_then_set_then_options(called, tmp_path):
         (["--precision", "float8"], "`precision` must be one of 'float32'"),
         (["--preset", "g2p_smal"], "Did you mean 'g2p_small'? Received: preset='g2p_smal'."),
         (["--data", "none.tsv"], "none.tsv: no such file."),
+        (["--workers", "a:1,b:2"], "--workers and --worker-index belong together."),
+        (
+            ["--workers", "a:1,b:2", "--worker-index", "0"],
+            "--workers and TF_CONFIG must name the same workers, or one of them none. Received: ",
+        ),
     ],
 )
 def test_mistakes_take_one_line(keras_attn, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
+    cluster = {"cluster": {"worker": ["c:3"]}, "task": {"type": "worker", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(cluster))
     defaults = ["--preset", "g2p_small"] if "--preset" not in arguments else []
     defaults += ["--data", "cmudict"] if "--data" not in arguments else []
     status, _, error = keras_attn("train", "--out", "run", *defaults, *arguments)

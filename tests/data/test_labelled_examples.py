@@ -61,3 +61,18 @@ def test_with_a_start_before_each_text(tokenizer):
     assert examples.indices.tolist() == [0, 1, 4]
     inputs, _ = examples.assemble(np.array([0, 2]))
     assert inputs["token_ids"].tolist() == [[1, 4, 5, 2], [1, 4, 2, 0]]
+
+
+def test_the_checksum_is_of_texts_labels_and_order(tokenizer):
+    def checksum(*pairs):
+        return LabelledExamples.from_pairs(Pairs(*pairs, "made"), tokenizer, LABELS).checksum
+
+    found = checksum(["ab", "b"], ["bad", "good"])
+    assert found == checksum(["ab", "b"], ["bad", "good"])
+    others = [
+        (["aa", "b"], ["bad", "good"]),
+        (["ab", "b"], ["good", "good"]),
+        (["a", "bb"], ["bad", "good"]),
+        (["b", "ab"], ["good", "bad"]),
+    ]
+    assert len({found, *(checksum(*pairs) for pairs in others)}) == 5

@@ -367,12 +367,29 @@ def test_mistakes_are_told_in_one_line(words, tmp_path, name):
         ({"model": {"hidden_dim": 16}}, "does not fit the model"),
         ({"preset": "g2p_base"}, "keeps its preset, g2p_small. Received: preset='g2p_base'"),
         ({"data": {"train": ["nowhere.tsv"]}}, "nowhere.tsv"),
+        ({"training": {"batch_tokens": 99, "epochs": 3}}, "keeps its `batch_tokens`, .*tokens=99"),
+        ({"training": {"seed": 99, "epochs": 3}}, "keeps its `seed`, 1: .* Received: seed=99"),
+        ({"training": {"learning_rate": 9.0}}, "has ended.* Received: training.learning_rate=9.0"),
     ],
 )
 def test_resuming_with_a_mistake_changes_nothing(finished, layer, message):
     folder, _ = finished
     before = (folder / "run.yaml").read_bytes()
     with pytest.raises((UserError, OSError), match=message):
+        job.train(folder, layer, resume=True)
+    assert (folder / "run.yaml").read_bytes() == before
+
+
+def test_other_data_are_noticed_whatever_their_number(finished, words, tmp_path):
+    """As many words of the same lengths, in one of which two letters are swapped."""
+    folder, _ = finished
+    lines = pathlib.Path(words["train"]).read_text().splitlines()
+    place = next(i for i, line in enumerate(lines) if line[0] != line[1])
+    lines[place] = lines[place][1] + lines[place][0] + lines[place][2:]
+    (tmp_path / "others.tsv").write_text("\n".join(lines) + "\n")
+    layer = {"data": {"train": [str(tmp_path / "others.tsv")]}, "training": {"epochs": 3}}
+    before = (folder / "run.yaml").read_bytes()
+    with pytest.raises(UserError, match="The training data must be those of the run"):
         job.train(folder, layer, resume=True)
     assert (folder / "run.yaml").read_bytes() == before
 

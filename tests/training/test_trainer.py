@@ -518,10 +518,12 @@ def test_resuming_nothing_starts_from_the_beginning(tmp_path, capsys):
     assert "starting from the beginning" in capsys.readouterr().out
 
 
-def test_resuming_with_other_data_is_refused(tmp_path):
+def test_resuming_in_other_batches_is_refused(tmp_path):
     with pytest.raises(TrainingInterrupted):
         train(tmp_path / "run", callbacks=[Signal(signal.SIGINT, 3)])
-    with pytest.raises(UserError, match=r"epoch of 8 batches.*Received: batches=\d"):
+    with pytest.raises(
+        UserError, match=r"keeps its `batch_tokens`, 64: .*Received: batch_tokens=97"
+    ):
         train(tmp_path / "run", resume=True, batch_tokens=97)
 
 
