@@ -13,9 +13,11 @@ _SUBPACKAGES = (
     "layers",
     "models",
     "ops",
+    "serving",
     "tasks",
     "tokenizers",
     "training",
+    "visualization",
 )
 
 __all__ = ["__version__", *_SUBPACKAGES]

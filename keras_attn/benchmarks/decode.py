@@ -46,7 +46,7 @@ def benchmark_decoding(
         with tempfile.TemporaryDirectory() as folder:
             task = _TokenIdsOnly(_task(model, workload, width))
             path = export_saved_model(task, folder, jit=jit, n_best=1)
-            run = tf.saved_model.load(str(path)).signatures["token_ids"]
+            run = tf.saved_model.load(str(path)).signatures["serving_default"]
             for batch in batches:
                 seconds = _time(run, batch, workload, runs)
                 yield {
@@ -71,7 +71,7 @@ class _TokenIdsOnly:
         self.example_texts = task.example_texts
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
-        return {"token_ids": self._task.serving_functions(n_best, jit)["token_ids"]}
+        return {"serving_default": self._task.serving_functions(n_best, jit)["token_ids"]}
 
 
 def _model(workload) -> Transformer:

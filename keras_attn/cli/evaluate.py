@@ -10,7 +10,8 @@ from keras_attn.files import write_text
 from keras_attn.validation import require
 
 EPILOG = """\
-Lines with an equal source count as one item, their targets as alternative references.
+Lines with an equal source count as one item, their targets as alternative references; of tags each
+line counts.
 
 metrics:
   per, wer             phoneme (symbol) and whole-text error rate, in percent
@@ -19,8 +20,12 @@ metrics:
   bleu_tokenized       BLEU of text that is tokenised already
   mrr, recall_at_1, recall_at_10   of embeddings: how soon each source finds its target among all
                        targets, in percent
-  perplexity, accuracy of masked language models: of tokens that are hidden, 15%; accuracy in
-                       percent
+  perplexity, accuracy of masked language models: of tokens that are hidden, 15%; of runs of
+                       span corruption: of dropped spans, 15% of the tokens; accuracy in percent
+  tag_accuracy         of tags: words whose tag is right, in percent
+  span_f1, span_precision, span_recall   of tags in IOB2 (B-X, I-X, O): spans that are right from
+                       their first word to their last, as CoNLL counts them, in percent; any other
+                       tag is a span of one word
   spearman, pearson    of embeddings, for lines of text<TAB>text<TAB>score: the correlation of the
                        cosines with the scores, times 100
   rouge1, rouge2, rougeL, rougeLsum
@@ -65,13 +70,15 @@ def run(options: argparse.Namespace) -> None:
         stress = run_settings.get("data", {}).get("stress", False)
     data = DataSettings(options.data, stress=stress, skip_bad_lines=options.skip_bad_lines)
     task = open_task(options.model)
+    # What a run was trained for, which for one kind of task may be several things.
+    name = run_settings.get("task") or task.kind
     require(
-        task.kind in RUN_KINDS,
+        name in RUN_KINDS,
         "There is no measure of such a task.",
         model=options.model,
-        kind=task.kind,
+        kind=name,
     )
-    kind = RUN_KINDS[task.kind]
+    kind = RUN_KINDS[name]
     texts = kind.read_test(options.data, data)
     metrics = options.metrics or kind.metrics_of(texts, options.data, run_settings.get("metrics"))
     with progress(kind.count(texts), "measuring") as done:

@@ -18,9 +18,11 @@ from keras_attn.cli import (
     predict,
     presets,
     report,
+    serve,
     train,
     tune,
     verify,
+    visualize,
 )
 from keras_attn.validation import UserError
 
@@ -32,8 +34,10 @@ COMMANDS = (
     tune,
     evaluate,
     predict,
+    visualize,
     export,
     verify,
+    serve,
     convert,
     average,
     benchmark,
@@ -46,6 +50,7 @@ from words to a model that can be served:
   keras-attn predict runs/g2p hello world
   keras-attn export runs/g2p exported/g2p
   keras-attn verify exported/g2p
+  keras-attn serve g2p=exported/g2p
 
 `keras-attn COMMAND --help` tells more, with examples. A command ends with status 0 only on success,
 with 2 on a mistake in what it was given.

@@ -1,4 +1,4 @@
-"""Predict a text, a label or a vector for each text or image, with a trained or exported model."""
+"""Predict a text, labels or a vector for each text or image, with a trained or exported model."""
 
 import argparse
 import itertools
@@ -14,8 +14,9 @@ Each TEXT, or each line of standard input, gives one line; put `--` before a TEX
 a dash. --n-best and --samples give N lines for each text, with the text's number before a tab;
 --scores adds, after tabs, the score (log-probability over length penalty) and the log-probability.
 A model of embeddings gives each text's vector as a JSON list. A masked language model fills each
-[MASK] of a text with one token. For a classifier of images each TEXT or line is the name of a PNG
-file.
+[MASK] of a text with one token. A tagger gives a tag for each word of a text, with spaces between
+them; its score is the log-probability of all of them together. For a classifier of images each TEXT
+or line is the name of a PNG file.
 
 Without --sample the most probable texts found are printed. With it texts are drawn at random, word
 by word, as the model's probabilities say, from part of them with the options below it:
@@ -33,6 +34,7 @@ examples:
   keras-attn predict runs/en-de --prefix "Ein Hund" "A dog runs."
   keras-attn predict runs/names --sample --samples 5 --top-p 0.9 --seed 7 Mar
   keras-attn predict runs/texts "A man is [MASK] a guitar."
+  keras-attn predict runs/tags "Anna lives in Rome ."
   keras-attn predict runs/digits --n-best 3 --scores scan.png
 """
 

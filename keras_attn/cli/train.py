@@ -17,7 +17,9 @@ data:
   SRC TGT     two files whose lines correspond
   Where --valid is left out, some sources are held out of the training data.
   For --task classify the targets are labels, and for --task embed the texts that belong to the
-  sources. For --task lm and --task mlm (texts with gaps): files of one text a line.
+  sources. For --task tag they are tags, as many as the source has words, with spaces between them.
+  For --task lm, --task mlm (texts with gaps) and --task span_corruption (texts without some
+  spans, as T5 is pre-trained): files of one text a line.
   For --task classify_images:
   digits      8 x 8 pixels, 1,797 handwritten digits (pip install 'keras_attn[images]')
   FOLDER      with a folder of PNG files for each label, or with labels.tsv, a
@@ -42,6 +44,9 @@ examples:
   keras-attn train --task mlm --preset bert_tiny --data texts.txt --out runs/texts
   keras-attn train --task classify --init runs/texts --data labels.tsv --out runs/labels \\
       --set 'training.freeze=["embedding/*", "block_0/*"]'
+  keras-attn train --task span_corruption --preset t5_tiny --data texts.txt --out runs/t5
+  keras-attn train --task seq2seq --init runs/t5 --data pairs.tsv --out runs/t5-pairs
+  keras-attn train --task tag --preset bert_tiny --data tags.tsv --out runs/tags
   keras-attn train --out runs/g2p --resume
 
 Ctrl-C writes a checkpoint and ends; --resume continues from there, or from where a run was killed,
@@ -95,7 +100,16 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--task",
-        choices=["seq2seq", "classify", "classify_images", "embed", "lm", "mlm"],
+        choices=[
+            "seq2seq",
+            "classify",
+            "classify_images",
+            "tag",
+            "embed",
+            "lm",
+            "mlm",
+            "span_corruption",
+        ],
         help="what to train (default: what the preset or the task to start from is for)",
     )
     add("--preset", metavar="NAME", help="sizes and recipe (`keras-attn presets` lists them)")

@@ -1,5 +1,14 @@
-"""Checkpoint folders of Hugging Face, made into tasks."""
+"""Other people's checkpoints, made into tasks."""
 
-from keras_attn.convert.huggingface import Conversion, convert_huggingface, from_huggingface
+from keras_attn.convert.checkpoint import convert_checkpoint
+from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.g2p_en import from_g2p_en
+from keras_attn.convert.huggingface import convert_huggingface, from_huggingface
 
-__all__ = ["Conversion", "convert_huggingface", "from_huggingface"]
+__all__ = [
+    "Conversion",
+    "convert_checkpoint",
+    "convert_huggingface",
+    "from_g2p_en",
+    "from_huggingface",
+]

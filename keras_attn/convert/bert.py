@@ -6,6 +6,11 @@ from typing import Any
 
 import keras
 
+from keras_attn.convert.classifier_head import (
+    CLASSIFIER_HEAD,
+    text_classifier,
+    token_classifier,
+)
 from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.json_files import named_in_errors, require_known, require_values
@@ -60,14 +65,21 @@ _WITHOUT_EFFECT = (
     "tie_word_embeddings",
 )
 
-# Architectures that tell hidden tokens.
-_MASKED = {"BertForMaskedLM", "BertForPreTraining"}
 _MASKED_HEAD = "cls.predictions."
+_OF_TEXTS, _OF_TOKENS = "BertForSequenceClassification", "BertForTokenClassification"
+_CLASSIFIERS = {_OF_TEXTS: text_classifier, _OF_TOKENS: token_classifier}
+# Where the weights of the head are that an architecture has.
+_HEAD_OF = {
+    "BertForMaskedLM": _MASKED_HEAD,
+    "BertForPreTraining": _MASKED_HEAD,
+    _OF_TEXTS: CLASSIFIER_HEAD,
+    _OF_TOKENS: CLASSIFIER_HEAD,
+}
 
 _HEADS = {
     _MASKED_HEAD: "the head of masked language modelling",
     "cls.seq_relationship.": "the head of next-sentence prediction",
-    "classifier.": "the classifier",
+    CLASSIFIER_HEAD: "the classifier",
     "qa_outputs.": "the head of question answering",
 }
 _OLD_NAMES = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".LayerNorm.bias"}
@@ -81,9 +93,9 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
         config: Content of its `config.json`.
 
     Returns:
-        A `MaskedLMTask` where the configuration names an architecture for it, and an
-        `EmbeddingTask` otherwise, also for folders of sentence-transformers. Other heads are left
-        out, which a note tells.
+        A `MaskedLMTask`, a `ClassificationTask` or a `TokenClassificationTask` where the
+        configuration names an architecture for it, and an `EmbeddingTask` otherwise, also for
+        folders of sentence-transformers. Other heads are left out, which a note tells.
 
     Raises:
         UserError: The folder lacks something, or asks for something that is not supported.
@@ -99,21 +111,26 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     )
     settings = embedding_settings(folder, arguments["max_length"])
     tensors = SafetensorsFolder(model_folder)
+    architecture = None if "pooling" in settings else _architecture(config)
+    tensors.check_rows(model_folder / CONFIG, vocab_size=arguments["vocabulary_size"])
     has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
     with named_in_errors(model_folder / CONFIG):
-        encoder = Bert(**arguments, pooler=has_pooler)
+        encoder = Bert(**arguments, pooler=has_pooler or architecture == _OF_TEXTS)
     weights = bert_weights(encoder)
-    if "pooling" in settings or not _MASKED & set(config.get("architectures") or ()):
-        _fill(encoder, weights, tensors, _HEADS)
+    if architecture in _CLASSIFIERS:
+        make = _CLASSIFIERS[architecture]
+        task = make(model_folder, config, encoder, tokenizer, settings["max_length"], weights)
+    elif architecture:
+        require_values(model_folder / CONFIG, config, tie_word_embeddings=True)
+        model = MaskedLanguageModel(encoder, arguments["activation"], arguments["epsilon"])
+        map_head(weights, model)
+        check_tied(tensors, _known_name)
+        task = MaskedLMTask(model, tokenizer, settings["max_length"])
+    else:
         task = EmbeddingTask(encoder, tokenizer, **settings)
-        return Conversion(task, tuple(_notes(tensors, _HEADS)))
-    require_values(model_folder / CONFIG, config, tie_word_embeddings=True)
-    model = MaskedLanguageModel(encoder, arguments["activation"], arguments["epsilon"])
-    map_head(weights, model)
-    check_tied(tensors, _known_name)
-    others = {prefix: head for prefix, head in _HEADS.items() if prefix != _MASKED_HEAD}
-    _fill(model, weights, tensors, others)
-    task = MaskedLMTask(model, tokenizer, settings["max_length"])
+    own = _HEAD_OF.get(architecture)
+    others = {prefix: head for prefix, head in _HEADS.items() if prefix != own}
+    _fill(task.backbone, weights, tensors, others)
     return Conversion(task, tuple(_notes(tensors, others)))
 
 
@@ -166,6 +183,11 @@ def _fill(
     for head in left_out:
         weights.ignore(head.replace(".", r"\.") + ".*")
     weights.fill(model, tensors, _known_name)
+
+
+def _architecture(config: Mapping[str, Any]) -> str | None:
+    """The architecture, if it is one whose head is converted."""
+    return next((name for name in config.get("architectures") or () if name in _HEAD_OF), None)
 
 
 def _known_name(name: str) -> str:

@@ -91,9 +91,11 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
             token=ours - 1,
             config=found,
         )
+    tensors = SafetensorsFolder(folder)
+    tensors.check_rows(folder / CONFIG, vocab_size=arguments["vocabulary_size"] - 1)
     with named_in_errors(folder / CONFIG):
         backbone = Gpt2(**arguments)
-    fill_gpt2(backbone, SafetensorsFolder(folder))
+    fill_gpt2(backbone, tensors)
     decoding = _decoding(backbone.max_length)
     return Conversion(CausalLMTask(backbone, tokenizer, decoding, add_start))
 

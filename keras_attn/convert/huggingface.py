@@ -4,6 +4,8 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import tensorflow as tf
+
 from keras_attn.convert.bert import convert_bert
 from keras_attn.convert.configuration import CONFIG
 from keras_attn.convert.conversion import Conversion
@@ -55,6 +57,8 @@ def convert_huggingface(folder: str | Path) -> Conversion:
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{folder} is damaged: {type(error).__name__}: {reason}") from error
+    except (MemoryError, tf.errors.ResourceExhaustedError) as error:
+        raise UserError(f"{path}: a model of these sizes does not fit into memory.") from error
 
 
 def from_huggingface(folder: str | Path) -> Task:
@@ -64,9 +68,9 @@ def from_huggingface(folder: str | Path) -> Task:
         folder: See `convert_huggingface`.
 
     Returns:
-        The task: for BERT a `MaskedLMTask` or, without the head for that and for
-        sentence-transformers, an `EmbeddingTask`; a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for
-        T5 and Marian.
+        The task: for BERT, by its architecture, a `MaskedLMTask`, a `ClassificationTask`, a
+        `TokenClassificationTask` or, for others and for sentence-transformers, an `EmbeddingTask`;
+        a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for T5 and Marian.
 
     Raises:
         UserError: See `convert_huggingface`.

@@ -91,5 +91,5 @@ def _read(path: Path) -> Any:
     text = read_text(path)
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise UserError(f"{path}: a JSON file is expected: {error}.") from None

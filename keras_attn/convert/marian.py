@@ -118,7 +118,10 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
         target_size is not None or source.path == target.path,
         f"{folder}: separate vocabularies need `share_encoder_decoder_embeddings` to be false.",
     )
-    rows = source.rows_of(size - 1), target.rows_of((target_size or size) - 1)
+    sizes = size - 1, (target_size or size) - 1
+    tensors = SafetensorsFolder(folder)
+    tensors.check_rows(folder / CONFIG, vocab_size=sizes[0], decoder_vocab_size=sizes[1])
+    rows = source.rows_of(sizes[0]), target.rows_of(sizes[1])
     _check_ids(folder / CONFIG, _IDS | config, target)
     path, options = read_generation(folder, config)
     _check_ids(path, options, target)
@@ -126,7 +129,7 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
 
     with named_in_errors(folder / CONFIG):
         backbone = Marian(**arguments)
-    fill_marian(backbone, SafetensorsFolder(folder), *rows)
+    fill_marian(backbone, tensors, *rows)
     if options.get("renormalize_logits") and options.get("bad_words_ids"):
         # The padding, which is banned, has no share of the probabilities.
         require_values(path, options, min_length=0, no_repeat_ngram_size=0)

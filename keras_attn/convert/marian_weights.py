@@ -50,7 +50,7 @@ def fill_marian(
         for name in others:
             weights.ignore(re.escape(name))
             same = np.array_equal(tensors.read(found[name]), tensors.read(found[first]))
-            require(same, f"{tensors.folder}: {found[name]} must be the same as {found[first]}.")
+            require(same, f"{tensors.path}: {found[name]} must be the same as {found[first]}.")
 
     is_shared = model.source_embedding is model.target_embedding
     output = () if model.output_embedding else (_OUTPUT,)
@@ -112,13 +112,13 @@ def _check_sinusoids(tensors: SafetensorsFolder, name: str, width: int) -> None:
     positions = tensors.shapes[name][0] if tensors.shapes[name] else 0
     require(
         tensors.shapes[name] == (positions, width) and positions > 0,
-        f"{tensors.folder}: {name} must have a row of {width} numbers for each position.",
+        f"{tensors.path}: {name} must have a row of {width} numbers for each position.",
         shape=tensors.shapes[name],
     )
     expected = sinusoidal_positions(positions, width, interleaved=False)
     expected = ops.convert_to_numpy(expected)
     same = np.allclose(tensors.read(name), expected, atol=1e-3)  # which half precision keeps
-    require(same, f"{tensors.folder}: {name} must hold sinusoids, the sines first.")
+    require(same, f"{tensors.path}: {name} must hold sinusoids, the sines first.")
 
 
 def _full_name(name: str) -> str:

@@ -42,7 +42,7 @@ def check_tied(tensors: SafetensorsFolder, rename: Callable[[str], str]) -> None
             same = np.array_equal(tensors.read(original[again]), tensors.read(original[first]))
             require(
                 same,
-                f"{tensors.folder}: a head whose weights are not the embedding's is not supported.",
+                f"{tensors.path}: a head whose weights are not the embedding's is not supported.",
                 tensor=original[again],
                 unlike=original[first],
             )

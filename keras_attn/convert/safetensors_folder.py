@@ -1,6 +1,7 @@
 """The tensors of a checkpoint folder: one safetensors file or several, never a pickle."""
 
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes  # noqa: F401 - tells NumPy what bfloat16 is
 import numpy as np
@@ -22,7 +23,7 @@ class SafetensorsFolder:
         folder: The folder.
 
     Attributes:
-        folder: The folder.
+        path: The folder, to be named in errors.
         shapes: The shape of every tensor, by name.
 
     Raises:
@@ -30,7 +31,7 @@ class SafetensorsFolder:
     """
 
     def __init__(self, folder: Path):
-        self.folder = folder
+        self.path = folder
         self.shapes: dict[str, tuple[int, ...]] = {}
         self._files = {}
         self._file_of: dict[str, Path] = {}
@@ -53,7 +54,22 @@ class SafetensorsFolder:
             require_one_of(f"dtype of {name} in {path}", dtype, _FLOATING)
             return self._files[path].get_tensor(name).astype(np.float32)
         except SafetensorError as error:
-            raise UserError(f"{path} is damaged: {error}.") from error
+            raise UserError(f"{path} is damaged or no safetensors file: {error}.") from error
+
+    def check_rows(self, path: Path, **sizes: Any) -> None:
+        """Finds vocabularies that no tensor has room for, before a model of them is made.
+
+        Args:
+            path: The file that tells the sizes, to be named.
+            **sizes: Numbers of tokens by key.
+
+        Raises:
+            UserError: No tensor has so many rows.
+        """
+        rows = {shape[0] for shape in self.shapes.values() if shape}
+        for key, size in sizes.items():
+            fits = size in rows
+            require(fits, f"{path}: `{key}` must be the number of rows of a tensor.", **{key: size})
 
     def _open(self, path: Path) -> None:
         try:
@@ -66,7 +82,7 @@ class SafetensorsFolder:
         except FileNotFoundError:
             raise UserError(f"{path}: no such file, though {INDEX} names it.") from None
         except (SafetensorError, OSError) as error:
-            raise UserError(f"{path} is damaged: {error}.") from error
+            raise UserError(f"{path} is damaged or no safetensors file: {error}.") from error
 
 
 def _files(folder: Path) -> list[Path]:

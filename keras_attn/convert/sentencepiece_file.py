@@ -12,7 +12,7 @@ from keras_attn.convert.json_files import (
     read_optional_object,
     require_values,
 )
-from keras_attn.tokenizers import SentencePieceTokenizer
+from keras_attn.tokenizers import SentencePieceTokenizer, sentinel_tokens
 from keras_attn.validation import UserError, require, require_one_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def read_t5_tokenizer(folder: Path) -> SentencePieceTokenizer:
         UserError: A file is missing or damaged, or asks for something that is not supported.
     """
     count = _sentinels(folder / _CONFIG)
-    sentinels = [f"<extra_id_{number}>" for number in reversed(range(count))]
+    sentinels = sentinel_tokens(count)
     path = folder / _MODEL
     if path.is_file() or not (folder / _FAST).is_file():
         model = read_sentencepiece(path)

@@ -94,9 +94,11 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
         tokens=tokenizer.vocabulary_size - 1,
         vocab_size=arguments["vocabulary_size"] - 1,
     )
+    tensors = SafetensorsFolder(folder)
+    tensors.check_rows(folder / CONFIG, vocab_size=arguments["vocabulary_size"] - 1)
     with named_in_errors(folder / CONFIG):
         backbone = T5(**arguments)
-    fill_t5(backbone, SafetensorsFolder(folder))
+    fill_t5(backbone, tensors)
     decoding = DecodingSettings(
         beams=1,
         max_source_length=_POSITIONS,
@@ -165,7 +167,7 @@ def fill_t5(model: T5, tensors: SafetensorsFolder) -> None:
         weights.ignore(re.escape(name))
         if name in tensors.shapes and _EMBEDDING in tensors.shapes:
             same = np.array_equal(tensors.read(name), tensors.read(_EMBEDDING))
-            require(same, f"{tensors.folder}: {name} must be the same as {_EMBEDDING}.")
+            require(same, f"{tensors.path}: {name} must be the same as {_EMBEDDING}.")
 
     def part(residual: keras.layers.Layer, name: str) -> None:
         weights.copy(residual.norm.scale, f"{name}.layer_norm.weight")

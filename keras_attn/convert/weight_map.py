@@ -2,57 +2,39 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import keras
 import numpy as np
 
-from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.validation import UserError, require
 
 _SHOWN = 3
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What a weight is made of: tensors side by side along its last axis.
+class Tensors(Protocol):
+    """The tensors of a checkpoint.
 
-    With `rows`, a tensor's row for each row of the weight, they are taken in that order, -1 being a
-    row of zeros, which the checkpoint has not. A `flat` tensor has all of them in one row.
-    `scales` are factors of the tensors, 1 by default.
+    Attributes:
+        path: File or folder, to be named in errors.
+        shapes: The shape of every tensor, by name.
     """
+
+    path: Path
+    shapes: dict[str, tuple[int, ...]]
+
+    def read(self, name: str) -> np.ndarray:
+        """Reads a tensor as float32."""
+
+
+class _Source(NamedTuple):
+    """What a weight is made of: tensors of one shape, and how they make its value."""
 
     weight: keras.Variable
     names: tuple[str, ...]
-    transposed: bool = False
-    scales: tuple[float, ...] | None = None
-    rows: Sequence[int] | None = None
-    flat: bool = False
-
-    def shape(self) -> tuple[int, ...]:
-        """The shape of each tensor."""
-        *first, last = self.weight.shape
-        shape = (*first, last // len(self.names))
-        if self.rows is not None:
-            shape = (max(self.rows) + 1, *shape[1:])
-        if self.flat:
-            shape = (1, *shape)
-        return shape[::-1] if self.transposed else shape
-
-    def value(self, read: Callable[[str], np.ndarray]) -> np.ndarray:
-        tensors = [read(name) for name in self.names]
-        if self.scales is not None:
-            pairs = zip(tensors, self.scales, strict=True)
-            tensors = [tensor * np.float32(scale) for tensor, scale in pairs]
-        tensors = [tensor.T for tensor in tensors] if self.transposed else tensors
-        value = np.concatenate(tensors, axis=-1)
-        if self.flat:
-            value = value[0]
-        if self.rows is not None:
-            rows = np.array(self.rows)
-            value = value[rows]
-            value[rows < 0] = 0
-        return value
+    shape: tuple[int, ...]
+    make: Callable[..., np.ndarray]
 
 
 class WeightMap:
@@ -69,7 +51,7 @@ class WeightMap:
 
     def copy(self, weight: keras.Variable, name: str) -> None:
         """Has a weight copied as it is."""
-        self._sources.append(_Source(weight, (name,)))
+        self._make(weight, (name,), weight.shape, lambda tensor: tensor)
 
     def copy_embedding(self, weight: keras.Variable, name: str, scale: float = 1.0) -> None:
         """Has an embedding copied whose ids are one greater here, 0 being padding.
@@ -79,11 +61,15 @@ class WeightMap:
             name: The tensor.
             scale: Its factor.
         """
-        rows = range(-1, weight.shape[0] - 1)
-        self._sources.append(_Source(weight, (name,), rows=rows, scales=(scale,)))
+        self.copy_rows(weight, name, range(-1, weight.shape[0] - 1), scale)
 
     def copy_rows(
-        self, weight: keras.Variable, name: str, rows: Sequence[int], flat: bool = False
+        self,
+        weight: keras.Variable,
+        name: str,
+        rows: Sequence[int],
+        scale: float = 1.0,
+        flat: bool = False,
     ) -> None:
         """Has an embedding copied whose ids are others here, or a number for each id.
 
@@ -91,9 +77,18 @@ class WeightMap:
             weight: The weight, with a row for each id.
             name: The tensor.
             rows: The tensor's row for each of ours, -1 for one of zeros; together all of its rows.
+            scale: The tensor's factor.
             flat: Whether the tensor holds all of them in one row.
         """
-        self._sources.append(_Source(weight, (name,), rows=rows, flat=flat))
+        rows = np.array(rows)
+        shape = (int(rows.max()) + 1, *weight.shape[1:])
+
+        def make(tensor: np.ndarray) -> np.ndarray:
+            value = tensor.reshape(shape)[rows] * np.float32(scale)
+            value[rows < 0] = 0
+            return value
+
+        self._make(weight, (name,), (1, *shape) if flat else shape, make)
 
     def keep(self, weight: keras.Variable) -> None:
         """Leaves a weight as it is."""
@@ -109,11 +104,34 @@ class WeightMap:
             *names: The modules, of which each has an equal share of the units, in this order.
             scales: Their factors, 1 by default.
         """
-        kernels = tuple(f"{name}.weight" for name in names)
-        self._sources.append(_Source(layer.kernel, kernels, transposed=True, scales=scales))
-        if layer.bias is not None:
-            biases = tuple(f"{name}.bias" for name in names)
-            self._sources.append(_Source(layer.bias, biases, scales=scales))
+        factors = np.float32(scales or [1.0] * len(names))
+
+        def side_by_side(*tensors: np.ndarray) -> np.ndarray:
+            return np.concatenate([t.T * f for t, f in zip(tensors, factors, strict=True)], axis=-1)
+
+        for weight, kind in ((layer.kernel, "weight"), (layer.bias, "bias")):
+            if weight is not None:
+                *inputs, units = weight.shape
+                shape = (units // len(names), *reversed(inputs))
+                self._make(weight, tuple(f"{name}.{kind}" for name in names), shape, side_by_side)
+
+    def copy_gru(
+        self, cell: keras.layers.GRUCell, kernels: tuple[str, str], biases: tuple[str, str]
+    ) -> None:
+        """Has a GRU copied from PyTorch's, whose gates are reset, update and candidate.
+
+        Args:
+            cell: One that resets after the product with the state, as PyTorch's does; its gates are
+                update, reset and candidate.
+            kernels: The tensors of input and state, each (gates, features).
+            biases: Likewise, each (gates,).
+        """
+        reset, update, candidate = np.arange(3 * cell.units).reshape(3, -1)
+        order = np.concatenate([update, reset, candidate])
+        for weight, name in zip((cell.kernel, cell.recurrent_kernel), kernels, strict=True):
+            self._make(weight, (name,), weight.shape[::-1], lambda tensor: tensor[order].T)
+        shape = cell.bias.shape[1:]
+        self._make(cell.bias, biases, shape, lambda *tensors: np.stack(tensors)[:, order])
 
     def copy_conv1d(self, layer: keras.layers.Layer, name: str) -> None:
         """Has kernel and bias copied from a `Conv1D` of transformers, which is not transposed."""
@@ -129,10 +147,19 @@ class WeightMap:
         """Leaves out tensors whose whole name a regular expression matches."""
         self._ignored.append(pattern)
 
+    def _make(
+        self,
+        weight: keras.Variable,
+        names: tuple[str, ...],
+        shape: tuple[int, ...],
+        make: Callable[..., np.ndarray],
+    ) -> None:
+        self._sources.append(_Source(weight, names, tuple(shape), make))
+
     def fill(
         self,
         model: keras.Model,
-        tensors: SafetensorsFolder,
+        tensors: Tensors,
         rename: Callable[[str], str] = lambda name: name,
     ) -> None:
         """Copies the tensors into the weights.
@@ -154,15 +181,16 @@ class WeightMap:
         original = {rename(name): name for name in tensors.shapes}
         require(
             len(original) == len(tensors.shapes),
-            f"{tensors.folder}: two tensors must not have the same meaning.",
+            f"{tensors.path}: two tensors must not have the same meaning.",
             tensors=sorted(set(tensors.shapes) - set(original.values()))[:_SHOWN],
         )
         self._check(tensors, original)
         for source in self._sources:
-            source.weight.assign(source.value(lambda name: tensors.read(original[name])))
+            read = [tensors.read(original[name]) for name in source.names]
+            source.weight.assign(source.make(*read))
 
-    def _check(self, tensors: SafetensorsFolder, original: dict[str, str]) -> None:
-        expected = {name: source.shape() for source in self._sources for name in source.names}
+    def _check(self, tensors: Tensors, original: dict[str, str]) -> None:
+        expected = {name: source.shape for source in self._sources for name in source.names}
         missing = [name for name in expected if name not in original]
         left_over = [
             found
@@ -179,7 +207,7 @@ class WeightMap:
         problems = [f"{what}: {_listed(names)}" for what, names in parts.items() if names]
         if problems:
             raise UserError(
-                f"{tensors.folder}: the tensors do not fit the model; {'; '.join(problems)}."
+                f"{tensors.path}: the tensors do not fit the model; {'; '.join(problems)}."
             )
 
 

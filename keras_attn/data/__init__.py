@@ -2,6 +2,7 @@
 
 from keras_attn.data.batching import EpochPlan, padding_share, plan_epoch
 from keras_attn.data.cmudict import load_cmudict
+from keras_attn.data.corrupted_examples import CorruptedExamples
 from keras_attn.data.digits import load_digits
 from keras_attn.data.examples import Examples
 from keras_attn.data.files import Pairs, read_pairs, read_texts
@@ -23,11 +24,16 @@ from keras_attn.data.pair_examples import PairExamples
 from keras_attn.data.partner_examples import PartnerExamples
 from keras_attn.data.pipeline import batch_dataset
 from keras_attn.data.scored_pairs import ScoredPairs, has_scores, read_scored_pairs
+from keras_attn.data.span_corruption import SpanCorruption
+from keras_attn.data.span_noise import SpanNoise
 from keras_attn.data.split import group_references, hold_out
+from keras_attn.data.tagged_examples import TaggedExamples
+from keras_attn.data.tagged_texts import read_tagged_texts
 from keras_attn.data.text_examples import TextExamples
 from keras_attn.data.token_rows import TokenRows
 
 __all__ = [
+    "CorruptedExamples",
     "EpochPlan",
     "Examples",
     "ImageExamples",
@@ -39,6 +45,9 @@ __all__ = [
     "Pairs",
     "PartnerExamples",
     "ScoredPairs",
+    "SpanCorruption",
+    "SpanNoise",
+    "TaggedExamples",
     "TextExamples",
     "TokenRows",
     "batch_dataset",
@@ -57,6 +66,7 @@ __all__ = [
     "read_labelled_images",
     "read_pairs",
     "read_scored_pairs",
+    "read_tagged_texts",
     "read_texts",
     "require_mask_token",
     "scaled_pixels",

@@ -3,7 +3,7 @@
 import gzip
 import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,8 +43,14 @@ class Pairs:
         return len(self.sources)
 
 
+Mistake = Callable[[str, str], str | None]
+"""Says what is wrong with a source and its target; `None` where nothing is."""
+
+
 def read_pairs(
-    paths: Sequence[str | os.PathLike] | str | os.PathLike, skip_bad_lines: bool = False
+    paths: Sequence[str | os.PathLike] | str | os.PathLike,
+    skip_bad_lines: bool = False,
+    mistake: Mistake = lambda source, target: None,
 ) -> Pairs:
     r"""Reads pairs of texts from a tab-separated file or from two line-aligned files.
 
@@ -57,6 +63,7 @@ def read_pairs(
             a target file whose lines correspond.
         skip_bad_lines: Whether malformed lines are left out and counted in `Pairs.skipped`
             instead of raising. Of two aligned files a pair is left out when either line is bad.
+        mistake: What else is malformed.
 
     Returns:
         The pairs, in the order of the files.
@@ -75,9 +82,9 @@ def read_pairs(
         paths=[str(path) for path in paths],
     )
     if len(paths) == 1:
-        sources, targets, skipped = _read_tab_separated(paths[0], skip_bad_lines)
+        sources, targets, skipped = _read_tab_separated(paths[0], skip_bad_lines, mistake)
     else:
-        sources, targets, skipped = _read_aligned(*paths, skip_bad_lines)
+        sources, targets, skipped = _read_aligned(*paths, skip_bad_lines, mistake)
     name = " + ".join(str(path) for path in paths)
     if not sources:
         raise UserError(f"{name}: no pair is left, all {skipped:,} lines are malformed.")
@@ -107,15 +114,21 @@ def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
     return lines
 
 
-def _read_tab_separated(path: Path, skip_bad_lines: bool) -> tuple[list[str], list[str], int]:
+def _read_tab_separated(
+    path: Path, skip_bad_lines: bool, mistake: Mistake
+) -> tuple[list[str], list[str], int]:
     sources, targets, skipped = [], [], 0
     for number, line in enumerate(read_lines(path, skip_bad_lines), 1):
         source, tab, target = (line or "").partition("\t")
-        if tab and "\t" not in target and not is_empty(source) and not is_empty(target):
+        whole = tab and "\t" not in target and not is_empty(source) and not is_empty(target)
+        wrong = mistake(source, target) if whole else None
+        if whole and wrong is None:
             sources.append(source)
             targets.append(target)
         elif skip_bad_lines:
             skipped += 1
+        elif whole:
+            raise UserError(f"{place_of(path, number, len(source) + 2)}{wrong}. {_HINT}")
         else:
             raise UserError(_tab_mistake(path, number, line))
     return sources, targets, skipped
@@ -140,7 +153,7 @@ def _tab_mistake(path: Path, number: int, line: str) -> str:
 
 
 def _read_aligned(
-    source_path: Path, target_path: Path, skip_bad_lines: bool
+    source_path: Path, target_path: Path, skip_bad_lines: bool, mistake: Mistake
 ) -> tuple[list[str], list[str], int]:
     source_lines = read_lines(source_path, skip_bad_lines)
     target_lines = read_lines(target_path, skip_bad_lines)
@@ -152,15 +165,14 @@ def _read_aligned(
     sources, targets, skipped = [], [], 0
     for number, (source, target) in enumerate(zip(source_lines, target_lines, strict=True), 1):
         bad_path = source_path if is_empty(source) else target_path if is_empty(target) else None
-        if bad_path is None:
+        wrong = "expected a text, found an empty line" if bad_path else mistake(source, target)
+        if wrong is None:
             sources.append(source)
             targets.append(target)
         elif skip_bad_lines:
             skipped += 1
         else:
-            raise UserError(
-                place_of(bad_path, number, 1) + f"expected a text, found an empty line. {_HINT}"
-            )
+            raise UserError(f"{place_of(bad_path or target_path, number, 1)}{wrong}. {_HINT}")
     return sources, targets, skipped
 
 

@@ -107,11 +107,38 @@ def class_numbers(pairs: Pairs, labels: Sequence[str], kind: str) -> np.ndarray:
     Raises:
         UserError: A target is none of `labels`.
     """
+    return label_numbers([[label] for label in pairs.targets], labels, kind, pairs.name)
+
+
+def label_numbers(
+    rows: Sequence[Sequence[str]],
+    labels: Sequence[str],
+    kind: str,
+    name: str,
+    others: bool = False,
+) -> np.ndarray:
+    """Finds the numbers of all labels of some inputs, counted from 1.
+
+    Args:
+        rows: The labels of each input.
+        labels: The labels there are, in the order of their numbers.
+        kind: What an input is called in an error.
+        name: Where the inputs come from, for an error.
+        others: Whether there may be labels that are none of `labels`; their number is 0.
+
+    Returns:
+        int32, those of all inputs one after the other.
+
+    Raises:
+        UserError: There is another label, and must not be.
+    """
     number = {label: place for place, label in enumerate(labels, 1)}
-    for row, label in enumerate(pairs.targets, 1):
-        if label not in number:
-            raise UserError(
-                f"{kind.capitalize()} {row:,} of {pairs.name} has a label that the training "
-                f"{kind}s have not. Received: {label!r}; the labels are {', '.join(labels[:20])}."
-            )
-    return np.array([number[label] for label in pairs.targets], np.int32)
+    for row, found in enumerate(rows, 1):
+        for label in found:
+            if label not in number and not others:
+                raise UserError(
+                    f"{kind.capitalize()} {row:,} of {name} has a label that the training "
+                    f"{kind}s have not. Received: {label!r}; the labels are "
+                    f"{', '.join(labels[:20])}."
+                )
+    return np.array([number.get(label, 0) for found in rows for label in found], np.int32)

@@ -1,5 +1,6 @@
 """Many sequences of token ids, one after the other in one array."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +43,7 @@ class TokenRows:
 
     @classmethod
     def bare(cls, texts: list[str], tokenizer: Tokenizer) -> "TokenRows":
-        """Tokenises texts once, in large batches inside the tokenizer's graph.
+        """Tokenises texts once.
 
         Args:
             texts: The texts.
@@ -51,9 +52,22 @@ class TokenRows:
         Returns:
             A row for each text, with its tokens alone.
         """
-        tokenize = tf.function(
-            tokenizer.tokenize, input_signature=[tf.TensorSpec([None], tf.string)]
-        )
+        return cls.made_by(tokenizer.tokenize, texts)
+
+    @classmethod
+    def made_by(
+        cls, tokenize: Callable[[tf.Tensor], tf.RaggedTensor], texts: list[str]
+    ) -> "TokenRows":
+        """Turns texts into ids, in large batches inside a graph.
+
+        Args:
+            tokenize: From strings (batch,) to ids (batch, None).
+            texts: The texts.
+
+        Returns:
+            A row for each text.
+        """
+        tokenize = tf.function(tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
         flat, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         with tf.device("CPU"):
             for begin in range(0, len(texts), _TEXTS_A_CALL):

@@ -1,4 +1,4 @@
-"""How good texts and vectors are: error rates, BLEU, ROUGE, perplexity, retrieval, correlation."""
+"""How good texts, tags and vectors are: error rates, BLEU, ROUGE, spans, retrieval and more."""
 
 from keras_attn.evaluation.correlation import CORRELATIONS, pearson, spearman
 from keras_attn.evaluation.error_rates import (
@@ -16,11 +16,20 @@ from keras_attn.evaluation.metrics import (
 from keras_attn.evaluation.perplexity import perplexity
 from keras_attn.evaluation.retrieval import RETRIEVAL, partner_ranks
 from keras_attn.evaluation.summarization import rouge
+from keras_attn.evaluation.tagging import (
+    TAGGING,
+    span_f1,
+    span_precision,
+    span_recall,
+    tag_accuracy,
+    tagged_spans,
+)
 from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 
 __all__ = [
     "CORRELATIONS",
     "RETRIEVAL",
+    "TAGGING",
     "Metric",
     "TranslationScore",
     "bleu",
@@ -35,6 +44,11 @@ __all__ = [
     "perplexity",
     "phoneme_error_rate",
     "rouge",
+    "span_f1",
+    "span_precision",
+    "span_recall",
     "spearman",
+    "tag_accuracy",
+    "tagged_spans",
     "word_error_rate",
 ]

@@ -36,7 +36,17 @@ _STRING_BYTES = 24  # sizeof(TF_TString)
 
 
 class SavedModelError(UserError):
-    """A SavedModel that cannot be loaded or run, told in one line."""
+    """A SavedModel that cannot be loaded or run, told in one line.
+
+    Args:
+        message: The line.
+        code: TensorFlow's number of the error, such as 3 for an invalid argument; 13, an internal
+            error, where TensorFlow reported none.
+    """
+
+    def __init__(self, message: str, code: int = 13) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Buffer(ctypes.Structure):
@@ -144,7 +154,7 @@ class Status:
         message = self._library.TF_Message(self.pointer).decode("utf-8", "replace")
         self._library.TF_DeleteStatus(self.pointer)
         if code and error is None:
-            raise SavedModelError(f"{self._action} failed: {one_line(message)}")
+            raise SavedModelError(f"{self._action} failed: {one_line(message)}", code)
 
 
 def one_line(message: object, limit: int = 400) -> str:

@@ -1,5 +1,6 @@
 """Golden outputs: what the Python task answered to example inputs before it was exported.
 
+Where weights are stored in a smaller dtype it answered with what is left of them.
 Written once, by the exporter; checking only reads them. JSON, with strings decoded from UTF-8 and
 their invalid bytes kept by Python's `surrogateescape`.
 """
@@ -14,8 +15,6 @@ from keras_attn.export.layout import GOLDEN, read_json, write_json
 from keras_attn.validation import UserError
 
 RTOL, ATOL = 1e-4, 1e-5
-HALF_RTOL = 1e-3
-"""Three digits, for weights that are stored in half precision."""
 
 Example = tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]
 
@@ -75,19 +74,6 @@ def compare(
         _difference(name, expected[name], received[name], rtol) for name in sorted(expected)
     )
     return [difference for difference in differences if difference]
-
-
-def largest_difference(
-    expected: Mapping[str, np.ndarray], received: Mapping[str, np.ndarray]
-) -> float:
-    """Returns the largest relative difference between finite numbers of outputs; 0 for none."""
-    largest = 0.0
-    for name, values in expected.items():
-        if values.dtype.kind == "f":
-            counted = np.isfinite(values) & (values != 0)
-            differences = np.abs(received[name][counted] / values[counted] - 1)
-            largest = max(largest, float(differences.max(initial=0)))
-    return largest
 
 
 def _difference(name: str, expected: np.ndarray, received: np.ndarray, rtol: float) -> str:

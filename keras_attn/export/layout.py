@@ -9,6 +9,7 @@ from keras_attn.validation import UserError, require
 FORMAT_VERSION = 1
 GOLDEN = Path("assets.extra", "golden.json")
 MANIFEST = Path("assets.extra", "keras_attn.json")
+README = Path("assets.extra", "README.md")
 WARMUP = Path("assets.extra", "tf_serving_warmup_requests")
 
 

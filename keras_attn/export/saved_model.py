@@ -5,6 +5,8 @@ of tensorflow-text only.
 """
 
 import importlib.metadata
+import itertools
+import math
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,18 +17,12 @@ import numpy as np
 import tensorflow as tf
 
 import keras_attn
-from keras_attn.export.golden import (
-    HALF_RTOL,
-    RTOL,
-    Example,
-    Golden,
-    compare,
-    largest_difference,
-    write_golden,
-)
+from keras_attn.export.change import TOLERANCE, Change, SignatureChange
+from keras_attn.export.golden import Example, Golden, write_golden
 from keras_attn.export.layout import FORMAT_VERSION, MANIFEST, write_json
+from keras_attn.export.readme import write_readme
 from keras_attn.export.stored_weights import DTYPES, StoredWeights
-from keras_attn.export.warmup import write_warmup
+from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.model_versions import version_folders
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.validation import UserError, require, require_one_of, require_positive
@@ -48,14 +44,15 @@ def export_saved_model(
     examples: Sequence[str | bytes] | None = None,
     version: int | None = None,
     weights: str = "float32",
-    halved: str = "",
+    only: str = "",
+    tolerance: float = TOLERANCE,
 ) -> Path:
     """Writes a task as a SavedModel under `folder/<version>/`.
 
     The version appears at once and complete: it is written under a temporary name beside it, and
     renamed; after a failure nothing is left behind. Beside the SavedModel, `assets.extra/` holds
     golden outputs for `verify`, computed here by the task itself, warm-up records for TensorFlow
-    Serving, and a description of the export.
+    Serving, a description of the export, and `README.md` for those who will use it.
 
     Args:
         task: A task: it gives its signatures and the resources that they use.
@@ -63,26 +60,32 @@ def export_saved_model(
         jit: Whether the numeric core is compiled by XLA. Such a model needs a server that runs
             with `--xla_cpu_compilation_enabled`, or a GPU.
         n_best: Number of hypotheses of the `n_best` signature.
-        examples: Texts, or images as bytes, for the golden outputs and warm-up records; the
-            task's own by default.
+        examples: Texts, or images as bytes; the task's own by default. The first 32 of them are for
+            golden outputs and warm-up records, all of them for measuring what `weights` changes.
         version: The version; the highest existing one plus 1 by default.
-        weights: "float16" or "bfloat16" stores the weights in half of the room on disk; computing
-            stays in the task's dtype, for which they are cast once a call. The golden outputs are
-            the task's own all the same: the export is only written if it gives equal texts for
-            the examples, and scores equal to three digits. The largest relative difference
-            measured stands in the description of the export.
-        halved: Part of the paths of the weights that are stored so, such as "feed_forward", where
+        weights: "float16" or "bfloat16" stores the weights in half of the room on disk, "int8" in a
+            quarter, as whole numbers and a scale for each channel. Computing stays in the task's
+            dtype, to which they are brought once a call. How far that changes the answers to the
+            examples is measured, and stands in the description of the export.
+        only: Part of the paths of the weights that are stored so, such as "feed_forward", where
             all of them are too many; the others stay as they are.
+        tolerance: Largest change of the answers to the examples: share of those to which a text,
+            label or ids are others, and difference of a number, relative where that is above 1.
 
     Returns:
         The version folder.
 
     Raises:
-        UserError: The version exists already, the folder cannot be written, or half precision
-            changes what the task answers to the examples.
+        UserError: The version exists already, the folder cannot be written, or the answers to the
+            examples change by more than the tolerance.
     """
     require_one_of("weights", weights, DTYPES)
     require_positive(n_best=n_best)
+    require(
+        0 <= tolerance < math.inf,
+        "`tolerance` must be a finite number of at least 0.",
+        tolerance=tolerance,
+    )
     texts = list(task.example_texts() if examples is None else examples)
     require(
         bool(texts) and all(isinstance(text, str | bytes) for text in texts),
@@ -94,8 +97,11 @@ def export_saved_model(
     options = {"jit": jit, "n_best": n_best}
 
     def write(path: Path) -> None:
-        stored = StoredWeights(task.resources(), weights, halved)
-        _write(path, task, functions, texts, stored, options)
+        stored = StoredWeights(task.resources(), weights, only)
+        examples = _answers(functions, texts[:MAX_ROWS], stored)
+        described = _describe_weights(functions, texts, stored, examples, tolerance)
+        _write(path, task, functions, stored, examples, options | {"weights": described})
+        write_readme(path, Path(folder).resolve().name)
 
     return _write_version(Path(folder), version, write)
 
@@ -151,26 +157,54 @@ def _write(
     path: Path,
     task: Servable,
     functions: Mapping[str, ServingFunction],
-    texts: list[str],
     stored: StoredWeights,
+    examples: list[Example],
     options: Mapping[str, Any],
 ) -> None:
-    examples, warmup = [], []
-    for name, function in functions.items():
-        inputs = _example_inputs(function, texts)
-        examples.append(_run_example(name, function, inputs))
-        warmup.append((name, inputs))
-        warmup.append((name, {key: array[:1] for key, array in inputs.items()}))
-    golden = Golden(examples, HALF_RTOL if stored.halves else RTOL)
     signatures = {name: _signature(function, stored) for name, function in functions.items()}
-    weights = {"dtype": stored.dtype}
-    if stored.halves:
-        weights["halved"] = len(stored.halves)
-        weights["largest_difference"] = _measure_change(signatures, golden, stored.dtype)
     tf.saved_model.save(_Export(stored.resources), str(path), signatures)
-    write_golden(path, golden)
-    write_warmup(path, warmup)
-    write_json(path / MANIFEST, _manifest(task, sorted(functions), weights, options))
+    write_golden(path, Golden(examples))
+    one_row = [
+        (name, {key: array[:1] for key, array in inputs.items()}) for name, inputs, _ in examples
+    ]
+    write_warmup(path, [(name, inputs) for name, inputs, _ in examples] + one_row)
+    write_json(path / MANIFEST, _manifest(task, sorted(functions), options))
+
+
+def _describe_weights(
+    functions: Mapping[str, ServingFunction],
+    texts: list[str],
+    stored: StoredWeights,
+    examples: list[Example],
+    tolerance: float,
+) -> dict[str, Any]:
+    """What is stored, and how far that changes the answers: to these examples, and other texts.
+
+    Raises:
+        UserError: It changes them by more than the tolerance.
+    """
+    described: dict[str, Any] = {"dtype": stored.dtype}
+    if not stored.smaller:
+        return described
+    change = Change(len(texts), {name: SignatureChange() for name in functions})
+    others = (
+        _answers(functions, texts[begin : begin + MAX_ROWS], stored)
+        for begin in range(MAX_ROWS, len(texts), MAX_ROWS)
+    )
+    for name, inputs, received in itertools.chain(examples, itertools.chain.from_iterable(others)):
+        change.signatures[name].add(_run(name, functions[name], inputs), received)
+    change.require_within(tolerance, weights=stored.dtype)
+    return described | {
+        "smaller": len(stored.smaller),
+        "bytes_before": sum(_bytes(weight.value) for weight, _ in stored.smaller),
+        "bytes": sum(_bytes(part) for _, weight in stored.smaller for part in weight.variables),
+        "tolerance": tolerance,
+        "change": change.describe(),
+    }
+
+
+def _bytes(variable: tf.Variable) -> int:
+    return variable.dtype.size * variable.shape.num_elements()
 
 
 def _signature(
@@ -182,29 +216,6 @@ def _signature(
     }
     traced = tf.function(stored.reading(function.function), autograph=False)
     return traced.get_concrete_function(**specs)
-
-
-def _measure_change(
-    signatures: Mapping[str, tf.types.experimental.ConcreteFunction], golden: Golden, weights: str
-) -> float:
-    """Returns the largest relative difference from the golden outputs.
-
-    Raises:
-        UserError: It is larger than allowed, or something else than a number differs.
-    """
-    largest = 0.0
-    for name, inputs, expected in golden.examples:
-        tensors = {key: tf.constant(array) for key, array in inputs.items()}
-        outputs = {key: _to_numpy(tensor) for key, tensor in signatures[name](**tensors).items()}
-        differences = compare(expected, outputs, golden.rtol)
-        if differences:
-            raise UserError(
-                "The weights must be stored in a dtype that leaves the task's answers as they are. "
-                f"Received: weights={weights!r}, with which of signature {name!r} "
-                f"{'; '.join(differences)}."
-            )
-        largest = max(largest, largest_difference(expected, outputs))
-    return largest
 
 
 def _example_inputs(function: ServingFunction, texts: list[str]) -> dict[str, np.ndarray]:
@@ -226,14 +237,32 @@ def _default_example(spec: tf.TensorSpec, texts: list[str]) -> np.ndarray:
     return np.ones([len(texts)] + [size or 3 for size in spec.shape[1:]], spec.dtype.as_numpy_dtype)
 
 
-def _run_example(name: str, function: ServingFunction, inputs: dict[str, np.ndarray]) -> Example:
+def _answers(
+    functions: Mapping[str, ServingFunction], texts: list[str], stored: StoredWeights
+) -> list[Example]:
+    """Example inputs of each function, and what the task answers with what is stored."""
+    found = []
+    for name, function in functions.items():
+        inputs = _example_inputs(function, texts)
+        found.append((name, inputs, _run(name, function, inputs, stored)))
+    return found
+
+
+def _run(
+    name: str,
+    function: ServingFunction,
+    inputs: dict[str, np.ndarray],
+    stored: StoredWeights | None = None,
+) -> dict[str, np.ndarray]:
+    """What the task answers, with its own weights or with what is stored of them."""
     tensors = {key: tf.constant(inputs[key], spec.dtype) for key, spec in function.inputs.items()}
+    answer = stored.reading(function.function) if stored else function.function
     try:
-        outputs = function.function(**tensors)
+        outputs = answer(**tensors)
     except tf.errors.InvalidArgumentError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"The examples do not fit the signature {name}: {reason}") from error
-    return name, inputs, {key: _to_numpy(tensor) for key, tensor in outputs.items()}
+    return {key: _to_numpy(tensor) for key, tensor in outputs.items()}
 
 
 def _to_numpy(value: tf.Tensor | np.ndarray) -> np.ndarray:
@@ -249,7 +278,6 @@ def _to_numpy(value: tf.Tensor | np.ndarray) -> np.ndarray:
 def _manifest(
     task: Servable,
     signatures: list[str],
-    weights: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> dict[str, Any]:
     packages = ("keras", "tensorflow", "tensorflow-text")
@@ -258,7 +286,6 @@ def _manifest(
         "format_version": FORMAT_VERSION,
         "task": task.kind,
         **options,
-        "weights": weights,
         "signatures": signatures,
         "versions": {"keras_attn": keras_attn.__version__, **versions},
     }

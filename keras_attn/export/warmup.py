@@ -18,6 +18,8 @@ from keras_attn.export.messages import PredictionLog, TensorProto
 from keras_attn.validation import UserError, require
 
 MAX_RECORDS = 1000
+MAX_ROWS = 32
+"""Most rows of a record, for a server that makes batches refuses what is larger than these."""
 
 Request = tuple[str, Mapping[str, np.ndarray]]
 

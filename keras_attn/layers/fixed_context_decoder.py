@@ -32,9 +32,9 @@ class FixedContextDecoder(RecurrentDecoder):
     Raises:
         UserError: A size is not positive, or `dropout` is outside [0, 1).
 
-    References:
-        Sutskever et al., 2014, https://arxiv.org/abs/1409.3215, section 2.
-        Cho et al., 2014, https://arxiv.org/abs/1406.1078, section 2.2.
+    Reference:
+        Sutskever et al., 2014, https://arxiv.org/abs/1409.3215, section 2; Cho et al. (2014),
+        https://arxiv.org/abs/1406.1078, have the decoder read the context at every step as well.
     """
 
     def __init__(self, cell: str, units: int, num_layers: int, **kwargs):

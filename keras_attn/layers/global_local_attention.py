@@ -1,10 +1,12 @@
 """Attention inside a window and to a few global positions, as in ETC."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import show_attention
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.head_projection import ROLES
 from keras_attn.layers.headed_attention import (
@@ -190,46 +192,70 @@ class GlobalLocalAttention(HeadedAttention):
             of_keys = None if global_query_mask is None else global_query_mask[:, None]
             few = _Stream(global_query, global_query, None, global_query_mask, of_keys)
         labels, pair_masks = labels or GlobalLocalPieces(), pair_masks or GlobalLocalPieces()
-        output, global_output = self._attend(local, few, labels, pair_masks, training)
+        parts = (local, few, labels, pair_masks)
+        output, global_output = self._attend(*parts, training, global_query is not None)
         if global_query is None:
             return ops.concatenate([global_output, output], axis=1)
         return output, global_output
 
-    def _attend(self, local, few, labels, pair_masks, training) -> tuple:
-        """The outputs of the long positions and of the few global ones."""
+    def _attend(self, local, few, labels, pair_masks, training, has_own) -> tuple:
+        """The outputs of the long positions and of the few global ones, which are others or not."""
         dropout = {"dropout": self.dropout if training else 0.0, "seed": self.seed_generator}
         of_few = self.global_attention or self
         heads = self._project(*local[:3], training)
         few_heads = of_few._project(*few[:3], training)
         by_label = self._label_scores(heads["query"])
-        context = local_attention(
+        keys = GlobalKeys(
+            few_heads["key"],
+            few_heads["value"],
+            _mask(few.key_mask, pair_masks.local_to_global),
+            _of_labels(by_label, labels.local_to_global),
+        )
+        attend_near = partial(
+            local_attention,
             heads["query"],
             heads["key"],
-            heads["value"],
-            self.radius + 1,
+            window=self.radius + 1,
             key_mask=local.key_mask,
             bias=self._local_bias(by_label, labels.local_to_local),
-            global_keys=GlobalKeys(
-                few_heads["key"],
-                few_heads["value"],
-                _mask(few.key_mask, pair_masks.local_to_global),
-                _of_labels(by_label, labels.local_to_global),
-            ),
-            **dropout,
         )
-        global_context = dot_product_attention(
+        attend_all = partial(
+            dot_product_attention,
             few_heads["query"],
-            *(ops.concatenate([few_heads[role], heads[role]], axis=2) for role in ("key", "value")),
+            ops.concatenate([few_heads["key"], heads["key"]], axis=2),
             mask=_global_masks(few, local, pair_masks),
             bias=self._global_bias(few_heads["query"], heads["query"], labels),
             implementation="dense",
-            **dropout,
         )
+        values = ops.concatenate([few_heads["value"], heads["value"]], axis=2)
+        context = attend_near(heads["value"], global_keys=keys, **dropout)
+        global_context = attend_all(values, **dropout)
+        self._show(attend_near, keys, attend_all, values, few, local, has_own)
         context = masks.masked_queries(context, local.real)
         global_context = masks.masked_queries(global_context, few.real)
         return (
             self._project_back(context, training),
             of_few._project_back(global_context, training),
+        )
+
+    def _show(self, attend_near, keys, attend_all, values, few, local, has_own):
+        """Shows global and long positions in one matrix, the global ones first."""
+        count = few.query.shape[1]
+
+        def attend(values):
+            near, far = values[:, :, count:], keys._replace(value=values[:, :, :count])
+            contexts = [attend_all(values), attend_near(near, global_keys=far)]
+            return ops.concatenate(contexts, axis=2)
+
+        before = count if has_own else 0
+        show_attention(
+            self,
+            attend,
+            values,
+            *_joined_masks(few, local),
+            rows_before=before,
+            columns_before=before,
+            pattern={"window": self.radius + 1, "globals": count},
         )
 
     def _label_scores(self, query):
@@ -327,6 +353,24 @@ def _mask(key_mask: Any, pairs: Any) -> Any:
     if pairs is not None:
         parts.append(ops.cast(pairs, "bool")[:, None])
     return masks.combine_masks(*parts)
+
+
+def _joined_masks(few: _Stream, local: _Stream) -> tuple:
+    """The masks of keys and of queries over global positions and long ones, or None."""
+    found = []
+    for name, axis in (("key_mask", 2), ("real", 1)):
+        parts = (getattr(few, name), getattr(local, name))
+        if parts == (None, None):
+            found.append(None)
+            continue
+        batch, counts = ops.shape(local.query)[0], [ops.shape(x.query)[1] for x in (few, local)]
+        shapes = [(batch, 1, count) if axis == 2 else (batch, count) for count in counts]
+        parts = [
+            ops.ones(shape, "bool") if part is None else ops.cast(part, "bool")
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
+        found.append(ops.concatenate(parts, axis=axis))
+    return tuple(found)
 
 
 def _global_masks(few: _Stream, local: _Stream, pair_masks: GlobalLocalPieces) -> tuple:

@@ -1,8 +1,11 @@
 """An LSTM that attends to its own earlier states, as in "LSTM-Networks for Machine Reading"."""
 
+from functools import partial
+
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import show_attention
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.ops.attention import attend_by_scores
@@ -122,9 +125,10 @@ class IntraAttentionCell(keras.layers.Layer):
         query = attention + self.read_attention(read)
         scores = additive_scores(query[:, None], self.state_attention(hidden), self.scale)
         both = ops.concatenate([hidden, cells], axis=-1)
-        averages = attend_by_scores(
-            scores[:, None], both[:, None], ops.greater(kept, 0)[:, None, None]
-        )
+        mask = ops.greater(kept, 0)[:, None, None]
+        attend = partial(attend_by_scores, scores[:, None], mask=mask)
+        averages = attend(both[:, None])
+        show_attention(self, attend, both[:, None], mask, is_step=True, pattern={"states": True})
         read, cell = ops.split(averages[:, 0, 0], 2, axis=-1)
         # === The gates of an LSTM ===
         gates = gates + self.recurrent_gates(read) + self.bias

@@ -1,7 +1,10 @@
 """Linear attention, as in "Transformers are RNNs"."""
 
+from functools import partial
+
 import keras
 
+from keras_attn.layers.attention_capture import is_capturing, is_other, show_attention
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.ops import masks
 from keras_attn.ops.linear_attention import (
@@ -82,9 +85,16 @@ class LinearAttention(HeadedAttention):
         require_no_scores(self, return_attention_scores)
         heads = self._project(query, value, key, training)
         mask = masks.mask_of_keys(value_mask, key_mask, attention_mask)
-        context = linear_attention(
-            heads["query"], heads["key"], heads["value"], mask, use_causal_mask
+        attend = partial(
+            linear_attention,
+            heads["query"],
+            heads["key"],
+            key_mask=mask,
+            is_causal=use_causal_mask,
         )
+        context = attend(heads["value"])
+        facts = {"crosses": is_other(query, value), "is_causal": use_causal_mask}
+        show_attention(self, attend, heads["value"], mask, query_mask, is_softmax=False, **facts)
         return self._project_back(masks.masked_queries(context, query_mask), training)
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
@@ -146,11 +156,14 @@ class LinearAttention(HeadedAttention):
             value_mask: Boolean (batch, source), `False` where the source is padding.
 
         Returns:
-            `{"sums": (batch, heads, key_dim, value_dim + 1)}`.
+            `{"sums": (batch, heads, key_dim, value_dim + 1)}`, and while somebody looks at the
+            attention the keys and what of them is real.
         """
         heads = self._project(None, value, key)
         mask = masks.mask_of_keys(value_mask)
-        return {"sums": sums_of_keys(heads["key"], heads["value"], mask)}
+        source = {"sums": sums_of_keys(heads["key"], heads["value"], mask)}
+        # Sums do not tell what they were made of.
+        return source | ({"heads": heads, "mask": mask} if is_capturing() else {})
 
     def attend_source(self, query, source: dict):
         """Attends to a source projected by `project_source`.
@@ -164,4 +177,8 @@ class LinearAttention(HeadedAttention):
             The output (batch, target, features).
         """
         heads = self._project(query, None, None)
+        if "heads" in source:
+            key, value, mask = source["heads"]["key"], source["heads"]["value"], source["mask"]
+            attend = partial(linear_attention, heads["query"], key, key_mask=mask)
+            show_attention(self, attend, value, mask, crosses=True, is_softmax=False)
         return self._project_back(attend_sums(heads["query"], source["sums"]))

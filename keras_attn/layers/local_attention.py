@@ -1,8 +1,11 @@
 """Attention inside a window."""
 
+from functools import partial
+
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import show_attention
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
@@ -112,9 +115,10 @@ class LocalAttention(HeadedAttention):
             heads,
             key_mask=masks.mask_of_keys(value_mask, key_mask, attention_mask),
             is_causal=use_causal_mask,
+            query_mask=query_mask,
             dropout=self.dropout if training else 0.0,
         )
-        return self._project_back(masks.masked_queries(context, query_mask), training)
+        return self._project_back(context, training)
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
         """Makes the state before the first position: room for the keys and values of a window.
@@ -170,18 +174,20 @@ class LocalAttention(HeadedAttention):
         )
         return self._project_back_hypotheses(context, query.shape[1]), cache
 
-    def _attend(self, heads, key_mask=None, is_causal=False, dropout=0.0):
-        return local_attention(
+    def _attend(self, heads, key_mask=None, is_causal=False, query_mask=None, dropout=0.0):
+        attend = partial(
+            local_attention,
             heads["query"],
             heads["key"],
-            heads["value"],
-            self.sliding_window,
+            window=self.sliding_window,
             key_mask=key_mask,
             bias=self._bias(2 * self.sliding_window - 1),
             is_causal=is_causal,
-            dropout=dropout,
-            seed=self.seed_generator,
         )
+        context = attend(heads["value"], dropout=dropout, seed=self.seed_generator)
+        facts = {"is_causal": is_causal, "pattern": {"window": self.sliding_window}}
+        show_attention(self, attend, heads["value"], key_mask, query_mask, **facts)
+        return masks.masked_queries(context, query_mask)
 
     def _positioned(self, heads) -> dict:
         """Heads of a sequence that begins at position 0."""

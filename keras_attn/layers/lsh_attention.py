@@ -1,15 +1,20 @@
 """Attention by locality-sensitive hashing, as in "Reformer"."""
 
+from functools import partial
+
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import is_capturing, show_attention
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
     require_no_scores,
     require_same_length,
 )
 from keras_attn.ops import masks
+from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.decoding_cache import initial_cache
+from keras_attn.ops.hash_rounds import hash_buckets
 from keras_attn.ops.lsh_attention import lsh_attention
 from keras_attn.ops.lsh_steps import LSHState, lsh_attention_step, lsh_state
 from keras_attn.validation import require, require_positive, require_rate
@@ -114,17 +119,26 @@ class LSHAttention(HeadedAttention):
     ):
         require_no_scores(self, return_attention_scores)
         heads = self._project(query, value, None, training)
-        context = lsh_attention(
+        real = masks.mask_of_keys(value_mask, key_mask, attention_mask)
+        attend = partial(
+            lsh_attention,
             heads["query"],
-            heads["value"],
-            self.rotations,
-            self.chunk_length,
-            real=masks.mask_of_keys(value_mask, key_mask, attention_mask),
+            rotations=self.rotations,
+            chunk_length=self.chunk_length,
+            real=real,
             is_causal=use_causal_mask,
-            dropout=self.dropout if training else 0.0,
-            seed=self.seed_generator,
         )
+        dropout = self.dropout if training else 0.0
+        context = attend(heads["value"], dropout=dropout, seed=self.seed_generator)
+        if is_capturing():
+            facts = {"is_causal": use_causal_mask, "pattern": self._pattern(heads["query"])}
+            show_attention(self, attend, heads["value"], real, query_mask, **facts)
         return self._project_back(masks.masked_queries(context, query_mask), training)
+
+    def _pattern(self, query) -> dict:
+        """The bucket of each position in each round, int32 (batch, heads, rounds, length)."""
+        query = ops.cast(query, computing_dtype(query.dtype))
+        return {"buckets": hash_buckets(query, self.rotations), "chunk": self.chunk_length}
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
         """Makes the state before the first position.

@@ -1,9 +1,12 @@
 """Multi-head attention, as in "Attention Is All You Need"."""
 
+from functools import partial
+
 import keras
 from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
+from keras_attn.layers.attention_capture import is_other, show_attention
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.layers.relative_positions import copy_positions
@@ -213,7 +216,14 @@ class MultiHeadAttention(HeadedAttention):
             attention_mask, heads["query"], heads["key"], use_causal_mask
         )
         mask = masks.separate_masks(query_mask, value_mask, key_mask, attention_mask)
-        return self._attend(heads, mask, training, return_attention_scores, use_causal_mask)
+        return self._attend(
+            heads,
+            mask,
+            training,
+            return_attention_scores,
+            use_causal_mask,
+            crosses=is_other(query, value),
+        )
 
     def _call_folded(
         self, axes, inputs, input_masks, attention_mask, return_scores, training, use_causal_mask
@@ -239,7 +249,14 @@ class MultiHeadAttention(HeadedAttention):
             attention_mask, heads["query"], heads["key"], use_causal_mask
         )
         mask = masks.separate_masks(*arguments, attention_mask)
-        result = self._attend(heads, mask, training, return_scores, use_causal_mask)
+        result = self._attend(
+            heads,
+            mask,
+            training,
+            return_scores,
+            use_causal_mask,
+            crosses=is_other(query, value),
+        )
         if not return_scores:
             return axes.unfold(result, query)
         output, scores = result
@@ -356,7 +373,8 @@ class MultiHeadAttention(HeadedAttention):
             The output (batch, target, features).
         """
         heads = self._project(query, None, None) | source
-        return self._attend(heads, source.get("mask"), every_query_attends=True)
+        mask = source.get("mask")
+        return self._attend(heads, mask, every_query_attends=True, crosses=True)
 
     def _positioned(self, heads) -> dict:
         """Heads that see distances, the last query standing at the last key."""
@@ -378,20 +396,27 @@ class MultiHeadAttention(HeadedAttention):
         return_scores=False,
         is_causal=False,
         every_query_attends=False,
+        crosses=False,
     ):
-        result = dot_product_attention(
+        attend = partial(
+            dot_product_attention,
             heads["query"],
             heads["key"],
-            heads["value"],
             mask=mask,
             bias=heads.get("bias"),
             is_causal=is_causal,
-            dropout=self.dropout if training else 0.0,
-            seed=self.seed_generator,
             implementation={None: "auto", True: "flash", False: "dense"}[self.flash_attention],
-            return_scores=return_scores,
             every_query_attends=every_query_attends,
         )
+        result = attend(
+            heads["value"],
+            dropout=self.dropout if training else 0.0,
+            seed=self.seed_generator,
+            return_scores=return_scores,
+        )
+        pattern = {} if self.sliding_window is None else {"window": self.sliding_window}
+        facts = {"crosses": crosses, "is_causal": is_causal, "pattern": pattern}
+        show_attention(self, attend, heads["value"], mask, **facts)
         context, scores = result if return_scores else (result, None)
         if self.use_gate:
             context = ops.multiply(context, ops.sigmoid(heads["gate"]))

@@ -5,6 +5,8 @@ from typing import Any
 
 import keras
 
+from keras_attn.layers.attention_capture import Loop, noted
+
 
 def recur(step: Callable, inputs: Any, states: list, output_dim: int, dtype: Any) -> Any:
     """Calls a step for one position after the other, in `keras.layers.RNN`.
@@ -23,7 +25,8 @@ def recur(step: Callable, inputs: Any, states: list, output_dim: int, dtype: Any
     dtype = keras.dtype_policies.get(dtype)
     cell = _Steps(step, [state.shape[-1] for state in states], output_dim, dtype.compute_dtype)
     layer = keras.layers.RNN(cell, return_sequences=True, dtype=dtype, name="recurrence")
-    return layer(inputs, initial_state=states)
+    with noted(loop=Loop(inputs.shape[1])):
+        return layer(inputs, initial_state=states)
 
 
 class _Steps:

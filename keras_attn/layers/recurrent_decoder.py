@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import noted
 from keras_attn.layers.copies import (
     copy_layer,
     deserialize_layers,
@@ -169,7 +170,8 @@ class AttendingDecoder(RecurrentDecoder):
         """
         query = ops.reshape(query, (-1, beams, self.unit.units))
         if coverage is None:
-            context = self.attention.attend_source(query, projected)
+            with noted(is_step=True):
+                context = self.attention.attend_source(query, projected)
         else:
             context, scores = self.attention.attend_source(
                 query, projected, return_attention_scores=True

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import is_other, noted
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
 from keras_attn.ops.decoding_cache import ContinuedCache, FixedCache, continued
@@ -58,6 +59,10 @@ class RecurrentMemoryAttention(MultiHeadAttention):
     Reference:
         Dai et al., 2019, https://arxiv.org/abs/1901.02860, section 3.2.
     """
+
+    # What is forgotten is gone, unless a subclass compresses it.
+    compressed_length = 0
+    compression_rate = 1
 
     def __init__(
         self,
@@ -131,15 +136,16 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         real = combine_masks(value_mask, key_mask)
         if real is None:
             real = ops.ones(ops.shape(value)[:2], dtype="bool")
-        result = super().call(
-            query,
-            ops.concatenate([past, value], axis=1),
-            None if key is None else ops.concatenate([past, key], axis=1),
-            query_mask=query_mask,
-            value_mask=ops.concatenate([past_real, real], axis=1),
-            attention_mask=_behind(past, attention_mask),
-            **options,
-        )
+        with noted(crosses=is_other(query, value), columns_before=past.shape[1]):
+            result = super().call(
+                query,
+                ops.concatenate([past, value], axis=1),
+                None if key is None else ops.concatenate([past, key], axis=1),
+                query_mask=query_mask,
+                value_mask=ops.concatenate([past_real, real], axis=1),
+                attention_mask=_behind(past, attention_mask),
+                **options,
+            )
         return result, *self._entered(memory, value, real)
 
     def require_segments(self, segment_length: int) -> None:

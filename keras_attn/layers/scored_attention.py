@@ -1,10 +1,12 @@
 """What mechanisms with one head have in common: scores, of which each has its own."""
 
+from functools import partial
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import is_other, show_attention
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.decoding_cache import (
@@ -78,15 +80,20 @@ class ScoredAttention(keras.layers.Layer):
     ):
         mask = masks.separate_masks(query_mask, value_mask, key_mask, attention_mask)
         key = self._compared_key(value if key is None else key)
-        result = attend_by_scores(
+        attend = partial(
+            attend_by_scores,
             self._scores(self._compared_query(query), key)[:, None],
-            value[:, None],
             mask=masks.combine_masks(*mask),
             is_causal=use_causal_mask,
+        )
+        result = attend(
+            value[:, None],
             dropout=self.dropout if training else 0.0,
             seed=self.seed_generator,
             return_scores=return_attention_scores,
         )
+        facts = {"crosses": is_other(query, value), "is_causal": use_causal_mask}
+        show_attention(self, attend, value[:, None], mask, **facts)
         if not return_attention_scores:
             return result[:, 0]
         return tuple(part[:, 0] for part in result)
@@ -189,13 +196,9 @@ class ScoredAttention(keras.layers.Layer):
 
     def _attend_source(self, query, source, mask, return_scores=False) -> tuple:
         scores = self._scores(self._compared_query(query), source["key"])
-        found = attend_by_scores(
-            scores[:, None],
-            source["value"][:, None],
-            mask=mask,
-            every_query_attends=True,
-            return_scores=return_scores,
-        )
+        attend = partial(attend_by_scores, scores[:, None], mask=mask, every_query_attends=True)
+        found = attend(source["value"][:, None], return_scores=return_scores)
+        show_attention(self, attend, source["value"][:, None], mask, crosses=True)
         return tuple(part[:, 0] for part in (found if return_scores else (found,)))
 
     def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):

@@ -1,10 +1,12 @@
 """Attention with a memory over one long sequence, segment by segment."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import CapturedAttention, rearranged
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
@@ -115,17 +117,18 @@ class SegmentedAttention(keras.layers.Layer):
         real = _rows_mask(masks.mask_of_keys(value_mask, key_mask, attention_mask), batch, length)
         value, real = self._whole(value), self._whole(real)
         memories = self.attention.memories(value, real, self.segment_length)
-        output, _ = self.attention(
-            self._folded(self._whole(query)),
-            self._folded(value),
-            None if key is None else self._folded(self._whole(key)),
-            query_mask=None if query_mask is None else self._folded(self._whole(query_mask)),
-            value_mask=self._folded(real),
-            training=training,
-            use_causal_mask=use_causal_mask,
-            # The last one is what comes after the sequence.
-            memory=keras.tree.map_structure(lambda x: _flat(x[:, :-1]), memories),
-        )
+        with rearranged(lambda shown: self._over_positions(shown, batch, length)):
+            output, _ = self.attention(
+                self._folded(self._whole(query)),
+                self._folded(value),
+                None if key is None else self._folded(self._whole(key)),
+                query_mask=None if query_mask is None else self._folded(self._whole(query_mask)),
+                value_mask=self._folded(real),
+                training=training,
+                use_causal_mask=use_causal_mask,
+                # The last one is what comes after the sequence.
+                memory=keras.tree.map_structure(lambda x: _flat(x[:, :-1]), memories),
+            )
         output = ops.reshape(output, (batch, -1, *output.shape[2:]))
         return output[:, :length]
 
@@ -206,6 +209,47 @@ class SegmentedAttention(keras.layers.Layer):
     def _state(self, memory, states, filled):
         return SegmentState(memory, states, self.attention.segment_cache(memory, states), filled)
 
+    def _over_positions(self, shown, batch, length) -> CapturedAttention:
+        """What segments attended to, as one matrix over the slots and positions of the sequence."""
+        attention, size = self.attention, self.segment_length
+        weights, heads = shown.weights, shown.weights.shape[1]
+        segments = weights.shape[0] // batch
+        weights = ops.reshape(weights, (batch, segments, heads, size, weights.shape[3]))
+        new_slots = size // attention.compression_rate if attention.compressed_length else 0
+        slots, rows = new_slots * (segments - 1), []
+        for segment in range(segments):
+            compressed, rest = ops.split(
+                weights[:, segment], [attention.compressed_length], axis=-1
+            )
+            # The last slots before the segment, and the last positions up to its end.
+            compressed = _placed(compressed, new_slots * segment, slots)
+            rest = _placed(rest, size * (segment + 1), size * segments)
+            rows.append(ops.concatenate([compressed, rest[..., :length]], axis=-1))
+        weights = ops.concatenate(rows, axis=2)[:, :, :length]
+        past = attention.memory_length + attention.compressed_length
+        real = ops.reshape(shown.source_real[:, past:], (batch, -1))[:, :length]
+        filled = ops.any(weights > 0, axis=(1, 2))[:, :slots]
+        rate = attention.compression_rate
+        first = [
+            slot // new_slots * size - attention.memory_length + slot % new_slots * rate
+            for slot in range(slots)
+        ]
+        return dataclasses.replace(
+            shown,
+            layer=self,
+            weights=weights,
+            query_real=ops.reshape(shown.query_real, (batch, -1))[:, :length],
+            source_real=ops.concatenate([filled, real], axis=1),
+            columns_before=slots,
+            pattern=shown.pattern
+            | {
+                "segment": size,
+                "memory": attention.memory_length,
+                "compressed": attention.compressed_length,
+                "slots": [(start, start + rate) for start in first],
+            },
+        )
+
     def _whole(self, x):
         """Filled up with nothing at the end, to a number of whole segments."""
         missing = -ops.shape(x)[1] % self.segment_length
@@ -240,6 +284,13 @@ def _rows_mask(mask: Any, batch: Any, length: Any) -> Any:
         shape=tuple(mask.shape),
     )
     return ops.broadcast_to(mask[:, 0], (batch, length))
+
+
+def _placed(x: Any, end: int, total: int) -> Any:
+    """Columns that end at a place among as many as there are; those before the first fall out."""
+    start = end - x.shape[-1]
+    x = x[..., max(-start, 0) :]
+    return ops.pad(x, [(0, 0)] * (len(x.shape) - 1) + [(max(start, 0), total - end)])
 
 
 def _flat(x: Any) -> Any:

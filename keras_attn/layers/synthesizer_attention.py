@@ -1,11 +1,13 @@
 """What synthesizers have in common: attention whose scores come from the query alone."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import show_attention
 from keras_attn.layers.headed_attention import HeadedAttention, require_same_length
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
@@ -93,15 +95,19 @@ class SynthesizerAttention(HeadedAttention):
         if dropout or return_attention_scores:  # which each sequence has of its own
             scores = ops.broadcast_to(scores, (ops.shape(query)[0], *ops.shape(scores)[1:]))
         mask = masks.separate_masks(query_mask, value_mask, key_mask, attention_mask)
-        result = attend_by_scores(
+        attend = partial(
+            attend_by_scores,
             scores,
-            heads["value"],
             mask=masks.combine_masks(*mask),
             is_causal=use_causal_mask,
+        )
+        result = attend(
+            heads["value"],
             dropout=dropout,
             seed=self.seed_generator,
             return_scores=return_attention_scores,
         )
+        show_attention(self, attend, heads["value"], mask, is_causal=use_causal_mask)
         if not return_attention_scores:
             return self._project_back(result, training)
         context, probabilities = result

@@ -19,6 +19,7 @@ from keras_attn.models.reformer import Reformer
 from keras_attn.models.sequence_classifier import SequenceClassifier
 from keras_attn.models.synthesizer_transformer import SynthesizerTransformer
 from keras_attn.models.t5 import T5
+from keras_attn.models.token_classifier import TokenClassifier
 from keras_attn.models.transformer import Transformer
 from keras_attn.models.transformer_encoder import TransformerEncoder
 
@@ -41,6 +42,7 @@ __all__ = [
     "Reformer",
     "SequenceClassifier",
     "SynthesizerTransformer",
+    "TokenClassifier",
     "Transformer",
     "TransformerEncoder",
     "get_preset",

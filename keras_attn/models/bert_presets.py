@@ -1,6 +1,6 @@
 """Sizes of BERT, numbers only."""
 
-from keras_attn.models.recipes import EMBEDDING, MASKED_LANGUAGE_MODEL
+from keras_attn.models.recipes import EMBEDDING, MASKED_LANGUAGE_MODEL, TAGGING
 
 _DEVLIN = "Devlin et al., 2019, https://arxiv.org/abs/1810.04805"
 _TURC = "Turc et al., 2019, https://arxiv.org/abs/1908.08962"
@@ -50,6 +50,7 @@ BERT_PRESETS = {
         "other_recipes": {
             "embed": EMBEDDING | _WITHOUT_POOLER,
             "mlm": MASKED_LANGUAGE_MODEL | _WITHOUT_POOLER,
+            "tag": TAGGING | {"model": {"pooler": False}},
         },
     }
     for name, (num_layers, hidden_dim, paper) in _SIZES.items()

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_attn.layers.biased_token_embedding import BiasedTokenEmbedding
 from keras_attn.layers.token_embedding import TokenEmbedding
 from keras_attn.validation import require
 
@@ -17,7 +18,11 @@ def id_inputs() -> dict[str, keras.KerasTensor]:
 
 
 def token_embeddings(
-    vocabulary_size: int, target_vocabulary_size: int | None, hidden_dim: int, **arguments: Any
+    vocabulary_size: int,
+    target_vocabulary_size: int | None,
+    hidden_dim: int,
+    output_bias: bool = False,
+    **arguments: Any,
 ) -> tuple[TokenEmbedding, TokenEmbedding]:
     """Makes the embeddings of source and target, one for both where they share a vocabulary.
 
@@ -25,17 +30,18 @@ def token_embeddings(
         vocabulary_size: Number of source tokens.
         target_vocabulary_size: Number of target tokens, where they are not the source's.
         hidden_dim: Size of a token's vector.
+        output_bias: Whether the target's has a bias for each token's logit.
         **arguments: Further arguments of `TokenEmbedding`.
 
     Returns:
         The source's embedding and the target's.
     """
-    source = TokenEmbedding(vocabulary_size, hidden_dim, name="source_embedding", **arguments)
+    target_kind = BiasedTokenEmbedding if output_bias else TokenEmbedding
+    source_kind = target_kind if target_vocabulary_size is None else TokenEmbedding
+    source = source_kind(vocabulary_size, hidden_dim, name="source_embedding", **arguments)
     if target_vocabulary_size is None:
         return source, source
-    target = TokenEmbedding(
-        target_vocabulary_size, hidden_dim, name="target_embedding", **arguments
-    )
+    target = target_kind(target_vocabulary_size, hidden_dim, name="target_embedding", **arguments)
     return source, target
 
 

@@ -86,6 +86,7 @@ class Gnmt(RecurrentModel):
             decoder,
             decoder_starts_from_encoder=False,
             tie_output=tie_output,
+            output_bias=False,
             dropout=dropout,
             dtype=dtype,
             name=name,

@@ -55,6 +55,22 @@ EMBEDDING = {
     },
 }
 
+# Tags of words, from random weights. Capitals tell names.
+TAGGING = {
+    "task": "tag",
+    "tokenizers": {"text": {"kind": "word_piece", "vocabulary_size": 8_000}},
+    "metrics": ["tag_accuracy", "span_f1"],
+    "training": {
+        "batch_tokens": 2_048,
+        "schedule": "cosine",
+        "learning_rate": 1e-3,
+        "warmup_steps": 200,
+        "label_smoothing": 0.0,
+        "beta_2": 0.999,
+        "epochs": 10,
+    },
+}
+
 # Without tokenizers.
 MASKED_LANGUAGE_MODEL = {
     "task": "mlm",
@@ -66,6 +82,20 @@ MASKED_LANGUAGE_MODEL = {
         "label_smoothing": 0.0,
         "beta_2": 0.999,
         "weight_decay": 0.01,
+        "epochs": 10,
+    },
+}
+
+# T5's pre-training; without the size of its vocabulary.
+SPAN_CORRUPTION = {
+    "task": "span_corruption",
+    "decoding": {"beams": 1},
+    "training": {
+        "batch_tokens": 8_192,
+        "schedule": "inverse_square_root",
+        "learning_rate": 1e-3,
+        "warmup_steps": 2_000,
+        "label_smoothing": 0.0,
         "epochs": 10,
     },
 }
@@ -84,6 +114,11 @@ FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
             "epochs": 3,
         },
     },
+    "tag": {
+        "metrics": TAGGING["metrics"],
+        "training": TAGGING["training"]
+        | {"learning_rate": 5e-5, "warmup_steps": 100, "weight_decay": 0.01, "epochs": 3},
+    },
     "embed": {
         "metrics": EMBEDDING["metrics"],
         "training": EMBEDDING["training"]
@@ -92,6 +127,10 @@ FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
     "mlm": {
         "training": MASKED_LANGUAGE_MODEL["training"]
         | {"learning_rate": 5e-5, "warmup_steps": 100, "epochs": 3},
+    },
+    "span_corruption": {
+        "training": SPAN_CORRUPTION["training"]
+        | {"learning_rate": 1e-4, "warmup_steps": 100, "epochs": 3},
     },
 }
 """Sections for runs that go on from trained weights, by the task."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.layers.biased_token_embedding import BiasedTokenEmbedding
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.recurrent_decoder import RecurrentDecoder
 from keras_attn.layers.recurrent_stack import RecurrentStack
@@ -29,6 +30,7 @@ class RecurrentModel(Backbone):
         decoder_starts_from_encoder: Whether each layer of the decoder starts from what the
             encoder's ended with; otherwise from zeros.
         tie_output: Whether the output projection is the target embedding turned round.
+        output_bias: Whether the logits have a bias for each token.
         dropout: Share of the decoder's outputs dropped in training.
         dtype: Dtype policy of all layers.
         name: Name of the model.
@@ -43,6 +45,7 @@ class RecurrentModel(Backbone):
         decoder: RecurrentDecoder,
         decoder_starts_from_encoder: bool,
         tie_output: bool,
+        output_bias: bool,
         dropout: float,
         dtype: Any,
         name: str | None,
@@ -53,11 +56,17 @@ class RecurrentModel(Backbone):
         # The encoder is told of padding. The decoder need not know: it stands at the end, where no
         # real token sees it, and a masked step costs more.
         source_embedding, target_embedding = token_embeddings(
-            vocabulary_size, target_vocabulary_size, hidden_dim, mask_zero=False, dtype=dtype
+            vocabulary_size,
+            target_vocabulary_size,
+            hidden_dim,
+            output_bias=output_bias and tie_output,
+            mask_zero=False,
+            dtype=dtype,
         )
         output_embedding = target_embedding
         if not tie_output:
-            output_embedding = TokenEmbedding(
+            kind = BiasedTokenEmbedding if output_bias else TokenEmbedding
+            output_embedding = kind(
                 target_embedding.vocabulary_size, hidden_dim, dtype=dtype, name="output_embedding"
             )
         output_dropout = Dropout(dropout, dtype=dtype, name="output_dropout")

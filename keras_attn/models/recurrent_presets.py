@@ -7,7 +7,10 @@ _G2P = (
     "layers and width of the LSTM of g2p-seq2seq, https://github.com/cmusphinx/g2p-seq2seq "
     "(2 layers of 512)"
 )
-_CHO = "fixed context of Cho et al., 2014, https://arxiv.org/abs/1406.1078"
+_SUTSKEVER = (
+    "fixed context of Sutskever et al., 2014, https://arxiv.org/abs/1409.3215, with the GRU of "
+    "Cho et al., 2014, https://arxiv.org/abs/1406.1078"
+)
 _WU = "Wu et al., 2016, https://arxiv.org/abs/1609.08144"
 
 _SMALL_TRAINING = {
@@ -41,7 +44,7 @@ RECURRENT_PRESETS = {
     },
     "gru_2x64_fixed": {
         "description": "letters to phonemes without attention: a fixed context",
-        "paper": _CHO,
+        "paper": _SUTSKEVER,
         "config": {
             "num_layers": 2,
             "hidden_dim": 64,

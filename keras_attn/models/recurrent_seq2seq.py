@@ -42,6 +42,7 @@ class RecurrentSeq2Seq(RecurrentModel):
             read (LSTM-Network); `None` for plain ones.
         dropout: Share dropped in training of each recurrent layer's input and of the outputs.
         tie_output: Whether the output projection is the target embedding turned round.
+        output_bias: Whether the output projection has a bias for each target token.
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
@@ -80,6 +81,7 @@ class RecurrentSeq2Seq(RecurrentModel):
         intra_attention: int | None = None,
         dropout: float = 0.2,
         tie_output: bool = True,
+        output_bias: bool = False,
         dtype=None,
         name: str | None = None,
         trainable: bool = True,
@@ -121,6 +123,7 @@ class RecurrentSeq2Seq(RecurrentModel):
             decoder,
             decoder_starts_from_encoder=True,
             tie_output=tie_output,
+            output_bias=output_bias,
             dropout=dropout,
             dtype=dtype,
             name=name,
@@ -140,6 +143,7 @@ class RecurrentSeq2Seq(RecurrentModel):
             intra_attention=intra_attention,
             dropout=dropout,
             tie_output=tie_output,
+            output_bias=output_bias,
         )
 
 

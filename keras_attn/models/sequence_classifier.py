@@ -23,8 +23,8 @@ class SequenceClassifier(keras.Model):
             length)}`, as `TransformerEncoder`, or from what its attribute `input_name` says, as
             `PatchEncoder` and `FeatureEncoder`. It becomes a part of this model.
         num_classes: Number of classes.
-        pooling: "mean" or "max" over the positions that are no padding, or "first" for the
-            vector at position 0.
+        pooling: "mean" or "max" over the positions that are no padding, "first" for the vector at
+            position 0, or "pooler" for what an encoder with a pooler, as `Bert`, makes of that.
         dropout: Share of the pooled features dropped in training.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
         name: Name of the model.
@@ -38,7 +38,7 @@ class SequenceClassifier(keras.Model):
 
     Raises:
         UserError: `encoder` is no model, `num_classes` not positive, `dropout` outside [0, 1), or
-            there is no such `pooling`.
+            there is no such `pooling`, or no pooler for it.
     """
 
     def __init__(
@@ -56,13 +56,18 @@ class SequenceClassifier(keras.Model):
         dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
 
         # === Layers ===
-        pool = SequencePooling(pooling, dtype=dtype, name="pool")
         pooled_dropout = Dropout(dropout, dtype=dtype, name="pooled_dropout")
         output = Dense(num_classes, dtype=dtype, name="output")
 
         # === Functional graph ===
         inputs, mask = _inputs_of(encoder)
-        pooled = pool(encoder(inputs), mask=mask)
+        if pooling == "pooler":
+            has_pooler = getattr(encoder, "pooler", None) is not None
+            require(has_pooler, "Such a `pooling` needs an encoder with a pooler.", pooling=pooling)
+            pooled = encoder.pooled(encoder(inputs))
+        else:
+            pool = SequencePooling(pooling, dtype=dtype, name="pool")
+            pooled = pool(encoder(inputs), mask=mask)
         logits = output(pooled_dropout(pooled))
         super().__init__(inputs, logits, name=name, trainable=trainable)
 

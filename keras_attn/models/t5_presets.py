@@ -1,6 +1,6 @@
 """Sizes of T5, numbers only."""
 
-from keras_attn.models.recipes import TRANSLATION
+from keras_attn.models.recipes import SPAN_CORRUPTION, TRANSLATION
 
 _RAFFEL = "Raffel et al., 2020, https://arxiv.org/abs/1910.10683, section 3.7"
 _V1_1 = (
@@ -9,17 +9,20 @@ _V1_1 = (
 )
 
 
+def _tokenizers(vocabulary_size, **options):
+    """SentencePiece for both sides."""
+    source = {
+        "kind": "sentencepiece",
+        "model_type": "unigram",
+        "vocabulary_size": vocabulary_size,
+    }
+    return {"shared": True, "source": source | options}
+
+
 def _recipe(vocabulary_size):
-    """SentencePiece for both sides, and the inverse square root of section 3.1.2."""
+    """With the inverse square root of section 3.1.2."""
     return TRANSLATION | {
-        "tokenizers": {
-            "shared": True,
-            "source": {
-                "kind": "sentencepiece",
-                "model_type": "unigram",
-                "vocabulary_size": vocabulary_size,
-            },
-        },
+        "tokenizers": _tokenizers(vocabulary_size),
         "training": {
             "batch_tokens": 8_192,
             "schedule": "inverse_square_root",
@@ -62,6 +65,10 @@ def _preset(sizes, paper, version="T5", vocabulary_size=32_000, **changes):
             **changes,
         },
         "recipe": _recipe(vocabulary_size),
+        "other_recipes": {
+            "span_corruption": SPAN_CORRUPTION
+            | {"tokenizers": _tokenizers(vocabulary_size, sentinels=100)}
+        },
     }
 
 

@@ -1,6 +1,6 @@
 """Sizes of encoders, numbers only."""
 
-from keras_attn.models.recipes import EMBEDDING
+from keras_attn.models.recipes import EMBEDDING, TAGGING
 
 _CHARACTERS = {"text": {"kind": "characters"}}
 
@@ -30,7 +30,7 @@ TRANSFORMER_ENCODER_PRESETS = {
                 "epochs": 5,
             },
         },
-        "other_recipes": {"embed": EMBEDDING | {"tokenizers": _CHARACTERS}},
+        "other_recipes": {"embed": EMBEDDING | {"tokenizers": _CHARACTERS}, "tag": TAGGING},
     },
     "listops_tiny": {
         "description": "encoder for ListOps of up to 64 tokens (--data listops)",

@@ -11,18 +11,22 @@ from keras_attn.tasks.exported import (
     ExportedImageClassification,
     ExportedMaskedLM,
     ExportedSeq2Seq,
+    ExportedTokenClassification,
     open_exported,
 )
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.hypothesis import Hypothesis
 from keras_attn.tasks.image_classification import ImageClassificationTask
 from keras_attn.tasks.labelling import LabellingTask
+from keras_attn.tasks.labels import LabelTask
 from keras_attn.tasks.masked_lm import MaskedLMTask
-from keras_attn.tasks.measuring import measure, measure_vectors
+from keras_attn.tasks.measuring import measure, measure_tags, measure_vectors
 from keras_attn.tasks.opening import open_task, task_folder
 from keras_attn.tasks.reading import read_inputs
 from keras_attn.tasks.seq2seq import Seq2SeqTask
 from keras_attn.tasks.serving import Servable, ServingFunction
+from keras_attn.tasks.token_classification import TokenClassificationTask
+from keras_attn.tasks.token_scores import token_scores
 
 __all__ = [
     "CausalLMTask",
@@ -34,19 +38,24 @@ __all__ = [
     "ExportedImageClassification",
     "ExportedMaskedLM",
     "ExportedSeq2Seq",
+    "ExportedTokenClassification",
     "GeneratingTask",
     "Hypothesis",
     "ImageClassificationTask",
+    "LabelTask",
     "LabellingTask",
     "MaskedLMTask",
     "Seq2SeqTask",
     "Servable",
     "ServingFunction",
     "Task",
+    "TokenClassificationTask",
     "measure",
+    "measure_tags",
     "measure_vectors",
     "open_exported",
     "open_task",
     "read_inputs",
     "task_folder",
+    "token_scores",
 ]

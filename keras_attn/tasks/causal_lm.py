@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_attn.data import TextExamples, plan_epoch
 from keras_attn.tasks.decoding import DecodingSettings
-from keras_attn.tasks.generating import GeneratingTask
+from keras_attn.tasks.generating import GeneratingTask, first_of_each
 from keras_attn.tasks.hypothesis import perplexity_of
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.text_ids import fitting_ids, label_log_probabilities
@@ -90,31 +90,51 @@ class CausalLMTask(GeneratingTask):
         return perplexity_of([(-nll, int(tokens))])
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
-        """Gives the functions that an exported task serves, `sample` with its settings among them.
+        """Gives the functions that an exported task serves, those that draw texts among them.
 
-        The settings of `sample` are one for each text, so that a server can put requests together:
-        `seed`, int64, of which the lower half is the seed and the upper one the number of the text
-        (see `GeneratingTask.sample`), `temperature`, `top_k` and `top_p`.
+        What is drawn depends on `seed`, int64, of which the lower half is the seed and the upper
+        one the number of the text (see `GeneratingTask.sample`). `sample_default` draws by the
+        settings of the task, `sample` and `sample_token_ids` by `temperature`, `top_k` and `top_p`.
+        There is one of each for each text, so that a server can put requests together; defaults of
+        inputs have a fixed number of rows, and would keep it from that.
         """
 
-        def draw(text, seed, temperature, top_k, top_p):
-            rules = dataclasses.replace(
-                self.decoding.sampling, temperature=temperature, top_k=top_k, top_p=top_p
-            )
+        def draw(input_ids, seed, settings):
+            rules = dataclasses.replace(self.decoding.sampling, **settings)
             low = tf.cast(tf.bitwise.bitwise_and(seed, 2**32 - 1), tf.uint32)
             high = tf.cast(tf.bitwise.right_shift(seed, tf.constant(32, tf.int64)), tf.int32)
-            outputs = self._sample_texts(text, low, high, self.decoding, rules, 1, jit)
-            return {name: values[:, 0] for name, values in outputs.items()}
+            return self._draw(self.decoding, rules, 1, jit)(input_ids, low, high)
 
-        inputs = {
-            "text": tf.TensorSpec([None], tf.string),
-            "seed": tf.TensorSpec([None], tf.int64),
+        def sample(text, seed, **settings):
+            input_ids = self.input_ids(text)
+            return first_of_each(self._outputs(input_ids, draw(input_ids, seed, settings)))
+
+        def sample_ids(text_ids, seed, **settings):
+            return first_of_each(self._ids_outputs(draw(text_ids, seed, settings)))
+
+        def example_ids(texts):
+            return {"text_ids": self.input_ids(tf.constant(texts)), **_examples(len(texts))}
+
+        texts = {"text": tf.TensorSpec([None], tf.string), "seed": tf.TensorSpec([None], tf.int64)}
+        ids = {"text_ids": tf.TensorSpec([None, None], tf.int32), "seed": texts["seed"]}
+        settings = {
             "temperature": tf.TensorSpec([None], tf.float32),
             "top_k": tf.TensorSpec([None], tf.int32),
             "top_p": tf.TensorSpec([None], tf.float32),
         }
-        functions = super().serving_functions(n_best, jit)
-        return functions | {"sample": ServingFunction(draw, inputs, _sampling_examples)}
+        return super().serving_functions(n_best, jit) | {
+            "sample": ServingFunction(
+                sample,
+                texts | settings,
+                lambda texts: {"text": texts, **_examples(len(texts))},
+            ),
+            "sample_default": ServingFunction(
+                sample,
+                texts,
+                lambda texts: {"text": texts, "seed": _examples(len(texts))["seed"]},
+            ),
+            "sample_token_ids": ServingFunction(sample_ids, ids | settings, example_ids),
+        }
 
     def _settings(self):
         return super()._settings() | {"add_start": self.add_start}
@@ -154,7 +174,7 @@ class CausalLMTask(GeneratingTask):
         texts = tf.strings.substr(whole, tf.strings.length(before), tf.maximum(left, 0))
         return tf.reshape(texts, [-1, n_best])
 
-    def _score_texts(self, texts, targets, jit=False):
+    def _score_ids(self, input_ids, target_ids, jit=False):
         def log_probabilities(token_ids, labels, counted):
             logits = self.backbone({"token_ids": token_ids})
             values = label_log_probabilities(labels, logits)
@@ -162,24 +182,23 @@ class CausalLMTask(GeneratingTask):
 
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
-        tokenizer, longest = self.tokenizer, self.decoding.max_length
-        prompt = self._started(self._prompt(texts))
-        target = fitting_ids(tokenizer, targets, longest, "target text")
-        end = tf.fill([target.nrows(), 1], tf.constant(tokenizer.end_id, target.dtype))
-        inputs = tf.concat([prompt, target], axis=1).to_tensor()
-        labels = tf.concat([prompt[:, 1:], target, end], axis=1).to_tensor()
+        prompt, target = (
+            tf.RaggedTensor.from_tensor(ids, padding=self.tokenizer.pad_id)
+            for ids in (input_ids, target_ids)
+        )
+        whole = tf.concat([prompt, target], axis=1)
+        labels = whole[:, 1:].to_tensor()
         places = tf.range(1, tf.shape(labels)[1] + 1)
         counted = places >= tf.cast(prompt.row_lengths(), tf.int32)[:, None]
         return {
-            "log_probability": log_probabilities(inputs, labels, counted),
-            "length": tf.cast(target.row_lengths(), tf.int32) + 1,
+            "log_probability": log_probabilities(whole[:, :-1].to_tensor(), labels, counted),
+            "length": tf.cast(target.row_lengths(), tf.int32),
         }
 
 
-def _sampling_examples(texts):
-    count = len(texts)
+def _examples(count):
+    """A seed and settings for each of some texts."""
     return {
-        "text": texts,
         "seed": np.arange(count, dtype="int64"),
         "temperature": np.full(count, 0.8, "float32"),
         "top_k": np.full(count, 40, "int32"),

@@ -104,7 +104,8 @@ class ClassificationTask(LabellingTask):
     def _encoded(self, strings):
         return self.input_ids(strings)
 
-    def _model_inputs(self, encoded):
+    def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What the model takes of ids."""
         return {"token_ids": encoded}
 
     def _batches(self, inputs):

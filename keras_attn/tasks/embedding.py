@@ -10,14 +10,19 @@ from keras_attn.layers import SequencePooling
 from keras_attn.ops.contrastive import contrastive_loss
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import batches_by_length, example_texts, framed_ids
+from keras_attn.tasks.text_ids import (
+    FRAME,
+    batches_by_length,
+    check_framed_length,
+    example_texts,
+    framed_ids,
+)
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of
 
 _TEXTS = tf.TensorSpec([None], tf.string)
 _IDS = tf.TensorSpec([None, None], tf.int32)
-_FRAME = 2  # the start and the end token
 _POOLER = "pooler"
 _POOLINGS = ("mean", "max", "first", _POOLER)
 
@@ -61,18 +66,7 @@ class EmbeddingTask(Task):
             "Such a `pooling` needs a backbone with a pooler.",
             pooling=pooling,
         )
-        require(
-            max_length > _FRAME,
-            "`max_length` must leave room for a token between start and end.",
-            max_length=max_length,
-        )
-        positions = getattr(backbone, "max_length", None)
-        require(
-            positions is None or max_length <= positions,
-            "`max_length` must not exceed the model's positions.",
-            positions=positions,
-            max_length=max_length,
-        )
+        check_framed_length(backbone, max_length)
         self.tokenizer = tokenizer
         self.pooling = pooling
         self.normalize = bool(normalize)
@@ -130,7 +124,7 @@ class EmbeddingTask(Task):
         texts = check_texts("texts", texts)
         results = np.zeros((len(texts), self.features), np.float32)
         for positions in batches_by_length(
-            self.tokenizer, texts, "text", self.max_length, frame=_FRAME, truncate=self.truncate
+            self.tokenizer, texts, "text", self.max_length, frame=FRAME, truncate=self.truncate
         ):
             batch = tf.constant([texts[position] for position in positions])
             results[positions] = self._vectors(batch).numpy()

@@ -23,6 +23,7 @@ from keras_attn.tasks.hypothesis import (
 )
 from keras_attn.tasks.image_classification import ImageClassificationTask, image_batches
 from keras_attn.tasks.texts import check_pairs, check_texts, shortened
+from keras_attn.tasks.token_classification import check_one_answer
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 
@@ -45,6 +46,7 @@ def open_exported(folder: str | Path) -> "Exported":
     kinds = {
         "label": ExportedClassification,
         "embedding": ExportedEmbedding,
+        "tags": ExportedTokenClassification,
         "probability": ExportedMaskedLM,
     }
     kind = next((kinds[name] for name in kinds if name in outputs), ExportedSeq2Seq)
@@ -282,6 +284,53 @@ class ExportedMaskedLM(ExportedClassification):
     _column = "text"
 
 
+class ExportedTokenClassification:
+    """Runs a SavedModel that `keras_attn.export` wrote from a `TokenClassificationTask`.
+
+    Args:
+        folder: Its version folder.
+        model: What is loaded from there.
+
+    Raises:
+        UserError: It is an export of something else.
+    """
+
+    kind = "tag"
+
+    def __init__(self, folder: Path, model: Any):
+        _require_signatures(folder, model, {"token_ids"})
+        self.folder = folder
+        self._model = model
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        """Gives each text the tags of its words (see `TokenClassificationTask.predict`)."""
+        return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts)]
+
+    def predict_n_best(
+        self,
+        texts: Sequence[str],
+        n_best: int = 1,
+        beams: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Gives each text its tags (see `TokenClassificationTask.predict_n_best`).
+
+        Raises:
+            UserError: A text is too long, or `n_best` or `beams` are not as they must be.
+        """
+        check_one_answer(n_best, beams)
+        texts = check_texts("texts", texts)
+        signature = self._model.signatures["serving_default"]
+
+        def columns(positions):
+            outputs = _run(signature, text=[texts[position] for position in positions])
+            score = outputs["log_probability"][:, None]
+            return outputs["tags"][:, None], score, score
+
+        batches = length_sorted_batches([len(text) + 2 for text in texts], budget=4096)
+        return hypotheses_in_batches(batches, columns, progress)
+
+
 class ExportedEmbedding:
     """Runs a SavedModel that `keras_attn.export` wrote from an `EmbeddingTask`.
 
@@ -322,6 +371,7 @@ Exported = (
     | ExportedImageClassification
     | ExportedEmbedding
     | ExportedMaskedLM
+    | ExportedTokenClassification
 )
 
 

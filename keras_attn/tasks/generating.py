@@ -21,7 +21,7 @@ from keras_attn.tasks.hypothesis import (
     perplexity_of,
 )
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import batches_by_length, example_texts
+from keras_attn.tasks.text_ids import batches_by_length, example_texts, ids_with_end
 from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
@@ -113,7 +113,7 @@ class GeneratingTask(Task):
         """Texts (batch, n_best) of the ids generated (batch, n_best, length)."""
 
     @abc.abstractmethod
-    def _score_texts(self, texts: tf.Tensor, targets: tf.Tensor, jit: bool = False) -> dict:
+    def _score_ids(self, input_ids: tf.Tensor, target_ids: tf.Tensor, jit: bool = False) -> dict:
         """`log_probability` (batch,) of each target and its `length` (batch,), the end included."""
 
     def _settings(self):
@@ -286,12 +286,16 @@ class GeneratingTask(Task):
         return results
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
-        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`).
+
+        Beside each signature of texts stands one of token ids. Ids of targets end with the end id,
+        as those do that come out.
+        """
         _check_n_best(n_best, self.decoding)
+        ids_name = f"{self.input_role}_ids"
 
         def best(text):
-            outputs = self._generate_texts(text, self.decoding, 1, jit)
-            return {name: values[:, 0] for name, values in outputs.items()}
+            return first_of_each(self._generate_texts(text, self.decoding, 1, jit))
 
         def several(text):
             return self._generate_texts(text, self.decoding, n_best, jit)
@@ -299,24 +303,34 @@ class GeneratingTask(Task):
         def score(text, target):
             return self._score_texts(text, target, jit)
 
-        def token_ids(**inputs):
-            (ids,) = inputs.values()
-            found = self._search(jit)(ids, self.decoding, 1)
-            return {"token_ids": found.token_ids[:, 0], "score": found.scores[:, 0]}
+        def best_ids(**inputs):
+            return first_of_each(self._generate_ids(inputs[ids_name], 1, jit))
 
-        ids_name = f"{self.input_role}_ids"
+        def several_ids(**inputs):
+            return self._generate_ids(inputs[ids_name], n_best, jit)
+
+        def score_ids(target_ids, **inputs):
+            return self._score_ids(inputs[ids_name], target_ids, jit)
+
+        def example_ids(texts):
+            return {ids_name: self.input_ids(tf.constant(texts))}
+
+        def example_pairs(texts):
+            return {"text": texts, "target": self._example_targets(texts)}
+
+        def example_id_pairs(texts):
+            targets = self._target_ids(tf.constant(self._example_targets(texts)))
+            return example_ids(texts) | {"target_ids": targets}
+
+        texts, ids = {"text": _TEXTS}, {ids_name: _IDS}
         return {
-            "serving_default": ServingFunction(best, {"text": _TEXTS}),
-            "n_best": ServingFunction(several, {"text": _TEXTS}),
-            "score": ServingFunction(
-                score,
-                {"text": _TEXTS, "target": _TEXTS},
-                lambda texts: {"text": texts, "target": self._example_targets(texts)},
-            ),
-            "token_ids": ServingFunction(
-                token_ids,
-                {ids_name: _IDS},
-                lambda texts: {ids_name: self.input_ids(tf.constant(texts))},
+            "serving_default": ServingFunction(best, texts),
+            "n_best": ServingFunction(several, texts),
+            "score": ServingFunction(score, texts | {"target": _TEXTS}, example_pairs),
+            "token_ids": ServingFunction(best_ids, ids, example_ids),
+            "n_best_token_ids": ServingFunction(several_ids, ids, example_ids),
+            "score_token_ids": ServingFunction(
+                score_ids, ids | {"target_ids": _IDS}, example_id_pairs
             ),
         }
 
@@ -342,6 +356,17 @@ class GeneratingTask(Task):
         input_ids = self.input_ids(texts)
         return self._outputs(input_ids, self._search(jit)(input_ids, decoding, n_best))
 
+    def _generate_ids(self, input_ids, n_best, jit=False) -> dict:
+        found = self._search(jit)(input_ids, self.decoding, n_best)
+        return self._ids_outputs(found)
+
+    def _score_texts(self, texts, targets, jit=False) -> dict:
+        return self._score_ids(self.input_ids(texts), self._target_ids(targets), jit)
+
+    def _target_ids(self, texts) -> tf.Tensor:
+        longest = self.decoding.max_length
+        return ids_with_end(self.output_tokenizer, texts, longest, "target text")
+
     def _complete_texts(self, texts, prefixes, decoding, n_best) -> dict:
         input_ids = self.input_ids(texts)
         prefix_ids = self.output_tokenizer.tokenize(prefixes).to_tensor()
@@ -361,6 +386,10 @@ class GeneratingTask(Task):
             "score": found.scores,
             "log_probability": found.log_probabilities,
         }
+
+    @staticmethod
+    def _ids_outputs(found) -> dict:
+        return {"token_ids": found.token_ids, "score": found.scores}
 
     def _search(self, jit=False) -> Callable[..., Hypotheses]:
         def search(input_ids, decoding, n_best, prefix_ids=None):
@@ -397,6 +426,18 @@ class GeneratingTask(Task):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.backbone).__name__}, {self.decoding})"
+
+
+def first_of_each(outputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Takes the first hypothesis of each source.
+
+    Args:
+        outputs: Tensors (batch, n_best, …) by name.
+
+    Returns:
+        The same, (batch, …).
+    """
+    return {name: values[:, 0] for name, values in outputs.items()}
 
 
 def _check_n_best(n_best: int, decoding: DecodingSettings) -> None:

@@ -78,7 +78,8 @@ class ImageClassificationTask(LabellingTask):
     def _encoded(self, strings):
         return self.pixels(strings)
 
-    def _model_inputs(self, encoded):
+    def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What the model takes of pixels."""
         return {"images": scaled_pixels(tf.cast(encoded, tf.float32))}
 
     def _batches(self, inputs):

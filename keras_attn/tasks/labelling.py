@@ -8,18 +8,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.ops.cross_entropy import token_cross_entropy
-from keras_attn.tasks.base import Task
 from keras_attn.tasks.hypothesis import Hypothesis, best_text
+from keras_attn.tasks.labels import LabelTask
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.texts import check_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
 _STRINGS = tf.TensorSpec([None], tf.string)
 
 
-class LabellingTask(Task):
+class LabellingTask(LabelTask):
     """Gives inputs, each a string such as a text or the content of a file, their labels.
 
     Args:
@@ -41,32 +39,10 @@ class LabellingTask(Task):
         tokenizers: Mapping[str, Tokenizer],
         labels: Sequence[str],
     ):
-        super().__init__(backbone, tokenizers)
-        labels = check_texts("labels", labels)
-        require(len(labels) > 1, "There must be at least two labels.", labels=labels)
-        require(len(set(labels)) == len(labels), "The labels must differ.", labels=labels)
-        columns = backbone.output_shape[-1]
-        require(
-            columns == len(labels),
-            "There must be as many labels as logits.",
-            labels=len(labels),
-            logits=columns,
-        )
-        self.labels = labels
+        super().__init__(backbone, tokenizers, labels)
         self._probabilities = tf.function(
             self._probabilities_of, input_signature=[_STRINGS], autograph=False
         )
-
-    @staticmethod
-    def loss(labels: tf.Tensor, logits: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
-        """Sums of the cross-entropy, as `token_cross_entropy` gives them.
-
-        Args:
-            labels: int32 (batch,), counted from 1; 0 for a row of padding.
-            logits: Floating, (batch, labels).
-            label_smoothing: Share of the probability spread over the labels.
-        """
-        return token_cross_entropy(labels, logits, label_smoothing, first_label=1)
 
     def predict(self, inputs: Sequence[Any]) -> list[str]:
         """Gives each input its most probable label.
@@ -176,10 +152,6 @@ class LabellingTask(Task):
             ),
         }
 
-    def resources(self) -> list:
-        """Gives all that the serving functions use."""
-        return [*self.tokenizers.values(), *self.backbone.variables]
-
     @property
     @abc.abstractmethod
     def _encoding(self) -> tuple[str, tf.TensorSpec]:
@@ -190,7 +162,7 @@ class LabellingTask(Task):
         """Encodes strings (batch,) inside a graph."""
 
     @abc.abstractmethod
-    def _model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+    def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
         """What the model takes of what strings are encoded to."""
 
     @abc.abstractmethod
@@ -201,8 +173,5 @@ class LabellingTask(Task):
         return self._classify(self._encoded(strings))
 
     def _classify(self, encoded):
-        logits = self.backbone(self._model_inputs(encoded))
+        logits = self.backbone(self.model_inputs(encoded))
         return tf.nn.softmax(tf.cast(logits, tf.float32))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({type(self.backbone).__name__}, {len(self.labels)} labels)"

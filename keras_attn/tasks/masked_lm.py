@@ -7,21 +7,25 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data import MaskedExamples, Masking, plan_epoch, require_mask_token
-from keras_attn.ops.cross_entropy import token_cross_entropy
+from keras_attn.data import MaskedExamples, Masking, require_mask_token
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import batches_by_length, example_texts, framed_ids
+from keras_attn.tasks.text_ids import (
+    FRAME,
+    batches_by_length,
+    check_framed_length,
+    example_texts,
+    framed_ids,
+)
 from keras_attn.tasks.texts import check_texts
+from keras_attn.tasks.token_scores import token_scores
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.word_piece import CONTINUED, MASK
 from keras_attn.validation import require, require_positive
 
 _TEXTS = tf.TensorSpec([None], tf.string)
 _IDS = tf.TensorSpec([None, None], tf.int32)
-_FRAME = 2  # the start and the end token
-_MEASURED_TOKENS = 4096
 
 
 class MaskedLMTask(Task):
@@ -47,29 +51,13 @@ class MaskedLMTask(Task):
     def __init__(self, backbone: keras.Model, tokenizer: WordPieceTokenizer, max_length: int = 256):
         super().__init__(backbone, {"text": tokenizer})
         require_mask_token(tokenizer)
-        require(
-            max_length > _FRAME,
-            "`max_length` must leave room for a token between start and end.",
-            max_length=max_length,
-        )
-        positions = getattr(backbone, "max_length", None)
-        require(
-            positions is None or max_length <= positions,
-            "`max_length` must not exceed the model's positions.",
-            positions=positions,
-            max_length=max_length,
-        )
+        check_framed_length(backbone, max_length)
         self.tokenizer = tokenizer
         self.max_length = max_length
         self._ordinary = ~tokenizer.is_special
         self._filled = tf.function(
             self._fill,
             input_signature=[_TEXTS, tf.TensorSpec([], tf.int32)],
-            autograph=False,
-        )
-        self._sums = tf.function(
-            lambda inputs, labels: tf.stack(token_cross_entropy(labels, self.backbone(inputs))),
-            input_signature=MaskedExamples.signature,
             autograph=False,
         )
 
@@ -126,7 +114,7 @@ class MaskedLMTask(Task):
             filled, scores = self._filled(batch, n_best)
             return filled.numpy(), scores.numpy(), scores.numpy()
 
-        batches = batches_by_length(self.tokenizer, texts, "text", self.max_length, frame=_FRAME)
+        batches = batches_by_length(self.tokenizer, texts, "text", self.max_length, frame=FRAME)
         return hypotheses_in_batches(batches, columns, progress)
 
     def masked_scores(self, texts: Sequence[str], whole_words: bool = False) -> dict[str, float]:
@@ -148,14 +136,7 @@ class MaskedLMTask(Task):
         examples = MaskedExamples.from_texts(
             check_texts("texts", texts), Masking(self.tokenizer, whole_words), self.max_length
         )
-        sums = np.zeros(4)
-        for rows in plan_epoch(examples, max(_MEASURED_TOKENS, self.max_length), seed=None):
-            sums += self._sums(*examples.assemble(rows)).numpy()
-        _, nll, tokens, correct = sums.tolist()
-        return {
-            "perplexity": math.exp(min(nll / max(tokens, 1), 700)),
-            "accuracy": 100 * correct / max(tokens, 1),
-        }
+        return token_scores(self.backbone, examples)
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Turns texts into ids between start and end ids, with 0 as padding.
@@ -189,31 +170,34 @@ class MaskedLMTask(Task):
         def from_ids(token_ids):
             positions, count = self._gaps(token_ids)
             found, scores = best(token_ids, positions, 1)
-            is_gap = token_ids == self.tokenizer.mask_id
-            where, real = tf.where(is_gap), tf.sequence_mask(count, tf.shape(positions)[1])
-            ones = tf.ones_like(token_ids, tf.float32)
             return {
-                "token_ids": tf.tensor_scatter_nd_update(
-                    token_ids, where, tf.boolean_mask(found[..., 0], real)
-                ),
-                "probability": tf.tensor_scatter_nd_update(
-                    ones, where, tf.boolean_mask(tf.exp(scores[..., 0]), real)
+                "token_ids": self._in_gaps(token_ids, token_ids, found[..., 0], count),
+                "probability": self._in_gaps(
+                    token_ids, tf.ones_like(token_ids, tf.float32), tf.exp(scores[..., 0]), count
                 ),
             }
+
+        def several_from_ids(token_ids):
+            chosen, totals, count = self._ways(token_ids, most, best)
+            ways = tf.repeat(token_ids, most, axis=0)
+            gaps = tf.reshape(chosen, [-1, tf.shape(chosen)[2]])
+            filled = self._in_gaps(ways, ways, gaps, tf.repeat(count, most))
+            filled = tf.reshape(filled, [-1, most, tf.shape(token_ids)[1]])
+            return {"token_ids": filled, "probability": tf.exp(totals)}
+
+        def example_ids(texts):
+            return {"token_ids": self.input_ids(tf.constant(texts))}
 
         return {
             "serving_default": ServingFunction(single, {"text": _TEXTS}),
             "n_best": ServingFunction(several, {"text": _TEXTS}),
-            "token_ids": ServingFunction(
-                from_ids,
-                {"token_ids": _IDS},
-                lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
-            ),
+            "token_ids": ServingFunction(from_ids, {"token_ids": _IDS}, example_ids),
+            "n_best_token_ids": ServingFunction(several_from_ids, {"token_ids": _IDS}, example_ids),
         }
 
     def example_texts(self) -> list[str]:
         """Gives a few texts of unequal lengths, made of the commonest tokens, with gaps."""
-        texts = example_texts(self.tokenizer, self.max_length - _FRAME)
+        texts = example_texts(self.tokenizer, self.max_length - FRAME)
         return [MASK, *texts, *(f"{text} {MASK}" for text in texts)]
 
     def resources(self) -> list:
@@ -222,20 +206,29 @@ class MaskedLMTask(Task):
 
     def _fill(self, texts, n_best, best=None):
         """Texts with their gaps filled, (batch, n_best), and their log-probabilities."""
-        token_ids = self.input_ids(texts)
+        chosen, totals, count = self._ways(self.input_ids(texts), n_best, best)
+        filled = self._written(
+            tf.repeat(texts, n_best),
+            tf.RaggedTensor.from_tensor(
+                tf.reshape(chosen, [-1, tf.shape(chosen)[2]]), tf.repeat(count, n_best)
+            ),
+        )
+        return tf.reshape(filled, tf.shape(totals)), totals
+
+    def _ways(self, token_ids, n_best, best=None):
+        """Ids (batch, n_best, gaps), their log-probabilities, and how many gaps each text has."""
         positions, count = self._gaps(token_ids)
         found, scores = (best or self._best_tokens)(token_ids, positions, n_best)
         real = tf.sequence_mask(count, tf.shape(positions)[1])
         # What is no gap is filled in one way.
         alone = tf.where(tf.range(n_best) == 0, 0.0, -math.inf)
-        chosen, totals = _combined(found, tf.where(real[..., None], scores, alone))
-        filled = self._written(
-            tf.repeat(texts, n_best),
-            tf.RaggedTensor.from_tensor(
-                tf.reshape(chosen, [-1, tf.shape(positions)[1]]), tf.repeat(count, n_best)
-            ),
-        )
-        return tf.reshape(filled, tf.shape(totals)), totals
+        return *_combined(found, tf.where(real[..., None], scores, alone)), count
+
+    def _in_gaps(self, token_ids, values, fillings, count):
+        """Values (rows, length) with fillings (rows, gaps) where the ids have gaps."""
+        real = tf.sequence_mask(count, tf.shape(fillings)[1])
+        where = tf.where(token_ids == self.tokenizer.mask_id)
+        return tf.tensor_scatter_nd_update(values, where, tf.boolean_mask(fillings, real))
 
     def _gaps(self, token_ids):
         """The positions of the gaps, padded with 0, and how many each text has."""

@@ -1,4 +1,4 @@
-"""Measures a task on pairs of texts."""
+"""Measures a task on pairs of texts, or on texts with tags."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,13 +8,20 @@ from keras_attn.data import Pairs, ScoredPairs, group_references
 from keras_attn.evaluation import (
     CORRELATIONS,
     RETRIEVAL,
+    TAGGING,
     evaluate_texts,
     metric_signatures,
     partner_ranks,
 )
 from keras_attn.tasks.embedding import EmbeddingTask
-from keras_attn.tasks.exported import ExportedEmbedding, ExportedSeq2Seq
+from keras_attn.tasks.exported import (
+    ExportedEmbedding,
+    ExportedSeq2Seq,
+    ExportedTokenClassification,
+)
 from keras_attn.tasks.seq2seq import Seq2SeqTask
+from keras_attn.tasks.token_classification import TokenClassificationTask
+from keras_attn.tokenizers import split_words
 from keras_attn.validation import require_one_of
 
 
@@ -96,3 +103,35 @@ def measure_vectors(
         [[number[text]] if text in number else [] for text in sources],
     )
     return {"items": len(sources)} | {name: RETRIEVAL[name](ranks) for name in metrics}
+
+
+def measure_tags(
+    task: TokenClassificationTask | ExportedTokenClassification,
+    pairs: Pairs,
+    metrics: Sequence[str],
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, float]:
+    """Tags the words of texts and compares the tags with the right ones.
+
+    Every row counts, also where texts are equal.
+
+    Args:
+        task: What gives words tags.
+        pairs: Texts, and the tags of their words.
+        metrics: Names in `keras_attn.evaluation.TAGGING`.
+        progress: Called with the number of different texts done after each batch.
+
+    Returns:
+        Each metric's value by its name; "items", the number of texts.
+
+    Raises:
+        UserError: There is no such metric, or a text has not as many tags as words.
+    """
+    for name in metrics:
+        require_one_of("metric", name, TAGGING)
+    sources = list(dict.fromkeys(pairs.sources))
+    found = task.predict_n_best(sources, 1, progress=progress)
+    tags = {text: split_words(best.text) for text, (best,) in zip(sources, found, strict=True)}
+    hypotheses = [tags[text] for text in pairs.sources]
+    references = list(map(split_words, pairs.targets))
+    return {"items": len(pairs)} | {name: TAGGING[name](hypotheses, references) for name in metrics}

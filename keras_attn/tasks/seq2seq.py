@@ -60,6 +60,29 @@ class Seq2SeqTask(GeneratingTask):
         longest = self.decoding.max_source_length
         return ids_with_end(self.source_tokenizer, texts, longest, self.input_name)
 
+    def teacher_forced(self, texts: tf.Tensor, targets: tf.Tensor) -> tuple[dict, tf.Tensor]:
+        """Turns pairs of texts into what the model is called with, and what it is to predict.
+
+        Args:
+            texts: Strings (batch,), the sources.
+            targets: Strings (batch,).
+
+        Returns:
+            `{"source_ids": …, "target_ids": …}`, the targets behind a start id, and the targets
+            with an end id, int32 (batch, length), all with 0 as padding.
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        labels = self._target_ids(targets)
+        return {"source_ids": self.input_ids(texts), "target_ids": self._shifted(labels)}, labels
+
+    def _shifted(self, labels):
+        """Ids of targets behind a start id, without their end id."""
+        start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
+        inside = tf.where(labels == self.target_tokenizer.end_id, 0, labels)
+        return tf.concat([start, inside[:, :-1]], axis=1)
+
     def _begin(self, input_ids, room, beams, coverage=False):
         options = {"coverage": True} if coverage else {}  # most models know of none
         state = self.backbone.initial_state(input_ids, room, beams, **options)
@@ -69,20 +92,14 @@ class Seq2SeqTask(GeneratingTask):
         ids = tf.reshape(token_ids, [-1, token_ids.shape[-1]])
         return tf.reshape(self.target_tokenizer.detokenize(ids), [-1, token_ids.shape[1]])
 
-    def _score_texts(self, texts, targets, jit=False):
+    def _score_ids(self, input_ids, target_ids, jit=False):
         def log_probabilities(source_ids, target_ids, labels):
             logits = self.backbone({"source_ids": source_ids, "target_ids": target_ids})
             return tf.reduce_sum(label_log_probabilities(labels, logits), axis=1)
 
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
-        labels = ids_with_end(
-            self.target_tokenizer, targets, self.decoding.max_length, "target text"
-        )
-        start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
-        inside = tf.where(labels == self.target_tokenizer.end_id, 0, labels)
-        target_ids = tf.concat([start, inside[:, :-1]], axis=1)
         return {
-            "log_probability": log_probabilities(self.input_ids(texts), target_ids, labels),
-            "length": tf.reduce_sum(tf.cast(labels != 0, tf.int32), axis=1),
+            "log_probability": log_probabilities(input_ids, self._shifted(target_ids), target_ids),
+            "length": tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32),
         }

@@ -1,11 +1,39 @@
 """Texts as padded batches of ids, in a graph and before it."""
 
+import keras
 import tensorflow as tf
 
 from keras_attn.tasks.hypothesis import length_sorted_batches
 from keras_attn.tasks.texts import shortened
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import UserError
+from keras_attn.validation import UserError, require
+
+FRAME = 2
+"""Number of tokens around a text that begins with a start and ends with an end token."""
+
+
+def check_framed_length(backbone: keras.Model, max_length: int) -> None:
+    """Raises unless a model has the positions for texts between a start and an end token.
+
+    Args:
+        backbone: The model, which may have a `max_length`.
+        max_length: Most tokens of a text, start and end included.
+
+    Raises:
+        UserError: There is no room for a token, or there are more than positions.
+    """
+    require(
+        max_length > FRAME,
+        "`max_length` must leave room for a token between start and end.",
+        max_length=max_length,
+    )
+    positions = getattr(backbone, "max_length", None)
+    require(
+        positions is None or max_length <= positions,
+        "`max_length` must not exceed the model's positions.",
+        positions=positions,
+        max_length=max_length,
+    )
 
 
 def batches_by_length(
@@ -34,7 +62,34 @@ def batches_by_length(
     """
     if not texts:
         return []
-    lengths = (tokenizer.tokenize(tf.constant(texts)).row_lengths() + frame).numpy().tolist()
+    lengths = tokenizer.tokenize(tf.constant(texts)).row_lengths() + frame
+    return fitting_batches(texts, lengths.numpy().tolist(), what, longest, frame, truncate)
+
+
+def fitting_batches(
+    texts: list[str],
+    lengths: list[int],
+    what: str,
+    longest: int,
+    frame: int,
+    truncate: bool = False,
+) -> list[list[int]]:
+    """Puts texts of similar lengths together, after a look at whether one is too long.
+
+    Args:
+        texts: The texts.
+        lengths: Numbers of their tokens, those of their frames included.
+        what: What a text is called in an error, such as "source text".
+        longest: Most tokens of a text, those of its frame included.
+        frame: Number of tokens put around a text.
+        truncate: Whether what is too long will be cut.
+
+    Returns:
+        For each batch the positions of its texts.
+
+    Raises:
+        UserError: A text is too long, and not to be cut.
+    """
     for text, length in zip(texts, lengths, strict=True):
         if length > longest and not truncate:
             raise UserError(
@@ -86,6 +141,19 @@ def framed_ids(
         ids = tokenizer.tokenize(texts)[:, : max_length - 2]
     else:
         ids = fitting_ids(tokenizer, texts, max_length - 1, what)
+    return framed(tokenizer, ids)
+
+
+def framed(tokenizer: Tokenizer, ids: tf.RaggedTensor) -> tf.Tensor:
+    """Puts ids between a start and an end id inside a graph, with 0 as padding.
+
+    Args:
+        tokenizer: Has the ids.
+        ids: int32 (batch, None), ragged.
+
+    Returns:
+        int32 (batch, length).
+    """
     start, end = (
         tf.fill([ids.nrows(), 1], tf.constant(special, ids.dtype))
         for special in (tokenizer.start_id, tokenizer.end_id)
@@ -110,7 +178,20 @@ def fitting_ids(
     Raises:
         InvalidArgumentError: A text is longer, when the graph runs.
     """
-    ids = tokenizer.tokenize(texts)
+    return fitting(tokenizer.tokenize(texts), max_length, what)
+
+
+def fitting(ids: tf.RaggedTensor, max_length: int, what: str) -> tf.RaggedTensor:
+    """Gives ids back inside a graph, after a look at whether there are too many of a text.
+
+    Args:
+        ids: int32 (batch, None), ragged.
+        max_length: A text has fewer tokens than this: it leaves room for one more.
+        what: What a text is called in an error, such as "source text".
+
+    Raises:
+        InvalidArgumentError: A text is longer, when the graph runs.
+    """
     longest = tf.reduce_max(tf.concat([[0], tf.cast(ids.row_lengths(), tf.int32)], axis=0))
     fits = tf.debugging.Assert(
         longest < max_length,

@@ -6,8 +6,10 @@ from keras_attn.tokenizers.characters import CharacterTokenizer
 from keras_attn.tokenizers.loading import load_tokenizer, train_tokenizer
 from keras_attn.tokenizers.marian import MarianTokenizer
 from keras_attn.tokenizers.sentencepiece import SentencePieceTokenizer
+from keras_attn.tokenizers.sentinels import sentinel_ids, sentinel_tokens
 from keras_attn.tokenizers.symbols import SymbolTokenizer
 from keras_attn.tokenizers.word_piece import WordPieceTokenizer
+from keras_attn.tokenizers.words import split_words, word_pieces
 
 __all__ = [
     "ByteLevelBpeTokenizer",
@@ -18,5 +20,9 @@ __all__ = [
     "Tokenizer",
     "WordPieceTokenizer",
     "load_tokenizer",
+    "sentinel_ids",
+    "sentinel_tokens",
+    "split_words",
     "train_tokenizer",
+    "word_pieces",
 ]

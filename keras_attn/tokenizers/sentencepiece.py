@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
 from keras_attn.tokenizers.sentencepiece_model import SentencePieceModel
+from keras_attn.tokenizers.sentinels import sentinel_tokens
 from keras_attn.tokenizers.special_text import SpecialTextSplitter
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
@@ -74,6 +75,7 @@ class SentencePieceTokenizer(Tokenizer):
         byte_fallback: bool = False,
         lowercase: bool = False,
         input_sentence_size: int = 4_000_000,
+        sentinels: int = 0,
     ) -> "SentencePieceTokenizer":
         """Trains a model in memory; the same texts always give the same bytes.
 
@@ -87,6 +89,8 @@ class SentencePieceTokenizer(Tokenizer):
             lowercase: Whether text is lower-cased, now and in `tokenize`.
             input_sentence_size: Most texts to train on; of more, so many are drawn at random,
                 always the same.
+            sentinels: How many of the ids are for T5's sentinels `<extra_id_0>`, `<extra_id_1>`, …,
+                which stand for themselves in texts; the last ids, the first sentinel at the end.
 
         Returns:
             The tokenizer.
@@ -102,9 +106,11 @@ class SentencePieceTokenizer(Tokenizer):
             "`character_coverage` must be a number in (0, 1].",
             character_coverage=character_coverage,
         )
+        whole = isinstance(sentinels, int) and not isinstance(sentinels, bool) and sentinels >= 0
+        require(whole, "`sentinels` must be a whole number, 0 or more.", sentinels=sentinels)
         lines = [text for text in read_texts(texts, lowercase) if text.strip()]
         require(lines, "The texts must hold at least one that is not blank.", not_blank=0)
-        minimum = len(SPECIAL_TOKENS) + 1
+        minimum = len(SPECIAL_TOKENS) + sentinels + 1
         require(
             vocabulary_size >= minimum,
             f"`vocabulary_size` must be at least {minimum}.",
@@ -114,14 +120,16 @@ class SentencePieceTokenizer(Tokenizer):
             draw = np.random.default_rng(0)
             rows = draw.choice(len(lines), input_sentence_size, replace=False)
             lines = [lines[row] for row in rows]
+        special = sentinel_tokens(sentinels)
         model = _train_model(
             lines,
             vocab_size=vocabulary_size,
             model_type=model_type,
             character_coverage=character_coverage,
             byte_fallback=byte_fallback,
+            user_defined_symbols=special,
         )
-        return cls(model, lowercase)
+        return cls(_with_last(model, special), lowercase, special)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         if self._special_text is None:
@@ -171,6 +179,19 @@ def _train_model(lines: list[str], vocab_size: int, **options: Any) -> bytes:
     except RuntimeError as error:
         raise _training_error(str(error), vocab_size) from None
     return buffer.getvalue()
+
+
+def _with_last(model: bytes, names: list[str]) -> bytes:
+    """The model with some of its pieces after all others."""
+    if not names:
+        return model
+    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+
+    proto = ModelProto.FromString(model)
+    pieces = sorted(proto.pieces, key=lambda piece: piece.piece in names)
+    del proto.pieces[:]
+    proto.pieces.extend(pieces)
+    return proto.SerializeToString(deterministic=True)
 
 
 def _training_error(message: str, vocabulary_size: int) -> UserError:

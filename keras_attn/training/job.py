@@ -215,7 +215,7 @@ def _check(settings: RunSettings) -> None:
         )
     kind = RUN_KINDS[settings.task]
     if settings.init:
-        new_head = kind_of_task(settings.init) not in (None, settings.task)
+        new_head = kind_of_task(settings.init) not in (None, kind.task_class.kind)
         changeable = kind.model_settings if new_head else ()
         require(
             set(settings.model) <= set(changeable),

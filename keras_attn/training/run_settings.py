@@ -39,8 +39,12 @@ class DataSettings:
         skip_bad_lines: Whether malformed lines are left out and counted, instead of being errors.
         whole_words: Whether all pieces of a word are hidden together when a masked language model
             is trained and validated.
+        noise_density: Share of the tokens that span corruption drops, above 0 and below 1.
+        mean_noise_span_length: Mean number of tokens in a span that it drops, at least 1.
         max_source_length: Most source tokens of a pair, the end token included; longer ones are
-            left out. By default what the training texts need, at most 256.
+            left out. By default what the training texts need, at most 256. Where there are no
+            pairs, longer texts are cut into pieces; in span corruption, of so many tokens when
+            they are corrupted, by default 256.
         max_target_length: Likewise for targets.
     """
 
@@ -52,6 +56,8 @@ class DataSettings:
     stress: bool = False
     skip_bad_lines: bool = False
     whole_words: bool = False
+    noise_density: float = 0.15
+    mean_noise_span_length: float = 3.0
     max_source_length: int | None = None
     max_target_length: int | None = None
 
@@ -63,8 +69,9 @@ class RunSettings:
     Attributes:
         data: Where the texts come from.
         training: The numbers of the training.
-        task: What is trained: "seq2seq", "classify", "classify_images", "lm", "mlm", "embed"; by
-            default what the preset, or the task to start from, is for.
+        task: What is trained: "seq2seq", "classify", "classify_images", "tag", "lm", "mlm",
+            "span_corruption", "embed"; by default what the preset, or the task to start from, is
+            for.
         preset: Name of the preset, or `None` with `init`.
         init: Task folder to start from instead of a preset's untrained model.
         model: Arguments of the model that differ from the preset's.

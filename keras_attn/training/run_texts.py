@@ -98,7 +98,11 @@ def read_data(paths: list[str], data: DataSettings, part: str = "test") -> Pairs
         "Data must be cmudict, listops, one tab-separated file, or a source and a target file.",
         data=list(paths),
     )
-    pairs = read_pairs(paths, skip_bad_lines=data.skip_bad_lines)
+    return told(read_pairs(paths, skip_bad_lines=data.skip_bad_lines))
+
+
+def told(pairs: Pairs) -> Pairs:
+    """Gives pairs back, after a line about those that were left out, if any were."""
     if pairs.skipped:
         print(f"{pairs.name}: {pairs.skipped:,} malformed lines left out.")
     return pairs

@@ -5,9 +5,25 @@ import json
 import numpy as np
 import pytest
 
-from tests.convert.made import BERT, GOLDEN, TEXTS, WEIGHTS, change_tensors, copy_of, truncate
+from tests.convert.made import (
+    BERT,
+    GOLDEN,
+    TEXTS,
+    WEIGHTS,
+    change_tensors,
+    change_vocabulary,
+    config,
+    copy_of,
+    lose_shard,
+    pickle_weights,
+    shrink_embedding,
+    truncate,
+)
+from tests.convert.naive_g2p import made_arrays, predicted
 
 pytestmark = pytest.mark.tensorflow
+
+FOLDERS = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 
 
 def test_converted_predicted_exported_verified(keras_attn, tmp_path):
@@ -33,10 +49,54 @@ def test_heads_that_are_left_out_are_told(keras_attn, tmp_path):
     assert error == "Left out: the classifier (classifier.*).\n"
 
 
-def test_a_mistake_leaves_nothing_behind(keras_attn, tmp_path):
-    folder = copy_of(BERT, tmp_path / "checkpoint")
-    truncate(folder / WEIGHTS)
+MISTAKES = {
+    "a lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, though model.s"),
+    "cut tensors": (
+        lambda folder: truncate(folder / WEIGHTS),
+        "/model.safetensors is damaged or no safetensors file: ",
+    ),
+    "a pickle in their place": (
+        pickle_weights,
+        "/model.safetensors is damaged or no safetensors file: ",
+    ),
+    "pickles alone": (
+        lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"),
+        " holds no model.safetensors, only pickles, which are never opened because they can run ",
+    ),
+    "another architecture": (
+        config(model_type="electra"),
+        "/config.json: `model_type` must be one of 'bert', 'gpt2', 'marian', 't5'. Received: mod",
+    ),
+    "a small embedding": (shrink_embedding, "the vocabulary does not fit the embedding. Received"),
+    "another vocabulary": (
+        lambda folder: change_vocabulary(folder, 10**14),
+        "/config.json: `vocab_size` must be the number of rows of a tensor. Received: vocab_",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_takes_one_line_and_leaves_nothing_behind(mistake, name, keras_attn, tmp_path):
+    spoil, message = MISTAKES[mistake]
+    folder = copy_of(GOLDEN / name, tmp_path / "checkpoint")
+    spoil(folder)
     status, output, error = keras_attn("convert", folder, tmp_path / "task")
-    assert (status, output, error.count("\n")) == (2, "", 1)
-    assert error.startswith(f"keras-attn: error: {folder / WEIGHTS} is damaged: ")
-    assert not (tmp_path / "task").exists()
+    assert (status, output, error.count("\n")) == (2, "", 1), error
+    assert error.startswith(f"keras-attn: error: {folder}")
+    assert message in error
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+
+
+def test_the_model_of_g2p_en(keras_attn, tmp_path):
+    arrays, task, exported = made_arrays(), tmp_path / "task", tmp_path / "exported"
+    np.savez(tmp_path / "checkpoint20.npz", **arrays)
+    assert keras_attn("convert", tmp_path / "checkpoint20.npz", task) == (0, f"{task}\n", "")
+    assert keras_attn("export", task, exported)[0] == 0
+    assert keras_attn("verify", exported)[0] == 0
+    expected = "".join(" ".join(predicted(arrays, word)) + "\n" for word in ("hello", "zebra"))
+    for model in (task, exported):
+        assert keras_attn("predict", model, "hello", "zebra") == (0, expected, "")
+    status, output, error = keras_attn("convert", tmp_path / "other.npz", tmp_path / "other")
+    assert (status, output) == (2, "")
+    assert error == f"keras-attn: error: {tmp_path / 'other.npz'}: no such file.\n"

@@ -234,12 +234,12 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
     )
     # The path alone, for scripts; what was measured beside it.
     assert (status, output) == (0, f"{tmp_path / 'half' / '1'}\n"), error
-    found = re.fullmatch(
-        r"\d+ weights in float16: equal texts for all examples, and scores that differ by at most "
-        r"(\d\.\d{4})%\.\n",
-        error,
-    )
-    assert 0 < float(found[1]) < 0.1
+    head, *changes = error.splitlines()
+    assert re.fullmatch(r"\d+ weights in float16: \d\S* -> \d\S* MiB", head)
+    pattern = r"  (\w+): 0 of \d answers are others, numbers differ by at most (\S+)"
+    found = dict(re.fullmatch(pattern, line).groups() for line in changes)
+    assert {"serving_default", "n_best", "score", "token_ids"} <= set(found)
+    assert 0 < float(found["score"]) < 0.001
     assert keras_attn("verify", tmp_path / "half")[0] == 0
     answers = [keras_attn("predict", model, "g") for model in (task_folder, tmp_path / "half")]
     assert answers[0] == answers[1]
@@ -253,10 +253,11 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
 def test_export_then_verify(keras_attn, task_folder, tmp_path):
     folder, examples = tmp_path / "exported", tmp_path / "examples.txt"
     examples.write_text("fed\nabc gag\n")
-    status, output, error = keras_attn(
-        "export", task_folder, folder, "--beam", "2", "--examples", examples
-    )
+    options = ["--beam", "2", "--examples", examples, "--serving-config", tmp_path / "serving"]
+    status, output, error = keras_attn("export", task_folder, folder, *options)
     assert (status, output.strip()) == (0, str(folder / "1")), error
+    assert f"TensorFlow Serving's configuration: {tmp_path / 'serving'}" in error
+    assert 'name: "exported"' in (tmp_path / "serving" / "models.config").read_text()
     golden = (folder / "1" / "assets.extra" / "golden.json").read_text()
     assert "abc gag" in golden or "YWJjIGdhZw==" in golden
     status, output, _ = keras_attn("verify", folder)

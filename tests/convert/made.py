@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import pickle
 import shutil
 
 import pytest
@@ -59,6 +60,35 @@ def shard(folder):
         save_file({name: tensors[name] for name in part}, folder / file)
     index = {name: file for file, part in parts.items() for name in part}
     write_json(folder / INDEX, {"metadata": {"total_size": 1}, "weight_map": index})
+
+
+def lose_shard(folder):
+    shard(folder)
+    (folder / "model-00002-of-00002.safetensors").unlink()
+
+
+def pickle_weights(folder):
+    """Puts a pickle where safetensors are expected, under their name."""
+    (folder / WEIGHTS).write_bytes(pickle.dumps({"weight": [1.0] * 99}))
+
+
+def change_vocabulary(folder, size):
+    """Sets the numbers of tokens in `config.json`; gives those that were there."""
+    path = folder / "config.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    found = {key: content[key] for key in ("vocab_size", "decoder_vocab_size") if key in content}
+    change_json(path, **dict.fromkeys(found, size))
+    return set(found.values())
+
+
+def shrink_embedding(folder, size=9):
+    """Cuts the tensors of a vocabulary, and its size, to fewer than its tokens."""
+    sizes = change_vocabulary(folder, size)
+
+    def cut(tensor):
+        return tensor[tuple(slice(size if axis in sizes else None) for axis in tensor.shape)]
+
+    change_tensors(folder, lambda tensors: {name: cut(tensor) for name, tensor in tensors.items()})
 
 
 def truncate(path):

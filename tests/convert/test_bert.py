@@ -25,6 +25,7 @@ from tests.convert.made import (
     config,
     copy_of,
     fast,
+    lose_shard,
     shard,
     tokenizer_config,
     truncate,
@@ -223,11 +224,6 @@ def only_pickles(folder):
     (folder / WEIGHTS).rename(folder / "pytorch_model.bin")
 
 
-def lost_shard(folder):
-    shard(folder)
-    (folder / "model-00002-of-00002.safetensors").unlink()
-
-
 def cut_shard(folder):
     shard(folder)
     truncate(folder / "model-00002-of-00002.safetensors")
@@ -272,6 +268,10 @@ MISTAKES = {
     "no configuration": (lambda f: (f / "config.json").unlink(), "config.json: no such file."),
     "damaged configuration": (lambda f: truncate(f / "config.json"), "config.json: a JSON file"),
     "a list": (lambda f: write_json(f / "config.json", []), "config.json: a JSON object is"),
+    "lists in lists": (
+        lambda f: (f / "config.json").write_text("[" * 10**5),
+        "config.json: a JSON file is expected: maximum recursion depth",
+    ),
     "architecture": (
         config(model_type="bort"),
         "config.json: `model_type` must be one of 'bert', 'gpt2', .*. Did .* model_type='bort'",
@@ -298,6 +298,10 @@ MISTAKES = {
         config(intermediate_size=35),
         "of another shape: .*intermediate.dense.bias .37,. instead of .35,.* and 3 more",
     ),
+    "impossible size": (
+        config(intermediate_size=10**14),
+        "config.json: a model of these sizes does not fit into memory.$",
+    ),
     "fewer layers": (config(num_hidden_layers=1), "left over: encoder.layer.1.* and 13 more"),
     "more layers": (config(num_hidden_layers=3), "missing: encoder.layer.2.* and 13 more"),
     "no tensor": (
@@ -318,9 +322,9 @@ MISTAKES = {
     ),
     "pickles": (only_pickles, "which are never opened .* Received: found=.'pytorch_model.bin'."),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), "holds neither model.safetensors nor"),
-    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged: "),
-    "lost shard": (lost_shard, "model-00002-of-00002.safetensors: no such file, though"),
-    "cut shard": (cut_shard, "model-00002-of-00002.safetensors is damaged: "),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
+    "lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, though"),
+    "cut shard": (cut_shard, "model-00002-of-00002.safetensors is damaged or no safe"),
     "wrong index": (wrong_index, "'more' is in model.safetensors.index.json alone, not in"),
     "shard outside": (shard_outside, "`weight_map` must hold the file of each tensor"),
     "no vocabulary": (

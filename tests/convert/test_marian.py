@@ -23,6 +23,7 @@ from tests.convert.made import (
     check_mistake,
     config,
     copy_of,
+    lose_shard,
     shard,
     tokenizer_config,
     truncate,
@@ -375,11 +376,6 @@ def without_norms(tensors):
     return {name: tensors[name] for name in tensors if "final_layer_norm.bias" not in name}
 
 
-def missing_shard(folder):
-    shard(folder)
-    (folder / "model-00002-of-00002.safetensors").unlink()
-
-
 def file_without(name):
     return lambda folder: (folder / name).unlink()
 
@@ -423,8 +419,8 @@ MISTAKES = {
         "lm_head.weight must be the same as model.shared.weight",
     ),
     "trained positions": (tensors(with_trained_positions), "embed_positions.weight must hold sin"),
-    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged: "),
-    "missing shard": (missing_shard, "model-00002-of-00002.safetensors: no such file"),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
+    "missing shard": (lose_shard, "model-00002-of-00002.safetensors: no such file"),
     "cut JSON": (lambda f: truncate(f / "vocab.json"), "vocab.json: a JSON file is expected"),
     "small embedding": (
         renumbered(lambda ids: ids | {"new": len(ids)}),

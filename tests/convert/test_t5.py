@@ -288,7 +288,7 @@ MISTAKES = {
         lambda folder: change_tensors(folder, without_norm),
         "missing: decoder.final_layer_norm.weight, encoder.final_layer_norm.weight.$",
     ),
-    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged: "),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
     "large vocabulary": (
         tokenizer_config(extra_ids=100),
         "does not fit the embedding. .* vocab_size=127",

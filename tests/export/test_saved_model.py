@@ -59,6 +59,14 @@ def test_warm_up_has_one_row_and_all_rows_of_each_signature(toy_model):
     ]
 
 
+def test_a_server_that_makes_batches_takes_the_warm_up(tmp_path):
+    """It refuses requests of more rows than its batches have."""
+    version = export_saved_model(ToyTask(), tmp_path, examples=["abc", "d"] * 20)
+    rows = {len(next(iter(inputs.values()))) for _, inputs in read_warmup(version)}
+    assert rows == {1, 32}
+    assert {len(inputs["text"]) for _, inputs, _ in read_golden(version).examples[:1]} == {32}
+
+
 def test_weights_are_written_once(toy_model):
     # 9 weights of 4 bytes, and the bookkeeping of a checkpoint.
     names = [
@@ -136,6 +144,7 @@ def test_the_default_examples_fit_every_signature(tmp_path):
         ({"version": 0}, "`version` must be a positive integer.*version=0"),
         ({"n_best": 0}, "`n_best` must be a positive integer.*n_best=0"),
         ({"examples": []}, r"`examples` must be strings.*examples=\[\]"),
+        ({"tolerance": float("nan")}, "`tolerance` must be a finite number.*tolerance=nan"),
         ({"examples": [5]}, r"`examples` must be strings.*examples=\[5\]"),
     ],
 )

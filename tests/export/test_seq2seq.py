@@ -33,7 +33,8 @@ def exported(task, tmp_path_factory):
 def test_an_exported_transformer_is_verified(exported):
     report = verify(exported)
     assert report.ok, str(report)
-    assert "4 examples of n_best, score, serving_default, token_ids" in str(report)
+    names = "n_best, n_best_token_ids, score, score_token_ids, serving_default, token_ids"
+    assert f"6 examples of {names}" in str(report)
 
 
 def test_the_cpp_runtime_predicts_what_the_task_predicts(task, exported):

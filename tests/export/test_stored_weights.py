@@ -1,9 +1,8 @@
-"""Weights stored in half precision: half the room, the same answers, cast once a call."""
+"""Weights stored in less room: the same answers or nearly, read once a call."""
 
 import json
 from pathlib import Path
 from typing import NamedTuple
-from unittest.mock import ANY
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attn.export import CppSavedModel, export_saved_model, verify
 from keras_attn.export.golden import read_golden
+from keras_attn.export.layout import README
 from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import UserError
 from tests.export.toy import ToyTask
@@ -198,34 +198,44 @@ def description(folder):
     return json.loads((folder / "assets.extra" / "keras_attn.json").read_text())["weights"]
 
 
+def changes(folder):
+    return description(folder)["change"]["signatures"]
+
+
 def test_the_measured_change_is_described(exported):
+    """The judge is the runtime, against what the task itself answers."""
     stored = description(exported.folder)
-    assert stored["dtype"] == "float16"
-    expected = 0.0
+    matrices = [
+        weight.numpy().nbytes for weight in exported.task.backbone.variables if weight.ndim > 1
+    ]
+    found = {name: stored[name] for name in ("dtype", "smaller", "bytes_before", "bytes")}
+    assert found == {
+        "dtype": "float16",
+        "smaller": len(matrices),
+        "bytes_before": sum(matrices),
+        "bytes": sum(matrices) // 2,
+    }
+    assert stored["change"]["examples"] == len(TEXTS)
+    expected = np.array([[h.score for h in row] for row in exported.hypotheses])
     with CppSavedModel(exported.folder) as model:
-        for name, inputs, outputs in read_golden(exported.folder).examples:
-            received = model.run(name, inputs)
-            for key, values in outputs.items():
-                if values.dtype == np.float32:
-                    found = np.abs(np.float64(received[key]) - values) / np.abs(values)
-                    expected = max(expected, found[np.isfinite(found)].max())
-    assert 2e-5 < stored["largest_difference"] == pytest.approx(expected, rel=0.05)
+        received = np.float64(model.run("n_best", {"text": TEXTS})["score"])
+    largest = np.max(np.abs(received - expected) / np.maximum(np.abs(expected), 1))
+    change = changes(exported.folder)["n_best"]
+    assert change["changed"] == 0
+    assert 1e-5 < largest < change["largest_difference"] + 1e-6 < 1e-3
 
 
 @pytest.mark.slow
 def test_weights_that_half_precision_holds_change_nothing(exact):
-    assert description(exact.folder) == {
-        "dtype": "bfloat16",
-        "halved": ANY,
-        "largest_difference": pytest.approx(0, abs=5e-6),
-    }
+    for change in changes(exact.folder).values():
+        assert change == {"changed": 0, "largest_difference": pytest.approx(0, abs=5e-6)}
 
 
-def test_golden_outputs_are_the_tasks_in_full_precision(exported):
+def test_golden_outputs_are_those_of_a_task_with_what_is_stored(exported):
     examples, rtol = read_golden(exported.folder)
-    assert rtol == 1e-3
+    assert rtol == 1e-4
     [outputs] = [outputs for name, _, outputs in examples if name == "n_best"]
-    expected = [[h.score for h in row] for row in exported.hypotheses]
+    expected = [[h.score for h in row] for row in rounded_task("float16").predict_n_best(TEXTS, 2)]
     np.testing.assert_allclose(outputs["score"], expected, rtol=5e-6)
 
 
@@ -235,8 +245,8 @@ def test_scores_that_change_too_much_are_refused(tmp_path):
     with pytest.raises(UserError, match="leaves the task's answers as they are") as raised:
         export(make_task(seed=1), tmp_path / "new" / "g2p", "bfloat16", examples=["", "abc"])
     message = str(raised.value)
-    assert "Received: weights='bfloat16', with which of signature 'serving_default' " in message
-    assert "output 'score' differs in " in message
+    assert "Received: weights='bfloat16', tolerance=0.001, with which serving_default " in message
+    assert "changes 0 of 2 answers, and numbers by up to 0.0" in message
     assert "\n" not in message
     assert list(tmp_path.iterdir()) == []
 
@@ -256,8 +266,7 @@ def test_a_text_that_changes_is_refused(tmp_path):
     assert words[twin] in task.predict(["abc"])[0].split()
     with pytest.raises(UserError) as raised:
         export(task, tmp_path, "float16", examples=["abc"])
-    assert "signature 'serving_default' output 'text' differs in 1 of 1 values" in str(raised.value)
-    assert "'score'" not in str(raised.value)
+    assert "serving_default changes 1 of 1 answers, and numbers by up to 0;" in str(raised.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -275,7 +284,7 @@ def test_weights_beyond_the_range_are_refused(tmp_path):
 @pytest.mark.slow
 def test_compiled_by_xla_it_computes_in_full_precision_too(tmp_path):
     folder = export(make_task(), tmp_path, "float16", jit=True)
-    assert description(folder)["largest_difference"] < 1e-3
+    assert max(change["largest_difference"] for change in changes(folder).values()) < 1e-3
     report = verify(folder)
     assert report.ok, str(report)
 
@@ -283,30 +292,106 @@ def test_compiled_by_xla_it_computes_in_full_precision_too(tmp_path):
 @pytest.mark.parametrize(
     ("make", "dtype", "message"),
     [
-        (make_task, "int8", "`weights` must be one of.*Received: weights='int8'"),
         (make_task, "half", "`weights` must be one of.*Received: weights='half'"),
-        (ToyTask, "float16", "needs a task with Keras weights.*Received: weights='float16'"),
-        (make_task, "float16", "Received: weights='float16', halved='no such path'"),
+        (ToyTask, "float16", "need a task with Keras weights.*Received: weights='float16'"),
+        (make_task, "float16", "Received: weights='float16', only='no such path'"),
     ],
 )
 def test_mistakes(tmp_path, make, dtype, message):
     with pytest.raises(UserError, match=message):
-        export_saved_model(make(), tmp_path / "new", n_best=1, weights=dtype, halved="no such path")
+        export_saved_model(make(), tmp_path / "new", n_best=1, weights=dtype, only="no such path")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 def test_some_matrices_take_half_the_room(tmp_path):
     task = make_task()
-    folder = export(task, tmp_path / "g2p", "float16", halved="feed_forward")
+    folder = export(task, tmp_path / "g2p", "float16", only="feed_forward")
     kernels = [
         weight
         for weight in task.backbone.variables
         if "feed_forward" in weight.path and len(weight.shape) > 1
     ]
-    assert description(folder)["halved"] == len(kernels) > 0
+    assert description(folder)["smaller"] == len(kernels) > 0
     stored = stored_bytes(folder)
     assert stored["float16"] == sum(weight.numpy().nbytes for weight in kernels) // 2
     every = sum(weight.numpy().nbytes for weight in task.backbone.variables)
     assert sum(stored.values()) == every - stored["float16"]
     assert verify(folder).ok
+
+
+def quantized(array):
+    """By NumPy alone: for each row, or each column, 255 numbers as far apart as it needs."""
+    found = []
+    for axis in (array.ndim - 1, 0):
+        channels = np.moveaxis(array, axis, 0)
+        numbers = np.stack(
+            [np.round(channel / (np.abs(channel).max() / 127)) for channel in channels]
+        )
+        assert np.abs(numbers).max() == 127
+        restored = [
+            row * (np.abs(channel).max() / 127)
+            for row, channel in zip(numbers, channels, strict=True)
+        ]
+        found.append(np.moveaxis(np.stack(restored), 0, axis))
+    return min(found, key=lambda restored: np.sum((restored - array) ** 2))
+
+
+@pytest.fixture(scope="module")
+def eighths(tmp_path_factory):
+    """An export in int8, whatever that changes."""
+    folder = tmp_path_factory.mktemp("int8")
+    return export(make_task(), folder, "int8", tolerance=1.0)
+
+
+def test_whole_numbers_take_a_quarter_of_the_room(eighths):
+    stored = stored_bytes(eighths)
+    matrices = [w.numpy() for w in make_task().backbone.variables if len(w.shape) > 1]
+    assert stored["int8"] == sum(array.size for array in matrices)
+    described = description(eighths)
+    assert described["bytes_before"] == 4 * stored["int8"]
+    assert stored["int8"] < described["bytes"] < stored["int8"] + stored["float32"]
+
+
+def test_the_page_beside_the_model_tells_the_change(eighths):
+    page = (eighths / README).read_text("utf-8")
+    described = description(eighths)
+    before, after = described["bytes_before"] / 2**20, described["bytes"] / 2**20
+    assert f"weights are stored in int8, in {after:.3g} MiB instead of {before:.3g}" in page
+    change = changes(eighths)["score"]
+    largest = f"{change['largest_difference']:.2g}"
+    assert f"| `score` | {change['changed']} | {largest} |" in page.splitlines()
+
+
+def test_whole_numbers_and_scales_are_what_is_computed_with(eighths):
+    """The judge is a task whose matrices NumPy brought to so many steps, in the runtime."""
+    task = make_task()
+    for weight in task.backbone.variables:
+        if len(weight.shape) > 1:
+            weight.assign(quantized(weight.numpy()))
+    assert verify(eighths).ok, str(verify(eighths))
+    targets = ["AA B", "", "CH", "D EH", "AA", "B B", "EH"]
+    with CppSavedModel(eighths) as model:
+        outputs = model.run("score", {"text": TEXTS, "target": targets})
+    np.testing.assert_allclose(outputs["log_probability"], task.score(TEXTS, targets), rtol=1e-5)
+
+
+def test_whole_numbers_are_read_once_a_call(eighths):
+    task = make_task()
+    matrices = sum(len(weight.shape) > 1 for weight in task.backbone.variables)
+    assert casts(eighths, "int8") == (matrices * len(task.serving_functions(2)), 0)
+
+
+def test_how_much_may_change_is_the_users_choice(eighths, tmp_path):
+    largest = max(change["largest_difference"] for change in changes(eighths).values())
+    assert 1e-3 < largest < 0.2
+    with pytest.raises(UserError, match="Received: weights='int8', tolerance=0.001, with which"):
+        export(make_task(beams=1), tmp_path, "int8", examples=["abc", "fedcba"])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_change_is_measured_on_all_examples(tmp_path):
+    task = make_task(beams=1, max_length=2)
+    folder = export(task, tmp_path, "int8", examples=["abc", "d", "fed"] * 12, tolerance=1.0)
+    assert description(folder)["change"]["examples"] == 36

@@ -31,6 +31,13 @@ RECURRENT = {
     },
     "multi-head, fed": {"attention": MultiHeadAttention(2, 3), "tie_output": False},
     "fixed context": {"attention": None, "cell": "gru", "target_vocabulary_size": 13},
+    "fixed context, biased": {
+        "attention": None,
+        "num_layers": 1,
+        "target_vocabulary_size": 13,
+        "tie_output": False,
+        "output_bias": True,
+    },
     "intra-attention": {"num_layers": 1, "intra_attention": 3},
 }
 _BLOCKS = {"num_layers": 2, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7}

@@ -18,6 +18,8 @@ from tests.models.naive_recurrent import (
     read_both,
 )
 
+BIASED = {"attention": None, "cell": "gru", "tie_output": False, "output_bias": True}
+
 
 def encoded(model, step, ids):
     """The top layer's outputs, and the last states of all layers."""
@@ -61,6 +63,17 @@ def luong(model, step, source_ids, target_ids):
     return np.stack(result)
 
 
+def sutskever(model, step, source_ids, target_ids):
+    """Section 2: the decoder goes on from the encoder's last states, and sees nothing else."""
+    _, states = encoded(model, step, source_ids)
+    output, result = model.output_embedding, []
+    for x in embedded(model.target_embedding, target_ids):
+        for i, state in enumerate(states):
+            x, states[i] = step(model.decoder.stack.recurrent_layers[i].cell, x, state)
+        result.append(x @ array(output.embeddings).T + array(output.output_bias))
+    return np.stack(result)
+
+
 @pytest.mark.parametrize(
     ("judge", "step", "arguments"),
     [
@@ -68,6 +81,8 @@ def luong(model, step, source_ids, target_ids):
         (bahdanau, lstm, {"num_layers": 2, "bidirectional": False}),
         (luong, lstm, {"num_layers": 2, "attention": "luong"}),
         (luong, gru, {"cell": "gru", "num_layers": 1, "attention": "luong"}),
+        (sutskever, lstm, {"num_layers": 2, "attention": None, "output_bias": True}),
+        (sutskever, gru, BIASED | {"bidirectional": False}),
     ],
 )
 def test_the_papers_equations(judge, step, arguments):
@@ -86,6 +101,18 @@ def test_parameters_counted_by_hand():
     attention, readout = 6 * 6 + 6 * 6 + 6, 18 * 12 + 12
     trainable = sum(int(np.prod(weight.shape)) for weight in model.trainable_variables)
     assert trainable == 24 * 6 + encoder + decoder + attention + readout
+
+
+def test_a_shared_vocabulary_may_have_a_bias():
+    """One embedding for source, target and output, and a number for each token."""
+    model = spread_weights(RecurrentSeq2Seq(13, hidden_dim=6, output_bias=True))
+    assert model.source_embedding is model.output_embedding
+    before = logits(model)
+    bias = model.output_embedding.output_bias
+    bias.assign(numpy(bias) + np.arange(13))
+    np.testing.assert_allclose(
+        logits(model) - before, np.zeros_like(before) + np.arange(13), atol=1e-5
+    )
 
 
 def test_a_fixed_context_has_the_size_of_a_state_whatever_the_length():

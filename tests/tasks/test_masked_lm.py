@@ -157,6 +157,23 @@ def test_ids_with_gaps_served(task):
         assert (probabilities[ids != MASK] == 1).all()
 
 
+def test_ids_with_gaps_in_several_ways_served(task):
+    token_ids = task.input_ids(tf.constant(TEXTS))
+    outputs = task.serving_functions(3)["n_best_token_ids"].function(token_ids)
+    texts = task.serving_functions(3)["n_best"].function(tf.constant(TEXTS))
+    np.testing.assert_allclose(outputs["probability"], texts["probability"], rtol=1e-4)
+    for row, ids in enumerate(token_ids.numpy()):
+        scores = gap_scores(task, TEXTS[row])
+        for way, found in enumerate(outputs["token_ids"][row].numpy()):
+            np.testing.assert_array_equal(found[ids != MASK], ids[ids != MASK])
+            if outputs["probability"][row, way] == 0:
+                continue
+            log_probability = scores[np.arange(len(scores)), found[ids == MASK]].sum()
+            assert np.log(outputs["probability"][row, way]) == pytest.approx(
+                log_probability, abs=1e-4
+            )
+
+
 def test_example_texts_fit(task):
     for one in (task, make_task(max_length=3)):
         texts = one.example_texts()

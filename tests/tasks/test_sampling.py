@@ -174,6 +174,29 @@ def test_an_exported_language_model_draws_the_same(language_model, tmp_path):
     assert outputs["log_probability"].shape == (3,)
 
 
+def test_what_a_language_model_serves_draws_as_the_task_does(language_model):
+    functions = language_model.serving_functions(1)
+    seed = 7
+    seeds = tf.constant([seed + (row << 32) for row in range(len(PROMPTS))], tf.int64)
+    count = len(PROMPTS)
+    expected = texts(language_model.sample(PROMPTS, seed=seed))
+    drawn = functions["sample_default"].function(text=tf.constant(PROMPTS), seed=seeds)
+    assert [[text.decode()] for text in drawn["text"].numpy()] == expected
+    settings = {
+        "temperature": tf.fill([count], 1.3),
+        "top_k": tf.fill([count], 5),
+        "top_p": tf.fill([count], 0.9),
+    }
+    prompts = tf.constant(PROMPTS)
+    drawn = functions["sample"].function(text=prompts, seed=seeds, **settings)
+    ids = language_model.input_ids(prompts)
+    by_ids = functions["sample_token_ids"].function(text_ids=ids, seed=seeds, **settings)
+    found = language_model._texts_of(ids, by_ids["token_ids"][:, None])[:, 0]
+    np.testing.assert_array_equal(found, drawn["text"])
+    np.testing.assert_allclose(by_ids["score"], drawn["score"], rtol=1e-4)
+    assert [[text.decode()] for text in drawn["text"].numpy()] != expected
+
+
 @pytest.mark.slow
 def test_other_exports_do_not_draw(task, tmp_path):
     exported = open_exported(export_saved_model(task, tmp_path / "exported", n_best=1))

@@ -156,6 +156,17 @@ def test_serving_functions_agree_with_the_task(task, jit):
     ids = functions["token_ids"].function(**functions["token_ids"].example_inputs(TEXTS))
     found = task.target_tokenizer.detokenize(ids["token_ids"])
     np.testing.assert_array_equal(found, best["text"])
+    ids = functions["n_best_token_ids"].function(**functions["token_ids"].example_inputs(TEXTS))
+    for row, texts_of_row in enumerate(several["text"].numpy()):
+        found = task.target_tokenizer.detokenize(ids["token_ids"][row])
+        np.testing.assert_array_equal(found, texts_of_row)
+    np.testing.assert_allclose(ids["score"], several["score"], rtol=1e-4)
+    inputs = functions["score_token_ids"].example_inputs(TEXTS)
+    targets = task.target_tokenizer.detokenize(inputs["target_ids"]).numpy()
+    scores = functions["score_token_ids"].function(**inputs)
+    expected = task.score(TEXTS, [target.decode() for target in targets])
+    np.testing.assert_allclose(scores["log_probability"], expected, rtol=1e-4)
+    assert scores["length"].numpy().tolist() == [len(target.split()) + 1 for target in targets]
 
 
 LONG = "abcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefg"

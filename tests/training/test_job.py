@@ -288,7 +288,7 @@ MISTAKES = {
     ),
     "no task of that name": (
         lambda w: with_(w) | {"task": "translate"},
-        "must be one of 'seq2seq', 'classify', 'embed', 'classify_images', 'lm', 'mlm'. Received: ",
+        "must be one of 'seq2seq', 'classify', 'embed', 'classify_images', 'lm', 'mlm', 'tag'. ",
     ),
     "no such file": (lambda w: with_("nowhere.tsv"), "nowhere.tsv"),
     "three files": (

@@ -2,10 +2,19 @@
 
 import argparse
 
-from keras_attn.cli.benchmark import attention, complexity, decode, duplication, fit, train
+from keras_attn.cli.benchmark import (
+    attention,
+    complexity,
+    decode,
+    duplication,
+    fit,
+    serve,
+    tokenization,
+    train,
+)
 from keras_attn.cli.output_file import output_file
 
-KINDS = (train, fit, decode, attention, complexity, duplication)
+KINDS = (train, fit, decode, tokenization, attention, complexity, duplication, serve)
 
 EPILOG = """\
 examples:
@@ -13,9 +22,11 @@ examples:
   keras-attn benchmark train --workload train-small --profile
   keras-attn benchmark fit --preset transformer_big --precision mixed_bfloat16 --batch 128
   keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
+  keras-attn benchmark tokenization saved_models/g2p_en --batch 16
   keras-attn benchmark attention --mechanisms dense local lsh --lengths 2048 8192 --plot growth.png
   keras-attn benchmark complexity --lengths 512 1024 2048 --widths 64 128 256
   keras-attn benchmark duplication --length 256 --steps 10000
+  keras-attn benchmark serve saved_models/g2p_en
 
 `keras-attn benchmark KIND --help` lists the options of each.
 """

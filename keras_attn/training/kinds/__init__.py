@@ -7,9 +7,11 @@ from keras_attn.training.kinds.image_classification import ImageClassificationRu
 from keras_attn.training.kinds.language_model import LanguageModelRun
 from keras_attn.training.kinds.masked_lm import MaskedLMRun
 from keras_attn.training.kinds.seq2seq import Seq2SeqRun
+from keras_attn.training.kinds.span_corruption import SpanCorruptionRun
+from keras_attn.training.kinds.token_classification import TokenClassificationRun
 
 RUN_KINDS = {
-    kind.task_class.kind: kind
+    kind.name: kind
     for kind in (
         Seq2SeqRun(),
         ClassificationRun(),
@@ -17,6 +19,8 @@ RUN_KINDS = {
         ImageClassificationRun(),
         LanguageModelRun(),
         MaskedLMRun(),
+        SpanCorruptionRun(),
+        TokenClassificationRun(),
     )
 }
 """The kinds by the name that settings have for the task."""

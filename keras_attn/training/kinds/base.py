@@ -44,6 +44,11 @@ class RunKind(abc.ABC):
     other_starts: ClassVar[tuple[type[Task], ...]] = ()
     """Tasks of other kinds whose encoder and vocabulary a run can begin with."""
 
+    @property
+    def name(self) -> str:
+        """What settings call it: as its task, where that is trained in one way alone."""
+        return self.task_class.kind
+
     def check(self, settings: RunSettings) -> None:
         """Raises for settings that are wrong whatever the texts are.
 

@@ -2,20 +2,19 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import keras
 
-from keras_attn.data import LabelledExamples, Pairs
+from keras_attn.data import Examples, LabelledExamples, Pairs
 from keras_attn.models import SequenceClassifier, model_class
-from keras_attn.tasks import ClassificationTask, EmbeddingTask, LabellingTask, MaskedLMTask
+from keras_attn.tasks import ClassificationTask, LabelTask
+from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.kinds.base import MOST_TOKENS, fitting_lengths, made_tokenizer
-from keras_attn.training.kinds.encoders import encoder_of
+from keras_attn.training.kinds.encoders import encoder_of, other_starts
 from keras_attn.training.kinds.pairs import PairsRun
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.validation import require, require_one_of
-
-_HEAD = ("pooling",)
 
 
 class ClassificationRun(PairsRun):
@@ -23,8 +22,11 @@ class ClassificationRun(PairsRun):
 
     task_class = ClassificationTask
     roles = ("text",)
-    model_settings = _HEAD
-    other_starts = (EmbeddingTask, MaskedLMTask)
+    model_settings = ("pooling",)
+    other_starts = other_starts(ClassificationTask)
+
+    known_metrics: ClassVar[tuple[str, ...]] = ("exact_match",)
+    """What texts can be measured by."""
 
     def check(self, settings):
         super().check(settings)
@@ -32,7 +34,7 @@ class ClassificationRun(PairsRun):
             not settings.decoding, "A classifier has no `decoding`.", decoding=settings.decoding
         )
         for name in settings.metrics:
-            require_one_of("metrics", name, ["exact_match"])
+            require_one_of("metrics", name, self.known_metrics)
 
     def default_metrics(self, data):
         return ["exact_match"]
@@ -47,13 +49,8 @@ class ClassificationRun(PairsRun):
 
     def examples(self, settings, texts, tokenizers, initial):
         limit = settings.data.max_source_length or (initial.max_length if initial else None)
-        examples = LabelledExamples.from_pairs(
-            texts,
-            tokenizers["text"],
-            self.labels(texts, initial),
-            limit or MOST_TOKENS,
-            with_start=bool(initial) and initial.with_start,
-        )
+        labels = self.labels(texts, initial)
+        examples = self.labelled(texts, tokenizers["text"], labels, limit or MOST_TOKENS, initial)
         limits = fitting_lengths({"text": limit}, examples)
         data = dataclasses.replace(settings.data, max_source_length=limits["text"])
         return settings.replace(data=data), examples
@@ -70,27 +67,37 @@ class ClassificationRun(PairsRun):
 
     def with_new_head(self, initial, settings, texts):
         labels, encoder = self.labels(texts, None), encoder_of(initial)
-        head = _on_top_of(encoder, labels, settings.model)
+        head = self.on_top_of(encoder, labels, settings.model)
         # Texts as those that the encoder knows, which begin with the start token.
         return ClassificationTask(head, initial.tokenizer, labels, initial.max_length, True)
 
     def validation_set(self, task, settings, texts):
         limit = settings.data.max_source_length
-        examples = LabelledExamples.from_pairs(
-            texts, task.tokenizer, task.labels, limit, with_start=task.with_start
-        )
+        examples = self.labelled(texts, task.tokenizer, task.labels, limit, task)
         return self.pair_validation(task, examples, texts, settings)
 
     def source_frame(self, task):
         return task.frame
 
-    def labels(self, texts: Pairs, initial: LabellingTask | None) -> list[str]:
+    def labelled(
+        self,
+        texts: Pairs,
+        tokenizer: Tokenizer,
+        labels: list[str],
+        max_length: int,
+        task: LabelTask | None,
+    ) -> Examples:
+        """Tokenises texts, as `task` reads them where there is one already."""
+        with_start = bool(task) and task.with_start
+        return LabelledExamples.from_pairs(texts, tokenizer, labels, max_length, with_start)
+
+    def labels(self, texts: Pairs, initial: LabelTask | None) -> list[str]:
         """The labels there are, in the order of their numbers."""
         return initial.labels if initial else sorted(set(texts.targets))
 
     def classifier(
         self, settings: RunSettings, labels: list[str], longest: int, *arguments: Any
-    ) -> SequenceClassifier:
+    ) -> keras.Model:
         """Makes the untrained model of a preset.
 
         Args:
@@ -101,14 +108,14 @@ class ClassificationRun(PairsRun):
         """
         sizes = {"dtype": settings.training.precision} | settings.model
         sizes |= self.attention(settings, longest)
-        head = {name: sizes.pop(name) for name in _HEAD if name in sizes}
+        head = {name: sizes.pop(name) for name in self.model_settings if name in sizes}
         preset = settings.preset
         encoder = model_class(preset).from_preset(preset, *arguments, **sizes)
-        return _on_top_of(encoder, labels, head)
+        return self.on_top_of(encoder, labels, head)
 
-
-def _on_top_of(
-    encoder: keras.Model, labels: list[str], head: Mapping[str, Any]
-) -> SequenceClassifier:
-    dropout = encoder.get_config().get("dropout", 0.0)
-    return SequenceClassifier(encoder, len(labels), dropout=dropout, **head)
+    def on_top_of(
+        self, encoder: keras.Model, labels: list[str], head: Mapping[str, Any]
+    ) -> keras.Model:
+        """Puts an untrained head on an encoder, with as much dropout."""
+        dropout = encoder.get_config().get("dropout", 0.0)
+        return SequenceClassifier(encoder, len(labels), dropout=dropout, **head)

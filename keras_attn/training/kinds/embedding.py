@@ -13,9 +13,9 @@ from keras_attn.data import (
 )
 from keras_attn.evaluation import CORRELATIONS, RETRIEVAL
 from keras_attn.models import model_class
-from keras_attn.tasks import ClassificationTask, EmbeddingTask, MaskedLMTask, measure_vectors
+from keras_attn.tasks import EmbeddingTask, measure_vectors
 from keras_attn.training.kinds.base import MOST_TOKENS, fitting_lengths, made_tokenizer
-from keras_attn.training.kinds.encoders import encoder_of
+from keras_attn.training.kinds.encoders import encoder_of, other_starts
 from keras_attn.training.kinds.pairs import PairsRun
 from keras_attn.validation import require, require_one_of
 
@@ -32,7 +32,7 @@ class EmbeddingRun(PairsRun):
     task_class = EmbeddingTask
     roles = ("text",)
     model_settings = _POOLING
-    other_starts = (ClassificationTask, MaskedLMTask)
+    other_starts = other_starts(EmbeddingTask)
     independent_rows = False
 
     def check(self, settings):

@@ -4,9 +4,9 @@ import dataclasses
 
 from keras_attn.data import MaskedExamples, Masking
 from keras_attn.models import MaskedLanguageModel, model_class
-from keras_attn.tasks import ClassificationTask, EmbeddingTask, MaskedLMTask
+from keras_attn.tasks import MaskedLMTask
 from keras_attn.training.kinds.base import MOST_TOKENS, RunKind, fitting_lengths, made_tokenizer
-from keras_attn.training.kinds.encoders import encoder_of
+from keras_attn.training.kinds.encoders import encoder_of, other_starts
 from keras_attn.training.run_texts import read_line_parts, read_lines
 from keras_attn.training.validation_set import ValidationSet
 from keras_attn.validation import require, require_one_of
@@ -18,7 +18,7 @@ class MaskedLMRun(RunKind):
     task_class = MaskedLMTask
     roles = ("text",)
     items = "lines"
-    other_starts = (ClassificationTask, EmbeddingTask)
+    other_starts = other_starts(MaskedLMTask)
 
     def check(self, settings):
         super().check(settings)

@@ -55,9 +55,7 @@ class PairsRun(RunKind):
 
     def check_test(self, settings, texts, task):
         self.check_measured(settings)
-        tokenizer = task.tokenizers[self.roles[0]]
-        lengths = tokenizer.tokenize(tf.constant(texts.sources)).row_lengths()
-        longest = int(tf.reduce_max(lengths)) + self.source_frame(task)
+        longest = max(self.source_lengths(task, texts.sources))
         limit = self.longest_source(settings)
         require(
             longest <= limit,
@@ -65,6 +63,12 @@ class PairsRun(RunKind):
             longest=longest,
             max_source_length=limit,
         )
+
+    def source_lengths(self, task: Any, sources: list[Any]) -> list[int]:
+        """Numbers of the tokens of sources, those around them included."""
+        tokenizer = task.tokenizers[self.roles[0]]
+        lengths = tokenizer.tokenize(tf.constant(sources)).row_lengths() + self.source_frame(task)
+        return lengths.numpy().tolist()
 
     def source_frame(self, task: Any) -> int:
         """Number of tokens that a task puts around a source."""

@@ -1,12 +1,20 @@
 """Runs of tasks from text to text."""
 
 import dataclasses
+from collections.abc import Mapping
 
 from keras_attn.data import PairExamples
 from keras_attn.models import model_class
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
-from keras_attn.training.kinds.base import MOST_TOKENS, fitting_lengths, made_tokenizer
+from keras_attn.tokenizers import Tokenizer
+from keras_attn.training.kinds.base import (
+    MOST_TOKENS,
+    RunKind,
+    fitting_lengths,
+    made_tokenizer,
+)
 from keras_attn.training.kinds.pairs import PairsRun
+from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.run_texts import CMUDICT
 from keras_attn.validation import require_one_of
 
@@ -65,22 +73,7 @@ class Seq2SeqRun(PairsRun):
         return settings.replace(data=data, decoding=decoding), examples
 
     def task(self, settings, texts, tokenizers, initial):
-        source, target = (tokenizers[role] for role in self.roles)
-        if initial:
-            backbone, decoding = initial.backbone, initial.decoding
-        else:
-            arguments = {
-                "vocabulary_size": source.vocabulary_size,
-                "dtype": settings.training.precision,
-            }
-            if not settings.tokenizers.get("shared"):
-                arguments["target_vocabulary_size"] = target.vocabulary_size
-            longest = max(settings.decoding[name] for name in ("max_source_length", "max_length"))
-            arguments |= self.attention(settings, longest)
-            family = model_class(settings.preset)
-            backbone = family.from_preset(settings.preset, **(arguments | settings.model))
-            decoding = DecodingSettings()
-        return Seq2SeqTask(backbone, source, target, decoding.replace(**settings.decoding))
+        return make_seq2seq_task(self, settings, tokenizers, initial)
 
     def validation_set(self, task, settings, texts):
         examples = PairExamples.from_pairs(
@@ -91,3 +84,35 @@ class Seq2SeqRun(PairsRun):
             settings.data.max_target_length,
         )
         return self.pair_validation(task, examples, texts, settings)
+
+
+def make_seq2seq_task(
+    kind: RunKind,
+    settings: RunSettings,
+    tokenizers: Mapping[str, Tokenizer],
+    initial: Seq2SeqTask | None,
+) -> Seq2SeqTask:
+    """Makes the task of a run, of new weights or of those of `initial`.
+
+    Args:
+        kind: The kind of the run.
+        settings: Those of the run, the decoding lengths among them.
+        tokenizers: The tokenizers by role.
+        initial: The task that the run begins with, if there is one.
+    """
+    source, target = tokenizers["source"], tokenizers["target"]
+    if initial:
+        backbone, decoding = initial.backbone, initial.decoding
+    else:
+        arguments = {
+            "vocabulary_size": source.vocabulary_size,
+            "dtype": settings.training.precision,
+        }
+        if not settings.tokenizers.get("shared"):
+            arguments["target_vocabulary_size"] = target.vocabulary_size
+        longest = max(settings.decoding[name] for name in ("max_source_length", "max_length"))
+        arguments |= kind.attention(settings, longest)
+        family = model_class(settings.preset)
+        backbone = family.from_preset(settings.preset, **(arguments | settings.model))
+        decoding = DecodingSettings()
+    return Seq2SeqTask(backbone, source, target, decoding.replace(**settings.decoding))

@@ -1,0 +1,144 @@
+"""Serve exported models on this machine, with TensorFlow Serving's API: for development."""
+
+import argparse
+import importlib.util
+import ipaddress
+import os
+import re
+import sys
+from pathlib import Path
+
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import UserError, require, require_positive
+
+EPILOG = """\
+A development server: it has no authentication, no encryption, and one process. Production is
+TensorFlow Serving, which takes the same folders and answers the same clients.
+
+Of each model the highest version is served; when a higher one appears in its folder it takes over
+without a failed request. A page to try the models is at http://127.0.0.1:8501/, metrics are at
+/metrics. SIGTERM or Ctrl-C finishes what has begun and ends with status 0.
+
+examples:
+  keras-attn serve g2p=saved_models/g2p_en
+  keras-attn serve en-de=exported/en-de en-fr=exported/en-fr --rest-port 8501 --grpc-port 8500
+  curl http://127.0.0.1:8501/v1/models/g2p
+  curl -d '{"instances": ["transformer"]}' http://127.0.0.1:8501/v1/models/g2p:predict
+"""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_MODULES = ("grpc", "prometheus_client", "starlette", "tensorflow_serving", "uvicorn")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `serve`."""
+    add = parser.add_argument
+    add("models", nargs="+", metavar="NAME=DIR", help="a name, and the folder of its versions")
+    add("--rest-port", type=int, default=8501, metavar="N", help="0: a free one (default: 8501)")
+    add("--grpc-port", type=int, default=8500, metavar="N", help="0: a free one (default: 8500)")
+    add("--host", default="127.0.0.1", metavar="ADDRESS", help="(default: this machine alone)")
+    add(
+        "--poll", type=float, default=2.0, metavar="S", help="look for versions every S seconds (2)"
+    )
+    add("--xla", action="store_true", help="let models that were exported with --jit run")
+    add = parser.add_argument_group("batches of requests that come at the same time").add_argument
+    add("--batch-rows", type=int, default=64, metavar="N", help="most rows; 1: none (default: 64)")
+    add("--batch-delay", type=float, default=0.0, metavar="MS", help="wait for more requests (0)")
+    add("--batch-threads", type=int, default=1, metavar="N", help="batches at the same time (1)")
+    add = parser.add_argument_group("limits").add_argument
+    add("--max-body", type=int, default=4 << 20, metavar="BYTES", help="of a request (4 MiB)")
+    add("--max-rows", type=int, default=256, metavar="N", help="of a request (default: 256)")
+    add("--max-text", type=int, default=1 << 20, metavar="BYTES", help="of a text or image (1 MiB)")
+    add("--max-queue", type=int, default=512, metavar="N", help="requests that wait (default: 512)")
+    add("--timeout", type=float, default=30.0, metavar="S", help="for an answer (default: 30)")
+    add("--read-timeout", type=float, default=10.0, metavar="S", help="for a request to come (10)")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Serves until it is told to end."""
+    folders = _folders(options.models)
+    require_positive(
+        batch_rows=options.batch_rows,
+        batch_threads=options.batch_threads,
+        max_body=options.max_body,
+        max_rows=options.max_rows,
+        max_text=options.max_text,
+        max_queue=options.max_queue,
+    )
+    for name in ("poll", "timeout", "read_timeout"):
+        value = getattr(options, name)
+        require(value > 0, f"--{name.replace('_', '-')} must be above 0 seconds.", value=value)
+    missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserError(f"Serving needs {missing[0]}: pip install 'keras_attn[serve]'.")
+    _share_cores(options.batch_threads)
+    with quiet_start():
+        import asyncio
+
+        from keras_attn import serving
+
+    settings = serving.ModelSettings(
+        serving.BatchSettings(
+            options.batch_rows, max(options.batch_delay, 0) / 1000, options.batch_threads
+        ),
+        serving.Limits(
+            body_bytes=options.max_body,
+            rows=options.max_rows,
+            text_bytes=options.max_text,
+            queue=options.max_queue,
+            timeout=options.timeout,
+            read_timeout=options.read_timeout,
+        ),
+        options.xla,
+        options.poll,
+    )
+    ports = serving.Ports(options.host, options.rest_port, options.grpc_port)
+    if not _is_loopback(options.host):
+        _tell(
+            f"warning: {options.host} can be reached from other machines, and there is no "
+            "authentication"
+        )
+    server = serving.Server(folders, ports, settings, _tell)
+    asyncio.run(serving.serve_until_told(server, _started))
+    _tell("ended")
+
+
+def _share_cores(batches: int) -> None:
+    """Gives each of the batches that run at the same time its part of the cores."""
+    cores = max(1, (os.cpu_count() or 1) // batches)
+    for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
+        os.environ.setdefault(name, str(cores))
+
+
+def _started(server) -> None:
+    ports = server.ports
+    host = f"[{ports.host}]" if ":" in ports.host else ports.host
+    print("A development server; production is TensorFlow Serving, with the same models.")
+    print(f"REST and page  http://{host}:{ports.rest}/")
+    print(f"gRPC           {host}:{ports.grpc}", flush=True)
+
+
+def _tell(line: str) -> None:
+    print(f"keras-attn: {line}", file=sys.stderr, flush=True)
+
+
+def _folders(models: list[str]) -> dict[str, Path]:
+    folders = {}
+    for model in models:
+        name, equals, folder = model.partition("=")
+        require(
+            bool(equals and folder and _NAME.fullmatch(name)),
+            "A model is given as NAME=DIR, the name of letters, digits, '_', '-' and '.'.",
+            model=model,
+        )
+        require(name not in folders, "Every model needs a name of its own.", name=name)
+        folders[name] = Path(folder)
+        require(folders[name].is_dir(), "There must be a folder of versions.", folder=folder)
+    return folders
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

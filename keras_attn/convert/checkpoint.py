@@ -1,0 +1,24 @@
+"""Checkpoints of any origin."""
+
+from pathlib import Path
+
+from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.g2p_en import from_g2p_en
+from keras_attn.convert.huggingface import convert_huggingface
+
+
+def convert_checkpoint(path: str | Path) -> Conversion:
+    """Converts other people's weights.
+
+    Args:
+        path: A folder of Hugging Face (see `convert_huggingface`), or the `.npz` file of g2p_en
+            (see `from_g2p_en`).
+
+    Returns:
+        The task, and what a user has to know about it.
+
+    Raises:
+        UserError: Something is missing, damaged or not supported; one line that names it.
+    """
+    path = Path(path)
+    return Conversion(from_g2p_en(path)) if path.suffix == ".npz" else convert_huggingface(path)

@@ -1,0 +1,129 @@
+"""Texts without some of their spans, and the spans that are missing."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_attn.data.span_noise import SpanNoise
+from keras_attn.tokenizers import Tokenizer, sentinel_ids
+from keras_attn.validation import require
+
+
+class SpanCorruption:
+    """Puts a sentinel in the place of each span that is dropped, as T5 is pre-trained.
+
+    "Thank you for inviting me to your party last week" without "for inviting" and "last" is
+    "Thank you <X> me to your party <Y> week", and what belongs there "<X> for inviting <Y> last
+    <Z>": each span after its sentinel, and one more sentinel at the end. X, Y and Z are the
+    sentinels in their order.
+
+    Args:
+        tokenizer: Of the texts.
+        noise: Which spans are dropped.
+
+    Raises:
+        UserError: The tokenizer has no sentinels, or does not know them in a text.
+
+    Reference:
+        Raffel et al., 2020, https://arxiv.org/abs/1910.10683, section 3.1.4 and figure 2. The
+        authors' program leaves out the last sentinel where a text ends with a span.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, noise: SpanNoise | None = None) -> None:
+        self.tokenizer = tokenizer
+        self.noise = noise or SpanNoise()
+        self._sentinels = sentinel_ids(tokenizer)
+        require(
+            len(self._sentinels) > 0,
+            "Span corruption needs a tokenizer with sentinels, which `sentinels` of the kind "
+            "sentencepiece makes.",
+            tokenizer=tokenizer.kind,
+        )
+
+    def lengths(self, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Lengths of what becomes of texts with so many tokens.
+
+        Args:
+            lengths: Numbers of tokens, integers of any shape.
+
+        Returns:
+            Lengths of the corrupted texts and of the targets, end ids included, int64 of that
+            shape.
+        """
+        lengths = np.asarray(lengths, np.int64)
+        dropped, spans = self.noise.counts(lengths)
+        return lengths - dropped + spans + 1, dropped + spans + 2
+
+    def longest_text(self, max_source_length: int, max_target_length: int | None = None) -> int:
+        """The longest text that fits when it is corrupted.
+
+        Args:
+            max_source_length: Most ids of the corrupted text, its end id included.
+            max_target_length: Most ids of its target, likewise; None for any number.
+
+        Returns:
+            Its number of tokens.
+
+        Raises:
+            UserError: Not even a text of one token fits.
+        """
+        # A corrupted text is not shorter than what stays of it.
+        most = int(max_source_length / (1 - self.noise.noise_density)) + 1
+        source, target = self.lengths(np.arange(1, most + 1))
+        fits = (source <= max_source_length) & (target <= (max_target_length or np.inf))
+        require(
+            fits[0],
+            "A corrupted text needs room for a token and its end, its target for a sentinel and "
+            "its end.",
+            max_source_length=max_source_length,
+            max_target_length=max_target_length,
+        )
+        return int(fits.sum())  # both lengths grow with the text's
+
+    def check_sentinels(self, length: int) -> None:
+        """Raises unless there are sentinels for the spans of a text with so many tokens.
+
+        Raises:
+            UserError: There are fewer.
+        """
+        needed = int(self.noise.counts(length)[1]) + 1
+        require(
+            needed <= len(self._sentinels),
+            "The tokenizer must have a sentinel for each span of the longest text and one for the "
+            "end: more `sentinels`, or shorter pieces by `data.max_source_length`.",
+            tokens=length,
+            needed=needed,
+            sentinels=len(self._sentinels),
+        )
+
+    def corrupted(self, ids: np.ndarray, is_noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Parts a text into what stays and what is to be told.
+
+        Args:
+            ids: Its ids, int32 (length,).
+            is_noise: Which of them are dropped, boolean (length,).
+
+        Returns:
+            The corrupted text and its target, int32, without end ids.
+        """
+        begins = is_noise & ~np.concatenate([[False], is_noise[:-1]])
+        spans = int(begins.sum())
+        dropped, kept = ids[is_noise], ids[~is_noise]
+        # How many dropped, or kept, tokens come before each span.
+        dropped_before = np.cumsum(is_noise)[begins] - 1
+        kept_before = np.cumsum(~is_noise)[begins]
+        sentinels = self._sentinels[: spans + 1]
+        source = np.insert(kept, kept_before, sentinels[:-1])
+        return source, np.append(np.insert(dropped, dropped_before, sentinels[:-1]), sentinels[-1])
+
+    def drawn(self, ids: np.ndarray, seed: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Drops spans of a text at random.
+
+        Args:
+            ids: Its ids, int32 (length,).
+            seed: Whole numbers; the same ones, and the same ids, always give the same.
+
+        Returns:
+            The corrupted text and its target, int32, without end ids.
+        """
+        return self.corrupted(ids, self.noise.mask(len(ids), np.random.default_rng(seed)))

@@ -1,0 +1,112 @@
+"""Texts with tags as token ids, for a classifier of tokens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.files import Pairs
+from keras_attn.data.labelled_examples import label_numbers
+from keras_attn.data.token_rows import TokenRows
+from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
+from keras_attn.validation import UserError, require, require_positive
+
+_IDS = tf.TensorSpec([None, None], tf.int32)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TaggedExamples(Examples):
+    """Tokenised texts with the numbers of their words' tags.
+
+    A batch is `({"token_ids": (rows, length)}, labels (rows, length))`: of each text
+    `[start] + text + [end]`, its words tokenised each for itself, and at the first token of each
+    word the number of its tag, counted from 1; 0 everywhere else.
+
+    Attributes:
+        text: The texts between their start and end ids.
+        tags: The labels, a row of equal length for each text.
+
+    Reference:
+        Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
+    """
+
+    text: TokenRows
+    tags: TokenRows
+
+    signature: ClassVar = ({"token_ids": _IDS}, _IDS)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        pairs: Pairs,
+        tokenizer: Tokenizer,
+        labels: Sequence[str],
+        max_length: int | None = None,
+        other_tags: bool = False,
+    ) -> "TaggedExamples":
+        """Tokenises texts once.
+
+        Args:
+            pairs: The texts as sources, their tags, with white space between them, as targets.
+            tokenizer: Of the texts.
+            labels: The tags there are, in the order of their numbers.
+            max_length: Longest sequence that is kept, its start and end ids included.
+            other_tags: Whether there may be tags that are none of `labels`; they have no label.
+
+        Returns:
+            The texts that fit; the others are counted.
+
+        Raises:
+            UserError: `max_length` is not a positive integer, a text has not as many tags as words,
+                a tag is none of `labels`, or no text is left.
+        """
+        if max_length is not None:
+            require_positive(max_length=max_length)
+        words, tags = (list(map(split_words, texts)) for texts in (pairs.sources, pairs.targets))
+        for row, (of_text, of_tags) in enumerate(zip(words, tags, strict=True), 1):
+            require(
+                len(of_text) == len(of_tags),
+                f"{cls.kind.capitalize()} {row:,} of {pairs.name} must have a tag for each word.",
+                words=len(of_text),
+                tags=len(of_tags),
+            )
+        numbers = label_numbers(tags, labels, cls.kind, pairs.name, others=other_tags)
+        # A row for each word, of which each text has as many as it has tags.
+        pieces = TokenRows.made_by(
+            lambda strings: word_pieces(tokenizer, strings)[1].merge_dims(1, 2),
+            [word for text in words for word in text],
+        )
+        labels_of_pieces = np.zeros_like(pieces.ids)
+        labels_of_pieces[pieces.offsets[:-1]] = numbers
+        begins = np.cumsum([0, *map(len, words)])
+        offsets = pieces.offsets[begins]
+        text = TokenRows(pieces.ids, offsets)
+        empty = text.lengths == 0
+        text = text.with_first(tokenizer.start_id).with_last(tokenizer.end_id)
+        labelled = TokenRows(labels_of_pieces, offsets).with_first(0).with_last(0)
+        long = np.zeros(len(pairs), bool) if max_length is None else text.lengths > max_length
+        keep = ~(empty | long)
+        if not keep.any():
+            raise UserError(
+                f"No text of {pairs.name} is left: of {len(pairs):,} texts {empty.sum():,} have no "
+                f"word and {long.sum():,} are too long. Received: max_length={max_length}."
+            )
+        return cls(
+            text=text.select(keep),
+            tags=labelled.select(keep),
+            indices=np.flatnonzero(keep),
+            name=pairs.name,
+            dropped_long=int(long.sum()),
+            dropped_empty=int(empty.sum()),
+        )
+
+    @property
+    def sides(self) -> dict[str, TokenRows]:
+        """The texts."""
+        return {"text": self.text}
+
+    def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
+        return {"token_ids": self.text.padded(rows, shape)}, self.tags.padded(rows, shape)

@@ -1,0 +1,294 @@
+"""What a reader of an exported folder needs: its signatures, and how to ask a server for them."""
+
+import base64
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_attn.export.golden import read_golden
+from keras_attn.export.layout import README, read_manifest
+from keras_attn.export.manifests import IMAGE
+from keras_attn.export.runtime import Signature, SignatureTensor, read_meta_graph, read_signatures
+
+Arrays = Mapping[str, np.ndarray]
+
+_DEFAULT = "serving_default"
+_LONGEST_REQUEST = 500
+_LONGEST_LIST, _SHOWN = 12, 8
+
+_PAGE = """\
+# {name}
+
+A SavedModel for TensorFlow Serving, made of a task of the kind `{task}` by keras_attn {version}
+(TensorFlow {tensorflow}, Keras {keras}). `keras-attn verify` checks it, in this folder or another.
+
+## Signatures
+
+{signatures}
+
+Dimension 0 is the batch, the same in all inputs of a request. Strings are UTF-8, or the contents of
+files where their names end in `_bytes`. Ids are padded at their ends with 0.
+{weights}
+## Serve it
+
+```
+docker run -p 8500:8500 -p 8501:8501 -v "$PWD/{name}:/models/{name}" -e MODEL_NAME={name} \
+{image}{flags}
+```
+
+from the folder that holds `{name}/`.{xla}
+
+## Ask it
+
+A row for each example:
+
+```
+{row}
+```
+
+answers
+
+```
+{row_answer}
+```
+
+A column for each input:
+
+```
+{column}
+```
+
+answers
+
+```
+{column_answer}
+```
+
+(the answers are those of the task before it was exported, without padding; long lists are cut). In
+Python, with `requests`:
+
+```python
+import requests
+
+answer = requests.post(
+    "http://localhost:8501/v1/models/{name}:predict",
+    json={json},
+    timeout=60,
+)
+answer.raise_for_status()
+print(answer.json()["predictions"])
+```
+
+and by gRPC, with `tensorflow-serving-api`:
+
+```python
+import grpc
+import tensorflow as tf
+from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+request = predict_pb2.PredictRequest()
+request.model_spec.name = "{name}"
+{inputs}
+with grpc.insecure_channel("localhost:8500") as channel:
+    answer = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, timeout=60)
+print({{name: tf.make_ndarray(tensor).tolist() for name, tensor in answer.outputs.items()}})
+```
+
+Other signatures are asked for by name, with `"signature_name"` beside the rows or columns, or
+`request.model_spec.signature_name`:
+{others}"""
+
+_WEIGHTS = """
+## Weights
+
+{smaller} weights are stored in {dtype}, in {after:.3g} MiB instead of {before:.3g}. Of {examples}
+examples, against the weights as they were:
+
+| signature | other answers | largest difference of a number |
+|---|---|---|
+{rows}
+
+A number's difference is relative where the number is above 1, and counted in answers that are equal
+otherwise.
+"""
+
+
+def write_readme(version_folder: Path, name: str) -> None:
+    """Writes the page of an export that is complete otherwise.
+
+    Args:
+        version_folder: Where the export is.
+        name: What the model is called when it is served.
+    """
+    manifest = read_manifest(version_folder)
+    signatures = read_signatures(read_meta_graph(version_folder))
+    examples = {name: pair for name, *pair in read_golden(version_folder).examples}
+    inputs, outputs = examples[_DEFAULT]
+    row = _chosen_row(inputs)
+    first, several = _rows(inputs, [row]), _rows(inputs, [row, row + 1])
+    jit = manifest["jit"]
+    page = _PAGE.format(
+        name=name,
+        task=manifest["task"],
+        version=manifest["versions"]["keras_attn"],
+        tensorflow=manifest["versions"]["tensorflow"],
+        keras=manifest["versions"]["keras"],
+        signatures=_signature_table(signatures),
+        weights=_weights(manifest["weights"]),
+        image=IMAGE,
+        flags=" --xla_cpu_compilation_enabled" if jit else "",
+        xla=" It was compiled by XLA, which a server without a GPU must be told." if jit else "",
+        row=_curl(name, row_request(first)),
+        row_answer=_shown({"predictions": row_answer(_rows(outputs, [row]))}),
+        column=_curl(name, {"inputs": _columns(several)}),
+        column_answer=_shown({"outputs": column_answer(_rows(outputs, [row, row + 1]))}),
+        json=repr(row_request(first)),
+        inputs="\n".join(_fill(signatures[_DEFAULT], key, first[key]) for key in first),
+        others="".join(_other(name, other, *pair) for other, pair in sorted(examples.items())),
+    )
+    (version_folder / README).write_text(page, "utf-8")
+
+
+def row_request(inputs: Arrays, signature: str = _DEFAULT) -> dict[str, Any]:
+    """Returns the body of a request in TensorFlow Serving's row form.
+
+    Args:
+        inputs: The inputs of the signature.
+        signature: Its name.
+    """
+    rows = len(next(iter(inputs.values())))
+    columns = _columns(inputs)
+    body = {"instances": [{key: columns[key][row] for key in columns} for row in range(rows)]}
+    return body if signature == _DEFAULT else {"signature_name": signature} | body
+
+
+def row_answer(outputs: Arrays) -> list[Any]:
+    """Returns what TensorFlow Serving answers to a request in row form.
+
+    Args:
+        outputs: The outputs of the signature; a single one loses its name.
+    """
+    columns = _columns(outputs)
+    rows = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+    return [row if len(row) > 1 else next(iter(row.values())) for row in rows]
+
+
+def column_answer(outputs: Arrays) -> Any:
+    """Returns what TensorFlow Serving answers to a request in column form.
+
+    Args:
+        outputs: The outputs of the signature; a single one loses its name.
+    """
+    columns = _columns(outputs)
+    return columns if len(columns) > 1 else next(iter(columns.values()))
+
+
+def _chosen_row(inputs: Arrays) -> int:
+    """The first example whose request is not long, or the shortest."""
+    rows = range(len(next(iter(inputs.values()))))
+    lengths = [len(json.dumps(row_request(_rows(inputs, [row])))) for row in rows]
+    return next((row for row in rows if lengths[row] < _LONGEST_REQUEST), int(np.argmin(lengths)))
+
+
+def _rows(arrays: Arrays, rows: list[int]) -> dict[str, np.ndarray]:
+    return {
+        name: array[[row for row in rows if row < len(array)]] for name, array in arrays.items()
+    }
+
+
+def _columns(arrays: Arrays) -> dict[str, list]:
+    """Arrays as JSON has them, without the padding that all rows of ids have."""
+    return {name: _plain(_trimmed(array), name) for name, array in sorted(arrays.items())}
+
+
+def _trimmed(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind != "i" or array.ndim != 2:
+        return array
+    used = np.flatnonzero(array.any(axis=0))
+    return array[:, : used[-1] + 1 if used.size else 1]
+
+
+def _plain(value: Any, name: str) -> Any:
+    if isinstance(value, np.ndarray | list):
+        return [_plain(item, name) for item in value]
+    if isinstance(value, bytes):
+        if name.endswith("_bytes"):
+            return {"b64": base64.b64encode(value).decode()}
+        return value.decode("utf-8", "replace")
+    # The shortest number that is read as this one.
+    return float(str(value)) if isinstance(value, np.floating) else int(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(key)}: {_shown(value[key])}" for key in value) + "}"
+    if isinstance(value, list):
+        cut = len(value) > _LONGEST_LIST
+        items = [_shown(item) for item in value[: _SHOWN if cut else None]]
+        return "[" + ", ".join([*items, "…"] if cut else items) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _curl(name: str, body: Mapping[str, Any]) -> str:
+    data = shlex.quote(json.dumps(body, ensure_ascii=False))
+    return f"curl -d {data} localhost:8501/v1/models/{name}:predict"
+
+
+def _fill(signature: Signature, key: str, array: np.ndarray) -> str:
+    """A line of Python that puts an input into a request."""
+    dtype = _dtype(signature.inputs[key])
+    values = array.tolist() if key.endswith("_bytes") else _plain(array, key)
+    return f'request.inputs["{key}"].CopyFrom(tf.make_tensor_proto({values!r}, dtype=tf.{dtype}))'
+
+
+def _other(name: str, signature: str, inputs: Arrays, outputs: Arrays) -> str:
+    row = _chosen_row(inputs)
+    request = row_request(_rows(inputs, [row]), signature)
+    if signature == _DEFAULT or len(json.dumps(request)) > _LONGEST_REQUEST:
+        return ""
+    answer = _shown({"predictions": row_answer(_rows(outputs, [row]))})
+    return f"\n```\n{_curl(name, request)}\n{answer}\n```\n"
+
+
+def _signature_table(signatures: Mapping[str, Signature]) -> str:
+    lines = ["| signature | inputs | outputs |", "|---|---|---|"]
+    for name, signature in signatures.items():
+        inputs, outputs = _described(signature.inputs), _described(signature.outputs)
+        lines.append(f"| `{name}` | {inputs} | {outputs} |")
+    return "\n".join(lines)
+
+
+def _described(tensors: Mapping[str, SignatureTensor]) -> str:
+    return ", ".join(f"`{name}` {_dtype(it)} {_shape(it)}" for name, it in tensors.items())
+
+
+def _dtype(tensor: SignatureTensor) -> str:
+    return "string" if tensor.dtype == object else str(tensor.dtype)
+
+
+def _shape(tensor: SignatureTensor) -> str:
+    sizes = ["any" if size is None else str(size) for size in (tensor.shape or ())[1:]]
+    return f"({', '.join(['batch', *sizes])})"
+
+
+def _weights(weights: Mapping[str, Any]) -> str:
+    if "change" not in weights:
+        return ""
+    rows = [
+        f"| `{name}` | {change['changed']} | {change['largest_difference']:.2g} |"
+        for name, change in weights["change"]["signatures"].items()
+    ]
+    return _WEIGHTS.format(
+        smaller=weights["smaller"],
+        dtype=weights["dtype"],
+        before=weights["bytes_before"] / 2**20,
+        after=weights["bytes"] / 2**20,
+        examples=weights["change"]["examples"],
+        rows="\n".join(rows),
+    )

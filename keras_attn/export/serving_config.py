@@ -1,0 +1,129 @@
+"""Configuration of TensorFlow Serving for an exported model: files that are ready to be used.
+
+Reference: tensorflow_serving/config/{model_server_config,monitoring_config}.proto and
+tensorflow_serving/servables/tensorflow/session_bundle_config.proto (`BatchingParameters`).
+"""
+
+import os
+import re
+import textwrap
+from pathlib import Path
+
+from keras_attn.export.layout import read_manifest
+from keras_attn.export.manifests import Served, docker_compose, kubernetes
+from keras_attn.export.runtime import read_meta_graph, read_signatures
+from keras_attn.export.warmup import MAX_ROWS
+from keras_attn.files import write_text
+from keras_attn.model_versions import latest_version
+from keras_attn.validation import UserError, require
+
+MODELS, BATCHING, MONITORING = "models.config", "batching.config", "monitoring.config"
+COMPOSE, KUBERNETES = "docker-compose.yaml", "kubernetes.yaml"
+
+_MAX_BATCH = 2 * MAX_ROWS
+
+_MODELS = """\
+# The newest version alone is served; a newer one takes over once it is loaded and warm.
+# To stay with versions 3 and 4: model_version_policy {{ specific {{ versions: 3 versions: 4 }} }}
+model_config_list {{
+  config {{
+    name: "{name}"
+    base_path: "/models/{name}"
+    model_platform: "tensorflow"
+    model_version_policy {{ latest {{ num_versions: 1 }} }}
+  }}
+}}
+"""
+
+_BATCHING = """\
+# Rows of requests that arrive together are put into one batch. What is not set is TensorFlow
+# Serving's default: as many threads as processors.
+max_batch_size {{ value: {size} }}
+batch_timeout_micros {{ value: 2000 }}
+max_enqueued_batches {{ value: 64 }}
+{sizes}{padding}pad_variable_length_inputs: false
+"""
+
+_SIZES = """\
+# XLA compiles each size once.
+{sizes}
+"""
+
+_PADDING = """\
+Inputs of several lengths ({inputs}): the server would pad them with their first element, which \
+changes the answer, where 0 is meant. So requests for {signatures} that arrive together must be of \
+one length, padded by the client; those of other signatures may be of any."""
+
+_MONITORING = """\
+prometheus_config {
+  enable: true
+  path: "/monitoring/prometheus/metrics"
+}
+"""
+
+
+def write_serving_config(model_folder: str | Path, folder: str | Path) -> list[Path]:
+    """Writes what TensorFlow Serving is started with, for one model.
+
+    Each file is written under a temporary name and renamed; other files in the folder stay.
+
+    Args:
+        model_folder: The exported model, the folder that holds its versions.
+        folder: Where to; may be new, or hold an older configuration of the same model.
+
+    Returns:
+        The files: models, batching and monitoring for the server, a file for docker compose, and
+        manifests for Kubernetes.
+
+    Raises:
+        UserError: The model's name does not fit an address, the folder holds the configuration of
+            another model, or it cannot be written.
+    """
+    model_folder, folder = Path(model_folder).resolve(), Path(folder).resolve()
+    name = model_folder.name
+    require(
+        re.fullmatch(r"[A-Za-z0-9_.-]+", name) is not None,
+        "A model is served under the name of its folder: letters, digits, '_', '-' and '.'.",
+        folder=str(model_folder),
+    )
+    version = latest_version(model_folder)
+    models = _MODELS.format(name=name)
+    existing = folder / MODELS
+    if existing.is_file() and f'name: "{name}"' not in existing.read_text("utf-8"):
+        raise UserError(f"{existing} is of another model: choose another folder for {name}'s.")
+    jit = bool(read_manifest(version)["jit"])
+    server_files = {MODELS: models, BATCHING: _batching(version, jit), MONITORING: _MONITORING}
+    served = Served(name, f"./{os.path.relpath(model_folder, folder)}", jit)
+    files = server_files | {
+        COMPOSE: docker_compose(served),
+        KUBERNETES: kubernetes(served, server_files),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, content in files.items():
+            write_text(folder / file, content)
+    except OSError as error:
+        raise UserError(f"The configuration cannot be written: {folder}: {error}.") from error
+    return [folder / file for file in files]
+
+
+def _batching(version: Path, jit: bool) -> str:
+    signatures = read_signatures(read_meta_graph(version))
+    ragged = {
+        name: [key for key, it in signature.inputs.items() if None in (it.shape or ())[1:]]
+        for name, signature in signatures.items()
+    }
+    names = [name for name, inputs in ragged.items() if inputs]
+    inputs = sorted({key for keys in ragged.values() for key in keys})
+    padding = _PADDING.format(inputs=", ".join(inputs), signatures=", ".join(names))
+    powers = [2**power for power in range(_MAX_BATCH.bit_length())]
+    sizes = "\n".join(f"allowed_batch_sizes: {size}" for size in powers)
+    return _BATCHING.format(
+        size=_MAX_BATCH,
+        sizes=_SIZES.format(sizes=sizes) if jit else "",
+        padding=_comment(padding) if names else "",
+    )
+
+
+def _comment(text: str) -> str:
+    return textwrap.fill(text, 98, initial_indent="# ", subsequent_indent="# ") + "\n"

@@ -1,0 +1,67 @@
+"""Errors that a client is told, with their numbers in gRPC and in HTTP."""
+
+import enum
+
+from keras_attn.export import SavedModelError
+
+_MESSAGE_LIMIT = 400
+
+
+class Code(enum.Enum):
+    """What went wrong: gRPC's number, and the HTTP status that TensorFlow Serving gives it."""
+
+    OK = (0, 200)
+    CANCELLED = (1, 499)
+    UNKNOWN = (2, 500)
+    INVALID_ARGUMENT = (3, 400)
+    DEADLINE_EXCEEDED = (4, 504)
+    NOT_FOUND = (5, 404)
+    RESOURCE_EXHAUSTED = (8, 429)
+    FAILED_PRECONDITION = (9, 400)
+    OUT_OF_RANGE = (11, 400)
+    UNIMPLEMENTED = (12, 501)
+    INTERNAL = (13, 500)
+    UNAVAILABLE = (14, 503)
+
+    @property
+    def number(self) -> int:
+        """Number of the code in gRPC and in TensorFlow."""
+        return self.value[0]
+
+    @property
+    def http_status(self) -> int:
+        """Status of an answer over HTTP."""
+        return self.value[1]
+
+
+_BY_NUMBER = {code.number: code for code in Code}
+
+
+class RequestError(Exception):
+    """A request that is not answered.
+
+    Args:
+        code: What went wrong.
+        message: One line for the client.
+    """
+
+    def __init__(self, code: Code, message: str) -> None:
+        super().__init__(shortened(message))
+        self.code = code
+
+
+def invalid(message: str) -> RequestError:
+    """Returns the error of a request that is wrong in itself."""
+    return RequestError(Code.INVALID_ARGUMENT, message)
+
+
+def from_model(error: SavedModelError) -> RequestError:
+    """Returns what a client is told of an error in a model: nothing of its nodes."""
+    message = str(error).partition(" failed: ")[2] or str(error)
+    message = message.partition(" [[{{")[0]
+    return RequestError(_BY_NUMBER.get(error.code, Code.UNKNOWN), message)
+
+
+def shortened(message: str) -> str:
+    """Returns a message of at most 400 characters."""
+    return message if len(message) <= _MESSAGE_LIMIT else f"{message[: _MESSAGE_LIMIT - 1]}…"

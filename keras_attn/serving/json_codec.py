@@ -1,0 +1,231 @@
+"""JSON of the REST API to arrays, and arrays to JSON.
+
+A request holds its inputs by rows (`instances`) or by columns (`inputs`), and the answer has the
+same form.
+
+Reference: TensorFlow Serving's guide to its RESTful API.
+"""
+
+import base64
+import binascii
+import dataclasses
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from keras_attn.export.runtime import Signature, SignatureTensor
+from keras_attn.serving.errors import Code, RequestError, invalid
+
+DEFAULT_SIGNATURE = "serving_default"
+_BYTES_SUFFIX = "_bytes"
+_NUMBERS = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
+
+
+@dataclasses.dataclass(frozen=True)
+class JsonRequest:
+    """A request as it came.
+
+    Attributes:
+        signature: Name of the signature.
+        by_rows: Whether `values` are rows, each a value or an object, or columns.
+        values: What stood under `instances` or `inputs`.
+    """
+
+    signature: str
+    by_rows: bool
+    values: Any
+
+
+def parse_request(body: bytes) -> JsonRequest:
+    """Parses the body of a request.
+
+    Raises:
+        RequestError: It is no JSON in UTF-8, or not of either form.
+    """
+    try:
+        content = json.loads(body.decode("utf-8"))
+    except RecursionError:
+        raise invalid("JSON Parse error: it is nested too deeply.") from None
+    except ValueError as error:
+        raise invalid(f"JSON Parse error: {error}.") from None
+    if not isinstance(content, dict):
+        raise invalid(f"The body must be a JSON object. Received: {_kind(content)}.")
+    signature = content.get("signature_name", DEFAULT_SIGNATURE)
+    if not isinstance(signature, str):
+        raise invalid(f"'signature_name' must be a string. Received: {_kind(signature)}.")
+    forms = [form for form in ("instances", "inputs") if form in content]
+    if len(forms) != 1:
+        raise invalid("The body must have either the key 'instances' or the key 'inputs'.")
+    values = content[forms[0]]
+    by_rows = forms == ["instances"]
+    if by_rows and not (isinstance(values, list) and values):
+        raise invalid("'instances' must be a list with at least one value.")
+    return JsonRequest(signature or DEFAULT_SIGNATURE, by_rows, values)
+
+
+def decode_inputs(request: JsonRequest, signature: Signature) -> dict[str, np.ndarray]:
+    """Turns the values of a request into the inputs of a signature.
+
+    Returns:
+        One array for each input, strings as an object array of bytes.
+
+    Raises:
+        RequestError: Names, nesting or types are others than the signature's.
+    """
+    names = sorted(signature.inputs)
+    columns = (_row_columns if request.by_rows else _columns)(request.values, names)
+    return {
+        name: _decode_tensor(name, columns[name], info) for name, info in signature.inputs.items()
+    }
+
+
+def encode_outputs(outputs: Mapping[str, np.ndarray], by_rows: bool) -> bytes:
+    """Returns the body of an answer; a single output has no name.
+
+    Args:
+        outputs: Arrays by name, strings as bytes. Those whose name ends in `_bytes` are written in
+            base64.
+        by_rows: Whether rows (`predictions`) or columns (`outputs`) are asked for.
+
+    Raises:
+        RequestError: Rows are asked for, and the outputs differ in their number.
+    """
+    columns = {name: _encode_tensor(name, array) for name, array in sorted(outputs.items())}
+    if not by_rows:
+        return _dump({"outputs": columns if len(columns) > 1 else next(iter(columns.values()))})
+    shapes = {name: list(outputs[name].shape) for name in columns}
+    if (
+        len({shape[0] if shape else None for shape in shapes.values()}) != 1
+        or [] in shapes.values()
+    ):
+        raise invalid(f"Outputs that are no rows must be asked for by 'inputs'. Shapes: {shapes}.")
+    if len(columns) == 1:
+        return _dump({"predictions": next(iter(columns.values()))})
+    rows = zip(*columns.values(), strict=True)
+    return _dump({"predictions": [dict(zip(columns, row, strict=True)) for row in rows]})
+
+
+def encode_error(message: str) -> bytes:
+    """Returns the body of an answer that tells an error."""
+    return _dump({"error": message})
+
+
+def _row_columns(rows: list[Any], names: list[str]) -> dict[str, list[Any]]:
+    named = [isinstance(row, dict) and not _is_base64(row) for row in rows]
+    if not any(named):
+        return {_only(names, "instances"): rows}
+    for position, row in enumerate(rows):
+        if not named[position] or sorted(row) != names:
+            raise invalid(
+                f"Every value of 'instances' must be an object with the keys {', '.join(names)}. "
+                f"Received at {position}: {_kind(row)}."
+            )
+    return {name: [row[name] for row in rows] for name in names}
+
+
+def _columns(values: Any, names: list[str]) -> dict[str, Any]:
+    if not isinstance(values, dict) or _is_base64(values):
+        return {_only(names, "inputs"): values}
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise invalid(f"'inputs' must have the keys {', '.join(names)}. Missing: {missing[0]}.")
+    return values
+
+
+def _only(names: list[str], form: str) -> str:
+    if len(names) != 1:
+        raise invalid(f"{form!r} must be given by name: the inputs are {', '.join(names)}.")
+    return names[0]
+
+
+def _decode_tensor(name: str, value: Any, info: SignatureTensor) -> np.ndarray:
+    items, shape = [value], []
+    while items and type(items[0]) is list:
+        lengths = {len(item) if type(item) is list else None for item in items}
+        if len(lengths) != 1:
+            raise invalid(f"The lists of input {name!r} must be of one length in each dimension.")
+        shape.extend(lengths)
+        items = list(itertools.chain.from_iterable(items))
+    if info.dtype is None:
+        raise RequestError(Code.UNIMPLEMENTED, f"Input {name!r} is of a type that JSON has not.")
+    decode = _decode_strings if info.dtype == object else _decode_numbers
+    return decode(name, items, info.dtype).reshape(shape)
+
+
+def _decode_strings(name: str, items: list[Any], dtype: np.dtype) -> np.ndarray:
+    array = np.empty(len(items), dtype)
+    try:
+        array[:] = [
+            item.encode("utf-8")
+            if type(item) is str
+            else base64.b64decode(item["b64"], validate=True)
+            if _is_base64(item)
+            else _refuse(name, item, "a string")
+            for item in items
+        ]
+    except UnicodeEncodeError:
+        raise invalid(f"Input {name!r} holds half of a surrogate pair.") from None
+    except (binascii.Error, ValueError):
+        raise invalid(f"Input {name!r} holds no valid base64 under 'b64'.") from None
+    return array
+
+
+def _decode_numbers(name: str, items: list[Any], dtype: np.dtype) -> np.ndarray:
+    allowed = _NUMBERS[dtype.kind]
+    if not set(map(type, items)) <= allowed:
+        wrong = next(item for item in items if type(item) not in allowed)
+        _refuse(name, wrong, str(dtype))
+    if dtype.kind in "iu" and items:
+        bounds = np.iinfo(dtype)
+        if min(items) < bounds.min or max(items) > bounds.max:
+            raise invalid(f"Input {name!r} holds a number that is none of {dtype}.")
+    try:
+        wide = np.array(items, np.float64 if dtype.kind == "f" else dtype)
+    except OverflowError:
+        raise invalid(f"Input {name!r} holds a number that is none of {dtype}.") from None
+    with np.errstate(over="ignore"):
+        array = wide.astype(dtype)
+    if dtype.kind == "f" and (np.isinf(array) & np.isfinite(wide)).any():
+        raise invalid(f"Input {name!r} holds a number that is none of {dtype}.")
+    return array
+
+
+def _refuse(name: str, item: Any, expected: str) -> None:
+    raise invalid(f"Input {name!r} must hold values of type {expected}. Received: {_kind(item)}.")
+
+
+def _is_base64(value: Any) -> bool:
+    return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
+    return kinds.get(type(value)) or f"{json.dumps(value):.40}"
+
+
+def _encode_tensor(name: str, array: np.ndarray) -> Any:
+    if array.dtype == object:
+        as_bytes = name.endswith(_BYTES_SUFFIX)
+        encode = _encode_base64 if as_bytes else _encode_text
+        values = np.empty(array.size, object)
+        values[:] = [encode(item) for item in array.flat]
+        return values.reshape(array.shape).tolist()
+    if array.dtype.kind == "f" and array.dtype.itemsize < 8:
+        # The shortest decimals that tell such numbers apart, not those of their doubles.
+        return array.astype(str).astype(np.float64).tolist()
+    return array.tolist()
+
+
+def _encode_text(text: bytes) -> str:
+    return text.decode("utf-8", "replace")
+
+
+def _encode_base64(content: bytes) -> dict[str, str]:
+    return {"b64": base64.b64encode(content).decode("ascii")}
+
+
+def _dump(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, separators=(", ", ": ")).encode("utf-8")

@@ -1,0 +1,127 @@
+"""One version of a model, loaded into TensorFlow's C++ runtime, warmed up, behind its queue."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+
+from keras_attn.export import CppSavedModel, SavedModelError
+from keras_attn.export.runtime import Signature, read_meta_graph
+from keras_attn.export.warmup import read_warmup
+from keras_attn.serving.batching import Arrays, Batcher, BatchSettings
+from keras_attn.serving.errors import from_model, invalid
+
+
+class LoadedVersion:
+    """A version that answers requests.
+
+    Made in an event loop; `load_session` before it may take its time in a thread.
+
+    Args:
+        number: The version.
+        session: The loaded model.
+        settings: How requests are put together.
+        observe: Called with the rows of each batch that is run.
+
+    Attributes:
+        number: The version.
+        batcher: Its queue.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        session: CppSavedModel,
+        settings: BatchSettings,
+        observe: Callable[[int], None] = lambda rows: None,
+    ) -> None:
+        self.number = number
+        self.batcher = Batcher(session.signatures, self._run, settings, observe)
+        self._session = session
+
+    @property
+    def signatures(self) -> dict[str, Signature]:
+        """What each signature takes and gives, by name."""
+        return self._session.signatures
+
+    def signature_definitions(self) -> dict[str, SignatureDef]:
+        """Returns the definitions in the SavedModel, TensorFlow's own among them."""
+        definitions = read_meta_graph(self._session.folder).signature_def
+        return {
+            name: SignatureDef.FromString(definition.SerializeToString())
+            for name, definition in definitions.items()
+        }
+
+    async def close(self) -> None:
+        """Answers what waits, and frees the model."""
+        await self.batcher.close()
+        await asyncio.to_thread(self._session.close)
+
+    def _run(self, signature: str, inputs: Arrays) -> Arrays:
+        try:
+            return self._session.run(signature, inputs)
+        except SavedModelError as error:
+            raise from_model(error) from error
+
+
+def load_session(folder: Path, xla: bool) -> CppSavedModel:
+    """Loads a version folder, and replays its warm-up records, of which none may fail.
+
+    Args:
+        folder: The version folder.
+        xla: Whether functions that ask for XLA may run. Where not, XLA is off for the process.
+
+    Raises:
+        UserError: It cannot be loaded.
+    """
+    session = CppSavedModel(folder, disable_xla=not xla)
+    try:
+        for signature, inputs in read_warmup(session.folder):
+            session.run(signature, inputs)
+    except BaseException:
+        session.close()
+        raise
+    return session
+
+
+def fitting_inputs(
+    name: str, signature: Signature, inputs: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Returns a request's inputs if a signature takes them, so that a batch may.
+
+    Args:
+        name: The signature's name, for errors.
+        signature: What is taken.
+        inputs: Arrays by name.
+
+    Raises:
+        RequestError: Names, types or shapes are others.
+    """
+    expected = sorted(signature.inputs)
+    if sorted(inputs) != expected:
+        raise invalid(
+            f"The inputs of signature {name!r} are {', '.join(expected)}. "
+            f"Received: {', '.join(sorted(inputs)) or 'none'}."
+        )
+    for key, info in signature.inputs.items():
+        array = inputs[key]
+        if array.dtype != info.dtype:
+            raise invalid(f"Input {key!r} must be of type {info.dtype}. Received: {array.dtype}.")
+        fits = info.shape is None or (
+            len(info.shape) == array.ndim
+            and all(
+                size in (None, found) for size, found in zip(info.shape, array.shape, strict=True)
+            )
+        )
+        if not fits:
+            raise invalid(
+                f"Input {key!r} must have the shape {_shown(info.shape)}. "
+                f"Received: {_shown(array.shape)}."
+            )
+    return dict(inputs)
+
+
+def _shown(shape: tuple[int | None, ...]) -> str:
+    return f"[{', '.join('any' if size is None else str(size) for size in shape)}]"

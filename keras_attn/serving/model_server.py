@@ -1,0 +1,194 @@
+"""What the REST API and gRPC both call: models by name, their versions, and predictions."""
+
+import asyncio
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from tensorflow_serving.apis.get_model_metadata_pb2 import (
+    GetModelMetadataResponse,
+    SignatureDefMap,
+)
+from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusResponse
+
+from keras_attn.export.runtime import Signature
+from keras_attn.serving.batching import Arrays, BatchSettings
+from keras_attn.serving.errors import Code, RequestError
+from keras_attn.serving.limits import Limits
+from keras_attn.serving.loaded_version import LoadedVersion, fitting_inputs, load_session
+from keras_attn.serving.metrics import Metrics
+from keras_attn.serving.served_model import ServedModel
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSettings:
+    """How models are run.
+
+    Attributes:
+        batching: How requests are put together.
+        limits: What is refused.
+        xla: Whether functions that ask for XLA may run.
+        poll_seconds: Time between two looks for new versions.
+    """
+
+    batching: BatchSettings = dataclasses.field(default_factory=BatchSettings)
+    limits: Limits = dataclasses.field(default_factory=Limits)
+    xla: bool = False
+    poll_seconds: float = 2.0
+
+
+class ModelServer:
+    """Models by name.
+
+    Args:
+        folders: A model's folder by its name.
+        settings: How models are run.
+        tell: Called with a line for whoever watches the server.
+
+    Attributes:
+        models: By name.
+        limits: What is refused.
+        metrics: What is counted.
+        tell: Called with a line for whoever watches the server.
+    """
+
+    def __init__(
+        self,
+        folders: Mapping[str, Path],
+        settings: ModelSettings,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.limits = settings.limits
+        self.metrics = Metrics()
+        self.tell = tell
+        self._settings = settings
+        self._watches: list[asyncio.Task] = []
+        batching = dataclasses.replace(settings.batching, queue=settings.limits.queue)
+        load = functools.partial(load_session, xla=settings.xla)
+        self.models = {
+            name: ServedModel(
+                name,
+                folder,
+                load,
+                functools.partial(
+                    LoadedVersion, settings=batching, observe=self.metrics.batch_observer(name)
+                ),
+                tell,
+            )
+            for name, folder in folders.items()
+        }
+        for name, model in self.models.items():
+            self.metrics.watch_queue(name, lambda model=model: model.waiting)
+
+    async def open(self) -> None:
+        """Loads all models, and looks for new versions from now on.
+
+        Raises:
+            UserError: One of them cannot be loaded.
+        """
+        for model in self.models.values():
+            await model.open()
+        seconds = self._settings.poll_seconds
+        self._watches = [
+            asyncio.create_task(model.watch(seconds)) for model in self.models.values()
+        ]
+
+    async def close(self) -> None:
+        """Answers what waits, and frees all models."""
+        for watch in self._watches:
+            watch.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
+        await asyncio.gather(*(model.close() for model in self.models.values()))
+
+    def version(self, name: str, number: int | None = None, label: str = "") -> LoadedVersion:
+        """Returns what answers requests to a model.
+
+        Args:
+            name: The model's name.
+            number: The version that is asked for; the one that is served by default.
+            label: The label that is asked for.
+
+        Raises:
+            RequestError: It is not served.
+        """
+        if name not in self.models:
+            raise RequestError(
+                Code.NOT_FOUND, f"Servable not found for request: Latest({name:.100})"
+            )
+        return self.models[name].version(number, label)
+
+    async def predict(
+        self,
+        version: LoadedVersion,
+        signature: str,
+        inputs: Arrays,
+        timeout: float | None = None,
+    ) -> Arrays:
+        """Runs a signature of a version.
+
+        Args:
+            version: What `version` returned; nothing may be awaited in between.
+            signature: One of its signatures.
+            inputs: Arrays by name.
+            timeout: Seconds that the client waits, if it says so.
+
+        Returns:
+            The outputs by name.
+
+        Raises:
+            RequestError: The inputs do not fit or are too large, or there is no answer in time.
+        """
+        inputs = fitting_inputs(signature, version.signatures[signature], inputs)
+        self.limits.check(inputs)
+        seconds = self.limits.timeout if timeout is None else min(timeout, self.limits.timeout)
+        return await version.batcher.predict(signature, inputs, seconds)
+
+    def status(
+        self, name: str, number: int | None = None, label: str = ""
+    ) -> GetModelStatusResponse:
+        """Returns the states of a model's versions, or of one of them.
+
+        Raises:
+            RequestError: There is no such model or version.
+        """
+        if label:
+            self.version(name, number, label)
+        if name not in self.models:
+            raise RequestError(Code.NOT_FOUND, f"Could not find any versions of model {name:.100}")
+        statuses = self.models[name].statuses
+        if number is not None and number not in statuses:
+            raise RequestError(Code.NOT_FOUND, f"Could not find version {number} of model {name}")
+        response = GetModelStatusResponse()
+        for version in sorted(statuses, reverse=True) if number is None else [number]:
+            entry = response.model_version_status.add(
+                version=version, state=int(statuses[version].state)
+            )
+            entry.status.error_message = statuses[version].error
+            entry.status.error_code = Code.UNKNOWN.number if statuses[version].error else 0
+        return response
+
+    def metadata(
+        self, name: str, number: int | None = None, label: str = ""
+    ) -> GetModelMetadataResponse:
+        """Returns the signatures of the version that is served.
+
+        Raises:
+            RequestError: There is no such model or version.
+        """
+        version = self.version(name, number, label)
+        signatures = SignatureDefMap()
+        for key, definition in version.signature_definitions().items():
+            signatures.signature_def[key].CopyFrom(definition)
+        response = GetModelMetadataResponse()
+        response.model_spec.name = name
+        response.model_spec.version.value = version.number
+        response.metadata["signature_def"].Pack(signatures)
+        return response
+
+
+def signature_of(version: LoadedVersion, name: str, unknown: RequestError) -> Signature:
+    """Returns a signature of a version, or raises `unknown`."""
+    if name not in version.signatures:
+        raise unknown
+    return version.signatures[name]

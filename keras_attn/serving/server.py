@@ -1,0 +1,171 @@
+"""A server of both APIs in one event loop: it starts, and it ends when it is told to."""
+
+import asyncio
+import contextlib
+import dataclasses
+import signal
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import grpc
+import uvicorn
+
+from keras_attn.serving.grpc_services import WholeMessages, add_services
+from keras_attn.serving.http_protocol import protocol
+from keras_attn.serving.model_server import ModelServer, ModelSettings
+from keras_attn.serving.rest import rest_application
+from keras_attn.validation import UserError
+
+_KEEP_ALIVE_SECONDS = 75
+
+
+@dataclasses.dataclass(frozen=True)
+class Ports:
+    """Where a server listens.
+
+    Attributes:
+        host: The address of this machine on which it listens.
+        rest: Port of the REST API; 0 takes a free one.
+        grpc: Port of gRPC; 0 takes a free one.
+    """
+
+    host: str = "127.0.0.1"
+    rest: int = 8501
+    grpc: int = 8500
+
+
+class Server:
+    """Models behind both APIs.
+
+    Args:
+        folders: A model's folder by its name.
+        ports: Where it listens.
+        settings: How models are run.
+        tell: Called with a line for whoever watches the server.
+
+    Attributes:
+        models: The models.
+        ports: Where it listens; once started, with the ports that it took.
+    """
+
+    def __init__(
+        self,
+        folders: Mapping[str, Path],
+        ports: Ports | None = None,
+        settings: ModelSettings | None = None,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        settings = settings or ModelSettings()
+        self.ports = ports or Ports()
+        self.models = ModelServer(folders, settings, tell)
+        self._limits = settings.limits
+        self._http: _HttpServer | None = None
+        self._http_task: asyncio.Task | None = None
+        self._grpc: grpc.aio.Server | None = None
+
+    async def start(self) -> None:
+        """Loads the models, then listens.
+
+        Raises:
+            UserError: A model cannot be loaded, or a port is taken.
+        """
+        listening = _listen(self.ports.host, self.ports.rest)
+        with contextlib.ExitStack() as undo:
+            undo.callback(listening.close)
+            await self.models.open()
+            grpc_port = await self._start_grpc()
+            undo.pop_all()
+        self.ports = Ports(self.ports.host, listening.getsockname()[1], grpc_port)
+        config = uvicorn.Config(
+            rest_application(self.models),
+            http=protocol(self._limits.read_timeout),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            limit_concurrency=self._limits.connections,
+            timeout_graceful_shutdown=int(self._limits.timeout) + 1,
+        )
+        self._http = _HttpServer(config)
+        self._http_task = asyncio.create_task(self._http.serve([listening]))
+        while not self._http.started and not self._http_task.done():
+            await asyncio.sleep(0.01)
+
+    async def stop(self) -> None:
+        """Takes nothing new, finishes what has begun, and frees the models."""
+        if self._http is not None:
+            self._http.should_exit = True
+            grace = self._limits.timeout
+            await asyncio.gather(self._http_task, self._grpc.stop(grace))
+        await self.models.close()
+
+    async def _start_grpc(self) -> int:
+        options = {
+            "grpc.max_receive_message_length": self._limits.body_bytes,
+            "grpc.max_send_message_length": -1,
+            "grpc.so_reuseport": 0,  # a taken port is an error
+        }
+        self._grpc = grpc.aio.server(
+            interceptors=[WholeMessages()],
+            options=list(options.items()),
+            maximum_concurrent_rpcs=self._limits.connections,
+        )
+        add_services(self.models, self._grpc)
+        host, port = self.ports.host, self.ports.grpc
+        try:
+            bound = self._grpc.add_insecure_port(
+                f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            )
+        except RuntimeError:
+            raise _taken(host, port) from None
+        await self._grpc.start()
+        return bound
+
+
+async def serve_until_told(server: Server, started: Callable[[Server], None]) -> None:
+    """Serves until SIGTERM or SIGINT comes.
+
+    Args:
+        server: What is started and stopped.
+        started: Called when it listens.
+
+    Raises:
+        UserError: It cannot be started.
+    """
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, told.set)
+    starting = asyncio.create_task(server.start())
+    stopping = asyncio.create_task(told.wait())
+    await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
+    await starting  # a start is not cut off in the midst of a load
+    if not told.is_set():
+        started(server)
+        await stopping
+    await server.stop()
+
+
+class _HttpServer(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leaves signals to whoever runs the server."""
+        yield
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except (OSError, OverflowError):
+        raise _taken(host, port) from None
+
+
+def _taken(host: str, port: int) -> UserError:
+    return UserError(
+        f"The server cannot listen there: it is taken or no address of this machine. "
+        f"Received: host={host!r}, port={port}."
+    )

@@ -1,0 +1,237 @@
+"""Text to a tag for each of its words."""
+
+from collections.abc import Callable, Sequence
+
+import keras
+import tensorflow as tf
+
+from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
+from keras_attn.tasks.labels import LabelTask
+from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.text_ids import (
+    FRAME,
+    check_framed_length,
+    example_texts,
+    fitting,
+    fitting_batches,
+    framed,
+)
+from keras_attn.tasks.texts import check_pairs, check_texts
+from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
+from keras_attn.validation import require, require_one_of
+
+_TEXTS = tf.TensorSpec([None], tf.string)
+_IDS = tf.TensorSpec([None, None], tf.int32)
+_NUMBERS = tf.TensorSpec([None], tf.int32)
+
+
+class TokenClassificationTask(LabelTask):
+    """Gives each word of a text a tag, such as a named entity's or a part of speech.
+
+    Words stand between white space of ASCII. Each is tokenised for itself, all stand between the
+    start and the end token, and a word's tag is read at its first token. The tags of words are
+    independent of each other, given the text.
+
+    Args:
+        backbone: A model from `{"token_ids": int32 (batch, length)}` to logits
+            (batch, length, tags), as `keras_attn.models.TokenClassifier`.
+        tokenizer: Tokenizer of the words. One that knows pieces within a word from those that begin
+            one, as WordPiece and SentencePiece do, shows the model where words begin.
+        labels: The tags that the columns of the logits stand for, without white space.
+        max_length: Most tokens of a text, start and end included.
+
+    Raises:
+        UserError: There are fewer than two tags, two are equal, one has white space or is empty,
+            they are not as many as the logits, or `max_length` is less than 3 or exceeds the
+            model's positions.
+
+    Reference:
+        Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
+    """
+
+    kind = "tag"
+
+    def __init__(
+        self,
+        backbone: keras.Model,
+        tokenizer: Tokenizer,
+        labels: Sequence[str],
+        max_length: int = 256,
+    ):
+        super().__init__(backbone, {"text": tokenizer}, labels)
+        for label in self.labels:
+            require(split_words(label) == [label], "A tag must be one word.", tag=label)
+        check_framed_length(backbone, max_length)
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self._answers = tf.function(self._answer, input_signature=[_TEXTS], autograph=False)
+        self._scores = tf.function(self._score, input_signature=[_TEXTS, _NUMBERS], autograph=False)
+
+    def _settings(self):
+        return {"labels": self.labels, "max_length": self.max_length}
+
+    @classmethod
+    def _from_parts(cls, backbone, tokenizers, settings):
+        return cls(backbone, tokenizers["text"], settings["labels"], settings["max_length"])
+
+    def predict(self, texts: Sequence[str]) -> list[str]:
+        """Gives each text the most probable tags of its words, with spaces between them.
+
+        Raises:
+            UserError: A text is longer than the task's maximum, or no text at all.
+        """
+        return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1)]
+
+    def predict_n_best(
+        self,
+        texts: Sequence[str],
+        n_best: int = 1,
+        beams: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Gives each text the most probable tags of its words, and their log-probability.
+
+        Args:
+            texts: The texts.
+            n_best: 1; every word has one tag.
+            beams: Not for tags: `None`.
+            progress: Called with the number of texts done after each batch.
+
+        Returns:
+            For each text its tags, with spaces between them. Score and log-probability are the sum
+            of the log-probabilities of all its words' tags; 0 for a text without a word.
+
+        Raises:
+            UserError: A text is longer than the task's maximum, or `n_best` or `beams` are others.
+        """
+        check_one_answer(n_best, beams)
+        texts = check_texts("texts", texts)
+
+        def columns(positions):
+            outputs = self._answers(tf.constant([texts[position] for position in positions]))
+            score = outputs["log_probability"].numpy()[:, None]
+            return outputs["tags"].numpy()[:, None], score, score
+
+        return hypotheses_in_batches(self._batches(texts), columns, progress)
+
+    def score(self, texts: Sequence[str], tags: Sequence[str]) -> list[float]:
+        """Log-probability of the tags of each text: the sum over its words.
+
+        Args:
+            texts: The texts.
+            tags: For each text as many tags as it has words, with white space between them.
+
+        Raises:
+            UserError: A text is too long, has not as many tags as words, or one that there is not.
+        """
+        texts, tags = check_pairs(texts, tags)
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        rows = [split_words(of_text) for of_text in tags]
+        for text, row in zip(texts, rows, strict=True):
+            words = len(split_words(text))
+            require(words == len(row), "Every word must have a tag.", words=words, tags=len(row))
+            for tag in row:
+                require_one_of("tag", tag, numbers)
+        results = [0.0] * len(texts)
+        for positions in self._batches(texts):
+            batch = tf.constant([texts[at] for at in positions])
+            flat = tf.constant([numbers[tag] for at in positions for tag in rows[at]], tf.int32)
+            for position, value in zip(positions, self._scores(batch, flat).numpy(), strict=True):
+                results[position] = float(value)
+        return results
+
+    def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
+        """Turns texts into ids between start and end ids, with 0 as padding.
+
+        Args:
+            texts: Strings (batch,).
+
+        Returns:
+            int32 (batch, length).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        return self._tokenized(texts)[1]
+
+    def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
+        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        del n_best  # a word has one tag
+        classify = self._classify
+        if jit:
+            classify = tf.function(classify, jit_compile=True, autograph=False)
+
+        return {
+            "serving_default": ServingFunction(
+                lambda text: self._answer(text, classify), {"text": _TEXTS}
+            ),
+            "token_ids": ServingFunction(
+                lambda token_ids: {"probabilities": tf.exp(classify(token_ids))},
+                {"token_ids": _IDS},
+                lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
+            ),
+        }
+
+    def example_texts(self) -> list[str]:
+        """Gives a few texts of unequal lengths, made of the commonest tokens."""
+        texts = example_texts(self.tokenizer, self.max_length - 1)
+        texts = [*texts, " ".join(texts)]
+        lengths = self.lengths(texts)
+        return [
+            text for text, length in zip(texts, lengths, strict=True) if length <= self.max_length
+        ] or [""]
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Numbers of the tokens of texts, start and end included."""
+        _, pieces = word_pieces(self.tokenizer, tf.constant(list(texts), tf.string))
+        return (pieces.merge_dims(1, 2).row_lengths() + FRAME).numpy().tolist()
+
+    def _batches(self, texts):
+        return fitting_batches(texts, self.lengths(texts), "text", self.max_length, FRAME)
+
+    def _tokenized(self, texts):
+        """The words, ragged; ids (batch, length); and where a word begins, boolean."""
+        words, pieces = word_pieces(self.tokenizer, texts)
+        ids = framed(self.tokenizer, fitting(pieces.merge_dims(1, 2), self.max_length - 1, "text"))
+        places = tf.ragged.range(pieces.values.row_lengths())  # of each piece in its word
+        begins = words.with_values(places.with_values(places.values == 0)).merge_dims(1, 2)
+        # Neither the start nor the end is a word.
+        return words, ids, tf.pad(begins.to_tensor(False), [[0, 0], [1, 1]])
+
+    def _classify(self, token_ids):
+        """Log-probabilities (batch, length, tags)."""
+        logits = self.backbone({"token_ids": token_ids})
+        return tf.nn.log_softmax(tf.cast(logits, tf.float32))
+
+    def _answer(self, texts, classify=None):
+        words, ids, begins = self._tokenized(texts)
+        scores = tf.boolean_mask((classify or self._classify)(ids), begins)  # (words, tags)
+        tags = words.with_values(tf.gather(tf.constant(self.labels), tf.argmax(scores, axis=-1)))
+        best = words.with_values(tf.reduce_max(scores, axis=-1))
+        return {
+            "tags": tf.strings.reduce_join(tags, axis=-1, separator=" "),
+            "log_probability": tf.reduce_sum(best, axis=1),
+            "words": words.to_tensor(""),
+            "word_tags": tags.to_tensor(""),
+            "probabilities": tf.exp(best.to_tensor(-float("inf"))),
+        }
+
+    def _score(self, texts, numbers):
+        words, ids, begins = self._tokenized(texts)
+        scores = tf.boolean_mask(self._classify(ids), begins)
+        chosen = words.with_values(tf.gather(scores, numbers, batch_dims=1))
+        return tf.reduce_sum(chosen, axis=1)
+
+
+def check_one_answer(n_best: int, beams: int | None) -> None:
+    """Raises unless one answer without a search is asked for.
+
+    Args:
+        n_best: Number of answers.
+        beams: Width of the beam search.
+
+    Raises:
+        UserError: There are several, or a beam search.
+    """
+    require(n_best == 1, "Every word has one tag.", n_best=n_best)
+    require(beams is None, "Tags are given without a beam search.", beams=beams)

@@ -1,0 +1,33 @@
+"""Texts as words that are tokenised each for itself."""
+
+import tensorflow as tf
+
+from keras_attn.tokenizers.base import Tokenizer
+
+
+def split_words(text: str) -> list[str]:
+    """Splits a text at white space of ASCII, as `word_pieces` does in a graph.
+
+    Args:
+        text: The text.
+    """
+    return [word.decode() for word in text.encode().split()]
+
+
+def word_pieces(tokenizer: Tokenizer, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Splits texts at white space of ASCII, and tokenises each word for itself.
+
+    Args:
+        tokenizer: Of the words.
+        texts: Strings (batch,).
+
+    Returns:
+        The words, strings (batch, None), and their ids, int32 (batch, None, None), both ragged. A
+        word without a token is unknown: each has at least one id.
+    """
+    words = tf.strings.split(texts)
+    pieces = tokenizer.tokenize(words.values)
+    unknown = tf.fill([pieces.nrows(), 1], tf.constant(tokenizer.unknown_id, pieces.dtype))
+    missing = tf.cast(pieces.row_lengths() == 0, tf.int64)
+    pieces = tf.concat([pieces, tf.RaggedTensor.from_tensor(unknown, lengths=missing)], axis=1)
+    return words, words.with_values(pieces)

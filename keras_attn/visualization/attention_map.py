@@ -1,0 +1,122 @@
+"""What one call of an attention layer attended to, as NumPy arrays."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionMap:
+    """What one call of an attention layer attended to.
+
+    Attributes:
+        name: The layer's path in its model, with the number of the call where there are several.
+        mechanism: Name of the layer's class.
+        weights: float32 (batch, heads, target, source): a context is their sum of the values.
+        query_real: bool (batch, target), `False` at queries that are known to be padding.
+        source_real: bool (batch, source), `False` at what nothing may attend to.
+        crosses: Whether queries and values are different sequences.
+        is_causal: Whether a query sees none that follow it.
+        is_softmax: Whether the weights are a softmax of scores; those of linear attention are
+            products of features, divided by their sum.
+        rows_before: How many rows stand before those of the query's sequence: global positions.
+        columns_before: How many columns stand before those of the value's sequence: global
+            positions, a memory, or a state to begin with.
+        pattern: What decides which pairs may meet: `window`, how many positions away the nearest
+            key is that is not seen; `globals`, how many positions at the beginning see all and are
+            seen by all; `buckets`, int (batch, heads, rounds, length); `segment` and `memory`,
+            positions of a segment and of what is seen before it; `compressed`, how many slots of a
+            compressed memory are seen, and `slots`, for each of its columns the positions behind
+            it, the first one and the one after the last.
+    """
+
+    name: str
+    mechanism: str
+    weights: np.ndarray
+    query_real: np.ndarray
+    source_real: np.ndarray
+    crosses: bool = False
+    is_causal: bool = False
+    is_softmax: bool = True
+    rows_before: int = 0
+    columns_before: int = 0
+    pattern: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def example(self, row: int = 0) -> "AttentionMap":
+        """Gives one example of the batch alone, without its padding.
+
+        Padding is cut off behind the last position that is not: what a mask hides in between stays,
+        with weights of 0.
+
+        Args:
+            row: Which one.
+
+        Returns:
+            The map, with a batch of 1.
+        """
+        targets = _end(self.query_real[row])
+        sources = _end(self.source_real[row])
+        if self.is_self and self.rows_before == self.columns_before:
+            targets = sources = min(targets, sources)
+        pattern = dict(self.pattern)
+        if "buckets" in pattern:
+            pattern["buckets"] = pattern["buckets"][row : row + 1, ..., :sources]
+        return dataclasses.replace(
+            self,
+            weights=self.weights[row : row + 1, :, :targets, :sources],
+            query_real=self.query_real[row : row + 1, :targets],
+            source_real=self.source_real[row : row + 1, :sources],
+            pattern=pattern,
+        )
+
+    @property
+    def is_self(self) -> bool:
+        """Whether a sequence attends to itself, and nothing but itself."""
+        return not self.crosses and self.weights.shape[2] == self.weights.shape[3]
+
+    def reach(self) -> np.ndarray:
+        """Which pairs may meet by the mechanism's order and pattern, whatever the masks say.
+
+        Returns:
+            bool (heads or 1, target, source).
+        """
+        targets, sources = self.weights.shape[2:]
+        at_query = np.arange(targets)[:, None] - self.rows_before
+        at_key = np.arange(sources)[None, :] - self.columns_before
+        reach = np.ones((1, targets, sources), bool)
+        if self.crosses:
+            return reach
+        if self.is_causal:
+            reach &= at_key <= at_query
+        if "window" in self.pattern:
+            near = np.abs(at_key - at_query) < self.pattern["window"]
+            first = self.pattern.get("globals", 0)
+            is_global = (np.arange(targets) < first)[:, None] | (np.arange(sources) < first)[None]
+            reach &= near | is_global
+        if "segment" in self.pattern:
+            reach &= self._reach_of_segments(at_key)
+        if "buckets" in self.pattern:
+            buckets = self.pattern["buckets"][0]
+            alike = (buckets[..., :, None] == buckets[..., None, :]).any(axis=1)
+            reach = reach & (alike | (at_key == at_query))
+        return reach
+
+    def _reach_of_segments(self, at_key: np.ndarray) -> np.ndarray:
+        """Which columns the segment of each row sees, bool (target, source)."""
+        size, memory, seen = (self.pattern[name] for name in ("segment", "memory", "compressed"))
+        ends = np.array([end for _, end in self.pattern["slots"]], int)
+        reach = np.zeros((self.weights.shape[2], at_key.shape[1]), bool)
+        for row in range(len(reach)):
+            start = row // size * size
+            reach[row] = (at_key[0] >= start - memory) & (at_key[0] < start + size)
+            fallen = int((ends <= start - memory).sum())  # out of the memory, into slots
+            reach[row, : self.columns_before] = False
+            # Slots of what was before the sequence are empty.
+            reach[row, max(fallen - seen, 0) : fallen] = ends[max(fallen - seen, 0) : fallen] > 0
+        return reach
+
+
+def _end(real: np.ndarray) -> int:
+    return int(np.max(np.flatnonzero(real), initial=-1)) + 1

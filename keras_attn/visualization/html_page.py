@@ -1,0 +1,97 @@
+"""Attention as an interactive page: one file that needs no other and no network."""
+
+import base64
+import html
+import importlib.resources
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_attn.files import write_text
+from keras_attn.visualization.patterns import describe_pattern
+from keras_attn.visualization.text_attention import LayerAttention, TextAttention
+
+_TITLES = {
+    "encoder": ("from", "to"),
+    "decoder": ("from", "to"),
+    "cross": ("written", "source"),
+}
+
+
+def write_page(attention: TextAttention, file: str | Path) -> None:
+    """Writes the page: layers and heads, where a token looks, rollout, alignment.
+
+    Args:
+        attention: What is attended to.
+        file: Where to; written under a temporary name and renamed.
+    """
+    write_text(Path(file), page(attention))
+
+
+def page(attention: TextAttention) -> str:
+    """Gives the page as HTML. All texts in it are text, whatever they hold."""
+    content = {
+        "text": attention.text,
+        "target": attention.target,
+        "groups": [_group(attention, name) for name in attention.groups],
+    }
+    parts = {
+        "title": html.escape(f"Attention: {attention.text}"[:80]),
+        "style": _part("page.css"),
+        "script": _part("page.js"),
+        "data": _inside_html(content),
+    }
+    # What is put in is not looked through again.
+    pieces = _part("page.html").replace("}}", "{{").split("{{")
+    return "".join(parts[piece] if number % 2 else piece for number, piece in enumerate(pieces))
+
+
+def _group(attention: TextAttention, name: str) -> dict[str, Any]:
+    rollout = attention.rollout(name)
+    return {
+        "name": name,
+        "layers": [_layer(layer, _TITLES[name]) for layer in attention.groups[name]],
+        "rollout": None if rollout is None else _packed(rollout),
+    }
+
+
+def _layer(layer: LayerAttention, titles: tuple[str, str]) -> dict[str, Any]:
+    found, reach = layer.map, layer.map.reach()
+    buckets = found.pattern.get("buckets")
+    return {
+        "name": found.name,
+        "mechanism": found.mechanism,
+        "note": describe_pattern(found),
+        "titles": titles,
+        "rows": layer.rows,
+        "columns": layer.columns,
+        "weights": _packed(layer.weights),
+        "reach": None if reach.all() else _packed(reach),
+        "buckets": None if buckets is None else buckets[0].tolist(),
+        "globals": found.pattern.get("globals", 0),
+        "before": {"rows": found.rows_before, "columns": found.columns_before},
+    }
+
+
+def _packed(matrices: np.ndarray) -> dict[str, Any]:
+    """Numbers from 0 to 1 in 16 bits each."""
+    numbers = np.round(np.clip(matrices, 0, 1) * 65535).astype("<u2")
+    return {
+        "shape": matrices.shape,
+        "numbers": base64.b64encode(numbers.tobytes()).decode(),
+    }
+
+
+def _inside_html(content: dict[str, Any]) -> str:
+    """JSON in which nothing can end or begin an element."""
+    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _part(name: str) -> str:
+    folder = importlib.resources.files("keras_attn.visualization") / "page"
+    return (folder / name).read_text(encoding="utf-8")

@@ -1,0 +1,171 @@
+"""Every task with every family of models, tiny: exported, and verified in TensorFlow's C++ runtime.
+
+A new family is one line here. XLA is disabled, as TensorFlow Serving does.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from keras_attn import models
+from keras_attn.export import export_saved_model, verify
+from keras_attn.export.golden import read_golden
+from keras_attn.models import (
+    T5,
+    Bert,
+    CausalTransformer,
+    CompressiveTransformer,
+    ConvSeq2Seq,
+    Etc,
+    Gnmt,
+    Gpt2,
+    Marian,
+    MaskedLanguageModel,
+    PatchEncoder,
+    RecurrentSeq2Seq,
+    Reformer,
+    SequenceClassifier,
+    SynthesizerTransformer,
+    Transformer,
+    TransformerEncoder,
+)
+from keras_attn.tasks import (
+    CausalLMTask,
+    ClassificationTask,
+    DecodingSettings,
+    EmbeddingTask,
+    GeneratingTask,
+    ImageClassificationTask,
+    MaskedLMTask,
+    Seq2SeqTask,
+    Task,
+)
+from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
+from tests.layers.judges import spread_weights
+
+pytestmark = pytest.mark.tensorflow
+
+LENGTH = 7
+SIZES = {"num_layers": 1, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7}
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+WORDS = [*SPECIAL, "the", "cat", "##s", "sat", "mat", "."]
+LABELS = ["fair", "good"]
+
+
+def seq2seq(family, *arguments, **options):
+    source = train_tokenizer("characters", ["abcdefg"])
+    target = train_tokenizer("symbols", ["AA B K D EH"])
+    sizes = (source.vocabulary_size, target.vocabulary_size)
+    decoding = DecodingSettings(beams=2, max_source_length=LENGTH, max_length=4)
+    model = spread_weights(family(*sizes, *arguments, **options))
+    return Seq2SeqTask(model, source, target, decoding)
+
+
+def language_model(family, beams=2, **options):
+    tokenizer = train_tokenizer("characters", ["aaabbc"])
+    decoding = DecodingSettings(beams=beams, max_source_length=LENGTH, max_length=4)
+    model = spread_weights(family(tokenizer.vocabulary_size, **options))
+    return CausalLMTask(model, tokenizer, decoding)
+
+
+def classification(encoder, **options):
+    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
+    model = SequenceClassifier(encoder(len(WORDS), **options), len(LABELS))
+    return ClassificationTask(spread_weights(model), tokenizer, LABELS, LENGTH)
+
+
+def images(encoder, **options):
+    model = SequenceClassifier(encoder(**options), len(LABELS), "first")
+    return ImageClassificationTask(spread_weights(model), LABELS)
+
+
+def masked(encoder, **options):
+    model = MaskedLanguageModel(encoder(len(WORDS), **options))
+    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
+    return MaskedLMTask(spread_weights(model), tokenizer, LENGTH)
+
+
+def embedding(encoder, **options):
+    model = spread_weights(encoder(len(WORDS), **options))
+    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
+    return EmbeddingTask(model, tokenizer, max_length=LENGTH)
+
+
+BERT = SIZES | {"max_length": LENGTH}
+ETC = SIZES | {"radius": 2, "num_units": 3, "unit_length": 3}
+MATRIX = {
+    "seq2seq Transformer": lambda: seq2seq(Transformer, **SIZES),
+    "seq2seq T5": lambda: seq2seq(T5, key_dim=3, num_buckets=8, max_distance=6, **SIZES),
+    "seq2seq Marian": lambda: seq2seq(Marian, **SIZES),
+    "seq2seq SynthesizerTransformer": lambda: seq2seq(
+        SynthesizerTransformer, max_length=LENGTH, **SIZES
+    ),
+    "seq2seq RecurrentSeq2Seq": lambda: seq2seq(RecurrentSeq2Seq, num_layers=1, hidden_dim=6),
+    "seq2seq Gnmt": lambda: seq2seq(Gnmt, num_layers=2, hidden_dim=6),
+    "seq2seq ConvSeq2Seq": lambda: seq2seq(
+        ConvSeq2Seq, num_layers=1, hidden_dim=6, learned_positions=LENGTH
+    ),
+    "lm CausalTransformer": lambda: language_model(CausalTransformer, beams=1, **SIZES),
+    "lm Gpt2": lambda: language_model(Gpt2, max_length=11, **SIZES),
+    "lm CompressiveTransformer": lambda: language_model(
+        CompressiveTransformer, segment_length=3, memory_length=3, compressed_length=2, **SIZES
+    ),
+    "lm Reformer": lambda: language_model(
+        Reformer, num_buckets=4, num_hashes=2, chunk_length=4, **SIZES
+    ),
+    "classify TransformerEncoder": lambda: classification(TransformerEncoder, **SIZES),
+    "classify Bert": lambda: classification(Bert, **BERT),
+    "classify Etc": lambda: classification(Etc, **ETC),
+    "classify_images PatchEncoder": lambda: images(
+        PatchEncoder, image_size=4, patch_size=2, **SIZES
+    ),
+    "mlm Bert": lambda: masked(Bert, pooler=False, **BERT),
+    "mlm TransformerEncoder": lambda: masked(TransformerEncoder, **SIZES),
+    "mlm Etc": lambda: masked(Etc, **ETC),
+    "embed Bert": lambda: embedding(Bert, **BERT),
+    "embed TransformerEncoder": lambda: embedding(TransformerEncoder, **SIZES),
+    "embed Etc": lambda: embedding(Etc, **ETC),
+}
+# One of each kind of task.
+QUICK = {
+    "seq2seq ConvSeq2Seq",
+    "lm CausalTransformer",
+    "classify TransformerEncoder",
+    "classify_images PatchEncoder",
+    "mlm Bert",
+    "embed Bert",
+}
+# Heads of other models; and an encoder of what no task reads.
+NOT_SERVED = {"MaskedLanguageModel", "SequenceClassifier", "FeatureEncoder"}
+
+
+def test_every_kind_of_task_and_every_family_is_declared():
+    kinds, families = zip(*(name.split() for name in MATRIX), strict=True)
+    assert set(kinds) == {kind for kind in Task.classes if not kind.startswith("test")}
+    assert {name.split()[0] for name in QUICK} == set(kinds)
+    every = {name for name in models.__all__ if inspect.isclass(getattr(models, name))}
+    assert set(families) == every - NOT_SERVED - {"Preset"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MATRIX],
+)
+def test_it_is_exported_and_verified(name, tmp_path):
+    task = MATRIX[name]()
+    texts = task.example_texts()
+    expected = task.predict(texts)
+    n_best = task.decoding.beams if isinstance(task, GeneratingTask) else 2
+    folder = export_saved_model(task, tmp_path / "model", n_best=n_best)
+    report = verify(folder)
+    assert report.ok, str(report)
+    assert any("XLA disabled" in check for check in report.checks)
+    golden = {signature: outputs for signature, _, outputs in read_golden(folder).examples}
+    assert set(golden) == set(task.serving_functions(n_best))
+    outputs = golden["serving_default"]
+    answers = next(outputs[key] for key in ("text", "label", "embedding") if key in outputs)
+    if answers.dtype == object:
+        assert [answer.decode() for answer in answers] == expected
+    else:
+        np.testing.assert_allclose(answers, expected, rtol=1e-4, atol=1e-6)
