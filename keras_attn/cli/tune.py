@@ -53,7 +53,8 @@ def run(options: argparse.Namespace) -> int | None:
         raise UserError("A search needs KerasTuner: pip install 'keras_attn[tune]'.")
     from keras_attn.tuning.processes import run_chief_and_workers, tuning_role
 
-    if (options.workers or 1) > 1 and tuning_role() == "alone":
+    role = tuning_role()
+    if (options.workers or 1) > 1 and role == "alone":
         command = [sys.executable, "-m", "keras_attn", *options.arguments]
         return run_chief_and_workers(command, options.workers)
     with quiet_start():

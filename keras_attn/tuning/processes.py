@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from keras_attn.validation import UserError
+from keras_attn.validation import UserError, require
 
 _ROLE = "KERASTUNER_TUNER_ID"
 _ADDRESS = "KERASTUNER_ORACLE_IP"
@@ -16,11 +16,24 @@ _SECONDS_FOR_THE_CHIEF = 60.0
 
 
 def tuning_role() -> str:
-    """What this process is by KerasTuner's environment: `"alone"`, `"chief"` or `"worker"`."""
-    name = os.environ.get(_ROLE)
-    if not name:
+    """What this process is by KerasTuner's environment: `"alone"`, `"chief"` or `"worker"`.
+
+    Raises:
+        UserError: Some of its variables are set and others not, or the port is no number.
+    """
+    variables = (_ROLE, _ADDRESS, _PORT)
+    given = [name for name in variables if name in os.environ]
+    if not given:
         return "alone"
-    return "chief" if "chief" in name else "worker"
+    missing = [name for name in variables if not os.environ.get(name)]
+    require(
+        not missing,
+        f"A search by several machines needs {', '.join(variables[:-1])} and {variables[-1]}.",
+        missing=", ".join(missing),
+    )
+    port = os.environ[_PORT]
+    require(port.isdecimal() and 0 < int(port) < 2**16, f"{_PORT} must be a port.", **{_PORT: port})
+    return "chief" if "chief" in os.environ[_ROLE] else "worker"
 
 
 def run_chief_and_workers(command: Sequence[str], workers: int) -> int:

@@ -72,13 +72,47 @@ def test_killed_in_the_middle_and_resumed(tmp_path):
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
 
 
-def test_roles(monkeypatch):
-    for name, role in ((None, "alone"), ("chief", "chief"), ("worker3", "worker")):
-        if name is None:
-            monkeypatch.delenv("KERASTUNER_TUNER_ID", raising=False)
-        else:
-            monkeypatch.setenv("KERASTUNER_TUNER_ID", name)
+PLACE = {"KERASTUNER_ORACLE_IP": "127.0.0.1", "KERASTUNER_ORACLE_PORT": "8000"}
+
+
+@pytest.fixture
+def set_variables(monkeypatch):
+    def set_them(values):
+        for name in ("KERASTUNER_TUNER_ID", *PLACE):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+
+    return set_them
+
+
+def test_roles(set_variables):
+    set_variables({})
+    assert tuning_role() == "alone"
+    for name, role in (("chief", "chief"), ("worker3", "worker")):
+        set_variables({"KERASTUNER_TUNER_ID": name} | PLACE)
         assert tuning_role() == role
+
+
+@pytest.mark.parametrize(
+    ("variables", "missing"),
+    [
+        ({"KERASTUNER_ORACLE_IP": "127.0.0.1"}, "KERASTUNER_TUNER_ID, KERASTUNER_ORACLE_PORT"),
+        ({"KERASTUNER_TUNER_ID": "chief"}, "KERASTUNER_ORACLE_IP, KERASTUNER_ORACLE_PORT"),
+        (PLACE, "KERASTUNER_TUNER_ID"),
+        (PLACE | {"KERASTUNER_TUNER_ID": ""}, "KERASTUNER_TUNER_ID"),
+    ],
+)
+def test_a_variable_that_is_missing_is_named(set_variables, variables, missing):
+    set_variables(variables)
+    with pytest.raises(UserError, match=f"Received: missing='{missing}'"):
+        tuning_role()
+
+
+def test_a_port_that_is_none(set_variables):
+    set_variables(PLACE | {"KERASTUNER_TUNER_ID": "chief", "KERASTUNER_ORACLE_PORT": "http"})
+    with pytest.raises(UserError, match="KERASTUNER_ORACLE_PORT must be a port"):
+        tuning_role()
 
 
 ROLE = "import os, sys, time; role = os.environ['KERASTUNER_TUNER_ID'];"
