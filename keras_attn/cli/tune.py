@@ -22,7 +22,7 @@ what came out. What is varied by default depends on the preset's family; --space
 
 On a cluster, start the same command on each machine, with KerasTuner's variables
 KERASTUNER_TUNER_ID (chief, worker0, …), KERASTUNER_ORACLE_IP and KERASTUNER_ORACLE_PORT set and
-TUNING on a disk that all share.
+TUNING on a disk that all share. A worker waits --set training.join_seconds (300) for its chief.
 
 examples:
   keras-attn tune --preset g2p_small --data cmudict --out tuning/g2p --trials 12 --trial-minutes 1

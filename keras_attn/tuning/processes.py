@@ -36,6 +36,11 @@ def tuning_role() -> str:
     return "chief" if "chief" in os.environ[_ROLE] else "worker"
 
 
+def chief_address() -> str:
+    """Where KerasTuner's environment says that the chief is, as HOST:PORT."""
+    return f"{os.environ[_ADDRESS]}:{os.environ[_PORT]}"
+
+
 def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
     """Runs one command as chief and as workers, and ends with them.
 

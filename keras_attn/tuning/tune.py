@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from keras_attn.training.progress import say
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, merged, read_yaml
 from keras_attn.training.state import metric_goal
+from keras_attn.tuning.chief import led_by_the_chief
 from keras_attn.tuning.oracles import make_oracle
 from keras_attn.tuning.processes import tuning_role
 from keras_attn.tuning.results import TrialResult, draw, print_table, results_of, write_csv
@@ -31,7 +31,6 @@ BEST_FILE = "best.yaml"
 TABLE_FILE = "trials.csv"
 PICTURE_FILE = "trials.png"
 _TRIALS = "trials"
-_SECONDS_FOR_THE_CHIEF = 300
 
 
 def tune(
@@ -60,6 +59,7 @@ def tune(
 
     Raises:
         UserError: Settings or the folder are not as they must be, or every trial failed.
+        WorkerLost: This is a worker, and its chief cannot be reached.
     """
     out, tuning = Path(out), tuning or TuningSettings()
     base = RunSettings.resolve(*layers)
@@ -71,26 +71,16 @@ def tune(
         "space": searched.to_dict(),
         "tuning": dataclasses.asdict(tuning),
     }
-    works = tuning_role() == "worker"
-    with RunFolder(out, resume, allowed=(SEARCH_FILE,), writes=not works):
-        if works:
-            _wait_for_the_chief(out / SEARCH_FILE)
-        else:
-            _note(out / SEARCH_FILE, search, resume)
-        tuner = _tuner(out, base, searched, search["settings"], tuning)
+    make_tuner = functools.partial(_tuner, out, base, searched, search["settings"], tuning)
+    if tuning_role() == "worker":
+        with led_by_the_chief(out / SEARCH_FILE, base.training.join_seconds):
+            make_tuner().search()
+        return None
+    with RunFolder(out, resume, allowed=(SEARCH_FILE,)):
+        _note(out / SEARCH_FILE, search, resume)
+        tuner = make_tuner()
         tuner.search()
-        return None if works else _conclude(out, tuner.oracle, base, tuning)
-
-
-def _wait_for_the_chief(path: Path) -> None:
-    deadline = time.monotonic() + _SECONDS_FOR_THE_CHIEF
-    while not path.is_file():
-        if time.monotonic() > deadline:
-            raise UserError(
-                f"The chief did not begin the search within {_SECONDS_FOR_THE_CHIEF} s: there is "
-                f"no {path}, which all workers must see."
-            )
-        time.sleep(0.2)
+        return _conclude(out, tuner.oracle, base, tuning)
 
 
 def _note(path: Path, search: dict[str, Any], resume: bool) -> None:

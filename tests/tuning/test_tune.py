@@ -2,11 +2,13 @@
 
 import csv
 import json
+import socket
 
 import keras_tuner
 import pytest
 import yaml
 
+from keras_attn.training.cluster import WorkerLost
 from keras_attn.training.run_settings import RunSettings, read_yaml
 from keras_attn.tuning import trial_runs
 from keras_attn.tuning.tune import tune
@@ -131,6 +133,23 @@ def test_folder_and_settings_are_checked(tmp_path, trained):
     with pytest.raises(UserError, match="must have the settings that it had"):
         tune(tmp_path, BASE | {"metrics": ["wer"]}, space=SPACE, tuning=tuning, resume=True)
     assert read_yaml(tmp_path / "search.yaml")["tuning"]["trials"] == 1
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_worker_without_a_chief_gives_up(tmp_path, trained, monkeypatch, capfd, begun):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker0")
+    monkeypatch.setenv("KERASTUNER_ORACLE_IP", "127.0.0.1")
+    monkeypatch.setenv("KERASTUNER_ORACLE_PORT", str(port))
+    if begun:
+        (tmp_path / "search.yaml").write_text("{}")
+    with pytest.raises(WorkerLost) as caught:
+        tune(tmp_path, BASE, {"training": {"join_seconds": 0.5}}, space=SPACE)
+    assert f"The chief at 127.0.0.1:{port} " in caught.value.reason
+    output, error = capfd.readouterr()
+    assert f"Waiting for the chief at 127.0.0.1:{port}, 0.5 s at the most." in output
+    assert error == f"keras-attn: {caught.value.reason}\n"
 
 
 @pytest.mark.parametrize(
