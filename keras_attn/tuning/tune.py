@@ -80,7 +80,7 @@ def tune(
         _note(out / SEARCH_FILE, search, resume)
         tuner = make_tuner()
         tuner.search()
-        return _conclude(out, tuner.oracle, base, tuning)
+        return _conclude(out, tuner.oracle, searched, base)
 
 
 def _note(path: Path, search: dict[str, Any], resume: bool) -> None:
@@ -125,10 +125,10 @@ def _tuner(
 
 
 def _conclude(
-    out: Path, oracle: keras_tuner.Oracle, base: RunSettings, tuning: TuningSettings
+    out: Path, oracle: keras_tuner.Oracle, space: SearchSpace, base: RunSettings
 ) -> TrialResult:
     """Table, picture and the best trial's settings."""
-    results, objective = results_of(oracle, out / _TRIALS), oracle.objective.name
+    results, objective = results_of(oracle, space, out / _TRIALS), oracle.objective.name
     write_csv(results, objective, out / TABLE_FILE)
     print_table(results, objective)
     best = results[0] if results else None
