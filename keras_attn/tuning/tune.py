@@ -43,8 +43,8 @@ def tune(
     """Searches for the settings of a run.
 
     The folder gets `search.yaml` (what was asked for), `trials/` (KerasTuner's own files and the
-    run of every trial), `trials.csv`, `trials.png` and `best.yaml`, which `keras-attn train
-    --config` takes.
+    run of every trial), `trials.csv` (written after each trial), and at the end `trials.png` and
+    `best.yaml`, which `keras-attn train --config` takes.
 
     Args:
         out: The folder of the search.
@@ -79,7 +79,11 @@ def tune(
     with RunFolder(out, resume, allowed=(SEARCH_FILE,)):
         _note(out / SEARCH_FILE, search, resume)
         tuner = make_tuner()
+        write = functools.partial(_write_table, out, tuner.oracle, searched)
+        # Here, by the chief too, whose trials are others'.
+        tuner.oracle.on_trial_end = write
         tuner.search()
+        write()
         return _conclude(out, tuner.oracle, searched, base)
 
 
@@ -124,12 +128,16 @@ def _tuner(
     return TrialRuns(oracle, space, shared, out)
 
 
+def _write_table(out: Path, oracle: keras_tuner.Oracle, space: SearchSpace) -> None:
+    results = results_of(oracle, space, out / _TRIALS)
+    write_csv(results, oracle.objective.name, out / TABLE_FILE)
+
+
 def _conclude(
     out: Path, oracle: keras_tuner.Oracle, space: SearchSpace, base: RunSettings
 ) -> TrialResult:
-    """Table, picture and the best trial's settings."""
+    """Shows the trials, and writes the picture and the best trial's settings."""
     results, objective = results_of(oracle, space, out / _TRIALS), oracle.objective.name
-    write_csv(results, objective, out / TABLE_FILE)
     print_table(results, objective)
     best = results[0] if results else None
     if best is None or best.value is None:

@@ -92,6 +92,8 @@ def test_interrupted_and_resumed_loses_no_trial(tmp_path, trained):
     with pytest.raises(KeyboardInterrupt):
         tune(tmp_path, BASE, space=SPACE, tuning=tuning)
     assert len(runs) == 4
+    # What is finished stands in the table already.
+    assert [row["status"] for row in rows(tmp_path)].count("COMPLETED") == 3
     train.dies_at = None
     tune(tmp_path, BASE, space=SPACE, tuning=tuning, resume=True)
     # The fourth is run again, the three before it are not.
