@@ -11,7 +11,7 @@ import yaml
 
 from keras_attn.files import write_text
 from keras_attn.models.presets import get_preset
-from keras_attn.training.job import goal_of
+from keras_attn.training.job import check_metric, goal_of
 from keras_attn.training.progress import say
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, merged, read_yaml
@@ -21,6 +21,7 @@ from keras_attn.tuning.oracles import make_oracle
 from keras_attn.tuning.processes import tuning_role
 from keras_attn.tuning.results import TrialResult, draw, print_table, results_of, write_csv
 from keras_attn.tuning.search_space import SearchSpace
+from keras_attn.tuning.space_check import check_space
 from keras_attn.tuning.spaces import family_space
 from keras_attn.tuning.trial_runs import RUN_FOLDER, TrialRuns
 from keras_attn.tuning.tuning_settings import TuningSettings
@@ -64,14 +65,17 @@ def tune(
     out, tuning = Path(out), tuning or TuningSettings()
     base = RunSettings.resolve(*layers)
     require(base.preset is not None, "A search needs a preset.", preset=base.preset)
+    check_metric(base)
     searched = family_space(get_preset(base.preset).family).restricted(space or {})
     require(bool(searched.names), "A search needs something to vary.", space=searched.to_dict())
+    settings = functools.reduce(merged, layers, {})
+    check_space(searched, settings)
     search = {
-        "settings": functools.reduce(merged, layers, {}),
+        "settings": settings,
         "space": searched.to_dict(),
         "tuning": dataclasses.asdict(tuning),
     }
-    make_tuner = functools.partial(_tuner, out, base, searched, search["settings"], tuning)
+    make_tuner = functools.partial(_tuner, out, base, searched, settings, tuning)
     if tuning_role() == "worker":
         with led_by_the_chief(out / SEARCH_FILE, base.training.join_seconds):
             make_tuner().search()

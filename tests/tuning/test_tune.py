@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import socket
 
 import keras_tuner
@@ -135,6 +136,38 @@ def test_folder_and_settings_are_checked(tmp_path, trained):
     with pytest.raises(UserError, match="must have the settings that it had"):
         tune(tmp_path, BASE | {"metrics": ["wer"]}, space=SPACE, tuning=tuning, resume=True)
     assert read_yaml(tmp_path / "search.yaml")["tuning"]["trials"] == 1
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ({"model.num_layerz": [1, 2]}, "Did you mean 'num_layers'?"),
+        ({"model.num_layerz": 1}, "Did you mean 'num_layers'?"),
+        ({"training.learning_rat": [0.1]}, "Did you mean `learning_rate`?"),
+        ({"training.learning_rate": {"min": -1.0, "max": 1.0}}, "`learning_rate` must be above 0"),
+        ({"model.hidden_dim": ["a", "b"]}, "`model.hidden_dim` must be a whole number"),
+        ({"model.num_heads": [3]}, "Received: num_heads=3, hidden_dim="),
+        ({"model.num_heads": [2, 3]}, "Received: num_heads=3, hidden_dim="),
+        ({"positions": {"none": {"model.absolute": False}}}, "Received: model setting='absolute'"),
+    ],
+)
+def test_a_value_that_no_trial_could_have_is_told_at_once(tmp_path, trained, space, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        tune(tmp_path / "out", BASE, space=space)
+    assert not trained[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_attention_that_there_is_not(tmp_path, trained):
+    base = {"preset": "encoder_tiny", "data": {"train": ["words.tsv"]}}
+    with pytest.raises(UserError, match="Received: attention='foo'"):
+        tune(tmp_path / "out", base, space={"attention.name": ["dense", "foo"]})
+    assert not trained[0]
+
+
+def test_a_metric_that_there_is_not_is_named_as_it_was_set(tmp_path, trained):
+    with pytest.raises(UserError, match=r"`training.metric` must .* training.metric='foo'"):
+        tune(tmp_path / "out", BASE, {"training": {"metric": "foo"}}, space=SPACE)
 
 
 @pytest.mark.parametrize("begun", [False, True])
