@@ -20,6 +20,7 @@ from keras_attn.tuning.chief import led_by_the_chief
 from keras_attn.tuning.oracles import make_oracle
 from keras_attn.tuning.processes import tuning_role
 from keras_attn.tuning.results import TrialResult, draw, print_table, results_of, write_csv
+from keras_attn.tuning.search_file import SEARCH_FILE, recorded_search
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.space_check import check_space
 from keras_attn.tuning.spaces import family_space
@@ -27,7 +28,6 @@ from keras_attn.tuning.trial_runs import RUN_FOLDER, TrialRuns
 from keras_attn.tuning.tuning_settings import TuningSettings
 from keras_attn.validation import UserError, require
 
-SEARCH_FILE = "search.yaml"
 BEST_FILE = "best.yaml"
 TABLE_FILE = "trials.csv"
 PICTURE_FILE = "trials.png"
@@ -53,7 +53,8 @@ def tune(
         space: What is varied, as for `SearchSpace`; laid over the default space of the preset's
             family.
         tuning: The numbers of the search.
-        resume: Go on with the search in the folder; trials that were finished are kept.
+        resume: Go on with the search in the folder; trials that were finished are kept. What is not
+            given is as it was; of what is given only the numbers of the search may be others.
 
     Returns:
         The best trial; None for one of several workers, which only runs trials.
@@ -62,11 +63,19 @@ def tune(
         UserError: Settings or the folder are not as they must be, or every trial failed.
         WorkerLost: This is a worker, and its chief cannot be reached.
     """
-    out, tuning = Path(out), tuning or TuningSettings()
+    out = Path(out)
+    recorded = recorded_search(out) if resume else {}
+    named = any("preset" in layer for layer in layers)
+    require(bool(recorded) or named or not resume, "There is no search to resume.", out=str(out))
+    layers = (recorded.get("settings", {}), *layers)
+    tuning = tuning or TuningSettings(**recorded.get("tuning", {}))
     base = RunSettings.resolve(*layers)
     require(base.preset is not None, "A search needs a preset.", preset=base.preset)
     check_metric(base)
-    searched = family_space(get_preset(base.preset).family).restricted(space or {})
+    if space is None and "space" in recorded:
+        searched = SearchSpace(recorded["space"])
+    else:
+        searched = family_space(get_preset(base.preset).family).restricted(space or {})
     require(bool(searched.names), "A search needs something to vary.", space=searched.to_dict())
     settings = functools.reduce(merged, layers, {})
     check_space(searched, settings)
@@ -81,7 +90,7 @@ def tune(
             make_tuner().search()
         return None
     with RunFolder(out, resume, allowed=(SEARCH_FILE,)):
-        _note(out / SEARCH_FILE, search, resume)
+        _note(out, search, recorded)
         tuner = make_tuner()
         write = functools.partial(_write_table, out, tuner.oracle, searched)
         # Here, by the chief too, whose trials are others'.
@@ -91,17 +100,15 @@ def tune(
         return _conclude(out, tuner.oracle, searched, base)
 
 
-def _note(path: Path, search: dict[str, Any], resume: bool) -> None:
+def _note(out: Path, search: dict[str, Any], recorded: Mapping[str, Any]) -> None:
     """Writes what is searched; when resumed, only the numbers of the search may be others."""
-    if resume and path.is_file():
-        before = read_yaml(path)
-        for part in ("settings", "space"):
-            require(
-                before.get(part) == search[part],
-                f"A search that is resumed must have the {part} that it had.",
-                folder=str(path.parent),
-            )
-    write_text(path, yaml.safe_dump(search, sort_keys=False))
+    for part in ("settings", "space"):
+        require(
+            part not in recorded or recorded[part] == search[part],
+            f"A search that is resumed must have the {part} that it had.",
+            folder=str(out),
+        )
+    write_text(out / SEARCH_FILE, yaml.safe_dump(search, sort_keys=False))
 
 
 def _tuner(

@@ -103,6 +103,26 @@ def test_interrupted_and_resumed_loses_no_trial(tmp_path, trained):
     assert [row["status"] for row in rows(tmp_path)] == ["COMPLETED"] * 6
 
 
+def test_resumed_with_what_is_recorded(tmp_path, trained):
+    runs, train = trained
+    train.failing, train.dies_at = set(), 2
+    with pytest.raises(KeyboardInterrupt):
+        tune(tmp_path, BASE, space=SPACE, tuning=TuningSettings("random", trials=3, seed=5))
+    train.dies_at = None
+    tune(tmp_path, resume=True)
+    assert len(runs) == 4
+    assert runs[2] == runs[1]
+    search = read_yaml(tmp_path / "search.yaml")
+    assert (search["settings"], search["tuning"]["seed"]) == (BASE, 5)
+    tune(tmp_path, tuning=TuningSettings("random", trials=4, seed=5), resume=True)
+    assert len(runs) == 5
+
+
+def test_nothing_to_resume(tmp_path):
+    with pytest.raises(UserError, match="There is no search to resume"):
+        tune(tmp_path / "out", resume=True)
+
+
 def test_hyperband_gives_epochs(tmp_path, trained):
     runs, train = trained
     train.failing = set()
