@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
+from keras_attn.training.end_with_parent import ending_with_parent
 from keras_attn.validation import UserError, require
 
 _ROLE = "KERASTUNER_TUNER_ID"
@@ -59,7 +60,9 @@ def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
     place = {_ADDRESS: "127.0.0.1", _PORT: str(port)}
 
     def start(role: str) -> subprocess.Popen:
-        return subprocess.Popen(command, env={**os.environ, **place, _ROLE: role})
+        return subprocess.Popen(
+            ending_with_parent(command), env={**os.environ, **place, _ROLE: role}
+        )
 
     chief = start("chief")
     others = [start(f"worker{number}") for number in range(workers)]
