@@ -1,9 +1,9 @@
 """Search for the settings of a run, by many short runs."""
 
 import argparse
-import dataclasses
 import importlib.util
 import sys
+from typing import Any
 
 from keras_attn.cli import train as train_command
 from keras_attn.cli.terminal import quiet_start
@@ -22,13 +22,26 @@ what came out. What is varied by default depends on the preset's family; --space
 
 On a cluster, start the same command on each machine, with KerasTuner's variables
 KERASTUNER_TUNER_ID (chief, worker0, …), KERASTUNER_ORACLE_IP and KERASTUNER_ORACLE_PORT set and
-TUNING on a disk that all share.
+TUNING on a disk that all share. A worker waits --set training.join_seconds (300) for its chief.
 
 examples:
   keras-attn tune --preset g2p_small --data cmudict --out tuning/g2p --trials 12 --trial-minutes 1
   keras-attn tune --preset g2p_small --data cmudict --out tuning/g2p --space space.yaml --workers 2
+  keras-attn tune --out tuning/g2p --resume
   keras-attn train --config tuning/g2p/best.yaml --out runs/g2p
 """
+
+# Fields of TuningSettings.
+_NUMBERS = (
+    "algorithm",
+    "trials",
+    "minutes",
+    "trial_minutes",
+    "trial_epochs",
+    "max_parameters",
+    "workers",
+    "seed",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--trial-epochs", type=int, metavar="N", help="epochs of a trial")
     add("--max-parameters", type=int, metavar="N", help="larger models fail before they train")
     add("--workers", type=int, metavar="N", help="trials at the same time, a process each (1)")
-    add("--resume", action="store_true", help="go on with the search in the folder")
+    add("--resume", action="store_true", help="go on with what the folder's search was asked for")
 
 
 def run(options: argparse.Namespace) -> int | None:
@@ -53,16 +66,18 @@ def run(options: argparse.Namespace) -> int | None:
         raise UserError("A search needs KerasTuner: pip install 'keras_attn[tune]'.")
     from keras_attn.tuning.processes import run_chief_and_workers, tuning_role
 
-    if (options.workers or 1) > 1 and tuning_role() == "alone":
+    alone = tuning_role() == "alone"
+    given = _recorded(options) | {
+        name: getattr(options, name) for name in _NUMBERS if getattr(options, name) is not None
+    }
+    if alone and given.get("workers", 1) > 1:
         command = [sys.executable, "-m", "keras_attn", *options.arguments]
-        return run_chief_and_workers(command, options.workers)
+        return run_chief_and_workers(command, given["workers"])
     with quiet_start():
         from keras_attn.training.run_settings import read_yaml
         from keras_attn.tuning.tune import tune
         from keras_attn.tuning.tuning_settings import TuningSettings
 
-    names = [field.name for field in dataclasses.fields(TuningSettings)]
-    given = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
     tune(
         options.out,
         *train_command.settings_layers(options),
@@ -71,3 +86,12 @@ def run(options: argparse.Namespace) -> int | None:
         resume=options.resume,
     )
     return None
+
+
+def _recorded(options: argparse.Namespace) -> dict[str, Any]:
+    """The numbers of the search that is gone on with."""
+    if not options.resume:
+        return {}
+    with quiet_start():
+        from keras_attn.tuning.search_file import recorded_search
+    return recorded_search(options.out).get("tuning", {})

@@ -71,7 +71,7 @@ def train(
         require(complete or not resume, "There is no run to resume.", out=str(out))
         settings = RunSettings.resolve(*layers)
     resume = resume and begun
-    _check(settings)
+    check(settings)
     settings = _resolved(settings)
     training = settings.training
     # Both before TensorFlow does anything else: the workers must have joined by then.
@@ -202,7 +202,12 @@ def _measure_test(out: Path, settings: RunSettings, kind: RunKind, texts: Any) -
     return results
 
 
-def _check(settings: RunSettings) -> None:
+def check(settings: RunSettings) -> None:
+    """Raises for settings that are wrong whatever the texts are.
+
+    Raises:
+        UserError: A setting is unknown or impossible.
+    """
     require_one_of("task", settings.task, RUN_KINDS)
     if settings.preset:
         preset = get_preset(settings.preset)
@@ -230,6 +235,11 @@ def _check(settings: RunSettings) -> None:
         tokenizers=settings.tokenizers,
     )
     kind.check(settings)
+    check_metric(settings)
+
+
+def check_metric(settings: RunSettings) -> None:
+    """Raises unless the value that chooses the best model is one that validations give."""
     require_one_of("training.metric", settings.training.metric, [*LOSS_METRICS, *settings.metrics])
 
 

@@ -1,7 +1,9 @@
 """The folder of a run: who may write into it, and where things are."""
 
+import contextlib
 import fcntl
 import os
+import platform
 from collections.abc import Collection
 from pathlib import Path
 
@@ -76,9 +78,14 @@ class RunFolder:
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            holder = os.pread(self._handle, 200, 0).decode(errors="replace").strip()
+            holder = f", {holder}" if holder else ""
             raise UserError(
-                f"Another process is writing this run. Received: {str(self.path)!r}."
+                f"Another process is writing this run{holder}. Received: {str(self.path)!r}."
             ) from error
+        with contextlib.suppress(OSError):  # on a full disk, which is told by what is needed there
+            os.ftruncate(self._handle, 0)
+            os.pwrite(self._handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
         present = sorted(entry.name for entry in self.path.iterdir())
         others = [name for name in present if name[0] != "." and name not in self._allowed]
         if others and not self._resume:

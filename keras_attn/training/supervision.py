@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_attn.training.cluster import TRY_AGAIN
+from keras_attn.training.end_with_parent import ending_with_parent
 
 _ASKED_TO_END = {signal.SIGINT, signal.SIGTERM}
 _TRIES_WITHOUT_PROGRESS = 5
@@ -70,7 +71,7 @@ class _Child:
         for number in _ASKED_TO_END:
             self._before[number] = signal.signal(number, self._pass_on)
         # In a group of its own, so that Ctrl-C reaches it once.
-        self._process = subprocess.Popen(self._command, start_new_session=True)
+        self._process = subprocess.Popen(ending_with_parent(self._command), start_new_session=True)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,6 +1,7 @@
-"""KerasTuner's ways to choose the next trial, with a time limit."""
+"""KerasTuner's ways to choose the next trial, with a time limit and a listener."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import keras_tuner
@@ -10,10 +11,11 @@ from keras_attn.validation import require_one_of
 ALGORITHMS = ("random", "bayesian", "hyperband")
 
 
-class _TimeLimit:
-    """Mixin: no new trial after `deadline`, by `time.monotonic`."""
+class _Watched:
+    """Mixin: no new trial after `deadline`, by `time.monotonic`; `on_trial_end` hears of each."""
 
     deadline: float | None = None
+    on_trial_end: Callable[[], None] | None = None
 
     def populate_space(self, trial_id: str) -> dict[str, Any]:
         """What KerasTuner asks for a trial's values."""
@@ -21,16 +23,22 @@ class _TimeLimit:
             return {"status": "STOPPED"}
         return super().populate_space(trial_id)
 
+    def end_trial(self, trial: Any) -> None:
+        """What KerasTuner tells of a trial that has ended."""
+        super().end_trial(trial)
+        if self.on_trial_end is not None:
+            self.on_trial_end()
 
-class _Random(_TimeLimit, keras_tuner.oracles.RandomSearchOracle):
+
+class _Random(_Watched, keras_tuner.oracles.RandomSearchOracle):
     pass
 
 
-class _Bayesian(_TimeLimit, keras_tuner.oracles.BayesianOptimizationOracle):
+class _Bayesian(_Watched, keras_tuner.oracles.BayesianOptimizationOracle):
     pass
 
 
-class _Hyperband(_TimeLimit, keras_tuner.oracles.HyperbandOracle):
+class _Hyperband(_Watched, keras_tuner.oracles.HyperbandOracle):
     pass
 
 

@@ -6,7 +6,8 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from keras_attn.validation import UserError
+from keras_attn.training.end_with_parent import ending_with_parent
+from keras_attn.validation import UserError, require
 
 _ROLE = "KERASTUNER_TUNER_ID"
 _ADDRESS = "KERASTUNER_ORACLE_IP"
@@ -16,11 +17,29 @@ _SECONDS_FOR_THE_CHIEF = 60.0
 
 
 def tuning_role() -> str:
-    """What this process is by KerasTuner's environment: `"alone"`, `"chief"` or `"worker"`."""
-    name = os.environ.get(_ROLE)
-    if not name:
+    """What this process is by KerasTuner's environment: `"alone"`, `"chief"` or `"worker"`.
+
+    Raises:
+        UserError: Some of its variables are set and others not, or the port is no number.
+    """
+    variables = (_ROLE, _ADDRESS, _PORT)
+    given = [name for name in variables if name in os.environ]
+    if not given:
         return "alone"
-    return "chief" if "chief" in name else "worker"
+    missing = [name for name in variables if not os.environ.get(name)]
+    require(
+        not missing,
+        f"A search by several machines needs {', '.join(variables[:-1])} and {variables[-1]}.",
+        missing=", ".join(missing),
+    )
+    port = os.environ[_PORT]
+    require(port.isdecimal() and 0 < int(port) < 2**16, f"{_PORT} must be a port.", **{_PORT: port})
+    return "chief" if "chief" in os.environ[_ROLE] else "worker"
+
+
+def chief_address() -> str:
+    """Where KerasTuner's environment says that the chief is, as HOST:PORT."""
+    return f"{os.environ[_ADDRESS]}:{os.environ[_PORT]}"
 
 
 def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
@@ -41,7 +60,9 @@ def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
     place = {_ADDRESS: "127.0.0.1", _PORT: str(port)}
 
     def start(role: str) -> subprocess.Popen:
-        return subprocess.Popen(command, env={**os.environ, **place, _ROLE: role})
+        return subprocess.Popen(
+            ending_with_parent(command), env={**os.environ, **place, _ROLE: role}
+        )
 
     chief = start("chief")
     others = [start(f"worker{number}") for number in range(workers)]

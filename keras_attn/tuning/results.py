@@ -11,6 +11,7 @@ from rich.table import Table
 
 from keras_attn.files import replaced_file
 from keras_attn.training.progress import say
+from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.trial_runs import FAILURE_FILE
 
 _MOST_ROWS = 20
@@ -36,28 +37,24 @@ class TrialResult:
     message: str = ""
 
 
-def results_of(oracle: Any, folder: Path) -> list[TrialResult]:
+def results_of(oracle: Any, space: SearchSpace, folder: Path) -> list[TrialResult]:
     """The trials of a KerasTuner oracle, the best first, those without a value last.
 
     Args:
-        oracle: The oracle, after its search.
+        oracle: The oracle, after its search or in it.
+        space: What is varied.
         folder: The folder of its trials, which holds the reasons of those that failed.
     """
     results = []
     for trial in oracle.trials.values():
         done = trial.status == "COMPLETED"
         failure = folder / f"trial_{trial.trial_id}" / FAILURE_FILE
-        values = {
-            name: value
-            for name, value in trial.hyperparameters.values.items()
-            if not name.startswith("tuner/")
-        }
         results.append(
             TrialResult(
                 trial.trial_id,
                 trial.status,
                 trial.score if done else None,
-                values,
+                space.plain(trial.hyperparameters.values),
                 failure.read_text(encoding="utf-8") if failure.is_file() and not done else "",
             )
         )
@@ -107,6 +104,12 @@ def draw(results: Sequence[TrialResult], objective: str, path: Path) -> None:
         objective: Name of what they are judged by.
         path: PNG file to write.
     """
+    figure = _figure(results, objective)
+    with replaced_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+
+
+def _figure(results: Sequence[TrialResult], objective: str) -> Any:
     from matplotlib.figure import Figure
 
     done = [result for result in results if result.value is not None]
@@ -116,7 +119,7 @@ def draw(results: Sequence[TrialResult], objective: str, path: Path) -> None:
     figure = Figure(figsize=(3 * columns, 2.6 * rows), layout="constrained")
     axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
     for axis, name in zip(axes.flat, panels, strict=False):
-        xs = [r.number if name == "trial" else r.values.get(name) for r in done]
+        xs = [int(r.number) if name == "trial" else r.values.get(name) for r in done]
         numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in xs)
         axis.plot(xs if numeric else [str(x) for x in xs], [r.value for r in done], "o", alpha=0.7)
         axis.set_xlabel(name)
@@ -124,8 +127,7 @@ def draw(results: Sequence[TrialResult], objective: str, path: Path) -> None:
         axis.remove()
     for axis in axes[:, 0]:
         axis.set_ylabel(objective)
-    with replaced_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=110)
+    return figure
 
 
 def _names(results: Sequence[TrialResult]) -> list[str]:

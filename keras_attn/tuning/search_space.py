@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from keras_attn.training.run_settings import merged
 from keras_attn.validation import UserError, require, require_one_of
 
+_DIGITS = 12  # significant ones, of a number
 _RANGE = ("min", "max", "step", "log")
 # Sections of run.yaml whose settings may be varied.
 _SECTIONS = ("model", "attention", "training", "tokenizers", "decoding")
@@ -17,6 +18,9 @@ class Dimension(Protocol):
 
     def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
         """Asks KerasTuner for a value; returns settings by their place."""
+
+    def plain(self, drawn: Any) -> Any:
+        """A value that KerasTuner gave, as the user would write it."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,12 @@ class Choice:
 
     def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
         """See `Dimension`."""
-        return {name: hyperparameters.Choice(name, list(self.values))}
+        return {name: self.plain(hyperparameters.Choice(name, list(self.values)))}
+
+    def plain(self, drawn: Any) -> Any:
+        """See `Dimension`."""
+        # KerasTuner has whole numbers for true and false.
+        return self.values[self.values.index(drawn)]
 
 
 @dataclass(frozen=True)
@@ -52,12 +61,19 @@ class Range:
 
     def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
         """See `Dimension`."""
-        whole = all(isinstance(end, int) for end in (self.min, self.max))
-        declare = hyperparameters.Int if whole else hyperparameters.Float
-        step = self.step or (1 if whole and not self.log else None)
+        declare = hyperparameters.Int if self._whole else hyperparameters.Float
+        step = self.step or (1 if self._whole and not self.log else None)
         sampling = "log" if self.log else "linear"
-        value = declare(name, self.min, self.max, step=step, sampling=sampling)
-        return {name: int(value) if whole else float(value)}
+        return {name: self.plain(declare(name, self.min, self.max, step=step, sampling=sampling))}
+
+    def plain(self, drawn: Any) -> Any:
+        """See `Dimension`."""
+        # A sum of steps is not the nearest number to what it stands for.
+        return int(drawn) if self._whole else float(f"{drawn:.{_DIGITS}g}")
+
+    @property
+    def _whole(self) -> bool:
+        return all(isinstance(end, int) for end in (self.min, self.max))
 
 
 @dataclass(frozen=True)
@@ -73,6 +89,10 @@ class Options:
     def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
         """See `Dimension`."""
         return dict(self.groups[hyperparameters.Choice(name, list(self.groups))])
+
+    def plain(self, drawn: Any) -> Any:
+        """See `Dimension`."""
+        return drawn
 
 
 class SearchSpace:
@@ -126,6 +146,10 @@ class SearchSpace:
                 value = {part: value}
             settings = merged(settings, value)
         return settings
+
+    def plain(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What a trial varied, of KerasTuner's values by name, as the user would write it."""
+        return {name: self._dimensions[name].plain(values[name]) for name in self.names}
 
     def to_dict(self) -> dict[str, Any]:
         """The entries that make this space."""

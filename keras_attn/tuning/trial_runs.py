@@ -12,6 +12,7 @@ import keras_tuner
 import yaml
 
 from keras_attn.files import write_text
+from keras_attn.training.end_with_parent import ending_with_parent
 from keras_attn.training.run_settings import merged
 from keras_attn.tuning.search_space import SearchSpace
 
@@ -92,7 +93,7 @@ def train(run: Path, settings: Path, log: Path) -> None:
     command += ["--config", str(settings), "--resume"]
     with log.open("ab") as file:
         status = subprocess.run(
-            command, stdout=file, stderr=subprocess.STDOUT, env=environment
+            ending_with_parent(command), stdout=file, stderr=subprocess.STDOUT, env=environment
         ).returncode
     if status == 0:
         return

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,26 +11,27 @@ import yaml
 
 from keras_attn.files import write_text
 from keras_attn.models.presets import get_preset
-from keras_attn.training.job import goal_of
+from keras_attn.training.job import check_metric, goal_of
 from keras_attn.training.progress import say
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, merged, read_yaml
 from keras_attn.training.state import metric_goal
+from keras_attn.tuning.chief import led_by_the_chief
 from keras_attn.tuning.oracles import make_oracle
 from keras_attn.tuning.processes import tuning_role
 from keras_attn.tuning.results import TrialResult, draw, print_table, results_of, write_csv
+from keras_attn.tuning.search_file import SEARCH_FILE, recorded_search
 from keras_attn.tuning.search_space import SearchSpace
+from keras_attn.tuning.space_check import check_space
 from keras_attn.tuning.spaces import family_space
 from keras_attn.tuning.trial_runs import RUN_FOLDER, TrialRuns
 from keras_attn.tuning.tuning_settings import TuningSettings
 from keras_attn.validation import UserError, require
 
-SEARCH_FILE = "search.yaml"
 BEST_FILE = "best.yaml"
 TABLE_FILE = "trials.csv"
 PICTURE_FILE = "trials.png"
 _TRIALS = "trials"
-_SECONDS_FOR_THE_CHIEF = 300
 
 
 def tune(
@@ -44,8 +44,8 @@ def tune(
     """Searches for the settings of a run.
 
     The folder gets `search.yaml` (what was asked for), `trials/` (KerasTuner's own files and the
-    run of every trial), `trials.csv`, `trials.png` and `best.yaml`, which `keras-attn train
-    --config` takes.
+    run of every trial), `trials.csv` (written after each trial), and at the end `trials.png` and
+    `best.yaml`, which `keras-attn train --config` takes.
 
     Args:
         out: The folder of the search.
@@ -53,57 +53,62 @@ def tune(
         space: What is varied, as for `SearchSpace`; laid over the default space of the preset's
             family.
         tuning: The numbers of the search.
-        resume: Go on with the search in the folder; trials that were finished are kept.
+        resume: Go on with the search in the folder; trials that were finished are kept. What is not
+            given is as it was; of what is given only the numbers of the search may be others.
 
     Returns:
         The best trial; None for one of several workers, which only runs trials.
 
     Raises:
         UserError: Settings or the folder are not as they must be, or every trial failed.
+        WorkerLost: This is a worker, and its chief cannot be reached.
     """
-    out, tuning = Path(out), tuning or TuningSettings()
+    out = Path(out)
+    recorded = recorded_search(out) if resume else {}
+    named = any("preset" in layer for layer in layers)
+    require(bool(recorded) or named or not resume, "There is no search to resume.", out=str(out))
+    layers = (recorded.get("settings", {}), *layers)
+    tuning = tuning or TuningSettings(**recorded.get("tuning", {}))
     base = RunSettings.resolve(*layers)
     require(base.preset is not None, "A search needs a preset.", preset=base.preset)
-    searched = family_space(get_preset(base.preset).family).restricted(space or {})
+    check_metric(base)
+    if space is None and "space" in recorded:
+        searched = SearchSpace(recorded["space"])
+    else:
+        searched = family_space(get_preset(base.preset).family).restricted(space or {})
     require(bool(searched.names), "A search needs something to vary.", space=searched.to_dict())
+    settings = functools.reduce(merged, layers, {})
+    check_space(searched, settings)
     search = {
-        "settings": functools.reduce(merged, layers, {}),
+        "settings": settings,
         "space": searched.to_dict(),
         "tuning": dataclasses.asdict(tuning),
     }
-    works = tuning_role() == "worker"
-    with RunFolder(out, resume, allowed=(SEARCH_FILE,), writes=not works):
-        if works:
-            _wait_for_the_chief(out / SEARCH_FILE)
-        else:
-            _note(out / SEARCH_FILE, search, resume)
-        tuner = _tuner(out, base, searched, search["settings"], tuning)
+    make_tuner = functools.partial(_tuner, out, base, searched, settings, tuning)
+    if tuning_role() == "worker":
+        with led_by_the_chief(out / SEARCH_FILE, base.training.join_seconds):
+            make_tuner().search()
+        return None
+    with RunFolder(out, resume, allowed=(SEARCH_FILE,)):
+        _note(out, search, recorded)
+        tuner = make_tuner()
+        write = functools.partial(_write_table, out, tuner.oracle, searched)
+        # Here, by the chief too, whose trials are others'.
+        tuner.oracle.on_trial_end = write
         tuner.search()
-        return None if works else _conclude(out, tuner.oracle, base, tuning)
+        write()
+        return _conclude(out, tuner.oracle, searched, base)
 
 
-def _wait_for_the_chief(path: Path) -> None:
-    deadline = time.monotonic() + _SECONDS_FOR_THE_CHIEF
-    while not path.is_file():
-        if time.monotonic() > deadline:
-            raise UserError(
-                f"The chief did not begin the search within {_SECONDS_FOR_THE_CHIEF} s: there is "
-                f"no {path}, which all workers must see."
-            )
-        time.sleep(0.2)
-
-
-def _note(path: Path, search: dict[str, Any], resume: bool) -> None:
+def _note(out: Path, search: dict[str, Any], recorded: Mapping[str, Any]) -> None:
     """Writes what is searched; when resumed, only the numbers of the search may be others."""
-    if resume and path.is_file():
-        before = read_yaml(path)
-        for part in ("settings", "space"):
-            require(
-                before.get(part) == search[part],
-                f"A search that is resumed must have the {part} that it had.",
-                folder=str(path.parent),
-            )
-    write_text(path, yaml.safe_dump(search, sort_keys=False))
+    for part in ("settings", "space"):
+        require(
+            part not in recorded or recorded[part] == search[part],
+            f"A search that is resumed must have the {part} that it had.",
+            folder=str(out),
+        )
+    write_text(out / SEARCH_FILE, yaml.safe_dump(search, sort_keys=False))
 
 
 def _tuner(
@@ -134,12 +139,16 @@ def _tuner(
     return TrialRuns(oracle, space, shared, out)
 
 
+def _write_table(out: Path, oracle: keras_tuner.Oracle, space: SearchSpace) -> None:
+    results = results_of(oracle, space, out / _TRIALS)
+    write_csv(results, oracle.objective.name, out / TABLE_FILE)
+
+
 def _conclude(
-    out: Path, oracle: keras_tuner.Oracle, base: RunSettings, tuning: TuningSettings
+    out: Path, oracle: keras_tuner.Oracle, space: SearchSpace, base: RunSettings
 ) -> TrialResult:
-    """Table, picture and the best trial's settings."""
-    results, objective = results_of(oracle, out / _TRIALS), oracle.objective.name
-    write_csv(results, objective, out / TABLE_FILE)
+    """Shows the trials, and writes the picture and the best trial's settings."""
+    results, objective = results_of(oracle, space, out / _TRIALS), oracle.objective.name
     print_table(results, objective)
     best = results[0] if results else None
     if best is None or best.value is None:

@@ -1,9 +1,11 @@
 """Options of `tune` as settings of a search."""
 
+import dataclasses
 import importlib.util
 
 import pytest
 
+from keras_attn.cli import tune as tune_command
 from keras_attn.tuning.tuning_settings import TuningSettings
 
 
@@ -49,6 +51,19 @@ def test_options(called, tmp_path):
         ),
         "resume": True,
     }
+
+
+def test_numbers_that_are_not_given_are_those_recorded(called, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "search.yaml").write_text("tuning: {trials: 5, seed: 7}\n")
+    _, options = called("--resume", "--trials", "6")
+    assert options["tuning"] == TuningSettings(trials=6, seed=7)
+
+
+def test_the_options_are_the_numbers_of_a_search():
+    names = [field.name for field in dataclasses.fields(TuningSettings)]
+    assert list(tune_command._NUMBERS) == names
 
 
 def test_several_workers_are_processes(keras_attn, monkeypatch):

@@ -557,7 +557,8 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
     seen = []
 
     def meanwhile():
-        with pytest.raises(UserError, match=rf"Another process .*'{tmp_path}/run'") as caught:
+        told = rf"Another process .*, process {os.getpid()} on .*'{tmp_path}/run'"
+        with pytest.raises(UserError, match=told) as caught:
             train(tmp_path / "run", resume=True)
         seen.append(caught.value)
         return {"per": 1.0}

@@ -20,7 +20,7 @@ def search(folder, *options):
     data = write_words(folder / "words.tsv", 80, seed=1)
     space = folder / "space.yaml"
     space.write_text(
-        "model.num_layers: {min: 1, max: 3}\nmodel.hidden_dim: [8, 16]\n"
+        "model.num_layers: {min: 1, max: 3}\nmodel.hidden_dim: [8, 12]\n"
         "model.intermediate_dim: 11\nmodel.num_heads: [2, 3]\nmodel.dropout: 0.1\n"
         "model.norm_first: true\npositions: {sinusoidal: {}}\n"
         "training.learning_rate: {min: 1.0e-3, max: 1.0e-2, log: true}\n"
@@ -45,8 +45,11 @@ def test_chief_and_workers_share_the_trials(tmp_path):
     assert done.returncode == 0, done.stderr[-3000:]
     found = rows(tmp_path)
     assert len(found) == 5
-    # Three heads do not divide 8 or 16: such trials fail, and say why.
-    assert {row["status"] for row in found if row["model.num_heads"] == "3"} <= {"FAILED"}
+    # Three heads do not divide 8: such trials fail, and say why.
+    unfit = [
+        row for row in found if (row["model.num_heads"], row["model.hidden_dim"]) == ("3", "8")
+    ]
+    assert {row["status"] for row in unfit} <= {"FAILED"}
     assert all("must divide" in row["message"] for row in found if row["status"] == "FAILED")
     runs = [
         (folder / "log.txt").read_text() for folder in (tmp_path / "search/trials").glob("trial_*")
@@ -72,13 +75,47 @@ def test_killed_in_the_middle_and_resumed(tmp_path):
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
 
 
-def test_roles(monkeypatch):
-    for name, role in ((None, "alone"), ("chief", "chief"), ("worker3", "worker")):
-        if name is None:
-            monkeypatch.delenv("KERASTUNER_TUNER_ID", raising=False)
-        else:
-            monkeypatch.setenv("KERASTUNER_TUNER_ID", name)
+PLACE = {"KERASTUNER_ORACLE_IP": "127.0.0.1", "KERASTUNER_ORACLE_PORT": "8000"}
+
+
+@pytest.fixture
+def set_variables(monkeypatch):
+    def set_them(values):
+        for name in ("KERASTUNER_TUNER_ID", *PLACE):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+
+    return set_them
+
+
+def test_roles(set_variables):
+    set_variables({})
+    assert tuning_role() == "alone"
+    for name, role in (("chief", "chief"), ("worker3", "worker")):
+        set_variables({"KERASTUNER_TUNER_ID": name} | PLACE)
         assert tuning_role() == role
+
+
+@pytest.mark.parametrize(
+    ("variables", "missing"),
+    [
+        ({"KERASTUNER_ORACLE_IP": "127.0.0.1"}, "KERASTUNER_TUNER_ID, KERASTUNER_ORACLE_PORT"),
+        ({"KERASTUNER_TUNER_ID": "chief"}, "KERASTUNER_ORACLE_IP, KERASTUNER_ORACLE_PORT"),
+        (PLACE, "KERASTUNER_TUNER_ID"),
+        (PLACE | {"KERASTUNER_TUNER_ID": ""}, "KERASTUNER_TUNER_ID"),
+    ],
+)
+def test_a_variable_that_is_missing_is_named(set_variables, variables, missing):
+    set_variables(variables)
+    with pytest.raises(UserError, match=f"Received: missing='{missing}'"):
+        tuning_role()
+
+
+def test_a_port_that_is_none(set_variables):
+    set_variables(PLACE | {"KERASTUNER_TUNER_ID": "chief", "KERASTUNER_ORACLE_PORT": "http"})
+    with pytest.raises(UserError, match="KERASTUNER_ORACLE_PORT must be a port"):
+        tuning_role()
 
 
 ROLE = "import os, sys, time; role = os.environ['KERASTUNER_TUNER_ID'];"

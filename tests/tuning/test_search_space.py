@@ -88,3 +88,20 @@ def test_every_value_of_a_family_is_a_setting_of_its_runs(family):
 def test_unknown_family():
     with pytest.raises(UserError, match="`family` must be one of"):
         family_space("Transfomer")
+
+
+def test_values_are_those_that_the_user_wrote():
+    space = SearchSpace(
+        {"model.norm_first": [True, False], "model.dropout": {"min": 0.0, "max": 0.4, "step": 0.05}}
+    )
+    values = keras_tuner.HyperParameters()
+    space.draw(values)
+    # As KerasTuner has them: the sixth step of 0.05, and a whole number.
+    values.values = {"model.norm_first": 1, "model.dropout": 6 * 0.05}
+    assert values.values["model.dropout"] != 0.3
+    drawn = space.draw(values)["model"]
+    assert drawn["norm_first"] is True
+    assert drawn["dropout"] == 0.3
+    plain = space.plain(values.values)
+    assert plain == {"model.norm_first": True, "model.dropout": 0.3}
+    assert plain["model.norm_first"] is True

@@ -2,11 +2,14 @@
 
 import csv
 import json
+import re
+import socket
 
 import keras_tuner
 import pytest
 import yaml
 
+from keras_attn.training.cluster import WorkerLost
 from keras_attn.training.run_settings import RunSettings, read_yaml
 from keras_attn.tuning import trial_runs
 from keras_attn.tuning.tune import tune
@@ -90,12 +93,34 @@ def test_interrupted_and_resumed_loses_no_trial(tmp_path, trained):
     with pytest.raises(KeyboardInterrupt):
         tune(tmp_path, BASE, space=SPACE, tuning=tuning)
     assert len(runs) == 4
+    # What is finished stands in the table already.
+    assert [row["status"] for row in rows(tmp_path)].count("COMPLETED") == 3
     train.dies_at = None
     tune(tmp_path, BASE, space=SPACE, tuning=tuning, resume=True)
     # The fourth is run again, the three before it are not.
     assert len(runs) == 7
     assert runs[4]["model"] == runs[3]["model"]
     assert [row["status"] for row in rows(tmp_path)] == ["COMPLETED"] * 6
+
+
+def test_resumed_with_what_is_recorded(tmp_path, trained):
+    runs, train = trained
+    train.failing, train.dies_at = set(), 2
+    with pytest.raises(KeyboardInterrupt):
+        tune(tmp_path, BASE, space=SPACE, tuning=TuningSettings("random", trials=3, seed=5))
+    train.dies_at = None
+    tune(tmp_path, resume=True)
+    assert len(runs) == 4
+    assert runs[2] == runs[1]
+    search = read_yaml(tmp_path / "search.yaml")
+    assert (search["settings"], search["tuning"]["seed"]) == (BASE, 5)
+    tune(tmp_path, tuning=TuningSettings("random", trials=4, seed=5), resume=True)
+    assert len(runs) == 5
+
+
+def test_nothing_to_resume(tmp_path):
+    with pytest.raises(UserError, match="There is no search to resume"):
+        tune(tmp_path / "out", resume=True)
 
 
 def test_hyperband_gives_epochs(tmp_path, trained):
@@ -131,6 +156,55 @@ def test_folder_and_settings_are_checked(tmp_path, trained):
     with pytest.raises(UserError, match="must have the settings that it had"):
         tune(tmp_path, BASE | {"metrics": ["wer"]}, space=SPACE, tuning=tuning, resume=True)
     assert read_yaml(tmp_path / "search.yaml")["tuning"]["trials"] == 1
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        ({"model.num_layerz": [1, 2]}, "Did you mean 'num_layers'?"),
+        ({"model.num_layerz": 1}, "Did you mean 'num_layers'?"),
+        ({"training.learning_rat": [0.1]}, "Did you mean `learning_rate`?"),
+        ({"training.learning_rate": {"min": -1.0, "max": 1.0}}, "`learning_rate` must be above 0"),
+        ({"model.hidden_dim": ["a", "b"]}, "`model.hidden_dim` must be a whole number"),
+        ({"model.num_heads": [3]}, "Received: num_heads=3, hidden_dim="),
+        ({"model.num_heads": [2, 3]}, "Received: num_heads=3, hidden_dim="),
+        ({"positions": {"none": {"model.absolute": False}}}, "Received: model setting='absolute'"),
+    ],
+)
+def test_a_value_that_no_trial_could_have_is_told_at_once(tmp_path, trained, space, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        tune(tmp_path / "out", BASE, space=space)
+    assert not trained[0]
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_attention_that_there_is_not(tmp_path, trained):
+    base = {"preset": "encoder_tiny", "data": {"train": ["words.tsv"]}}
+    with pytest.raises(UserError, match="Received: attention='foo'"):
+        tune(tmp_path / "out", base, space={"attention.name": ["dense", "foo"]})
+    assert not trained[0]
+
+
+def test_a_metric_that_there_is_not_is_named_as_it_was_set(tmp_path, trained):
+    with pytest.raises(UserError, match=r"`training.metric` must .* training.metric='foo'"):
+        tune(tmp_path / "out", BASE, {"training": {"metric": "foo"}}, space=SPACE)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_worker_without_a_chief_gives_up(tmp_path, trained, monkeypatch, capfd, begun):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker0")
+    monkeypatch.setenv("KERASTUNER_ORACLE_IP", "127.0.0.1")
+    monkeypatch.setenv("KERASTUNER_ORACLE_PORT", str(port))
+    if begun:
+        (tmp_path / "search.yaml").write_text("{}")
+    with pytest.raises(WorkerLost) as caught:
+        tune(tmp_path, BASE, {"training": {"join_seconds": 0.5}}, space=SPACE)
+    assert f"The chief at 127.0.0.1:{port} " in caught.value.reason
+    output, error = capfd.readouterr()
+    assert f"Waiting for the chief at 127.0.0.1:{port}, 0.5 s at the most." in output
+    assert error == f"keras-attn: {caught.value.reason}\n"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The parts of a run that depend on the kind of its task."""
 
 import abc
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -10,18 +9,15 @@ import numpy as np
 
 from keras_attn.data import Examples
 from keras_attn.evaluation import get_metric
-from keras_attn.layers.activations import get_activation
-from keras_attn.models import model_class
 from keras_attn.models.own_attention import own_attention
 from keras_attn.tasks import Task
 from keras_attn.tokenizers import Tokenizer, train_tokenizer
+from keras_attn.training.kinds.model_settings import check_activation, check_model_settings
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.validation_set import ValidationSet
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import require
 
 MOST_TOKENS = 256
-# Arguments of a model that follow from the texts and the training.
-_NOT_SET = ("vocabulary_size", "target_vocabulary_size", "dtype", "name", "trainable")
 
 
 class RunKind(abc.ABC):
@@ -56,11 +52,8 @@ class RunKind(abc.ABC):
             UserError: A setting is unknown or impossible.
         """
         if settings.preset:
-            parameters = inspect.signature(model_class(settings.preset)).parameters
-            allowed = [name for name in parameters if name not in _NOT_SET]
-            for name in settings.model:
-                require_one_of("model setting", name, [*allowed, *self.model_settings])
-        _check_activation(settings.model.get("activation"))
+            check_model_settings(settings.preset, settings.model, self.model_settings)
+        check_activation(settings.model.get("activation"))
         if settings.attention is not None:
             self.attention(settings, MOST_TOKENS)
 
@@ -218,12 +211,3 @@ def made_tokenizer(options: Mapping[str, Any] | None, texts: list[str], role: st
     )
     options = dict(options)
     return train_tokenizer(options.pop("kind"), texts, **options)
-
-
-def _check_activation(name: str | None) -> None:
-    try:
-        get_activation(name)
-    except ValueError as error:
-        raise UserError(
-            f"`model.activation` must name an activation of Keras. Received: activation={name!r}."
-        ) from error

@@ -1,0 +1,37 @@
+"""Commands that end when the process that started them does, however that ends.
+
+Linux only; elsewhere a command runs on.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+_PR_SET_PDEATHSIG = 1
+
+
+def ending_with_parent(command: Sequence[str]) -> list[str]:
+    """The command such that it is killed when this process has ended.
+
+    It is killed, not asked to end, so that what it holds is free at once; a training goes on from
+    its last checkpoint. The thread that starts it must live as long as it.
+
+    Args:
+        command: A program and its arguments.
+    """
+    return [sys.executable, "-m", __name__, str(os.getpid()), *command]
+
+
+def _run(parent: int, command: Sequence[str]) -> None:
+    # In a program of its own: between fork and exec a process with threads may run no Python.
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # which ended before this was asked for
+            sys.exit(128 + signal.SIGKILL)
+    os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    _run(int(sys.argv[1]), sys.argv[2:])
