@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from keras_attn.files import remove_unfinished, replaced_file, replaced_folder, write_text
+from keras_attn.validation import UserError
 
 
 class Killed(BaseException):
@@ -94,3 +95,28 @@ def test_half_a_file_of_a_killed_process_is_removed(tmp_path):
     (tmp_path / ".writing-metrics.csv.4711").write_text("ha")
     remove_unfinished(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.csv"]
+
+
+def refuse(*_, **__):
+    """Stands for a read-only disk, which root cannot write to either."""
+    raise PermissionError(13, "Permission denied")
+
+
+def test_a_file_without_a_folder_is_named_as_it_was_given(tmp_path):
+    path = tmp_path / "missing" / "x.png"
+    message = f"^The folder of a file must exist. Received: {str(path)!r}.$"
+    with pytest.raises(UserError, match=message), replaced_file(path):
+        pass
+    with pytest.raises(UserError, match="A folder cannot be written as a file. Received: path="):
+        write_text(tmp_path, "")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("replaced", [replaced_file, replaced_folder])
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch, replaced):
+    path = tmp_path / "x"
+    monkeypatch.setattr(pathlib.Path, "touch", refuse)
+    monkeypatch.setattr(pathlib.Path, "mkdir", refuse)
+    message = f"^The folder of a file must be writable: Permission denied. Received: '{path}'.$"
+    with pytest.raises(UserError, match=message), replaced(path):
+        pass

@@ -122,6 +122,10 @@ def test_from_a_file_to_a_task(keras_attn, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
     status, _, error = keras_attn("report", run, "--picture", tmp_path / "curves.pdf")
     assert (status, "takes FILE.png or FILE.svg" in error) == (2, True)
+    nowhere = tmp_path / "missing" / "curves.svg"
+    status, _, error = keras_attn("report", run, "--picture", nowhere)
+    line = f"keras-attn: error: The folder of a file must exist. Received: '{nowhere}'.\n"
+    assert (status, error) == (2, line)
 
     status, output, _ = keras_attn("predict", run, "abc", "fade")
     assert status == 0
