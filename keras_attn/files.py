@@ -26,8 +26,10 @@ def replaced_file(path: str | Path) -> Iterator[Path]:
     temporary = path.with_name(f"{_TEMPORARY}{path.name}.{os.getpid()}")
     with _named_by(path):
         temporary.touch()
+    mode = temporary.stat().st_mode
     try:
         yield temporary
+        temporary.chmod(mode)
         _flush(temporary)
         temporary.replace(path)
     finally:
@@ -58,6 +60,7 @@ def replaced_folder(folder: str | Path) -> Iterator[Path]:
         temporary.mkdir(parents=True)
     try:
         yield temporary
+        _give_modes_of_umask(temporary)
         shutil.rmtree(old, ignore_errors=True)
         if folder.exists():
             folder.rename(old)
@@ -93,6 +96,14 @@ def _named_by(path: Path) -> Iterator[None]:
         folder = path.absolute().parent
         expected = f"must be writable: {error.strerror}" if folder.is_dir() else "must exist"
         raise UserError(f"The folder of a file {expected}. Received: {str(path)!r}.") from error
+
+
+def _give_modes_of_umask(folder: Path) -> None:
+    """Some libraries write files that only their owner may read."""
+    mode = folder.stat().st_mode & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
 
 
 def _flush(path: Path) -> None:

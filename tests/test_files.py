@@ -1,5 +1,6 @@
 """Whole or not at all: what is written under a temporary name and renamed."""
 
+import os
 import pathlib
 import shutil
 
@@ -95,6 +96,26 @@ def test_half_a_file_of_a_killed_process_is_removed(tmp_path):
     (tmp_path / ".writing-metrics.csv.4711").write_text("ha")
     remove_unfinished(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.csv"]
+
+
+@pytest.mark.parametrize(("umask", "expected"), [(0o022, 0o644), (0o007, 0o660), (0o077, 0o600)])
+def test_files_have_the_modes_of_the_umask(tmp_path, umask, expected):
+    def write(path):
+        """As libraries do that write to a private file and rename it."""
+        path.with_suffix(".own").touch(0o600)
+        path.with_suffix(".own").rename(path)
+
+    before = os.umask(umask)
+    try:
+        with replaced_file(tmp_path / "file") as temporary:
+            write(temporary)
+        with replaced_folder(tmp_path / "task") as temporary:
+            (temporary / "part").mkdir()
+            write(temporary / "part" / "file")
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "file", tmp_path / "task" / "part" / "file"):
+        assert path.stat().st_mode & 0o777 == expected
 
 
 def refuse(*_, **__):
