@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from keras_attn.validation import UserError, require
+
 _TEMPORARY = ".writing-"
 _OLD = "old-"
 
@@ -15,11 +17,19 @@ def replaced_file(path: str | Path) -> Iterator[Path]:
     """Gives a temporary name to write to; the file takes the place of `path` when all went well.
 
     A failure leaves what stood at `path`. The contents are on the disk before the name is.
+
+    Raises:
+        UserError: `path` is a folder, or lies in one that is missing or cannot be written to.
     """
     path = Path(path)
+    require(not path.is_dir(), "A folder cannot be written as a file.", path=str(path))
     temporary = path.with_name(f"{_TEMPORARY}{path.name}.{os.getpid()}")
+    with _named_by(path):
+        temporary.touch()
+    mode = temporary.stat().st_mode
     try:
         yield temporary
+        temporary.chmod(mode)
         _flush(temporary)
         temporary.replace(path)
     finally:
@@ -38,14 +48,19 @@ def replaced_folder(folder: str | Path) -> Iterator[Path]:
 
     A failure leaves the old folder. After a kill between the two renames `remove_unfinished`
     brings it back.
+
+    Raises:
+        UserError: `folder` lies where nothing can be written.
     """
     folder = Path(folder)
     temporary = folder.with_name(_TEMPORARY + folder.name)
     old = folder.with_name(_TEMPORARY + _OLD + folder.name)
     shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
+    with _named_by(folder):
+        temporary.mkdir(parents=True)
     try:
         yield temporary
+        _give_modes_of_umask(temporary)
         shutil.rmtree(old, ignore_errors=True)
         if folder.exists():
             folder.rename(old)
@@ -70,6 +85,25 @@ def remove_unfinished(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _named_by(path: Path) -> Iterator[None]:
+    """Tells why nothing can be written beside `path`, of which users know, by its name."""
+    try:
+        yield
+    except OSError as error:
+        folder = path.absolute().parent
+        expected = f"must be writable: {error.strerror}" if folder.is_dir() else "must exist"
+        raise UserError(f"The folder of a file {expected}. Received: {str(path)!r}.") from error
+
+
+def _give_modes_of_umask(folder: Path) -> None:
+    """Some libraries write files that only their owner may read."""
+    mode = folder.stat().st_mode & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(mode)
 
 
 def _flush(path: Path) -> None:

@@ -1,11 +1,13 @@
 """Whole or not at all: what is written under a temporary name and renamed."""
 
+import os
 import pathlib
 import shutil
 
 import pytest
 
 from keras_attn.files import remove_unfinished, replaced_file, replaced_folder, write_text
+from keras_attn.validation import UserError
 
 
 class Killed(BaseException):
@@ -94,3 +96,48 @@ def test_half_a_file_of_a_killed_process_is_removed(tmp_path):
     (tmp_path / ".writing-metrics.csv.4711").write_text("ha")
     remove_unfinished(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.csv"]
+
+
+@pytest.mark.parametrize(("umask", "expected"), [(0o022, 0o644), (0o007, 0o660), (0o077, 0o600)])
+def test_files_have_the_modes_of_the_umask(tmp_path, umask, expected):
+    def write(path):
+        """As libraries do that write to a private file and rename it."""
+        path.with_suffix(".own").touch(0o600)
+        path.with_suffix(".own").rename(path)
+
+    before = os.umask(umask)
+    try:
+        with replaced_file(tmp_path / "file") as temporary:
+            write(temporary)
+        with replaced_folder(tmp_path / "task") as temporary:
+            (temporary / "part").mkdir()
+            write(temporary / "part" / "file")
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "file", tmp_path / "task" / "part" / "file"):
+        assert path.stat().st_mode & 0o777 == expected
+
+
+def refuse(*_, **__):
+    """Stands for a read-only disk, which root cannot write to either."""
+    raise PermissionError(13, "Permission denied")
+
+
+def test_a_file_without_a_folder_is_named_as_it_was_given(tmp_path):
+    path = tmp_path / "missing" / "x.png"
+    message = f"^The folder of a file must exist. Received: {str(path)!r}.$"
+    with pytest.raises(UserError, match=message), replaced_file(path):
+        pass
+    with pytest.raises(UserError, match="A folder cannot be written as a file. Received: path="):
+        write_text(tmp_path, "")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("replaced", [replaced_file, replaced_folder])
+def test_a_folder_that_cannot_be_written_to_is_told(tmp_path, monkeypatch, replaced):
+    path = tmp_path / "x"
+    monkeypatch.setattr(pathlib.Path, "touch", refuse)
+    monkeypatch.setattr(pathlib.Path, "mkdir", refuse)
+    message = f"^The folder of a file must be writable: Permission denied. Received: '{path}'.$"
+    with pytest.raises(UserError, match=message), replaced(path):
+        pass

@@ -209,12 +209,14 @@ def _setting(assignment: str) -> dict[str, Any]:
     """Turns "training.warmup_steps=500" into nested settings; values are YAML."""
     import yaml
 
+    from keras_attn.training.yaml_text import load_yaml
+
     name, equals, text = assignment.partition("=")
     place = name.strip().split(".")
     if not equals or not all(place):
         raise UserError(f"--set takes NAME=VALUE, such as training.seed=3. Received: {assignment}")
     try:
-        value = yaml.safe_load(text)
+        value = load_yaml(text)
     except yaml.YAMLError as error:
         raise UserError(f"--set {assignment}: the value is not valid YAML: {error}") from error
     settings: dict[str, Any] = {}

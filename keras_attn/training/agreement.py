@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.training.cluster import Cluster
+from keras_attn.training.cluster import Cluster, WorkerLost, why_lost
 from keras_attn.validation import require
 
 # Telling costs a message to and fro: often enough for a signal's grace time, seldom enough for
@@ -35,6 +35,7 @@ class Agreement:
         self.index = cluster.index if cluster else 0
         self.is_chief = self.index == 0
         self.steps_between = _STEPS_BETWEEN if self.workers > 1 else 1
+        self._cluster = cluster
         self._strategy = strategy
         self._sum = tf.function(self._summed) if self.workers > 1 else None
 
@@ -65,6 +66,10 @@ class Agreement:
     def meet(self) -> None:
         """Waits until all workers are here."""
         self.gather([0.0])
+
+    def lost(self, message: str) -> WorkerLost:
+        """Tells, after an error of TensorFlow's in work with the others, which of them was lost."""
+        return WorkerLost(why_lost(self._cluster, message))
 
     def _summed(self, rows: tf.Tensor) -> tf.Tensor:
         def replica(rows: tf.Tensor) -> tf.Tensor:

@@ -3,13 +3,15 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 from keras_attn.validation import UserError, require
 
@@ -19,6 +21,10 @@ _VARIABLE = "TF_CONFIG"
 _HELLO = b"keras_attn worker "
 _GO = b"go\n"
 _SECONDS_BETWEEN_CALLS = 0.5
+_SECONDS_TO_ANSWER = 2.0
+# How TensorFlow's messages list workers that it does not hear, and name a node of a graph.
+_TASK = re.compile(r"^(?:Task )?/job:(chief|worker)/(?:replica:\d+/)?task:(\d+)\b(?!/)", re.M)
+_GRAPH_NODE = re.compile(r"\{\{.*?\}\}")
 
 
 class WorkerLost(SystemExit):
@@ -43,6 +49,7 @@ class Cluster:
     Attributes:
         workers: Addresses `host:port`; the first is the chief, which writes the run folder.
         index: This worker's place among them.
+        chiefs: How many of them, the first ones, TensorFlow has under the name "chief".
 
     Raises:
         UserError: An address is malformed or there twice, or `index` is out of range.
@@ -50,6 +57,7 @@ class Cluster:
 
     workers: tuple[str, ...]
     index: int
+    chiefs: int = field(default=0, compare=False)
 
     def __post_init__(self) -> None:
         for address in self.workers:
@@ -74,6 +82,10 @@ class Cluster:
     def is_chief(self) -> bool:
         """Whether this is the worker that writes."""
         return self.index == 0
+
+    def named(self, indices: Iterable[int]) -> str:
+        """Workers by index and address."""
+        return ", ".join(f"{index} ({self.workers[index]})" for index in sorted(indices))
 
     def to_environment(self) -> None:
         """Sets TF_CONFIG, from which TensorFlow and `from_environment` take it."""
@@ -101,6 +113,7 @@ class Cluster:
             found = cls(
                 (*map(str, chiefs), *map(str, workers)),
                 index + (len(chiefs) if kind == "worker" else 0),
+                len(chiefs),
             )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             if isinstance(error, UserError):
@@ -139,6 +152,28 @@ def wait_for_all(cluster: Cluster, seconds: float) -> None:
         _call(cluster, deadline, seconds)
 
 
+def why_lost(cluster: Cluster, message: str) -> str:
+    """Which of the other workers was lost, in one line.
+
+    Args:
+        cluster: The workers.
+        message: What TensorFlow says. It names those that it no longer hears, or else they are
+            called up.
+    """
+    silent = {
+        int(number) + (cluster.chiefs if kind == "worker" else 0)
+        for kind, number in _TASK.findall(message)
+    }
+    silent = {index for index in silent - {cluster.index} if index < len(cluster.workers)}
+    if silent:
+        return f"Worker {cluster.named(silent)} gives no sign of life."
+    away = _out_of_reach(cluster)
+    if away:
+        return f"Worker {cluster.named(away)} cannot be reached."
+    reason = _GRAPH_NODE.sub("", message).strip().partition("\n")[0][:200]
+    return f"The work with the other workers failed, though all can be reached: {reason}"
+
+
 @contextlib.contextmanager
 def ended_by_alarm(seconds: float) -> Iterator[None]:
     """Lets SIGALRM end the process after a time, even where Python cannot run (status 142)."""
@@ -154,6 +189,25 @@ def ended_by_alarm(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+def _out_of_reach(cluster: Cluster) -> set[int]:
+    def answers(index: int) -> bool:
+        try:
+            socket.create_connection(_place(cluster, index), _SECONDS_TO_ANSWER).close()
+        except OSError:
+            return False
+        return True
+
+    others = [index for index in range(len(cluster.workers)) if index != cluster.index]
+    with ThreadPoolExecutor(len(others)) as pool:
+        found = pool.map(answers, others)
+        return {index for index, there in zip(others, found, strict=True) if not there}
+
+
+def _place(cluster: Cluster, index: int) -> tuple[str, int]:
+    host, _, port = cluster.workers[index].rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 def _receive(cluster: Cluster, deadline: float, seconds: float) -> None:
     missing, here = set(range(1, len(cluster.workers))), {}
     with contextlib.ExitStack() as stack:
@@ -163,7 +217,7 @@ def _receive(cluster: Cluster, deadline: float, seconds: float) -> None:
             try:
                 connection, _ = server.accept()
             except TimeoutError:
-                names = ", ".join(f"{i} ({cluster.workers[i]})" for i in sorted(missing))
+                names = cluster.named(missing)
                 raise WorkerLost(f"Worker {names} did not come within {seconds:g} s.") from None
             stack.enter_context(connection)
             index = _heard(connection)
@@ -199,9 +253,8 @@ def _heard(connection: socket.socket) -> int | None:
 
 
 def _call(cluster: Cluster, deadline: float, seconds: float) -> None:
-    host, _, port = cluster.workers[0].rpartition(":")
     hello = _HELLO + b"%d\n" % cluster.index
-    chief = host.strip("[]"), int(port)
+    chief = _place(cluster, 0)
     while (left := deadline - time.monotonic()) > 0:
         with (
             contextlib.suppress(OSError),

@@ -18,7 +18,6 @@ from keras_attn.tasks import Task, task_folder
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.agreement import Agreement
-from keras_attn.training.cluster import WorkerLost
 from keras_attn.training.cpu import resolve_parts, share_cores
 from keras_attn.training.kinds import RUN_KINDS, RunKind
 from keras_attn.training.report import write_report
@@ -83,8 +82,7 @@ def train(
     except tf.errors.OpError as error:
         if agreement.workers == 1:
             raise
-        reason = error.message.partition("\n")[0][:200]
-        raise WorkerLost(f"The other workers cannot be reached: {reason}") from error
+        raise agreement.lost(error.message) from error
 
 
 def _train(

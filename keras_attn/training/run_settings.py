@@ -14,6 +14,7 @@ from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.models.recipes import FINE_TUNING
 from keras_attn.training.settings import TrainingSettings
+from keras_attn.training.yaml_text import load_yaml
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 RUN_FILE = "run.yaml"
@@ -164,13 +165,15 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         The settings.
 
     Raises:
-        UserError: The file is missing or holds no mapping.
+        UserError: The file is missing, cannot be read, has a key twice or holds no mapping.
     """
     path = Path(path)
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = load_yaml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"There is no such file of settings: {path}.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read as settings: {error.strerror}.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"{path} is no valid YAML: {reason}") from error

@@ -63,13 +63,23 @@ def read_parts(data: DataSettings, seed: int, known: Known, read: Read) -> dict[
     if data.valid is not None:
         parts["validation"] = read(data.valid, data)
     elif "validation" not in parts:
-        count = data.hold_out or min(2000, max(1, len(set(parts["train"].sources)) // 20))
-        parts["train"], parts["validation"] = hold_out(parts["train"], count, seed)
+        whole = parts["train"]
+        count = _count_to_hold_out(data, len(set(whole.sources)), "different sources", whole.name)
+        parts["train"], parts["validation"] = hold_out(whole, count, seed)
     if data.test is not None:
         parts.pop("test", None)
     if data.test:
         parts["test"] = read(data.test, data)
     return parts
+
+
+def _count_to_hold_out(data: DataSettings, there: int, what: str, name: str) -> int:
+    require(
+        there > 1 or data.hold_out is not None,
+        f"There are too few {what} in {name} to hold out a validation set: `--valid` gives one.",
+        found=there,
+    )
+    return data.hold_out or min(2000, max(1, there // 20))
 
 
 def known_pairs(paths: list[str], data: DataSettings) -> dict[str, Pairs]:
@@ -126,7 +136,7 @@ def read_line_parts(data: DataSettings, seed: int = 1) -> dict[str, Lines]:
         parts["validation"] = read_lines(data.valid)
     else:
         whole = parts["train"]
-        count = data.hold_out or min(2000, max(1, len(whole) // 20))
+        count = _count_to_hold_out(data, len(whole), "lines", whole.name)
         require(
             count < len(whole),
             f"Of the {len(whole):,} lines of {whole.name} fewer must be held out.",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from typing import Any
@@ -207,6 +208,8 @@ def _checked(name: str, annotation: Any, value: Any) -> Any:
     words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     empty = " or nothing" if optional else ""
     require(right, f"`{name}` must be {words[kind]}{empty}.", **{name: value})
+    finite = kind is not float or math.isfinite(value)
+    require(finite, f"`{name}` must be a finite number.", **{name: value})
     return value
 
 

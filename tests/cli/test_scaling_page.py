@@ -6,6 +6,7 @@ import shlex
 import pytest
 import yaml
 
+from keras_attn.cli import main
 from keras_attn.cli.parser import parse
 from keras_attn.training.cluster import Cluster
 
@@ -68,6 +69,19 @@ def test_the_pods_of_the_training_have_the_addresses_that_the_command_names():
     domain = service["metadata"]["name"]
     assert cluster.workers == tuple(f"{name}-{index}.{domain}:{port}" for index in range(pods))
     assert options.supervise
+
+
+def test_a_mistake_ends_the_training_job_and_a_lost_worker_does_not():
+    (job,) = jobs("train.yaml")
+    (rule,) = job["spec"]["podFailurePolicy"]["rules"]
+    _, container = command_of(job)
+    assert rule == {
+        "action": "FailJob",
+        "onExitCodes": {"containerName": container["name"], "operator": "In", "values": [2]},
+    }
+    # Kubernetes takes the policy with no other one.
+    assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+    assert main(["train"]) == 2
 
 
 def test_the_chief_and_workers_of_a_search_run_one_command_and_meet():

@@ -79,6 +79,8 @@ def test_file_then_set_then_options(called, tmp_path):
         (["--set", "seed"], "--set takes NAME=VALUE, such as training.seed=3. Received: seed"),
         (["--set", "training.=3"], "--set takes NAME=VALUE"),
         (["--set", "training.seed=[3"], "--set training.seed=[3: the value is not valid YAML"),
+        (["--set", "training={seed: 1, seed: 3}"], "line 1 has the key 'seed' a second time"),
+        (["--config", "."], "error: . cannot be read as settings: Is a directory."),
         (["--set", "training.sead=3"], "Did you mean `seed`? Received: sead=3."),
         (["--set", "traning.seed=3"], "Did you mean 'training'? Received: section='traning'."),
         (["--config", "none.yaml"], "There is no such file of settings: none.yaml."),
@@ -131,6 +133,10 @@ def test_from_a_file_to_a_task(keras_attn, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
     status, _, error = keras_attn("report", run, "--picture", tmp_path / "curves.pdf")
     assert (status, "takes FILE.png or FILE.svg" in error) == (2, True)
+    nowhere = tmp_path / "missing" / "curves.svg"
+    status, _, error = keras_attn("report", run, "--picture", nowhere)
+    line = f"keras-attn: error: The folder of a file must exist. Received: '{nowhere}'.\n"
+    assert (status, error) == (2, line)
 
     status, output, _ = keras_attn("predict", run, "abc", "fade")
     assert status == 0

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from keras_attn.training.cluster import Cluster, WorkerLost, wait_for_all
+from keras_attn.training.cluster import Cluster, WorkerLost, wait_for_all, why_lost
 from keras_attn.validation import UserError
 
 
@@ -154,3 +154,33 @@ def test_alarm_ends_a_process_that_runs_no_python():
     )
     done = subprocess.run([sys.executable, "-c", script], timeout=60, check=False)
     assert done.returncode == -signal.SIGALRM
+
+
+NODE = (
+    "{{function_node __wrapped__CollectiveReduceV2_Nordering_token_1_device_"
+    "/job:worker/replica:0/task:0/device:CPU:0}} Collective ops is aborted by: "
+)
+UNHEARD = (
+    "Error reported from /job:worker/task:0: The following tasks are unhealthy (stopped sending "
+    "heartbeats):\n/job:worker/replica:0/task:1\nThe tasks have crashed. Check the task logs."
+)
+
+
+@pytest.mark.parametrize(("chiefs", "lost"), [(0, "1 (b:2)"), (1, "2 (c:3)")])
+def test_a_lost_worker_that_tensorflow_names(chiefs, lost):
+    cluster = Cluster(("a:1", "b:2", "c:3"), 0, chiefs)
+    assert why_lost(cluster, NODE + UNHEARD) == f"Worker {lost} gives no sign of life."
+
+
+def test_a_lost_worker_that_does_not_answer():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        here = f"127.0.0.1:{server.getsockname()[1]}"
+        gone = f"127.0.0.1:{free_port()}"
+        message = NODE + "failed to connect to all addresses; last error: UNKNOWN\nMore."
+        found = why_lost(Cluster(("x:1", here, gone), 0), message)
+        assert found == f"Worker 2 ({gone}) cannot be reached."
+        found = why_lost(Cluster(("x:1", here), 0), message)
+    assert found == (
+        "The work with the other workers failed, though all can be reached: Collective ops is "
+        "aborted by: failed to connect to all addresses; last error: UNKNOWN"
+    )

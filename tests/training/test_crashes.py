@@ -2,6 +2,7 @@
 
 import pathlib
 import random
+import signal
 import time
 
 import numpy as np
@@ -30,8 +31,16 @@ def whole(tmp_path_factory):
     return folder / "whole", config, ended["seconds"]
 
 
+@pytest.fixture(scope="module")
+def landed():
+    """For every kill, whether the run was going; most must have been, or nothing was tested."""
+    kills = []
+    yield kills
+    assert sum(kills) >= len(kills) / 2
+
+
 @pytest.mark.parametrize("seed", range(20))
-def test_a_run_killed_twice_is_the_whole_run_to_the_bit(tmp_path, whole, seed):
+def test_a_run_killed_twice_is_the_whole_run_to_the_bit(tmp_path, whole, landed, seed):
     expected, config, seconds = whole
     moment, run = random.Random(seed), tmp_path / "run"
     for resume in (False, True):
@@ -39,6 +48,7 @@ def test_a_run_killed_twice_is_the_whole_run_to_the_bit(tmp_path, whole, seed):
         time.sleep(moment.uniform(0.2, 1) * seconds)
         process.kill()
         process.wait()
+        landed.append(process.returncode == -signal.SIGKILL)
         print("killed at", newest(run), "with", process.returncode)
     assert statuses([start(run, config, resume=True)])["codes"] == [0]
     assert metrics(run) == metrics(expected)

@@ -144,6 +144,8 @@ def test_mistakes(layer, message):
         (b"- a\n", r"must hold sections of settings. Received: found=\['a'\]."),
         (b"a: [\n", "is no valid YAML"),
         (b"a: \xff\n", "is no valid YAML"),
+        (b"a: {}\nb: {}\na: {}\n", "is no valid YAML: line 3 has the key 'a' a second time"),
+        (b"a:\n  b: 1\n  c: {d: 1}\n  b: 2\n", "line 4 has the key 'b' a second time"),
     ],
 )
 def test_files_that_are_no_settings(tmp_path, content, message):
@@ -153,3 +155,15 @@ def test_files_that_are_no_settings(tmp_path, content, message):
     assert "\n" not in str(caught.value)
     with pytest.raises(UserError, match="There is no such file of settings: .*other.yaml"):
         RunSettings.read(tmp_path / "other.yaml")
+
+
+def test_a_folder_is_no_file_of_settings(tmp_path):
+    with pytest.raises(UserError, match=f"^{tmp_path} cannot be read as settings: Is a directory."):
+        read_yaml(tmp_path)
+
+
+def test_equal_keys_of_different_mappings_and_merged_ones_are_right(tmp_path):
+    text = "a: &a {x: 1, y: 2}\nb: {deep: &b {<<: *a, x: 3}}\nc: {<<: *b, y: 4}\n"
+    (tmp_path / "run.yaml").write_text(text)
+    assert read_yaml(tmp_path / "run.yaml") == yaml.safe_load(text)
+    assert read_yaml(tmp_path / "run.yaml")["b"] == {"deep": {"x": 3, "y": 2}}

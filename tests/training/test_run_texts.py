@@ -5,6 +5,7 @@ import pytest
 from keras_attn.data import Pairs
 from keras_attn.training import run_texts
 from keras_attn.training.run_settings import DataSettings
+from keras_attn.validation import UserError
 
 PARTS = {part: Pairs([part], [part], part) for part in ("train", "validation", "test")}
 
@@ -32,3 +33,22 @@ def test_lines_without_a_test(tmp_path):
     path.write_text("one\ntwo\nthree\n")
     data = DataSettings(train=[str(path)], test=[])
     assert set(run_texts.read_line_parts(data)) == {"train", "validation"}
+
+
+@pytest.mark.parametrize(
+    ("read", "line", "what"),
+    [
+        (run_texts.read_pair_parts, "a\tb\n", "different sources"),
+        (run_texts.read_line_parts, "a b\n", "lines"),
+    ],
+)
+def test_too_little_to_hold_something_out(tmp_path, read, line, what):
+    path = tmp_path / "one"
+    path.write_text(line)
+    message = (
+        f"There are too few {what} in {path} to hold out a validation set: `--valid` gives one. "
+        "Received: found=1."
+    )
+    with pytest.raises(UserError, match=f"^{message}$"):
+        read(DataSettings(train=[str(path)]))
+    assert set(read(DataSettings(train=[str(path)], valid=[str(path)]))) == {"train", "validation"}

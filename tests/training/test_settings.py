@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from keras_attn.training import TrainingSettings
@@ -29,6 +31,11 @@ def test_values_as_yaml_leaves_them():
         ({"learning_rate": "fast"}, r"`learning_rate` must be a number\..*'fast'"),
         ({"learning_rate": None}, r"learning_rate=None"),
         ({"learning_rate": -1}, r"`learning_rate` must be above 0.*learning_rate=-1\.0"),
+        ({"learning_rate": ".inf"}, r"`learning_rate` must be a number\..*'\.inf'"),
+        ({"learning_rate": "inf"}, r"`learning_rate` must be a finite number.*learning_rate=inf"),
+        ({"learning_rate": math.nan}, r"`learning_rate` must be a finite.*learning_rate=nan"),
+        ({"max_minutes": math.inf}, r"`max_minutes` must be a finite number.*max_minutes=inf"),
+        ({"clip_norm": math.nan}, r"`clip_norm` must be a finite number.*clip_norm=nan"),
         ({"label_smoothing": 1.0}, r"label_smoothing=1\.0"),
         ({"patience": -1}, r"`patience` must be at least 0.*patience=-1"),
         ({"deterministic": 1}, r"`deterministic` must be true or false.*deterministic=1"),
