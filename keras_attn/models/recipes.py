@@ -101,6 +101,16 @@ SPAN_CORRUPTION = {
 }
 
 FINE_TUNING: Mapping[str, Mapping[str, Any]] = {
+    "seq2seq": {
+        "training": {
+            "schedule": "cosine",
+            "learning_rate": 1e-4,
+            "warmup_steps": 100,
+            # Weights that were trained without it would first unlearn to be certain.
+            "label_smoothing": 0.0,
+            "epochs": 3,
+        },
+    },
     "classify": {
         "metrics": ["exact_match"],
         "training": {

@@ -72,6 +72,12 @@ def test_a_run_that_starts_from_a_run_takes_its_metrics(tmp_path):
     assert RunSettings.resolve(layer).metrics == []
 
 
+def test_text_to_text_goes_on_from_trained_weights_by_a_recipe_for_them(tmp_path):
+    (tmp_path / "task.json").write_text('{"task": "seq2seq"}')
+    training = RunSettings.resolve({"init": str(tmp_path)} | DATA).training
+    assert (training.label_smoothing, training.learning_rate, training.epochs) == (0, 1e-4, 3)
+
+
 def test_a_single_text_is_a_list_of_one():
     settings = RunSettings.resolve(
         {"preset": "g2p_small", "data": {"train": "cmudict", "test": "t.tsv"}}
