@@ -360,7 +360,7 @@ def _joined_masks(few: _Stream, local: _Stream) -> tuple:
     found = []
     for name, axis in (("key_mask", 2), ("real", 1)):
         parts = (getattr(few, name), getattr(local, name))
-        if parts == (None, None):
+        if all(part is None for part in parts):
             found.append(None)
             continue
         batch, counts = ops.shape(local.query)[0], [ops.shape(x.query)[1] for x in (few, local)]

@@ -66,27 +66,6 @@ def test_the_tolerance_can_be_chosen(factor, equal):
 
 
 @pytest.mark.parametrize(
-    ("received", "largest"),
-    [
-        # 100 against 99 and -4 against -4.5, while infinity and zero do not count.
-        ({"a": [100, -4, -np.inf], "b": [0.5]}, 0),
-        ({"a": [99, -4, -np.inf], "b": [0.5]}, 0.01),
-        ({"a": [99, -4.5, -np.inf], "b": [0.5]}, 0.125),
-        ({"a": [99, -4.5, -np.inf], "b": [0.625]}, 0.25),
-    ],
-)
-def test_the_largest_difference_is_relative(received, largest):
-    expected = {"a": [100, -4, -np.inf], "b": [0.5], "c": [0]}
-    expected, received = (
-        {name: np.array(values, np.float32) for name, values in outputs.items()}
-        for outputs in (expected, received | {"c": [7]})
-    )
-    expected["ids"] = received["ids"] = np.array([1, 2])
-    assert golden.largest_difference(expected, received) == pytest.approx(largest, rel=1e-5)
-    assert golden.largest_difference({"ids": np.array([1])}, {"ids": np.array([2])}) == 0
-
-
-@pytest.mark.parametrize(
     ("expected", "received", "difference"),
     [
         (np.array([5, 7]), np.array([5, 8]), "first at (1,): np.int64(8) instead of np.int64(7)"),

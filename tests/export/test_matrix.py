@@ -27,6 +27,7 @@ from keras_attn.models import (
     Reformer,
     SequenceClassifier,
     SynthesizerTransformer,
+    TokenClassifier,
     Transformer,
     TransformerEncoder,
 )
@@ -40,6 +41,7 @@ from keras_attn.tasks import (
     MaskedLMTask,
     Seq2SeqTask,
     Task,
+    TokenClassificationTask,
 )
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
 from tests.layers.judges import spread_weights
@@ -86,6 +88,12 @@ def masked(encoder, **options):
     return MaskedLMTask(spread_weights(model), tokenizer, LENGTH)
 
 
+def tags(encoder, **options):
+    model = TokenClassifier(encoder(len(WORDS), **options), len(LABELS))
+    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
+    return TokenClassificationTask(spread_weights(model), tokenizer, LABELS, LENGTH)
+
+
 def embedding(encoder, **options):
     model = spread_weights(encoder(len(WORDS), **options))
     tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
@@ -123,6 +131,9 @@ MATRIX = {
     "mlm Bert": lambda: masked(Bert, pooler=False, **BERT),
     "mlm TransformerEncoder": lambda: masked(TransformerEncoder, **SIZES),
     "mlm Etc": lambda: masked(Etc, **ETC),
+    "tag Bert": lambda: tags(Bert, pooler=False, **BERT),
+    "tag TransformerEncoder": lambda: tags(TransformerEncoder, **SIZES),
+    "tag Etc": lambda: tags(Etc, **ETC),
     "embed Bert": lambda: embedding(Bert, **BERT),
     "embed TransformerEncoder": lambda: embedding(TransformerEncoder, **SIZES),
     "embed Etc": lambda: embedding(Etc, **ETC),
@@ -134,10 +145,11 @@ QUICK = {
     "classify TransformerEncoder",
     "classify_images PatchEncoder",
     "mlm Bert",
+    "tag Bert",
     "embed Bert",
 }
 # Heads of other models; and an encoder of what no task reads.
-NOT_SERVED = {"MaskedLanguageModel", "SequenceClassifier", "FeatureEncoder"}
+NOT_SERVED = {"MaskedLanguageModel", "SequenceClassifier", "TokenClassifier", "FeatureEncoder"}
 
 
 def test_every_kind_of_task_and_every_family_is_declared():
@@ -164,7 +176,7 @@ def test_it_is_exported_and_verified(name, tmp_path):
     golden = {signature: outputs for signature, _, outputs in read_golden(folder).examples}
     assert set(golden) == set(task.serving_functions(n_best))
     outputs = golden["serving_default"]
-    answers = next(outputs[key] for key in ("text", "label", "embedding") if key in outputs)
+    answers = next(outputs[key] for key in ("text", "label", "tags", "embedding") if key in outputs)
     if answers.dtype == object:
         assert [answer.decode() for answer in answers] == expected
     else:

@@ -288,7 +288,8 @@ MISTAKES = {
     ),
     "no task of that name": (
         lambda w: with_(w) | {"task": "translate"},
-        "must be one of 'seq2seq', 'classify', 'embed', 'classify_images', 'lm', 'mlm', 'tag'. ",
+        "must be one of 'seq2seq', 'classify', 'embed', 'classify_images', 'lm', 'mlm', "
+        "'span_corruption', 'tag'. ",
     ),
     "no such file": (lambda w: with_("nowhere.tsv"), "nowhere.tsv"),
     "three files": (

@@ -73,6 +73,7 @@ LAYERS = dict.fromkeys(CASES, 6) | {
     "Luong's dot asked before the step": 1,
     "GNMT, one layer": 1,
     "fixed context": 0,
+    "fixed context, biased": 0,
     "intra-attention": 4,
     "T5, version 1.1": 4,
     "Marian, unlike sides": 4,
