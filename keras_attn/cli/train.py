@@ -142,7 +142,10 @@ def run(options: argparse.Namespace) -> int | None:
         return _supervised(options)
     with quiet_start():
         from keras_attn.training.job import train
+        from keras_attn.training.run_folder import require_new
 
+    if not options.resume:
+        require_new(options.out)  # before the settings, which a run that is resumed need not name
     if options.workers is not None or options.worker_index is not None:
         _cluster(options).to_environment()
     train(options.out, *settings_layers(options), resume=options.resume)

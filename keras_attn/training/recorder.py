@@ -6,6 +6,8 @@ import json
 import resource
 import shutil
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -32,13 +34,15 @@ _TIMING_COLUMNS = (
     "padding_share",
     "memory_mb",
 )
+_SHOWN_TIMINGS = ("target_tokens_per_second", "padding_share", "memory_mb")
 
 
 class Recorder:
     """Writes the rows of a run.
 
-    metrics.csv, samples.json and what TensorBoard shows of them are those of the state and nothing
-    else, so that a resumed run goes on where its checkpoint was, whatever was written later.
+    What the files and TensorBoard have is that of the state and nothing else, so that a resumed run
+    goes on where its checkpoint was, whatever was written later. Only timings.csv, which no
+    checkpoint has, is read again, for the rows that the state has too.
 
     Args:
         folder: The run's folder.
@@ -50,9 +54,13 @@ class Recorder:
         self._seconds, self._tokens = state.seconds, state.target_tokens
         shutil.rmtree(folder.tensorboard, ignore_errors=True)
         self._writer = tf.summary.create_file_writer(str(folder.tensorboard))
+        self._timings = _timings_of(folder, {row["step"] for row in state.history})
         self._write_metrics(state.history)
+        self._write_timings()
         for row in state.history:
             self._write_scalars(row)
+        for row in self._timings:
+            self._write_timing_scalars(row)
         self._write_samples(state.samples)
         for sample in state.samples:
             self._write_texts(sample)
@@ -70,7 +78,7 @@ class Recorder:
     def timing(
         self, step: int, epoch: int, seconds: float, target_tokens: float, padding_share: float
     ) -> None:
-        """Appends a row to timings.csv, with the speed since the last one.
+        """Adds a row to timings.csv, with the speed since the last one.
 
         Args:
             step: Updates made.
@@ -81,20 +89,13 @@ class Recorder:
         """
         speed = (target_tokens - self._tokens) / max(seconds - self._seconds, 1e-9)
         self._seconds, self._tokens = seconds, target_tokens
-        memory = _peak_memory()
-        new = not self._folder.timings.exists()
-        with self._folder.timings.open("a", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            if new:
-                writer.writerow(_TIMING_COLUMNS)
-            values = f"{seconds:.3f}", int(target_tokens), f"{speed:.1f}"
-            writer.writerow([step, epoch, *values, f"{padding_share:.4f}", f"{memory:.0f}"])
-        scalars = {
-            "target_tokens_per_second": speed,
-            "padding_share": padding_share,
-            "memory_mb": memory,
-        }
-        self._write_scalars({"step": step} | scalars)
+        values = (
+            *(step, epoch, f"{seconds:.3f}", int(target_tokens)),
+            *(f"{speed:.1f}", f"{padding_share:.4f}", f"{_peak_memory():.0f}"),
+        )
+        self._timings.append(dict(zip(_TIMING_COLUMNS, values, strict=True)))
+        self._write_timings()
+        self._write_timing_scalars(self._timings[-1])
 
     def close(self) -> None:
         """Flushes everything."""
@@ -102,11 +103,10 @@ class Recorder:
 
     def _write_metrics(self, history: list[dict[str, float]]) -> None:
         columns = list(dict.fromkeys([*_FIRST_COLUMNS, *(name for row in history for name in row)]))
-        text = io.StringIO()
-        writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(history)
-        write_text(self._folder.metrics, text.getvalue())
+        _write_table(self._folder.metrics, columns, history)
+
+    def _write_timings(self) -> None:
+        _write_table(self._folder.timings, _TIMING_COLUMNS, self._timings)
 
     def _write_samples(self, samples: list[dict[str, Any]]) -> None:
         if samples:
@@ -119,6 +119,9 @@ class Recorder:
                 if name != "step":
                     tf.summary.scalar(name, value)
         self._writer.flush()
+
+    def _write_timing_scalars(self, row: dict[str, Any]) -> None:
+        self._write_scalars({name: float(row[name]) for name in ("step", *_SHOWN_TIMINGS)})
 
     def _write_texts(self, sample: dict[str, Any]) -> None:
         lines = ["| source | reference | prediction |", "|---|---|---|"]
@@ -166,6 +169,23 @@ class Stopwatch:
     def here(self) -> float:
         """Seconds in this process."""
         return time.monotonic() - self._start
+
+
+def _timings_of(folder: RunFolder, steps: set[float]) -> list[dict[str, Any]]:
+    """The rows of timings.csv after these steps; of several after the same one, the last."""
+    if not folder.timings.is_file():
+        return []
+    with folder.timings.open(encoding="utf-8", newline="") as file:
+        rows = {int(row["step"]): row for row in csv.DictReader(file)}
+    return [row for step, row in rows.items() if step in steps]
+
+
+def _write_table(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(path, text.getvalue())
 
 
 def _peak_memory() -> float:

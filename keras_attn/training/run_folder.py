@@ -11,8 +11,25 @@ from keras_attn.files import remove_unfinished
 from keras_attn.validation import UserError
 
 _LOCK = ".lock"
-# What a caller may have put there before training starts.
-_ALLOWED = {_LOCK, "run.yaml", "tokenizers"}
+# What may be there before training starts.
+PREPARED = ("run.yaml", "tokenizers")
+
+
+def require_new(path: str | Path, allowed: Collection[str] = PREPARED) -> None:
+    """Raises a UserError where a folder holds a run already.
+
+    Args:
+        path: The folder, which may be missing.
+        allowed: Names that it may hold; names that begin with a dot it may hold always.
+    """
+    path = Path(path)
+    present = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+    others = [name for name in present if name[0] != "." and name not in allowed]
+    if others:
+        raise UserError(
+            "The output folder must be empty, or the run in it resumed (`--resume`). "
+            f"Received: {str(path)!r}, which holds {', '.join(others[:3])}."
+        )
 
 
 class RunFolder:
@@ -86,11 +103,6 @@ class RunFolder:
         with contextlib.suppress(OSError):  # on a full disk, which is told by what is needed there
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
-        present = sorted(entry.name for entry in self.path.iterdir())
-        others = [name for name in present if name[0] != "." and name not in self._allowed]
-        if others and not self._resume:
-            raise UserError(
-                "The output folder must be empty, or the run in it resumed. "
-                f"Received: {str(self.path)!r}, which holds {', '.join(others[:3])}."
-            )
+        if not self._resume:
+            require_new(self.path, self._allowed)
         remove_unfinished(self.path)

@@ -31,7 +31,7 @@ from keras_attn.training.loop import BEST_FOLDER, TrainingLoop
 from keras_attn.training.optimizer import make_optimizer
 from keras_attn.training.progress import QUIET, ProgressReport, say
 from keras_attn.training.recorder import Recorder, SilentRecorder
-from keras_attn.training.run_folder import RunFolder
+from keras_attn.training.run_folder import PREPARED, RunFolder
 from keras_attn.training.schedules import make_schedule
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import TrainingState, better, metric_goal
@@ -45,8 +45,6 @@ from keras_attn.training.strategy import (
 from keras_attn.training.validation_set import ValidationSet, Validator
 from keras_attn.validation import UserError, require
 
-# What may be made in the run folder before training starts.
-_PREPARED = ("run.yaml", "tokenizers")
 # What decides which rows are in which batch.
 _OF_THE_PLAN = ("batch_tokens", "seed", "jit")
 
@@ -143,7 +141,7 @@ class Trainer:
         """
         if self.settings.deterministic:
             tf.config.experimental.enable_op_determinism()
-        run_folder = RunFolder(self.out_folder, resume, _PREPARED, self._agreement.is_chief)
+        run_folder = RunFolder(self.out_folder, resume, PREPARED, self._agreement.is_chief)
         freezing = frozen(self.task.backbone, self.settings.freeze)
         with freezing as told, run_folder as folder, SignalWatch() as signals:
             if told:

@@ -152,7 +152,12 @@ def test_from_a_file_to_a_task(keras_attn, tmp_path):
 
     status, _, error = keras_attn("train", "--out", run, *arguments)
     assert status == 2
-    assert f"The output folder must be empty, or the run in it resumed. Received: '{run}'" in error
+    assert (
+        f"The output folder must be empty, or the run in it resumed (`--resume`). Received: '{run}'"
+        in error
+    )
+    status, _, error = keras_attn("train", "--out", run)
+    assert (status, "the run in it resumed (`--resume`)" in error) == (2, True)
     status, output, error = keras_attn("train", "--out", run, "--resume", "--steps", "3")
     assert status == 0, error
     assert "Resuming from" in output

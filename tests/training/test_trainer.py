@@ -131,22 +131,47 @@ def gradient_norm(model, inputs, labels):
     return tf.linalg.global_norm([tf.convert_to_tensor(g) for g in gradients]).numpy()
 
 
+def shown_scalars(folder):
+    """The steps that TensorBoard has of each value."""
+    scalars = {}
+    for events in (folder / "tensorboard").iterdir():
+        for record in tf.data.TFRecordDataset(str(events)):
+            event = tf.compat.v1.Event.FromString(record.numpy())
+            for value in event.summary.value:
+                scalars.setdefault(value.tag, []).append(event.step)
+    return scalars
+
+
 def test_timings_and_tensorboard(run):
     folder, _, _ = run
     lines = (folder / "timings.csv").read_text().splitlines()
     assert lines[0].split(",")[0] == "step"
     assert [line.split(",")[0] for line in lines[1:]] == ["3", "6", "8", "9", "12", "15", "16"]
     assert int(lines[-1].split(",")[3]) == 2 * len(examples().target.ids)
-    (events,) = (folder / "tensorboard").iterdir()
-    scalars = {}
-    for record in tf.data.TFRecordDataset(str(events)):
-        event = tf.compat.v1.Event.FromString(record.numpy())
-        for value in event.summary.value:
-            scalars.setdefault(value.tag, []).append(event.step)
+    scalars = shown_scalars(folder)
     assert scalars["loss"] == [3, 6, 8, 9, 12, 15, 16]
     assert scalars["val_per"] == [8, 16]
     for name in ("target_tokens_per_second", "padding_share", "memory_mb", "gradient_norm"):
         assert scalars[name] == scalars["loss"], name
+
+
+def test_timings_of_a_resumed_run_are_those_of_one(tmp_path):
+    steps = [3, 6, 8, 9, 12, 15, 16]
+    with pytest.raises(TrainingInterrupted):
+        train(tmp_path, callbacks=[Signal(signal.SIGINT, 11)], log_every=3)
+    # As after a kill: a row later than the checkpoint, and an old file's row that is there twice.
+    with (tmp_path / "timings.csv").open("a") as file:
+        file.write("12,2,9.0,999,9.0,0.5,999\n")
+    rows = (tmp_path / "timings.csv").read_text().splitlines()
+    (tmp_path / "timings.csv").write_text("\n".join([*rows[:2], *rows[1:], ""]))
+    train(tmp_path, resume=True, log_every=3)
+    lines = (tmp_path / "timings.csv").read_text().splitlines()
+    assert lines[:5] == rows[:5]
+    assert [int(line.split(",")[0]) for line in lines[1:]] == steps
+    assert "999" not in lines[5]
+    scalars = shown_scalars(tmp_path)
+    for name in ("target_tokens_per_second", "padding_share", "memory_mb", "loss"):
+        assert sorted(scalars[name]) == steps, name
 
 
 def test_samples_are_kept_shown_and_resumed(tmp_path):
