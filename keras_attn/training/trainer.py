@@ -203,10 +203,10 @@ class Trainer:
         )
         keep = max(settings.keep_checkpoints, settings.average_last)
         checkpoints = Checkpoints(folder.checkpoints, keep, self._say, self._agreement.is_chief)
-        state = TrainingState()
+        state, data = TrainingState(), examples.checksum
         if resume:
-            state = self._restore(checkpoints, model, optimizer, examples.checksum)
-        state.settings, state.data = settings.to_dict(), examples.checksum
+            state = self._restore(checkpoints, model, optimizer, data)
+        state.settings, state.data = settings.to_dict(), data
         validator = None
         if validation is not None:
             validator = Validator(
