@@ -127,7 +127,7 @@ def test_a_file_is_left_alone(tmp_path):
     (tmp_path / "file").write_text("text")
     with pytest.raises(UserError, match="Received: .*file"):
         make_task().save(tmp_path / "file")
-    with pytest.raises(UserError, match="cannot be saved in .*file/below"):
+    with pytest.raises(UserError, match="folder of a file must exist. Received: .*file/below"):
         make_task().save(tmp_path / "file" / "below")
     assert (tmp_path / "file").read_text() == "text"
 
