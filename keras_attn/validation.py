@@ -12,6 +12,9 @@ class UserError(ValueError):
     The command line prints the line and ends with status 2; from Python it is a `ValueError`.
     """
 
+    # Keras adds pages of arguments to what layers raise, but for what it has added them to.
+    _keras_call_info_injected = True
+
 
 def require(condition: bool, expectation: str, /, **received: Any) -> None:
     """Raises unless `condition` holds.

@@ -29,6 +29,13 @@ settings:
   The first of these that names one counts: options, --set, --config, the preset, defaults. All
   are written to RUN/run.yaml, which --config takes again.
 
+attention:
+  --set attention=NAME builds a Transformer's self-attention from another mechanism: dense, local,
+  global_local, lsh, linear, recurrent_memory, compressive_memory, dense_synthesizer,
+  random_synthesizer, factorized_dense_synthesizer, factorized_random_synthesizer,
+  synthesizer_mixture, simple, additive or luong; --set attention.ARGUMENT=VALUE gives its layer
+  an argument, such as attention.sliding_window=17.
+
 several machines:
   Start the same command on each, with --workers and each its own --worker-index (or TF_CONFIG
   set, as clusters do), and RUN on a disk that all share. They wait --set training.join_seconds

@@ -72,6 +72,8 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         Rae et al., 2019, https://arxiv.org/abs/1911.05507, section 3, algorithms 1 and 2.
     """
 
+    memory_kind = CompressiveMemory
+
     def __init__(
         self,
         num_heads: int,

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
+from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.head_projection import ROLES
 from keras_attn.layers.headed_attention import (
@@ -106,6 +107,7 @@ class GlobalLocalAttention(HeadedAttention):
     """
 
     can_be_causal = False
+    can_cross = False
 
     def __init__(
         self,
@@ -179,6 +181,9 @@ class GlobalLocalAttention(HeadedAttention):
         pair_masks=None,
     ):
         require_no_scores(self, return_attention_scores)
+        require_attention_inputs(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
+        )
         require(
             not use_causal_mask,
             "Global positions attend to everything: there is no causal form.",

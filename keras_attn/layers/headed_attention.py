@@ -8,6 +8,7 @@ from keras import ops
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.head_projection import ROLES, HeadProjection
+from keras_attn.layers.relative_positions import refuse_relative_positions
 from keras_attn.ops.heads import merge_heads
 from keras_attn.validation import require, require_positive
 
@@ -51,7 +52,9 @@ class HeadedAttention(keras.layers.Layer):
         output_initializer=None,
         **kwargs,
     ):
-        super().__init__(activity_regularizer=activity_regularizer, **kwargs)
+        super().__init__(
+            activity_regularizer=activity_regularizer, **refuse_relative_positions(self, kwargs)
+        )
         self.supports_masking = True
         value_dim = key_dim if value_dim is None else value_dim
         require_positive(num_heads=num_heads, key_dim=key_dim, value_dim=value_dim)
@@ -79,6 +82,7 @@ class HeadedAttention(keras.layers.Layer):
                 query, key and value come from one sequence through one fused kernel.
             key_shape: Shape of the key, where it is not the value.
         """
+        require_sequences(query=query_shape, value=value_shape, key=key_shape)
         if value_shape is None:
             groups = [(query_shape, ROLES)]
         elif key_shape is None:
@@ -228,6 +232,23 @@ def require_no_scores(layer: keras.layers.Layer, return_attention_scores: bool) 
         f"{type(layer).__name__} builds no matrix of scores, so it cannot return them.",
         return_attention_scores=return_attention_scores,
     )
+
+
+def require_sequences(**shapes: tuple | None) -> None:
+    """Refuses to be built for anything but sequences of vectors.
+
+    Args:
+        **shapes: Shapes of the inputs by name, or `None`.
+
+    Raises:
+        UserError: A shape has fewer axes than batch, length and features.
+    """
+    for name, shape in shapes.items():
+        require(
+            shape is None or len(shape) >= 3,
+            f"`{name}` must be (batch, length, features).",
+            **{f"{name}_shape": shape},
+        )
 
 
 def require_same_length(

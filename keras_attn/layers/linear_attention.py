@@ -5,6 +5,7 @@ from functools import partial
 import keras
 
 from keras_attn.layers.attention_capture import is_capturing, is_other, show_attention
+from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.ops import masks
 from keras_attn.ops.linear_attention import (
@@ -83,6 +84,9 @@ class LinearAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
+        require_attention_inputs(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask
+        )
         heads = self._project(query, value, key, training)
         mask = masks.mask_of_keys(value_mask, key_mask, attention_mask)
         attend = partial(

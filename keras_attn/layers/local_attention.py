@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
+from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
@@ -65,6 +66,8 @@ class LocalAttention(HeadedAttention):
         Beltagy et al., 2020, https://arxiv.org/abs/2004.05150, section 3.1.
     """
 
+    can_cross = False
+
     def __init__(
         self,
         num_heads: int,
@@ -82,7 +85,9 @@ class LocalAttention(HeadedAttention):
         self.dropout = dropout
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
-        self.relative_positions = copy_positions(relative_positions, num_heads, self.dtype_policy)
+        self.relative_positions = copy_positions(
+            relative_positions, num_heads, key_dim, self.dtype_policy
+        )
         positions = self.relative_positions
         require(
             positions is None or not positions.adds_bias or isinstance(positions, DistanceBias),
@@ -110,6 +115,9 @@ class LocalAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
+        require_attention_inputs(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
+        )
         heads = self._positioned(self._project(query, value, key, training))
         context = self._attend(
             heads,

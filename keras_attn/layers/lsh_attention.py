@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import is_capturing, show_attention
+from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
     require_no_scores,
@@ -67,6 +68,8 @@ class LSHAttention(HeadedAttention):
         Kitaev et al., 2020, https://arxiv.org/abs/2001.04451, section 2.
     """
 
+    can_cross = False
+
     def __init__(
         self,
         num_heads: int,
@@ -118,6 +121,9 @@ class LSHAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
+        require_attention_inputs(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
+        )
         heads = self._project(query, value, None, training)
         real = masks.mask_of_keys(value_mask, key_mask, attention_mask)
         attend = partial(

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
 from keras_attn.layers.attention_capture import is_other, show_attention
+from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.layers.relative_positions import copy_positions
@@ -158,7 +159,9 @@ class MultiHeadAttention(HeadedAttention):
         self.sliding_window = sliding_window
         self.flash_attention = flash_attention
         self.use_gate = use_gate
-        self.relative_positions = copy_positions(relative_positions, num_heads, self.dtype_policy)
+        self.relative_positions = copy_positions(
+            relative_positions, num_heads, key_dim, self.dtype_policy
+        )
         if self.relative_positions is not None:
             require(
                 not (flash_attention and self.relative_positions.adds_bias),
@@ -211,6 +214,9 @@ class MultiHeadAttention(HeadedAttention):
                 training,
                 use_causal_mask,
             )
+        require_attention_inputs(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask
+        )
         heads = self._positioned(self._project(query, value, key, training))
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask

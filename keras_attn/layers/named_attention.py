@@ -65,8 +65,8 @@ def _length(max_length: int) -> int:
 
 
 def _buckets(max_length: int) -> int:
-    """An even number, of about two chunks each."""
-    return max(2, max_length // (2 * _CHUNK) // 2 * 2)
+    """As in the paper: buckets of half a chunk."""
+    return max(2, 2 * max_length // _CHUNK // 2 * 2)
 
 
 ATTENTION: Mapping[str, Callable] = {

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import noted
+from keras_attn.layers.attention_roles import require_cross_attention
 from keras_attn.layers.copies import (
     copy_layer,
     deserialize_layers,
@@ -131,6 +132,7 @@ class AttendingDecoder(RecurrentDecoder):
 
     def __init__(self, attention: keras.layers.Layer, **kwargs):
         super().__init__(**kwargs)
+        require_cross_attention("attention", attention)
         self.attention = copy_layer(attention, "attention", dtype=self.dtype_policy)
         kind = type(attention).__name__
         require(

@@ -54,12 +54,15 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         `memory` a tuple of that and the `Memory` for the next segment.
 
     Raises:
-        UserError: A size is not positive, or `attention_axes` are given.
+        UserError: A size is not positive, `attention_axes` are given, or a memory is none or of
+            another size.
 
     Reference:
         Dai et al., 2019, https://arxiv.org/abs/1901.02860, section 3.2.
     """
 
+    can_cross = False
+    memory_kind = Memory
     # What is forgotten is gone, unless a subclass compresses it.
     compressed_length = 0
     compression_rate = 1
@@ -131,6 +134,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
             What `MultiHeadAttention` returns, what falls out of the memory as the segment enters
             it, and what is in it then: pairs of states and whether they are there.
         """
+        self._require_memory(memory, value)
         past, past_real = self._past(memory)
         past = ops.stop_gradient(ops.cast(past, value.dtype))
         real = combine_masks(value_mask, key_mask)
@@ -147,6 +151,22 @@ class RecurrentMemoryAttention(MultiHeadAttention):
                 **options,
             )
         return result, *self._entered(memory, value, real)
+
+    def _require_memory(self, memory, value):
+        kind = self.memory_kind
+        require(
+            isinstance(memory, kind),
+            f"`memory` must be a {kind.__name__}, as `initial_memory` and each call return it.",
+            memory=type(memory).__name__,
+        )
+        expected = (value.shape[0], self.memory_length, value.shape[2])
+        fits = zip(expected, memory.states.shape, strict=True)
+        require(
+            all(size == found or None in (size, found) for size, found in fits),
+            "The states of `memory` must be (batch, memory_length, features).",
+            states_shape=tuple(memory.states.shape),
+            expected_shape=expected,
+        )
 
     def require_segments(self, segment_length: int) -> None:
         """Raises unless whole sequences can be read in segments of a length, see `memories`.

@@ -16,8 +16,21 @@ class RelativePositions(keras.layers.Layer):
     (batch, heads, target, key_dim).
     """
 
+    num_heads: int | None = None
+    """Number of query heads that it is made for; `None` for any."""
+
     adds_bias = False
     """Whether `bias` gives anything, which mechanisms without scores have no use for."""
+
+    def require_key_dim(self, key_dim: int) -> None:
+        """Raises unless queries and keys may have a size.
+
+        Args:
+            key_dim: Size of each head's query and key.
+
+        Raises:
+            UserError: It is made for others.
+        """
 
     def transform(
         self, query: Any, key: Any, query_positions: Any, key_positions: Any
@@ -97,25 +110,57 @@ class DistanceBias(RelativePositions):
         return super().get_config() | {"num_heads": self.num_heads}
 
 
-def copy_positions(layer: Any, num_heads: int, dtype_policy: Any) -> RelativePositions | None:
+def copy_positions(
+    layer: Any, num_heads: int, key_dim: int, dtype_policy: Any
+) -> RelativePositions | None:
     """An attention layer's own copy of the relative positions that it was given.
 
     Args:
         layer: The `relative_positions`, or `None`.
         num_heads: Number of the attention's query heads.
+        key_dim: Size of each head's query and key.
         dtype_policy: The attention's.
 
     Raises:
-        UserError: It is no layer, or for another number of heads.
+        UserError: It is no relative positions, or for other heads.
     """
     if layer is None:
         return None
-    copy = copy_layer(layer, "relative_positions", dtype=dtype_policy)
-    heads = getattr(copy, "num_heads", num_heads)
     require(
-        heads == num_heads,
+        isinstance(layer, RelativePositions),
+        "`relative_positions` must be a RotaryEmbedding, RelativePositionBias, AlibiBias, "
+        "TransformerXLPositions or another layer of RelativePositions; positions that are added to "
+        "inputs go before the attention.",
+        relative_positions=type(layer).__name__,
+    )
+    require(
+        layer.num_heads in (None, num_heads),
         "`relative_positions` must have as many heads as the attention.",
-        relative_positions_num_heads=heads,
+        relative_positions_num_heads=layer.num_heads,
         num_heads=num_heads,
     )
-    return copy
+    layer.require_key_dim(key_dim)
+    return copy_layer(layer, "relative_positions", dtype=dtype_policy)
+
+
+def refuse_relative_positions(attention: keras.layers.Layer, arguments: dict) -> dict:
+    """Arguments of a mechanism that has no use for relative positions.
+
+    Args:
+        attention: The attention layer.
+        arguments: What its constructor passes on.
+
+    Returns:
+        The arguments without `relative_positions`.
+
+    Raises:
+        UserError: Some are given.
+    """
+    relative = arguments.get("relative_positions")
+    require(
+        relative is None,
+        f"{type(attention).__name__} does not take `relative_positions`: add positions to its "
+        "inputs, as SinusoidalPositionEncoding and LearnedPositionEmbedding do.",
+        relative_positions=type(relative).__name__,
+    )
+    return {name: value for name, value in arguments.items() if name != "relative_positions"}

@@ -5,6 +5,7 @@ from functools import partial
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_roles import require_self_attention
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
@@ -109,6 +110,7 @@ class ReversibleBlock(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         require_rate(dropout=dropout)
+        require_self_attention("attention", attention)
         self.supports_masking = True
         self.dropout = dropout
         self.epsilon = epsilon

@@ -49,6 +49,13 @@ class RotaryEmbedding(RelativePositions):
         self.max_wavelength = max_wavelength
         self.scaling_factor = scaling_factor
 
+    def require_key_dim(self, key_dim):
+        require(
+            key_dim % 2 == 0,
+            "RotaryEmbedding turns pairs of features: the attention's `key_dim` must be even.",
+            key_dim=key_dim,
+        )
+
     def transform(self, query, key, query_positions, key_positions):
         return self(query, positions=query_positions), self(key, positions=key_positions)
 

@@ -7,6 +7,9 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import is_other, show_attention
+from keras_attn.layers.attention_inputs import require_attention_inputs
+from keras_attn.layers.headed_attention import require_sequences
+from keras_attn.layers.relative_positions import refuse_relative_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.decoding_cache import (
@@ -31,7 +34,7 @@ class ScoredAttention(keras.layers.Layer):
     """
 
     def __init__(self, dropout: float = 0.0, seed: int | None = None, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(**refuse_relative_positions(self, kwargs))
         require_rate(dropout=dropout)
         self.supports_masking = True
         self.dropout = dropout
@@ -46,6 +49,7 @@ class ScoredAttention(keras.layers.Layer):
             value_shape: Shape of the value; that of the query by default.
             key_shape: Shape of the key; that of the value by default.
         """
+        require_sequences(query=query_shape, value=value_shape, key=key_shape)
         value_shape = query_shape if value_shape is None else value_shape
         key_shape = value_shape if key_shape is None else key_shape
         compared = self._build_comparison(query_shape[-1], key_shape[-1])
@@ -78,6 +82,9 @@ class ScoredAttention(keras.layers.Layer):
         training=None,
         use_causal_mask=False,
     ):
+        require_attention_inputs(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask
+        )
         mask = masks.separate_masks(query_mask, value_mask, key_mask, attention_mask)
         key = self._compared_key(value if key is None else key)
         attend = partial(

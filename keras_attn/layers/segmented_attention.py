@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import CapturedAttention, rearranged
+from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
@@ -76,6 +77,8 @@ class SegmentedAttention(keras.layers.Layer):
         Rae et al., 2019, https://arxiv.org/abs/1911.05507, section 3.
     """
 
+    can_cross = False
+
     def __init__(self, attention: keras.layers.Layer, segment_length: int, **kwargs):
         super().__init__(**kwargs)
         require_positive(segment_length=segment_length)
@@ -107,11 +110,8 @@ class SegmentedAttention(keras.layers.Layer):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
-        require(
-            query.shape[1] == value.shape[1],
-            "Segments are of one sequence: `query` and `value` must have one length.",
-            query=tuple(query.shape),
-            value=tuple(value.shape),
+        require_attention_inputs(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
         )
         batch, length = ops.shape(query)[:2]
         real = _rows_mask(masks.mask_of_keys(value_mask, key_mask, attention_mask), batch, length)

@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
+from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.headed_attention import HeadedAttention, require_same_length
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
@@ -36,6 +37,8 @@ class SynthesizerAttention(HeadedAttention):
         **kwargs: Arguments of `HeadedAttention`.
     """
 
+    can_cross = False
+
     def __init__(
         self,
         num_heads: int,
@@ -55,6 +58,7 @@ class SynthesizerAttention(HeadedAttention):
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         require_same_length(self, query_shape, value=value_shape, key=key_shape)
+        self._require_length(query_shape)
         super().build(query_shape, value_shape, key_shape)
         self._build_scores(query_shape)
 
@@ -88,7 +92,10 @@ class SynthesizerAttention(HeadedAttention):
         training=None,
         use_causal_mask=False,
     ):
-        self._require_length(query)
+        require_attention_inputs(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
+        )
+        self._require_length(query.shape)
         heads = self._project(query, value, key, training)
         scores = self._scores_of_whole(query, heads)
         dropout = self.dropout if training else 0.0
@@ -157,7 +164,7 @@ class SynthesizerAttention(HeadedAttention):
         Raises:
             UserError: The prompt is longer than the layer's `max_length`.
         """
-        self._require_length(query)
+        self._require_length(query.shape)
         query = ops.cast(query, self.compute_dtype)
         heads = self._project(query, query, None)
         context = attend_by_scores(
@@ -201,8 +208,8 @@ class SynthesizerAttention(HeadedAttention):
         rows = ops.arange(length, dtype="int32")
         return self._scores(query, heads, rows, lambda scores: scores[..., :length])
 
-    def _require_length(self, query) -> None:
-        length = query.shape[1]
+    def _require_length(self, shape) -> None:
+        length = shape[1]
         require(
             length is None or length <= self.max_length,
             "The sequence must not be longer than `max_length`.",

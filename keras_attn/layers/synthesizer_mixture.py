@@ -83,9 +83,13 @@ class SynthesizerMixture(SynthesizerAttention):
         **kwargs,
     ):
         super().__init__(num_heads, key_dim, max_length, dropout=dropout, seed=seed, **kwargs)
+        require(
+            isinstance(members, tuple | list) and len(members) > 0,
+            f"`members` must be a tuple of some of {', '.join(MEMBERS)}.",
+            members=members,
+        )
         for member in members:
             require_one_of("members", member, MEMBERS)
-        require(len(members) > 0, "A mixture needs `members`.", members=members)
         self.members = tuple(members)
         self.scores_initializer = keras.initializers.get(scores_initializer)
         self.scores = [self._make_scores(i, member) for i, member in enumerate(self.members)]

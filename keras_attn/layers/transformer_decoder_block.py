@@ -4,6 +4,7 @@ from functools import partial
 
 import keras
 
+from keras_attn.layers.attention_roles import require_cross_attention, require_self_attention
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
@@ -78,11 +79,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         super().__init__(**kwargs)
         require_rate(dropout=dropout)
         self.supports_masking = True
-        require(
-            getattr(self_attention, "can_be_causal", True),
-            "`self_attention` must be able to hide what follows.",
-            self_attention=type(self_attention).__name__,
-        )
+        require_self_attention("self_attention", self_attention, is_causal=True)
         policy = {"dtype": self.dtype_policy}
         residual = (norm_first, epsilon, dropout)
         self.self_attention = copy_layer(self_attention, "self_attention", **policy)
@@ -95,13 +92,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         )
         self.cross_attention = None
         if cross_attention is not None:
-            relative = getattr(cross_attention, "relative_positions", None)
-            require(
-                relative is None,
-                "`cross_attention` must have no relative positions: those of two sequences have "
-                "no distance.",
-                relative_positions=relative,
-            )
+            require_cross_attention("cross_attention", cross_attention)
             self.cross_attention = copy_layer(cross_attention, "cross_attention", **policy)
             self.cross_attention_residual = ResidualConnection(
                 *residual,

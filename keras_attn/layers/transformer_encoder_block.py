@@ -4,6 +4,7 @@ from functools import partial
 
 import keras
 
+from keras_attn.layers.attention_roles import require_self_attention
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
@@ -72,6 +73,7 @@ class TransformerEncoderBlock(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         require_rate(dropout=dropout)
+        require_self_attention("attention", attention)
         self.supports_masking = True
         policy = {"dtype": self.dtype_policy}
         self.attention = copy_layer(attention, "attention", **policy)

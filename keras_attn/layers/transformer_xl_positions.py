@@ -8,7 +8,7 @@ from keras_attn.layers.relative_positions import RelativePositions
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.positions import relative_shift, sinusoidal_positions
 from keras_attn.ops.scores import dot_scores
-from keras_attn.validation import require_positive
+from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -60,6 +60,14 @@ class TransformerXLPositions(RelativePositions):
         self.max_wavelength = max_wavelength
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
         self.bias_initializer = keras.initializers.get(bias_initializer)
+
+    def require_key_dim(self, key_dim):
+        require(
+            key_dim == self.key_dim,
+            "`relative_positions` must have the attention's `key_dim`.",
+            relative_positions_key_dim=self.key_dim,
+            key_dim=key_dim,
+        )
 
     def build(self, *_):
         width = self.num_heads * self.key_dim

@@ -33,8 +33,8 @@ RECURRENT_PRESETS = {
     "lstm_2x64": {
         "description": "letters to phonemes, two layers of 64, quick to train",
         "paper": _BAHDANAU,
-        "config": {"num_layers": 2, "hidden_dim": 64, "dropout": 0.1},
-        "recipe": LETTERS_TO_PHONEMES | {"training": _SMALL_TRAINING},
+        "config": {"num_layers": 2, "hidden_dim": 64, "dropout": 0.05},
+        "recipe": LETTERS_TO_PHONEMES | {"training": _SMALL_TRAINING | {"epochs": 40}},
     },
     "lstm_2x512": {
         "description": "letters to phonemes, two layers of 512",

@@ -162,3 +162,11 @@ def test_from_a_file_to_a_task(keras_attn, tmp_path):
     assert status == 0, error
     assert "Resuming from" in output
     assert "step 2" in output
+
+
+def test_help_names_every_mechanism():
+    from keras_attn.cli.train import EPILOG
+    from keras_attn.layers.named_attention import ATTENTION
+
+    named = EPILOG.partition("mechanism: ")[2].partition(";")[0].replace(" or ", ", ")
+    assert {name.strip() for name in named.split(",")} == set(ATTENTION)

@@ -111,7 +111,7 @@ def test_mistakes_are_told():
         RelativePositionBias(2, num_buckets=7)
     with pytest.raises(UserError, match="beyond these. Received: num_buckets=32, max_distance=8"):
         RelativePositionBias(2, max_distance=8)
-    with pytest.raises(UserError, match="must be a layer"):
+    with pytest.raises(UserError, match="`relative_positions` must be a Rotary.*='str'"):
         MultiHeadAttention(2, 3, relative_positions="alibi")
 
 

@@ -185,7 +185,7 @@ def test_mistakes_in_the_constructor(arguments, message):
             r"`value` must have as many axes as `query`. Received: value_shape=\(2, 11, 13, 1\), "
             r"query_shape=\(2, 5, 7\).",
         ),
-        ({}, (X, SOURCE, KEY[:, :5]), {}, r"\(2, 3, 5, 2\), value_shape=\(2, 3, 11, 2\)"),
+        ({}, (X, SOURCE, KEY[:, :5]), {}, r"key_shape=\(2, 5, 3\), value_length=11"),
         (
             {},
             (X, X),
@@ -196,7 +196,7 @@ def test_mistakes_in_the_constructor(arguments, message):
             {},
             (X, X),
             {"value_mask": np.ones((2, 4), bool)},
-            r"mask_shape=\(2, 1, 1, 4\), scores_shape=\(2, 3, 5, 5\)",
+            r"value_mask_shape=\(2, 4\), value_length=5",
         ),
         (
             {"flash_attention": True},

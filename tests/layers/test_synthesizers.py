@@ -140,5 +140,5 @@ def test_mistakes_are_told():
         FactorizedDenseSynthesizer(2, 3, 8, factor=3)
     with pytest.raises(UserError, match="Did you mean 'random'"):
         SynthesizerMixture(2, 3, 8, ("randon",))
-    with pytest.raises(UserError, match="A mixture needs `members`"):
+    with pytest.raises(UserError, match="`members` must be a tuple of some of"):
         SynthesizerMixture(2, 3, 8, ())

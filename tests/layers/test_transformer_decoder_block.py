@@ -158,12 +158,12 @@ def test_mistakes():
     with pytest.raises(UserError, match="source_given=True, cross_attention=None"):
         built(cross=False)(X, SOURCE)
     with pytest.raises(
-        UserError, match="no relative positions.*Received: relative_positions=<Rotary"
+        UserError, match="no relative positions.*, relative_positions='RotaryEmbedding'"
     ):
         TransformerDecoderBlock(
             MultiHeadAttention(2, 6),
             FeedForward(11),
             MultiHeadAttention(2, 6, relative_positions=RotaryEmbedding()),
         )
-    with pytest.raises(UserError, match="`cross_attention` must be a layer. .*=3."):
+    with pytest.raises(UserError, match="`cross_attention` must be an attention layer, .*=3."):
         TransformerDecoderBlock(MultiHeadAttention(2, 3), FeedForward(11), 3)

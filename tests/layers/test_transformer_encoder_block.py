@@ -161,7 +161,10 @@ def test_parts_take_the_precision_of_the_block():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"attention": None}, "`attention` must be a layer. Received: attention=None."),
+        (
+            {"attention": None},
+            "`attention` must be an attention layer, .*Received: attention=None.",
+        ),
         (
             {"feed_forward": "relu"},
             "`feed_forward` must be a layer. Received: feed_forward='relu'.",

@@ -95,7 +95,8 @@ def test_from_preset():
         ({"dropout": 1.0}, "`dropout` must be a number in [0, 1). Received: dropout=1.0."),
         (
             {"encoder_attention": "local"},
-            "`attention` must be a layer. Received: attention='local'.",
+            "`attention` must be an attention layer, called with query, value, attention_mask, "
+            "use_causal_mask. Received: attention='local'.",
         ),
     ],
 )

@@ -1,0 +1,64 @@
+"""What an attention layer is given for: self-attention, causal or not, or attention to a source."""
+
+import inspect
+from typing import Any
+
+import keras
+
+from keras_attn.validation import require
+
+_CALL = ("query", "value", "attention_mask", "use_causal_mask")
+
+
+def require_self_attention(name: str, layer: Any, is_causal: bool = False) -> None:
+    """Raises unless a layer can attend from a sequence to itself.
+
+    Args:
+        name: What the layer is called in an error.
+        layer: An attention layer of this package, or another one with the same call.
+        is_causal: Whether it has to hide what follows.
+
+    Raises:
+        UserError: It is no attention layer, or cannot hide what follows.
+    """
+    _require_attention(name, layer)
+    require(
+        not is_causal or getattr(layer, "can_be_causal", True),
+        f"`{name}` must be able to hide what follows.",
+        **{name: type(layer).__name__},
+    )
+
+
+def require_cross_attention(name: str, layer: Any) -> None:
+    """Raises unless a layer can attend from one sequence to another.
+
+    Args:
+        name: What the layer is called in an error.
+        layer: An attention layer of this package, or another one with the same call.
+
+    Raises:
+        UserError: It is no attention layer, or attends within one sequence alone.
+    """
+    _require_attention(name, layer)
+    relative = getattr(layer, "relative_positions", None)
+    require(
+        relative is None,
+        f"`{name}` must have no relative positions: those of two sequences have no distance.",
+        **{name: type(layer).__name__, "relative_positions": type(relative).__name__},
+    )
+    require(
+        getattr(layer, "can_cross", True),
+        f"`{name}` must be able to attend to another sequence.",
+        **{name: type(layer).__name__},
+    )
+
+
+def _require_attention(name: str, layer: Any) -> None:
+    is_layer = isinstance(layer, keras.layers.Layer)
+    parameters = inspect.signature(layer.call).parameters if is_layer else {}
+    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    require(
+        is_layer and (takes_any or all(argument in parameters for argument in _CALL)),
+        f"`{name}` must be an attention layer, called with {', '.join(_CALL)}.",
+        **{name: type(layer).__name__ if is_layer else layer},
+    )

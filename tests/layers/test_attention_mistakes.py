@@ -1,0 +1,146 @@
+"""Mistakes that all mechanisms tell in one line: where they are put, and what they are given."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn import layers
+from keras_attn.layers.attentive_decoder import AttentiveDecoder
+from keras_attn.layers.recurrent_memory_attention import Memory
+from keras_attn.validation import UserError
+from tests.harness import numbers
+from tests.layers.mechanisms import MECHANISMS
+
+X = numbers(1, 2, 5, 6)
+CROSSES = [name for name, mechanism in MECHANISMS.items() if mechanism.crosses]
+STAYS = [name for name in MECHANISMS if name not in CROSSES]
+
+
+def in_one_line(match):
+    return pytest.raises(UserError, match=rf"\A[^\n]*{match}[^\n]*\Z")
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_attention_within_one_sequence_is_refused_for_a_source(name):
+    attention = MECHANISMS[name].make()
+    with in_one_line("`cross_attention` must .*Received: cross_attention="):
+        layers.TransformerDecoderBlock(
+            layers.MultiHeadAttention(2, 3), layers.FeedForward(4), attention
+        )
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_attention_within_one_sequence_is_refused_by_recurrent_decoders(name):
+    with in_one_line("`attention` must .*Received: attention="):
+        AttentiveDecoder("lstm", 4, 1, MECHANISMS[name].make())
+
+
+@pytest.mark.parametrize("name", CROSSES)
+def test_attention_to_another_sequence_is_taken(name):
+    attention = MECHANISMS[name].make()
+    layers.TransformerDecoderBlock(
+        layers.MultiHeadAttention(2, 3), layers.FeedForward(4), attention
+    )
+
+
+@pytest.mark.parametrize("given", [keras.layers.Dense(6), "dense", None])
+@pytest.mark.parametrize(
+    "block",
+    [layers.TransformerEncoderBlock, layers.TransformerDecoderBlock, layers.ReversibleBlock],
+)
+def test_what_is_no_attention_is_refused_by_blocks(block, given):
+    with in_one_line("attention` must be an attention layer, called with query, value"):
+        block(given, layers.FeedForward(4))
+
+
+def test_attention_of_keras_is_taken():
+    attention = keras.layers.MultiHeadAttention(2, 3)
+    block = layers.TransformerEncoderBlock(attention, layers.FeedForward(4))
+    assert block(X).shape == X.shape
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mask_of_another_length(name):
+    mechanism = MECHANISMS[name]
+    layer = mechanism.make()
+    layer(X, X)
+    for mask, shape in (("value_mask", (2, 4)), ("key_mask", (2, 6)), ("query_mask", (2, 3))):
+        with in_one_line(f"`{mask}` must have the length of .*Received: {mask}_shape"):
+            layer(X, X, **{mask: np.ones(shape, bool)})
+    with in_one_line("`attention_mask` must have the length of `value`"):
+        layer(X, X, attention_mask=np.ones((2, 1, 7), bool))
+    if not mechanism.crosses and "memory" not in name and "multi-head" not in name:
+        with in_one_line("`value` must have the length of `query`"):
+            layer(X, X[:, :4])
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_inputs_that_are_no_sequences(name):
+    with in_one_line("batch, length, features"):
+        MECHANISMS[name].make()(X[0], X[0])
+
+
+TAKES_NONE = {
+    "linear": lambda **given: layers.LinearAttention(2, 4, **given),
+    "lsh": lambda **given: layers.LSHAttention(2, 4, 2, **given),
+    "global-local": lambda **given: layers.GlobalLocalAttention(2, 4, 1, **given),
+    "dense synthesizer": lambda **given: layers.DenseSynthesizer(2, 4, 8, **given),
+    "mixture": lambda **given: layers.SynthesizerMixture(2, 4, 8, **given),
+    "simple": lambda **given: layers.SimpleSelfAttention(**given),
+    "additive": lambda **given: layers.AdditiveAttention(4, **given),
+}
+
+
+@pytest.mark.parametrize("name", TAKES_NONE)
+def test_relative_positions_where_there_is_no_use_for_them(name):
+    with in_one_line("does not take `relative_positions`: .*='RotaryEmbedding'"):
+        TAKES_NONE[name](relative_positions=layers.RotaryEmbedding())
+    assert TAKES_NONE[name](relative_positions=None)(X, X).shape == X.shape
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **given: layers.MultiHeadAttention(2, 3, **given),
+        lambda **given: layers.LocalAttention(2, 3, 2, **given),
+        lambda **given: layers.RecurrentMemoryAttention(2, 3, 4, **given),
+    ],
+)
+def test_relative_positions_that_do_not_fit(make):
+    for other in (
+        keras.layers.Dense(3),
+        layers.SinusoidalPositionEncoding(),
+        layers.LearnedPositionEmbedding(9),
+    ):
+        with in_one_line("`relative_positions` must be a RotaryEmbedding, "):
+            make(relative_positions=other)
+    with in_one_line("`key_dim` must be even. Received: key_dim=3"):
+        make(relative_positions=layers.RotaryEmbedding())
+    with in_one_line("as many heads as the attention. .*num_heads=4"):
+        make(relative_positions=layers.AlibiBias(4))
+    with in_one_line("the attention's `key_dim`. .*_key_dim=5, key_dim=3"):
+        make(relative_positions=layers.TransformerXLPositions(2, 5))
+
+
+def test_memories_that_are_none():
+    recurrent = layers.RecurrentMemoryAttention(2, 3, 4)
+    compressive = layers.CompressiveMemoryAttention(2, 3, 4, 2)
+    recurrent(X, X)
+    compressive(X, X)
+    with in_one_line("`memory` must be a Memory, .*Received: memory="):
+        recurrent(X, X, memory=X)
+    with in_one_line("`memory` must be a CompressiveMemory, .*Received: memory='Memory'"):
+        compressive(X, X, memory=recurrent.initial_memory(2, 6))
+    with in_one_line("must be .batch, memory_length, features.. .*3, 6.*4, 6"):
+        recurrent(X, X, memory=Memory(np.zeros((2, 3, 6), "float32"), np.zeros((2, 3), bool)))
+
+
+def test_a_synthesizer_that_is_too_short():
+    inputs = keras.Input((9, 6))
+    with in_one_line("not be longer than `max_length`. Received: length=9, max_length=8"):
+        layers.DenseSynthesizer(2, 3, 8)(inputs, inputs)
+
+
+def test_members_of_a_mixture():
+    with in_one_line("`members` must be a tuple of some of .*Received: members='random'"):
+        layers.SynthesizerMixture(2, 3, 8, members="random")
