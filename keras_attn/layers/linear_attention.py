@@ -3,10 +3,14 @@
 from functools import partial
 
 import keras
+from keras import ops
 
 from keras_attn.layers.attention_capture import is_capturing, is_other, show_attention
 from keras_attn.layers.attention_inputs import require_attention_inputs
+from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
+from keras_attn.layers.relative_positions import copy_positions
+from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.ops import masks
 from keras_attn.ops.linear_attention import (
     LinearState,
@@ -16,6 +20,7 @@ from keras_attn.ops.linear_attention import (
     linear_attention_step,
     sums_of_keys,
 )
+from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -43,6 +48,9 @@ class LinearAttention(HeadedAttention):
         bias_constraint: Constraint on the biases.
         output_initializer: Initialiser of the output projection's kernel, where it is not
             `kernel_initializer`.
+        relative_positions: `RotaryEmbedding` to build from what lets self-attention see distances:
+            it turns φ(query) and φ(key) where they weight values, not in the divisor; none by
+            default.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -63,12 +71,31 @@ class LinearAttention(HeadedAttention):
         The output (batch, target, features).
 
     Raises:
-        UserError: A size is not positive, scores are asked for, or an `attention_mask` differs
-            between queries.
+        UserError: A size is not positive, the relative positions are others, scores are asked for,
+            or an `attention_mask` differs between queries.
 
-    Reference:
+    References:
         Katharopoulos et al., 2020, https://arxiv.org/abs/2006.16236, sections 3.2 to 3.4.
+        Su et al., 2021, https://arxiv.org/abs/2104.09864, section 3.3 (rotary positions).
     """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        relative_positions: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
+        super().__init__(num_heads, key_dim, **kwargs)
+        require(
+            relative_positions is None or isinstance(relative_positions, RotaryEmbedding),
+            "LinearAttention takes a RotaryEmbedding for `relative_positions`: there are no scores "
+            "to add to.",
+            relative_positions=type(relative_positions).__name__,
+        )
+        self.relative_positions = copy_positions(
+            relative_positions, num_heads, key_dim, self.dtype_policy
+        )
 
     def call(
         self,
@@ -95,6 +122,7 @@ class LinearAttention(HeadedAttention):
             heads["key"],
             key_mask=mask,
             is_causal=use_causal_mask,
+            **self._turns(heads),
         )
         context = attend(heads["value"])
         facts = {"crosses": is_other(query, value), "is_causal": use_causal_mask}
@@ -129,10 +157,12 @@ class LinearAttention(HeadedAttention):
             The output (batch, length, features), and the state after the last of these positions.
         """
         heads = self._project(query, query, None)
-        key, value = heads["key"], heads["value"]
-        context = linear_attention(heads["query"], key, value, is_causal=True)
-        sums = cache.sums + sums_of_keys(key, value, real[:, None])
-        return self._project_back(context), LinearState(sums)
+        key, value, turns = heads["key"], heads["value"], self._turns(heads)
+        context = linear_attention(heads["query"], key, value, is_causal=True, **turns)
+        real = ops.cast(real, "bool")
+        sums = cache.sums + sums_of_keys(key, value, real[:, None], turns.get("turn_key"))
+        start = cache.start + ops.sum(ops.cast(real, "int32"), axis=1)
+        return self._project_back(context), LinearState(sums, start)
 
     def attend_step(self, query, cache, index, ancestor_mask=None):
         """Attends from one new position to itself and those before it.
@@ -141,14 +171,20 @@ class LinearAttention(HeadedAttention):
             query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
                 of one source side by side; (batch, 1, features) without a beam search.
             cache: The state after the positions before, with batch * beams rows.
-            index: Not used.
+            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
+                one for each row (batch * beams,).
             ancestor_mask: Not used.
 
         Returns:
             The output (batch, beams, features) and the state with this position.
         """
         heads = self._project_hypotheses(query)
-        context, cache = linear_attention_step(heads["query"], heads["key"], heads["value"], cache)
+        turn = None
+        if self.relative_positions is not None:
+            turn = self._turn(ops.reshape(ops.cast(index, "int32") + cache.start, (-1, 1)))
+        context, cache = linear_attention_step(
+            heads["query"], heads["key"], heads["value"], cache, turn
+        )
         return self._project_back_hypotheses(context, query.shape[1]), cache
 
     def project_source(self, value, key=None, value_mask=None) -> dict:
@@ -186,3 +222,32 @@ class LinearAttention(HeadedAttention):
             attend = partial(linear_attention, heads["query"], key, key_mask=mask)
             show_attention(self, attend, value, mask, crosses=True, is_softmax=False)
         return self._project_back(attend_sums(heads["query"], source["sums"]))
+
+    def _turns(self, heads) -> dict:
+        """What turns queries and keys of whole sequences, the last query standing at the last key.
+
+        Args:
+            heads: The heads by role.
+
+        Returns:
+            Arguments of `linear_attention`, none without relative positions.
+        """
+        if self.relative_positions is None:
+            return {}
+        target, source = ops.shape(heads["query"])[2], ops.shape(heads["key"])[2]
+        at_query = ops.arange(target, dtype="int32") + (source - target)
+        at_key = ops.arange(source, dtype="int32")
+        return {"turn_query": self._turn(at_query), "turn_key": self._turn(at_key)}
+
+    def _turn(self, positions):
+        # Its `call` alone: features stay as wide as sums are.
+        return partial(self.relative_positions.call, positions=positions)
+
+    def get_config(self):
+        return super().get_config() | {
+            "relative_positions": serialize_layer(self.relative_positions)
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**deserialize_layers(config, "relative_positions"))

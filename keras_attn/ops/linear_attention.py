@@ -1,5 +1,6 @@
 """Attention without a softmax: sums over keys are kept instead of scores."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras import ops
@@ -13,12 +14,19 @@ _BLOCK = 128
 
 
 def linear_attention(
-    query: Any, key: Any, value: Any, key_mask: Any = None, is_causal: bool = False
+    query: Any,
+    key: Any,
+    value: Any,
+    key_mask: Any = None,
+    is_causal: bool = False,
+    turn_query: Callable | None = None,
+    turn_key: Callable | None = None,
 ) -> Any:
     """Computes φ(query) (Σ φ(key)ᵀ value) / φ(query) (Σ φ(key)ᵀ), where φ(x) = elu(x) + 1.
 
     Time and memory are linear in the lengths. Causally the sums run over the keys up to each
-    query: block by block, with products of queries and keys inside a block.
+    query: block by block, with products of queries and keys inside a block. What turns features by
+    their positions turns those above the line alone, so that the divisor stays positive.
 
     Args:
         query: Float tensor (batch, heads, target, key_dim).
@@ -27,55 +35,83 @@ def linear_attention(
         key_mask: Boolean tensor that broadcasts to (batch, heads, source), True where a key may
             be attended to.
         is_causal: Whether query i attends only to keys j <= i + source - target.
+        turn_query: Turns φ(query), such as by angles that grow with the position, or None.
+        turn_key: Turns φ(key), given together with `turn_query`.
 
     Returns:
         The context (batch, heads, target, value_dim) in the dtype of `query`: 0 where a query has
         nothing to attend to. Sums are computed in float32 or wider.
 
-    Reference:
+    References:
         Katharopoulos et al., 2020, https://arxiv.org/abs/2006.16236, equations 5 to 9.
+        Su et al., 2021, https://arxiv.org/abs/2104.09864, equation 19 (turned by positions).
     """
     if not is_causal:
-        return attend_sums(query, sums_of_keys(key, value, key_mask))
+        return attend_sums(query, sums_of_keys(key, value, key_mask, turn_key), turn_query)
     keys, values = _features(key, value, key_mask)
-    sums = _causal_sums(feature_map(ops.cast(query, keys.dtype)), keys, values)
+    queries = feature_map(ops.cast(query, keys.dtype))
+    if turn_query is None:
+        sums = _causal_sums(queries, keys, values)
+    else:
+        values, ones = _split_last(values)
+        turned = _causal_sums(turn_query(queries), turn_key(keys), values)
+        sums = ops.concatenate([turned, _causal_sums(queries, keys, ones)], axis=-1)
     return ops.cast(quotient(sums), query.dtype)
 
 
-def sums_of_keys(key: Any, value: Any, key_mask: Any = None) -> Any:
+def sums_of_keys(
+    key: Any, value: Any, key_mask: Any = None, turn_key: Callable | None = None
+) -> Any:
     """Sums keys and values up for all queries.
 
     Args:
         key: Float tensor (batch, heads, source, key_dim).
         value: Float tensor (batch, heads, source, value_dim).
         key_mask: Boolean tensor that broadcasts to (batch, heads, source), or None.
+        turn_key: Turns φ(key) where it is multiplied by values, or None.
 
     Returns:
         Σ φ(key)ᵀ value and, in the last column, Σ φ(key)ᵀ: float32 or wider
         (batch, heads, key_dim, value_dim + 1).
     """
     keys, values = _features(key, value, key_mask)
-    return ops.matmul(ops.swapaxes(keys, -1, -2), values)
+    if turn_key is None:
+        return ops.matmul(ops.swapaxes(keys, -1, -2), values)
+    turned = ops.matmul(ops.swapaxes(turn_key(keys), -1, -2), _split_last(values)[0])
+    return ops.concatenate([turned, ops.sum(keys, axis=2)[..., None]], axis=-1)
 
 
-def attend_sums(query: Any, sums: Any) -> Any:
+def attend_sums(query: Any, sums: Any, turn_query: Callable | None = None) -> Any:
     """Attends to what `sums_of_keys` summed up.
 
     Args:
         query: Float tensor (batch, heads, target, key_dim).
         sums: Float tensor (batch, heads, key_dim, value_dim + 1).
+        turn_query: Turns φ(query) where it is multiplied by sums of values, or None.
 
     Returns:
         The context (batch, heads, target, value_dim) in the dtype of `query`.
     """
     queries = feature_map(ops.cast(query, sums.dtype))
-    return ops.cast(quotient(ops.matmul(queries, sums)), query.dtype)
+    if turn_query is None:
+        products = ops.matmul(queries, sums)
+    else:
+        of_values, of_ones = _split_last(sums)
+        products = [ops.matmul(turn_query(queries), of_values), ops.matmul(queries, of_ones)]
+        products = ops.concatenate(products, axis=-1)
+    return ops.cast(quotient(products), query.dtype)
 
 
 class LinearState(NamedTuple):
-    """The sums over the keys so far, float32 or wider (batch, heads, key_dim, value_dim + 1)."""
+    """What is kept of the positions so far.
+
+    Attributes:
+        sums: The sums over the keys, float32 or wider (batch, heads, key_dim, value_dim + 1).
+        start: int32 (batch,), the position at which decoding began, index 0 of the steps.
+    """
 
     sums: Any
+    start: Any
 
 
 def initial_linear_state(
@@ -94,10 +130,13 @@ def initial_linear_state(
         The state.
     """
     shape = (batch_size, heads, key_dim, value_dim + 1)
-    return LinearState(ops.zeros(shape, computing_dtype(dtype)))
+    sums = ops.zeros(shape, computing_dtype(dtype))
+    return LinearState(sums, ops.zeros((batch_size,), dtype="int32"))
 
 
-def linear_attention_step(query: Any, key: Any, value: Any, state: LinearState) -> tuple:
+def linear_attention_step(
+    query: Any, key: Any, value: Any, state: LinearState, turn: Callable | None = None
+) -> tuple:
     """One position of causal linear attention.
 
     Args:
@@ -105,12 +144,13 @@ def linear_attention_step(query: Any, key: Any, value: Any, state: LinearState) 
         key: Float tensor (batch, heads, 1, key_dim).
         value: Float tensor (batch, heads, 1, value_dim).
         state: The state of the positions before.
+        turn: Turns features by this position, or None.
 
     Returns:
         The context (batch, heads, 1, value_dim) and the state with this position.
     """
-    sums = state.sums + sums_of_keys(key, value)
-    return attend_sums(query, sums), LinearState(sums)
+    sums = state.sums + sums_of_keys(key, value, turn_key=turn)
+    return attend_sums(query, sums, turn), LinearState(sums, state.start)
 
 
 def feature_map(x: Any) -> Any:
@@ -125,9 +165,14 @@ def with_ones(values: Any) -> Any:
 
 def quotient(sums: Any) -> Any:
     """Sums of values divided by their last column; 0 where that is 0."""
-    sums, divisor = ops.split(sums, [sums.shape[-1] - 1], axis=-1)
+    sums, divisor = _split_last(sums)
     some = ops.greater(divisor, 0)
     return ops.where(some, sums / ops.where(some, divisor, 1.0), 0.0)
+
+
+def _split_last(x: Any) -> tuple[Any, Any]:
+    """All columns but the last, and the last."""
+    return tuple(ops.split(x, [x.shape[-1] - 1], axis=-1))
 
 
 def _features(key: Any, value: Any, key_mask: Any) -> tuple[Any, Any]:

@@ -479,7 +479,8 @@ LINEAR_ATTENTION = [
         layers.LinearAttention,
         {
             "num_heads": 2,
-            "key_dim": 3,
+            "key_dim": 4,
+            "relative_positions": lambda: layers.RotaryEmbedding(),
             "bias_initializer": "ones",
             "bias_regularizer": "l2",
             "bias_constraint": "max_norm",

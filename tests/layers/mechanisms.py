@@ -137,4 +137,10 @@ MECHANISMS = {
         scores=False,
     ),
     "linear": Mechanism(_of(layers.LinearAttention, 2, 3), pairs=False, scores=False),
+    "linear, rotary": Mechanism(
+        _of(layers.LinearAttention, 2, 4, relative_positions=layers.RotaryEmbedding()),
+        crosses=False,
+        pairs=False,
+        scores=False,
+    ),
 }

@@ -75,10 +75,11 @@ def test_captured_weights_times_values_are_the_layers_output(name, is_causal):
     np.testing.assert_allclose(output_of(layer, weights, x), numpy(output), rtol=1e-4, atol=1e-5)
     assert not weights[1, :, :, before + 7 :].any()
     np.testing.assert_array_equal(numpy(shown.source_real)[:, before:], REAL)
-    sums = weights.sum(axis=-1)
-    np.testing.assert_allclose(sums[sums > 0], 1, rtol=1e-5)
-    np.testing.assert_allclose(sums[0], 1, rtol=1e-5)
-    assert weights.min() >= 0
+    if name != "linear, rotary":  # turned by positions, it may weight by less than nothing
+        sums = weights.sum(axis=-1)
+        np.testing.assert_allclose(sums[sums > 0], 1, rtol=1e-5)
+        np.testing.assert_allclose(sums[0], 1, rtol=1e-5)
+        assert weights.min() >= 0
     if is_causal:
         assert not np.triu(weights[..., before:], k=1).any()
     assert shown.is_causal == is_causal

@@ -69,7 +69,7 @@ def test_a_mask_of_another_length(name):
             layer(X, X, **{mask: np.ones(shape, bool)})
     with in_one_line("`attention_mask` must have the length of `value`"):
         layer(X, X, attention_mask=np.ones((2, 1, 7), bool))
-    if not mechanism.crosses and "memory" not in name and "multi-head" not in name:
+    if not getattr(layer, "can_cross", True) and not isinstance(layer, layers.MultiHeadAttention):
         with in_one_line("`value` must have the length of `query`"):
             layer(X, X[:, :4])
 
@@ -81,7 +81,6 @@ def test_inputs_that_are_no_sequences(name):
 
 
 TAKES_NONE = {
-    "linear": lambda **given: layers.LinearAttention(2, 4, **given),
     "lsh": lambda **given: layers.LSHAttention(2, 4, 2, **given),
     "global-local": lambda **given: layers.GlobalLocalAttention(2, 4, 1, **given),
     "dense synthesizer": lambda **given: layers.DenseSynthesizer(2, 4, 8, **given),
@@ -114,6 +113,8 @@ def test_relative_positions_that_do_not_fit(make):
     ):
         with in_one_line("`relative_positions` must be a RotaryEmbedding, "):
             make(relative_positions=other)
+    with in_one_line("LinearAttention takes a RotaryEmbedding .*='AlibiBias'"):
+        layers.LinearAttention(2, 3, relative_positions=layers.AlibiBias(2))
     with in_one_line("`key_dim` must be even. Received: key_dim=3"):
         make(relative_positions=layers.RotaryEmbedding())
     with in_one_line("as many heads as the attention. .*num_heads=4"):

@@ -123,6 +123,31 @@ def test_linear_attention(is_causal):
     check(layer, back_to_features(layer, context), use_causal_mask=is_causal)
 
 
+def turned(x, position):
+    """Features (a, b) as complex numbers a + bi, turned by the position at two speeds."""
+    pairs = (x[:2] + 1j * x[2:]) * np.exp(1j * position / 10_000 ** np.array([0, 0.5]))
+    return np.concatenate([pairs.real, pairs.imag])
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_linear_attention_turned_by_positions(is_causal):
+    """Equation 19 of RoFormer: turned above the line, not below it."""
+    layer = built(layers.LinearAttention(2, 4, relative_positions=layers.RotaryEmbedding()))
+    heads = heads_by_role(layer, X)
+    context = np.zeros(heads["value"].shape)
+    query, key = (
+        np.where(heads[role] > 0, heads[role] + 1, np.exp(np.minimum(heads[role], 0)))
+        for role in ("query", "key")
+    )
+    for b, h, i in np.ndindex(2, 2, 13):
+        seen = np.flatnonzero(MASKS[is_causal][b, 0, i])
+        for j in seen:
+            weight = turned(query[b, h, i], i) @ turned(key[b, h, j], j)
+            divisor = query[b, h, i] @ key[b, h, seen].sum(axis=0)
+            context[b, h, i] += weight / divisor * heads["value"][b, h, j]
+    check(layer, back_to_features(layer, context), use_causal_mask=is_causal)
+
+
 WITH_SCORES = {name: m for name, m in MECHANISMS.items() if m.scores}
 
 
