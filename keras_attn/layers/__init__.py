@@ -9,8 +9,9 @@ from keras_attn.layers.dense_synthesizer import DenseSynthesizer
 from keras_attn.layers.factorized_dense_synthesizer import FactorizedDenseSynthesizer
 from keras_attn.layers.factorized_random_synthesizer import FactorizedRandomSynthesizer
 from keras_attn.layers.feed_forward import FeedForward
-from keras_attn.layers.global_local_attention import GlobalLocalAttention, GlobalLocalPieces
+from keras_attn.layers.global_local_attention import GlobalLocalAttention
 from keras_attn.layers.global_local_encoder_block import GlobalLocalEncoderBlock
+from keras_attn.layers.global_local_streams import GlobalLocalPieces
 from keras_attn.layers.intra_attention_cell import IntraAttentionCell
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.linear_attention import LinearAttention

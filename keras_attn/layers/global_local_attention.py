@@ -1,7 +1,7 @@
 """Attention inside a window and to a few global positions, as in ETC."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import keras
 from keras import ops
@@ -9,6 +9,14 @@ from keras import ops
 from keras_attn.layers.attention_capture import show_attention
 from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.global_local_streams import (
+    GlobalLocalPieces,
+    Stream,
+    global_masks,
+    joined_masks,
+    pair_mask,
+    split_stream,
+)
 from keras_attn.layers.head_projection import ROLES
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
@@ -18,34 +26,7 @@ from keras_attn.layers.headed_attention import (
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
-from keras_attn.ops.slices import part
 from keras_attn.validation import require, require_positive, require_rate
-
-
-class GlobalLocalPieces(NamedTuple):
-    """Something about the pairs of each of the four pieces of the attention; all may be `None`.
-
-    Attributes:
-        local_to_local: Tensor (batch, length, 2 * radius + 1), the keys of a query in their order.
-        local_to_global: Tensor (batch, length, globals).
-        global_to_local: Tensor (batch, globals, length).
-        global_to_global: Tensor (batch, globals, globals).
-    """
-
-    local_to_local: Any = None
-    local_to_global: Any = None
-    global_to_local: Any = None
-    global_to_global: Any = None
-
-
-class _Stream(NamedTuple):
-    """A sequence: its inputs, which queries are real, and which keys may be attended to."""
-
-    query: Any
-    value: Any
-    key: Any
-    real: Any
-    key_mask: Any
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -190,12 +171,12 @@ class GlobalLocalAttention(HeadedAttention):
             use_causal_mask=use_causal_mask,
         )
         key_mask = masks.mask_of_keys(value_mask, key_mask, attention_mask)
-        local = _Stream(query, value, key, query_mask, key_mask)
+        local = Stream(query, value, key, query_mask, key_mask)
         if global_query is None:
-            few, local = _split(local, self.global_length)
+            few, local = split_stream(local, self.global_length)
         else:
             of_keys = None if global_query_mask is None else global_query_mask[:, None]
-            few = _Stream(global_query, global_query, None, global_query_mask, of_keys)
+            few = Stream(global_query, global_query, None, global_query_mask, of_keys)
         labels, pair_masks = labels or GlobalLocalPieces(), pair_masks or GlobalLocalPieces()
         parts = (local, few, labels, pair_masks)
         output, global_output = self._attend(*parts, training, global_query is not None)
@@ -213,7 +194,7 @@ class GlobalLocalAttention(HeadedAttention):
         keys = GlobalKeys(
             few_heads["key"],
             few_heads["value"],
-            _mask(few.key_mask, pair_masks.local_to_global),
+            pair_mask(few.key_mask, pair_masks.local_to_global),
             _of_labels(by_label, labels.local_to_global),
         )
         attend_near = partial(
@@ -228,7 +209,7 @@ class GlobalLocalAttention(HeadedAttention):
             dot_product_attention,
             few_heads["query"],
             ops.concatenate([few_heads["key"], heads["key"]], axis=2),
-            mask=_global_masks(few, local, pair_masks),
+            mask=global_masks(few, local, pair_masks),
             bias=self._global_bias(few_heads["query"], heads["query"], labels),
             implementation="dense",
         )
@@ -257,7 +238,7 @@ class GlobalLocalAttention(HeadedAttention):
             self,
             attend,
             values,
-            *_joined_masks(few, local),
+            *joined_masks(few, local),
             rows_before=before,
             columns_before=before,
             pattern={"window": self.radius + 1, "globals": count},
@@ -326,69 +307,3 @@ def _of_labels(by_label: Any, labels: Any) -> Any:
     shape = (*ops.shape(by_label)[:3], ops.shape(labels)[2])
     labels = ops.broadcast_to(ops.cast(labels, "int32")[:, None], shape)
     return ops.take_along_axis(by_label, labels, axis=-1)
-
-
-def _split(stream: _Stream, count: int) -> tuple[_Stream, _Stream]:
-    """The first positions of a sequence, and the others."""
-
-    def cut(x, axis):
-        if x is None:
-            return None
-        length = ops.shape(x)[axis]
-        few = (min if isinstance(length, int) else ops.minimum)(count, length)
-        return part(x, axis, 0, few), part(x, axis, few, length - few)
-
-    # An input in two roles stays one tensor, so that they share a matrix product.
-    parts = {id(x): cut(x, 1) for x in stream[:4]}
-    key_masks = cut(stream.key_mask, 2)
-    return tuple(
-        _Stream(
-            *(x if x is None else parts[id(x)][side] for x in stream[:4]),
-            None if key_masks is None else key_masks[side],
-        )
-        for side in (0, 1)
-    )
-
-
-def _mask(key_mask: Any, pairs: Any) -> Any:
-    """The mask of a piece, which broadcasts to (batch, heads, target, keys), or None."""
-    parts = []
-    if key_mask is not None:
-        parts.append(ops.cast(key_mask, "bool")[:, :, None])
-    if pairs is not None:
-        parts.append(ops.cast(pairs, "bool")[:, None])
-    return masks.combine_masks(*parts)
-
-
-def _joined_masks(few: _Stream, local: _Stream) -> tuple:
-    """The masks of keys and of queries over global positions and long ones, or None."""
-    found = []
-    for name, axis in (("key_mask", 2), ("real", 1)):
-        parts = (getattr(few, name), getattr(local, name))
-        if all(part is None for part in parts):
-            found.append(None)
-            continue
-        batch, counts = ops.shape(local.query)[0], [ops.shape(x.query)[1] for x in (few, local)]
-        shapes = [(batch, 1, count) if axis == 2 else (batch, count) for count in counts]
-        parts = [
-            ops.ones(shape, "bool") if part is None else ops.cast(part, "bool")
-            for part, shape in zip(parts, shapes, strict=True)
-        ]
-        found.append(ops.concatenate(parts, axis=axis))
-    return tuple(found)
-
-
-def _global_masks(few: _Stream, local: _Stream, pair_masks: GlobalLocalPieces) -> tuple:
-    """Masks over the global positions and the long ones after them, of which all must allow."""
-    found = []
-    of_few = _mask(few.key_mask, pair_masks.global_to_global)
-    if of_few is not None:
-        found.append(ops.concatenate([of_few, _ones(of_few, local.query)], axis=-1))
-    of_local = _mask(local.key_mask, pair_masks.global_to_local)
-    if of_local is not None:
-        found.append(ops.concatenate([_ones(of_local, few.query), of_local], axis=-1))
-    return tuple(found)
-
-
-def _ones(mask: Any, sequence: Any) -> Any:
-    return ops.ones((*ops.shape(mask)[:-1], ops.shape(sequence)[1]), dtype="bool")

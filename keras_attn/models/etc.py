@@ -9,8 +9,9 @@ from keras import ops
 from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.feed_forward import FeedForward
-from keras_attn.layers.global_local_attention import GlobalLocalAttention, GlobalLocalPieces
+from keras_attn.layers.global_local_attention import GlobalLocalAttention
 from keras_attn.layers.global_local_encoder_block import GlobalLocalEncoderBlock
+from keras_attn.layers.global_local_streams import GlobalLocalPieces
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.token_embedding import TokenEmbedding
 from keras_attn.models.backbone import Backbone
