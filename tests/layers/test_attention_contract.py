@@ -134,7 +134,7 @@ def test_another_sequence(mechanism):
 
 
 @having()
-@pytest.mark.parametrize("dtype", ["float16", pytest.param("bfloat16", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(mechanism, dtype):
     """Near float32, padding changes nothing, and large inputs pass what float16 can hold."""
     layer = built(mechanism)
