@@ -102,6 +102,21 @@ class GeneratingTask(Task):
             InvalidArgumentError: A text is longer than the task's maximum.
         """
 
+    def target_ids(self, texts: tf.Tensor) -> tf.Tensor:
+        """Turns texts that come out into ids, an end id after each and 0 as padding.
+
+        Args:
+            texts: Strings (batch,).
+
+        Returns:
+            int32 (batch, length).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        longest = self.decoding.max_length
+        return ids_with_end(self.output_tokenizer, texts, longest, "target text")
+
     @abc.abstractmethod
     def _begin(
         self, input_ids: tf.Tensor, room: int | None, beams: int, coverage: bool = False
@@ -319,7 +334,7 @@ class GeneratingTask(Task):
             return {"text": texts, "target": self._example_targets(texts)}
 
         def example_id_pairs(texts):
-            targets = self._target_ids(tf.constant(self._example_targets(texts)))
+            targets = self.target_ids(tf.constant(self._example_targets(texts)))
             return example_ids(texts) | {"target_ids": targets}
 
         texts, ids = {"text": _TEXTS}, {ids_name: _IDS}
@@ -361,11 +376,7 @@ class GeneratingTask(Task):
         return self._ids_outputs(found)
 
     def _score_texts(self, texts, targets, jit=False) -> dict:
-        return self._score_ids(self.input_ids(texts), self._target_ids(targets), jit)
-
-    def _target_ids(self, texts) -> tf.Tensor:
-        longest = self.decoding.max_length
-        return ids_with_end(self.output_tokenizer, texts, longest, "target text")
+        return self._score_ids(self.input_ids(texts), self.target_ids(targets), jit)
 
     def _complete_texts(self, texts, prefixes, decoding, n_best) -> dict:
         input_ids = self.input_ids(texts)

@@ -74,11 +74,18 @@ class Seq2SeqTask(GeneratingTask):
         Raises:
             InvalidArgumentError: A text is longer than the task's maximum.
         """
-        labels = self._target_ids(targets)
-        return {"source_ids": self.input_ids(texts), "target_ids": self._shifted(labels)}, labels
+        labels = self.target_ids(targets)
+        return {"source_ids": self.input_ids(texts), "target_ids": self.shifted(labels)}, labels
 
-    def _shifted(self, labels):
-        """Ids of targets behind a start id, without their end id."""
+    def shifted(self, labels: tf.Tensor) -> tf.Tensor:
+        """Turns ids of targets into what the decoder reads: a start id first, and no end id.
+
+        Args:
+            labels: int32 (batch, length), with 0 as padding.
+
+        Returns:
+            int32 (batch, length).
+        """
         start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
         inside = tf.where(labels == self.target_tokenizer.end_id, 0, labels)
         return tf.concat([start, inside[:, :-1]], axis=1)
@@ -100,6 +107,6 @@ class Seq2SeqTask(GeneratingTask):
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
         return {
-            "log_probability": log_probabilities(input_ids, self._shifted(target_ids), target_ids),
+            "log_probability": log_probabilities(input_ids, self.shifted(target_ids), target_ids),
             "length": tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32),
         }

@@ -81,7 +81,7 @@ class SentencePieceTokenizer(Tokenizer):
 
         Args:
             texts: Strings to train on; give both languages for a joint vocabulary.
-            vocabulary_size: Number of ids, special tokens included.
+            vocabulary_size: Largest number of ids, special tokens included; small texts give fewer.
             model_type: "bpe" or "unigram".
             character_coverage: Share of the characters in the texts that must have a piece; the
                 rarest others are unknown. In (0, 1].
@@ -96,8 +96,8 @@ class SentencePieceTokenizer(Tokenizer):
             The tokenizer.
 
         Raises:
-            UserError: An option is wrong, the texts are empty, or `vocabulary_size` is too large
-                or too small for them (the message names the limit).
+            UserError: An option is wrong, the texts are empty, or `vocabulary_size` is too small
+                for their characters (the message names the limit).
         """
         require_positive(vocabulary_size=vocabulary_size, input_sentence_size=input_sentence_size)
         require_one_of("model_type", model_type, MODEL_TYPES)
@@ -166,6 +166,7 @@ def _train_model(lines: list[str], vocab_size: int, **options: Any) -> bytes:
             sentence_iterator=iter(lines),
             model_writer=buffer,
             vocab_size=vocab_size,
+            hard_vocab_limit=False,
             pad_id=0,
             bos_id=1,
             eos_id=2,
@@ -195,12 +196,10 @@ def _with_last(model: bytes, names: list[str]) -> bytes:
 
 
 def _training_error(message: str, vocabulary_size: int) -> UserError:
-    if limit := re.search(r"set it to a value <= (\d+)", message):
-        expected = f"at most {limit[1]} for these texts"
-    elif limit := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        expected = f"at least {limit[1]} for these texts (or `character_coverage` lower)"
-    else:
+    limit = re.search(r"smaller than required_chars\. \d+ vs (\d+)", message)
+    if not limit:
         return UserError(f"SentencePiece could not train: {message.strip()}")
     return UserError(
-        f"`vocabulary_size` must be {expected}. Received: vocabulary_size={vocabulary_size}."
+        f"`vocabulary_size` must be at least {limit[1]} for these texts (or `character_coverage` "
+        f"lower). Received: vocabulary_size={vocabulary_size}."
     )

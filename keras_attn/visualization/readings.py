@@ -1,6 +1,7 @@
 """What a task's model is called with for a text, and which token stands where."""
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,7 @@ from keras_attn.tasks import (
     MaskedLMTask,
     Seq2SeqTask,
     Task,
+    TokenClassificationTask,
 )
 from keras_attn.tasks.texts import check_texts
 from keras_attn.validation import UserError, require
@@ -64,21 +66,26 @@ def read_text(task: Task, text: str, target: str | None = None) -> Reading:
             try:
                 return reader(task, text, target)
             except tf.errors.InvalidArgumentError as error:
-                raise UserError(_first_line(error)) from None
+                raise UserError(_told(error)) from None
     raise UserError(f"There is nothing to be seen of a task of the kind {task.kind}.")
 
 
 def _read_pair(task: Seq2SeqTask, text: str, target: str | None) -> Reading:
+    source_ids, tokenizer = task.input_ids(tf.constant([text])), task.target_tokenizer
     if target is None:
-        (target,) = task.predict([text])
-    source_ids = task.input_ids(tf.constant([text]))
-    inputs, labels = task.teacher_forced(tf.constant([text]), tf.constant([target]))
-    tokenizer = task.target_tokenizer
+        # The tokens as they were written: read again, their text may be others, and more.
+        search = task.serving_functions(n_best=1)["token_ids"].function
+        labels = tf.function(search, autograph=False)(source_ids=source_ids)["token_ids"]
+        labels = labels[:, : tf.math.count_nonzero(labels)]
+        target = tokenizer.detokenize(labels)[0].numpy().decode()
+    else:
+        labels = task.target_ids(tf.constant([target]))
+    target_ids = task.shifted(labels)
     return Reading(
         text,
-        inputs,
+        {"source_ids": source_ids, "target_ids": target_ids},
         source=readable_tokens(task.source_tokenizer, source_ids[0].numpy()),
-        target=readable_tokens(tokenizer, inputs["target_ids"][0].numpy()),
+        target=readable_tokens(tokenizer, target_ids[0].numpy()),
         written=readable_tokens(tokenizer, labels[0].numpy()),
         target_text=target,
     )
@@ -116,11 +123,10 @@ def _patches(model: Any) -> list[str]:
     return first + [f"{row},{column}" for row in range(rows) for column in range(columns)]
 
 
-def _first_line(error: tf.errors.OpError) -> str:
-    # "assertion failed: [The text must have …] [9]"
-    line = str(error.message).strip().splitlines()[0]
-    line = line.partition("assertion failed: ")[2] or line
-    return line.replace("[", "").replace("]", "").strip()
+def _told(error: tf.errors.OpError) -> str:
+    """What the assertion of a task says, and the number that it saw, without TensorFlow's words."""
+    found = re.search(r"b'(The .*)'\n(\d+)", str(error.message))
+    return " ".join(found.groups()) if found else str(error.message).strip().splitlines()[0]
 
 
 _READERS: dict[type[Task], Callable[[Any, str, str | None], Reading]] = {
@@ -130,4 +136,5 @@ _READERS: dict[type[Task], Callable[[Any, str, str | None], Reading]] = {
     ClassificationTask: _read_tokens,
     EmbeddingTask: _read_tokens,
     MaskedLMTask: _read_tokens,
+    TokenClassificationTask: _read_tokens,
 }

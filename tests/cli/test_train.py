@@ -114,7 +114,7 @@ def test_from_a_file_to_a_task(keras_attn, tmp_path):
     small = [
         "training.deterministic=false",
         "training.schedule=constant", "training.warmup_steps=1", "training.validate_every=1",
-        "model.num_layers=1", "model.hidden_dim=8", "model.intermediate_dim=11",
+        "model.num_layers=1", "model.hidden_dim=8", "model.intermediate_dim=11", "decoding.beams=1",
     ]  # fmt: skip
     arguments = ["--preset", "g2p_small", "--data", data, "--valid", data, "--steps", "2"]
     for setting in small:

@@ -105,14 +105,16 @@ def test_a_continuation_is_written_as_it_follows_its_prompt():
     assert found.numpy().tolist() == [[b" sat on"]]
 
 
-def test_saved_and_exported(task, tmp_path):
+def test_saved_and_exported(tmp_path):
+    task = make_task(num_layers=1)
     task.save(tmp_path / "task")
     loaded = Task.load(tmp_path / "task")
     assert type(loaded) is CausalLMTask
     assert (loaded.decoding, loaded.add_start) == (task.decoding, task.add_start)
     assert loaded.predict(PROMPTS) == task.predict(PROMPTS)
     folder = export_saved_model(task, tmp_path / "exported", n_best=1)
-    verify(folder)
+    report = verify(folder)
+    assert report.ok, str(report)
     exported = open_exported(folder)
     assert exported.predict(PROMPTS) == task.predict(PROMPTS)
     scores = task.score(PROMPTS, ["a", "ab", "", "d"])

@@ -139,7 +139,8 @@ def test_fine_tuned_on_pairs_with_the_same_tokenizer(trained, tmp_path):
     data = {"train": written(tmp_path / "pairs.tsv", pairs * 3)}
     data["valid"] = data["train"]
     layer = {"init": str(folder / "run"), "task": "seq2seq", "data": data}
-    job.train(tmp_path / "run", layer | {"training": TRAINING | {"epochs": None, "steps": 60}})
+    ends = {"epochs": None, "steps": 60, "validate_every": 60}
+    job.train(tmp_path / "run", layer | {"training": TRAINING | ends})
     first, tuned = open_task(folder / "run"), open_task(tmp_path / "run")
     assert tuned.source_tokenizer.assets() == first.source_tokenizer.assets()
     assert tuned.backbone.get_config() == first.backbone.get_config()

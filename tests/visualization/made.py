@@ -9,6 +9,8 @@ from keras_attn.models import (
     MaskedLanguageModel,
     PatchEncoder,
     SequenceClassifier,
+    TokenClassifier,
+    Transformer,
     TransformerEncoder,
 )
 from keras_attn.tasks import (
@@ -18,6 +20,8 @@ from keras_attn.tasks import (
     EmbeddingTask,
     ImageClassificationTask,
     MaskedLMTask,
+    Seq2SeqTask,
+    TokenClassificationTask,
 )
 from keras_attn.tokenizers import CharacterTokenizer, WordPieceTokenizer
 from tests.layers.judges import spread_weights
@@ -50,6 +54,19 @@ def embedder():
 def masked():
     model = spread_weights(MaskedLanguageModel(bert()))
     return MaskedLMTask(model, WordPieceTokenizer(PIECES), max_length=9)
+
+
+def tagger():
+    model = spread_weights(TokenClassifier(bert(), 2))
+    return TokenClassificationTask(model, WordPieceTokenizer(PIECES), ["O", "B-DOG"], max_length=9)
+
+
+def translator():
+    """Writes pieces as they come, for it has not learned what a word is."""
+    source, target = CharacterTokenizer.train(["abc "]), WordPieceTokenizer(PIECES)
+    model = Transformer(source.vocabulary_size, target_vocabulary_size=len(PIECES), **SIZES)
+    decoding = DecodingSettings(min_length=4, max_length=7, max_source_length=9)
+    return Seq2SeqTask(spread_weights(model, 5), source, target, decoding)
 
 
 def image_classifier():

@@ -65,7 +65,18 @@ def test_the_target_is_what_the_task_predicts():
     assert found.target == task.predict(["fedcba"])[0]
 
 
-@pytest.mark.parametrize("kind", ["language_model", "classifier", "embedder", "masked"])
+def test_predicted_tokens_stay_as_they_were_written():
+    """Endings without a word before them, which read again are one unknown word."""
+    task = made.translator()
+    text = task.predict(["cab"])[0]
+    found = text_attention(task, "cab")
+    assert (found.target, text) == ("gygygy", "gygygy")
+    assert found.groups["cross"][0].rows == ["##gy", "##gy", "##gy", "[SEP]"]
+    assert found.groups["decoder"][0].rows == ["[CLS]", "##gy", "##gy", "##gy"]
+    assert text_attention(task, "cab", text).groups["cross"][0].rows == ["[UNK]", "[SEP]"]
+
+
+@pytest.mark.parametrize("kind", ["language_model", "classifier", "embedder", "masked", "tagger"])
 def test_other_texts(kind):
     task = getattr(made, kind)()
     text = "a b" if kind in ("language_model", "classifier") else "a doggy [MASK]"
@@ -96,8 +107,8 @@ def test_an_image_has_patches(tmp_path):
 @pytest.mark.parametrize(
     ("text", "target", "message"),
     [
-        ("a" * 30, "AA", "source text must have at most 10 tokens"),
-        ("a", "AA " * 20, "target text must have at most 6 tokens"),
+        ("a" * 30, "AA", r"^The source text must have at most 10 tokens. Received: 30$"),
+        ("a", "AA " * 20, r"^The target text must have at most 6 tokens. Received: 20$"),
         ("\udcff", None, "must be Unicode text"),
     ],
 )
