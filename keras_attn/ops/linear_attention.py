@@ -125,7 +125,8 @@ def with_ones(values: Any) -> Any:
 
 def quotient(sums: Any) -> Any:
     """Sums of values divided by their last column; 0 where that is 0."""
-    sums, divisor = ops.split(sums, [sums.shape[-1] - 1], axis=-1)
+    width = ops.shape(sums)[-1] - 1
+    sums, divisor = part(sums, -1, 0, width), part(sums, -1, width, 1)
     some = ops.greater(divisor, 0)
     return ops.where(some, sums / ops.where(some, divisor, 1.0), 0.0)
 

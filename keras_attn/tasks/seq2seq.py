@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.text_ids import ids_with_end, label_log_probabilities
+from keras_attn.tasks.token_reading import TokenReading, token_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require
 
@@ -76,6 +77,24 @@ class Seq2SeqTask(GeneratingTask):
         """
         labels = self._target_ids(targets)
         return {"source_ids": self.input_ids(texts), "target_ids": self._shifted(labels)}, labels
+
+    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenReading:
+        """Reads pairs of texts as the model does.
+
+        Args:
+            text: Strings (batch,), the sources.
+            target: Strings (batch,).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        inputs, labels = self.teacher_forced(text, target)
+        return TokenReading(
+            inputs,
+            token_texts(self.source_tokenizer, inputs["source_ids"]),
+            token_texts(self.target_tokenizer, inputs["target_ids"]),
+            token_texts(self.target_tokenizer, labels),
+        )
 
     def _shifted(self, labels):
         """Ids of targets behind a start id, without their end id."""
