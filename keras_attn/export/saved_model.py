@@ -7,6 +7,7 @@ of tensorflow-text only.
 import importlib.metadata
 import itertools
 import math
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -186,9 +187,16 @@ def _untraceable(functions: Mapping[str, ServingFunction], stored: StoredWeights
         if function.optional:
             try:
                 _signature(function, stored)
-            except UserError as error:
-                found[name] = str(error)
+            except (TypeError, ValueError) as error:  # a layer of whatever kind may be inside
+                found[name] = _reason(error)
     return found
+
+
+def _reason(error: Exception) -> str:
+    """What an error says in a line, without what Keras puts around it."""
+    text = str(error)
+    bold = re.search(r"(?s)\x1b\[1m(.*?)\x1b\[0m", text)
+    return " ".join((bold[1] if bold else text).split())
 
 
 def _describe_weights(
