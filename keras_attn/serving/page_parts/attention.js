@@ -6,7 +6,7 @@ const GROUPS = { cross: "answer to text", encoder: "text to itself", decoder: "a
 const element = (id) => document.getElementById(id);
 const made = (tag, text, properties = {}) =>
   Object.assign(document.createElement(tag), { textContent: text ?? "" }, properties);
-const SVG = "http://www.w3.org/2000/svg";
+const SVG = document.querySelector("#map svg").namespaceURI;
 const CELL = 22;
 const MEAN = "mean";
 let attention = null;
