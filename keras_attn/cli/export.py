@@ -13,6 +13,7 @@ the version is the next free number. Its signatures:
   n_best            text -> several texts with scores
   score             text and target -> the target's log-probability
   token_ids         ids -> ids; n_best_token_ids and score_token_ids likewise
+  attention         text, and target of what generates -> tokens, and what they attend to
   sample            of language models: text, seed, temperature, top_k and top_p -> a text drawn
                     at random; sample_default text and seed alone, sample_token_ids ids
 For labels: serving_default and n_best give labels and their probabilities, token_ids takes ids.

@@ -18,7 +18,8 @@ Arrays = Mapping[str, np.ndarray]
 
 _DEFAULT = "serving_default"
 _LONGEST_REQUEST = 500
-_LONGEST_LIST, _SHOWN = 12, 8
+_LONGEST_ANSWER = 5000
+_LONGEST_LISTS = (12, 4, 2, 1)
 
 _PAGE = """\
 # {name}
@@ -32,7 +33,7 @@ A SavedModel for TensorFlow Serving, made of a task of the kind `{task}` by kera
 
 Dimension 0 is the batch, the same in all inputs of a request. Strings are UTF-8, or the contents of
 files where their names end in `_bytes`. Ids are padded at their ends with 0.
-{weights}
+{attention}{weights}
 ## Serve it
 
 ```
@@ -102,6 +103,18 @@ Other signatures are asked for by name, with `"signature_name"` beside the rows 
 `request.model_spec.signature_name`:
 {others}"""
 
+_ATTENTION = """
+`attention` shows where the model looks. Of the attention of a text to itself (`encoder`), of what
+is written to itself (`decoder`) and to the text (`cross`) there are those that the model has:
+weights (batch, layers, heads, rows, columns), and at `…_rows` and `…_columns` the tokens that look
+and are looked at. At a row of `cross` stands the token that is written there. "" is padding;
+weights are 0 there. These are many numbers: ask for texts that are to be looked at, not for all.
+"""
+
+_LEFT_OUT = """
+There is no signature `{name}`. {reason}
+"""
+
 _WEIGHTS = """
 ## Weights
 
@@ -138,7 +151,8 @@ def write_readme(version_folder: Path, name: str) -> None:
         tensorflow=manifest["versions"]["tensorflow"],
         keras=manifest["versions"]["keras"],
         signatures=_signature_table(signatures),
-        weights=_weights(manifest["weights"]),
+        attention=_ATTENTION if "attention" in signatures else "",
+        weights=_left_out(manifest["left_out"]) + _weights(manifest["weights"]),
         image=IMAGE,
         flags=" --xla_cpu_compilation_enabled" if jit else "",
         xla=" It was compiled by XLA, which a server without a GPU must be told." if jit else "",
@@ -226,11 +240,18 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _shown(value: Any) -> str:
+    """JSON, with lists cut shorter the longer it is."""
+    answers = [_cut(value, longest) for longest in _LONGEST_LISTS]
+    return next((answer for answer in answers if len(answer) < _LONGEST_ANSWER), answers[-1])
+
+
+def _cut(value: Any, longest: int) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)}: {_shown(value[key])}" for key in value) + "}"
+        parts = (f"{json.dumps(key)}: {_cut(value[key], longest)}" for key in value)
+        return "{" + ", ".join(parts) + "}"
     if isinstance(value, list):
-        cut = len(value) > _LONGEST_LIST
-        items = [_shown(item) for item in value[: _SHOWN if cut else None]]
+        cut = len(value) > longest
+        items = [_cut(item, longest) for item in value[: (2 * longest + 1) // 3 if cut else None]]
         return "[" + ", ".join([*items, "…"] if cut else items) + "]"
     return json.dumps(value, ensure_ascii=False)
 
@@ -275,6 +296,10 @@ def _dtype(tensor: SignatureTensor) -> str:
 def _shape(tensor: SignatureTensor) -> str:
     sizes = ["any" if size is None else str(size) for size in (tensor.shape or ())[1:]]
     return f"({', '.join(['batch', *sizes])})"
+
+
+def _left_out(reasons: Mapping[str, str]) -> str:
+    return "".join(_LEFT_OUT.format(name=name, reason=reasons[name]) for name in sorted(reasons))
 
 
 def _weights(weights: Mapping[str, Any]) -> str:

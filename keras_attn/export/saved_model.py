@@ -7,6 +7,7 @@ of tensorflow-text only.
 import importlib.metadata
 import itertools
 import math
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,6 +49,9 @@ def export_saved_model(
     tolerance: float = TOLERANCE,
 ) -> Path:
     """Writes a task as a SavedModel under `folder/<version>/`.
+
+    A signature that shows how answers come about is left out where the model does not let it be
+    made; the description of the export says why.
 
     The version appears at once and complete: it is written under a temporary name beside it, and
     renamed; after a failure nothing is left behind. Beside the SavedModel, `assets.extra/` holds
@@ -98,9 +102,14 @@ def export_saved_model(
 
     def write(path: Path) -> None:
         stored = StoredWeights(task.resources(), weights, only)
-        examples = _answers(functions, texts[:MAX_ROWS], stored)
-        described = _describe_weights(functions, texts, stored, examples, tolerance)
-        _write(path, task, functions, stored, examples, options | {"weights": described})
+        left_out = _untraceable(functions, stored)
+        served = {name: functions[name] for name in functions if name not in left_out}
+        examples = _answers(served, texts[:MAX_ROWS], stored)
+        described = {
+            "weights": _describe_weights(served, texts, stored, examples, tolerance),
+            "left_out": left_out,
+        }
+        _write(path, task, served, stored, examples, options | described)
         write_readme(path, Path(folder).resolve().name)
 
     return _write_version(Path(folder), version, write)
@@ -171,6 +180,25 @@ def _write(
     write_json(path / MANIFEST, _manifest(task, sorted(functions), options))
 
 
+def _untraceable(functions: Mapping[str, ServingFunction], stored: StoredWeights) -> dict[str, str]:
+    """The optional functions of which there is no graph, and why."""
+    found = {}
+    for name, function in functions.items():
+        if function.optional:
+            try:
+                _signature(function, stored)
+            except (TypeError, ValueError) as error:  # a layer of whatever kind may be inside
+                found[name] = _reason(error)
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """What an error says in a line, without what Keras puts around it."""
+    text = str(error)
+    bold = re.search(r"(?s)\x1b\[1m(.*?)\x1b\[0m", text)
+    return " ".join((bold[1] if bold else text).split())
+
+
 def _describe_weights(
     functions: Mapping[str, ServingFunction],
     texts: list[str],
@@ -180,15 +208,19 @@ def _describe_weights(
 ) -> dict[str, Any]:
     """What is stored, and how far that changes the answers: to these examples, and other texts.
 
+    What is optional is no answer.
+
     Raises:
         UserError: It changes them by more than the tolerance.
     """
     described: dict[str, Any] = {"dtype": stored.dtype}
     if not stored.smaller:
         return described
-    change = Change(len(texts), {name: SignatureChange() for name in functions})
+    answering = {name: each for name, each in functions.items() if not each.optional}
+    examples = [example for example in examples if example[0] in answering]
+    change = Change(len(texts), {name: SignatureChange() for name in answering})
     others = (
-        _answers(functions, texts[begin : begin + MAX_ROWS], stored)
+        _answers(answering, texts[begin : begin + MAX_ROWS], stored)
         for begin in range(MAX_ROWS, len(texts), MAX_ROWS)
     )
     for name, inputs, received in itertools.chain(examples, itertools.chain.from_iterable(others)):

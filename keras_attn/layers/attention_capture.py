@@ -18,17 +18,6 @@ from keras_attn.ops import masks
 _SHOWN: ContextVar[list | None] = ContextVar("keras_attn_shown_attention", default=None)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Loop:
-    """One run of a loop over positions; two runs of equal length are not equal.
-
-    Attributes:
-        length: Number of positions.
-    """
-
-    length: int
-
-
 @dataclasses.dataclass(frozen=True)
 class CapturedAttention:
     """What one call of an attention layer attended to.
@@ -42,7 +31,6 @@ class CapturedAttention:
         is_causal: Whether a query sees none that follow it.
         is_softmax: Whether the weights are a softmax of scores.
         is_step: Whether it was one position of several that follow each other.
-        loop: The loop that the step was part of, if that is known.
         rows_before: How many rows stand before those of the query's sequence.
         columns_before: How many columns stand before those of the value's sequence.
         pattern: What decides which pairs may meet, by name: `window`, `globals`, `buckets`, …
@@ -56,7 +44,6 @@ class CapturedAttention:
     is_causal: bool = False
     is_softmax: bool = True
     is_step: bool = False
-    loop: Loop | None = None
     rows_before: int = 0
     columns_before: int = 0
     pattern: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -66,8 +53,9 @@ class CapturedAttention:
 def capture_attention() -> Iterator[list[CapturedAttention]]:
     """Captures what the attention layers attend to that are called within the context.
 
-    Calls must be eager: inside a compiled function there are no values to be seen. Dropout is left
-    out of what is seen. Nothing stays behind, neither on layers nor elsewhere.
+    Dropout is left out of what is seen. Nothing stays behind, neither on layers nor elsewhere.
+    While a graph is traced its tensors are captured; those of the body of a loop, `is_step`, are of
+    no use outside of it.
 
     Yields:
         A list that grows by a `CapturedAttention` with each call.
@@ -97,6 +85,13 @@ def rearranged(change: Callable[[CapturedAttention], CapturedAttention]) -> Iter
 def noted(**facts: Any) -> contextlib.AbstractContextManager[None]:
     """Adds facts, fields of `CapturedAttention`, to what inner layers show."""
     return rearranged(lambda shown: dataclasses.replace(shown, **facts))
+
+
+def show_found(found: CapturedAttention) -> None:
+    """Shows what was captured elsewhere; does nothing where nobody looks."""
+    shown = _SHOWN.get()
+    if shown is not None:
+        shown.append(found)
 
 
 def is_capturing() -> bool:
@@ -148,12 +143,18 @@ def show_attention(
 
 
 def is_other(query: Any, value: Any) -> bool:
-    """Whether somebody looks and would see queries and values of different sequences."""
+    """Whether somebody looks and would see queries and values of different sequences.
+
+    While a graph is traced there are no values to compare, and different tensors count as others.
+    """
     if _SHOWN.get() is None or query is value:
         return False
     if tuple(query.shape) != tuple(value.shape):
         return True
-    return not bool(ops.all(ops.equal(query, ops.cast(value, query.dtype))))
+    try:
+        return not bool(ops.all(ops.equal(query, ops.cast(value, query.dtype))))
+    except TypeError:
+        return True
 
 
 @contextlib.contextmanager

@@ -5,7 +5,8 @@ from typing import Any
 
 import keras
 
-from keras_attn.layers.attention_capture import Loop, noted
+from keras_attn.layers.attention_capture import is_capturing
+from keras_attn.layers.captured_steps import CapturedSteps
 
 
 def recur(step: Callable, inputs: Any, states: list, output_dim: int, dtype: Any) -> Any:
@@ -23,10 +24,12 @@ def recur(step: Callable, inputs: Any, states: list, output_dim: int, dtype: Any
         The outputs of all positions, (batch, length, output_dim).
     """
     dtype = keras.dtype_policies.get(dtype)
+    captured = CapturedSteps(step, output_dim) if is_capturing() else None
+    step = captured or step
     cell = _Steps(step, [state.shape[-1] for state in states], output_dim, dtype.compute_dtype)
     layer = keras.layers.RNN(cell, return_sequences=True, dtype=dtype, name="recurrence")
-    with noted(loop=Loop(inputs.shape[1])):
-        return layer(inputs, initial_state=states)
+    outputs = layer(inputs, initial_state=states)
+    return captured.show(outputs) if captured else outputs
 
 
 class _Steps:

@@ -5,7 +5,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.attention_capture import noted
 from keras_attn.layers.attention_roles import require_cross_attention
 from keras_attn.layers.copies import (
     copy_layer,
@@ -172,8 +171,7 @@ class AttendingDecoder(RecurrentDecoder):
         """
         query = ops.reshape(query, (-1, beams, self.unit.units))
         if coverage is None:
-            with noted(is_step=True):
-                context = self.attention.attend_source(query, projected)
+            context = self.attention.attend_source(query, projected)
         else:
             context, scores = self.attention.attend_source(
                 query, projected, return_attention_scores=True

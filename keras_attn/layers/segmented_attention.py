@@ -213,6 +213,11 @@ class SegmentedAttention(keras.layers.Layer):
         """What segments attended to, as one matrix over the slots and positions of the sequence."""
         attention, size = self.attention, self.segment_length
         weights, heads = shown.weights, shown.weights.shape[1]
+        require(
+            None not in weights.shape[::2],
+            "What segments attend to can be seen where the sequence's length is known.",
+            shape=tuple(weights.shape),
+        )
         segments = weights.shape[0] // batch
         weights = ops.reshape(weights, (batch, segments, heads, size, weights.shape[3]))
         new_slots = size // attention.compression_rate if attention.compressed_length else 0

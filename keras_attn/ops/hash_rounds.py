@@ -71,7 +71,7 @@ class HashOrder:
     def sort(self, tensor: Any) -> Any:
         """(batch, heads, length, width) to (batch, heads, rounds * length, width)."""
         batch, heads, rounds, length = ops.shape(self.place)
-        shape = (batch, heads, rounds, length, tensor.shape[-1])
+        shape = (batch, heads, rounds, length, ops.shape(tensor)[-1])
 
         def with_gradient(tensor: Any, order: Any, back: Any) -> tuple[Any, Callable]:
             def gradient(upstream: Any) -> tuple:
@@ -84,7 +84,7 @@ class HashOrder:
     def undo(self, tensor: Any) -> Any:
         """(batch, heads, rounds * length, width) to (batch, heads, rounds, length, width)."""
         batch, heads, rounds, length = ops.shape(self.place)
-        shape = (batch, heads, rounds, length, tensor.shape[-1])
+        shape = (batch, heads, rounds, length, ops.shape(tensor)[-1])
 
         def with_gradient(tensor: Any, back: Any, order: Any) -> tuple[Any, Callable]:
             def gradient(upstream: Any) -> tuple:

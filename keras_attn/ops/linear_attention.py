@@ -172,7 +172,8 @@ def quotient(sums: Any) -> Any:
 
 def _split_last(x: Any) -> tuple[Any, Any]:
     """All columns but the last, and the last."""
-    return tuple(ops.split(x, [x.shape[-1] - 1], axis=-1))
+    width = ops.shape(x)[-1] - 1
+    return part(x, -1, 0, width), part(x, -1, width, 1)
 
 
 def _features(key: Any, value: Any, key_mask: Any) -> tuple[Any, Any]:

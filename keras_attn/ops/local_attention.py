@@ -160,7 +160,7 @@ def _masked(scores: Any, mask: Any) -> Any:
 
 
 def _context_like(query: Any, value: Any, **_: Any) -> Any:
-    return ops.repeat(query[..., :1], value.shape[-1], axis=-1)
+    return query[..., :1] + ops.zeros((ops.shape(value)[-1],), query.dtype)
 
 
 def _bias_of_blocks(bias: Any, layout: WindowLayout) -> Any:

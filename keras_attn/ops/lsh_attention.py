@@ -101,7 +101,8 @@ def lsh_attention(
     found = part(found, 2, 0, rotations.shape[2] * cut.count * cut.size)
     # Back in their places: (batch, heads, rounds, length, …)
     found = part(order.undo(found), 3, 0, length)
-    contexts, totals = part(found, -1, 0, value.shape[-1]), part(found, -1, value.shape[-1], 1)
+    width = ops.shape(value)[-1]
+    contexts, totals = part(found, -1, 0, width), part(found, -1, width, 1)
     shares = ops.swapaxes(softmax(ops.swapaxes(totals, 2, -1)), 2, -1)
     return ops.cast(ops.sum(shares * contexts, axis=2), query.dtype)
 
@@ -148,7 +149,7 @@ class _ChunkAttention:
         context = ops.matmul(ops.cast(probabilities, value.dtype), layout.windows(value))
         found = ops.concatenate([ops.cast(context, scores.dtype), totals], axis=-1)
         nothing = ops.concatenate(
-            [ops.zeros((value.shape[-1],), scores.dtype), ops.reshape(masked, (1,))]
+            [ops.zeros((ops.shape(value)[-1],), scores.dtype), ops.reshape(masked, (1,))]
         )
         attends = ops.any(mask, axis=-1, keepdims=True)
         return layout.joined(ops.where(attends, found, nothing))

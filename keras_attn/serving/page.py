@@ -4,12 +4,10 @@ import base64
 import hashlib
 import importlib.resources
 import json
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_BLOCK = r"(?s)<{0}>(.*?)</{0}>"
-_MODELS = "MODEL_NAMES"
+_SCRIPTS = ("attention.js", "page.js")
 
 
 class Page(NamedTuple):
@@ -30,13 +28,12 @@ def page(models: Sequence[str]) -> Page:
     Args:
         models: Names to choose from.
     """
-    template = importlib.resources.files("keras_attn.serving").joinpath("page.html")
-    html = template.read_text("utf-8")
+    style, script = _part("page.css"), "".join(map(_part, _SCRIPTS))
     policy = {
         "default-src": "'none'",
         "connect-src": "'self'",
-        "script-src": _hash(html, "script"),
-        "style-src": _hash(html, "style"),
+        "script-src": _hash(script),
+        "style-src": _hash(style),
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
@@ -49,10 +46,19 @@ def page(models: Sequence[str]) -> Page:
         "referrer-policy": "no-referrer",
         "cache-control": "no-store",
     }
-    return Page(html.replace(_MODELS, names, 1).encode("utf-8"), headers)
+    html = _part("page.html")
+    # Names come last: they could hold the name of another piece.
+    for name, piece in (("STYLE", style), ("SCRIPT", script), ("MODELS", names)):
+        html = html.replace(f"PAGE_{name}", piece, 1)
+    return Page(html.encode("utf-8"), headers)
 
 
-def _hash(html: str, element: str) -> str:
-    block = re.search(_BLOCK.format(element), html)[1]
+def _part(name: str) -> str:
+    return (importlib.resources.files("keras_attn.serving") / "page_parts" / name).read_text(
+        "utf-8"
+    )
+
+
+def _hash(block: str) -> str:
     digest = hashlib.sha256(block.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

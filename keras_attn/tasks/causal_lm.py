@@ -14,6 +14,7 @@ from keras_attn.tasks.hypothesis import perplexity_of
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.text_ids import fitting_ids, label_log_probabilities
 from keras_attn.tasks.texts import check_texts
+from keras_attn.tasks.token_reading import TokenReading, token_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require
 
@@ -147,6 +148,22 @@ class CausalLMTask(GeneratingTask):
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Turns prompts into ids, the start id before them and 0 as padding."""
         return self._started(self._prompt(texts)).to_tensor(default_value=self.tokenizer.pad_id)
+
+    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenReading:
+        """Reads prompts and what continues them as the model does.
+
+        Args:
+            text: Strings (batch,), the prompts.
+            target: Strings (batch,), their continuations, which may be empty.
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        longest = self.decoding.max_length
+        target_ids = fitting_ids(self.tokenizer, target, longest, "target text")
+        ids = tf.concat([self._started(self._prompt(text)), target_ids], axis=1)
+        ids = ids.to_tensor(default_value=self.tokenizer.pad_id)
+        return TokenReading({"token_ids": ids}, target=token_texts(self.tokenizer, ids))
 
     def _prompt(self, texts):
         longest = self.decoding.max_source_length

@@ -13,6 +13,7 @@ from keras_attn.tasks.text_ids import (
     ids_with_end,
 )
 from keras_attn.tasks.texts import check_texts
+from keras_attn.tasks.token_reading import TokenReading, read_source
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
@@ -96,6 +97,17 @@ class ClassificationTask(LabellingTask):
         if self.with_start:
             return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
         return ids_with_end(self.tokenizer, texts, self.max_length, "text")
+
+    def read_tokens(self, strings: tf.Tensor) -> TokenReading:
+        """Reads texts as the model does.
+
+        Args:
+            strings: Strings (batch,).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        return read_source(self.tokenizer, self.input_ids(strings))
 
     def example_texts(self) -> list[str]:
         """Gives a few texts of unequal lengths, made of the commonest tokens."""

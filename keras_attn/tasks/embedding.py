@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_attn.layers import SequencePooling
 from keras_attn.ops.contrastive import contrastive_loss
+from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.text_ids import (
@@ -18,6 +19,7 @@ from keras_attn.tasks.text_ids import (
     framed_ids,
 )
 from keras_attn.tasks.texts import check_texts
+from keras_attn.tasks.token_reading import TokenReading, read_source
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of
 
@@ -146,6 +148,17 @@ class EmbeddingTask(Task):
         """
         return framed_ids(self.tokenizer, texts, self.max_length, "text", self.truncate)
 
+    def read_tokens(self, text: tf.Tensor) -> TokenReading:
+        """Reads texts as the model does.
+
+        Args:
+            text: Strings (batch,).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum and it does not truncate.
+        """
+        return read_source(self.tokenizer, self.input_ids(text))
+
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
         del n_best  # a text has one vector
@@ -165,6 +178,9 @@ class EmbeddingTask(Task):
                 from_ids,
                 {"token_ids": _IDS},
                 lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
+            ),
+            "attention": attention_function(
+                self.backbone, self.read_tokens, {"text": _TEXTS}, lambda texts: {"text": texts}
             ),
         }
 

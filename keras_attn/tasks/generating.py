@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from keras_attn.generation import Hypotheses, check_seed
+from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.continuing import sample_ids, search_ids
 from keras_attn.tasks.decoding import DecodingSettings
@@ -23,6 +24,7 @@ from keras_attn.tasks.hypothesis import (
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.text_ids import batches_by_length, example_texts, ids_with_end
 from keras_attn.tasks.texts import check_pairs, check_texts
+from keras_attn.tasks.token_reading import TokenReading
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
@@ -116,6 +118,10 @@ class GeneratingTask(Task):
         """
         longest = self.decoding.max_length
         return ids_with_end(self.output_tokenizer, texts, longest, "target text")
+
+    @abc.abstractmethod
+    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenReading:
+        """Reads texts that go in and texts that come out as the model does, strings (batch,)."""
 
     @abc.abstractmethod
     def _begin(
@@ -338,15 +344,17 @@ class GeneratingTask(Task):
             return example_ids(texts) | {"target_ids": targets}
 
         texts, ids = {"text": _TEXTS}, {ids_name: _IDS}
+        pairs = texts | {"target": _TEXTS}
         return {
             "serving_default": ServingFunction(best, texts),
             "n_best": ServingFunction(several, texts),
-            "score": ServingFunction(score, texts | {"target": _TEXTS}, example_pairs),
+            "score": ServingFunction(score, pairs, example_pairs),
             "token_ids": ServingFunction(best_ids, ids, example_ids),
             "n_best_token_ids": ServingFunction(several_ids, ids, example_ids),
             "score_token_ids": ServingFunction(
                 score_ids, ids | {"target_ids": _IDS}, example_id_pairs
             ),
+            "attention": attention_function(self.backbone, self.read_tokens, pairs, example_pairs),
         }
 
     def example_texts(self) -> list[str]:

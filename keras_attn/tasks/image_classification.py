@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_attn.data import check_images, decode_images, scaled_pixels
 from keras_attn.tasks.labelling import LabellingTask
+from keras_attn.tasks.token_reading import TokenReading
 from keras_attn.validation import require
 
 _IMAGES_A_BATCH = 64
@@ -66,6 +67,20 @@ class ImageClassificationTask(LabellingTask):
         """
         return decode_images(images, *self.image_size, self.channels)
 
+    def read_tokens(self, strings: tf.Tensor) -> TokenReading:
+        """Reads images as the model does, with rows and columns of their patches for tokens.
+
+        Args:
+            strings: Strings (batch,), each the content of a PNG file.
+
+        Raises:
+            InvalidArgumentError: An image cannot be decoded.
+        """
+        names = _patches(self.backbone)
+        if names is not None:
+            names = tf.repeat(tf.constant([names]), tf.shape(strings)[0], axis=0)
+        return TokenReading(self.model_inputs(self.pixels(strings)), source=names)
+
     def example_texts(self) -> list[bytes]:
         """Gives PNG images of several kinds: as the model has them, transparent, of 16 bits."""
         height, width = self.image_size
@@ -84,6 +99,17 @@ class ImageClassificationTask(LabellingTask):
 
     def _batches(self, inputs):
         return image_batches(inputs)
+
+
+def _patches(model: keras.Model) -> list[str] | None:
+    """Names of the positions of an image: rows and columns of its patches, from 0."""
+    config = getattr(model, "encoder", model).get_config()
+    if "patch_size" not in config:
+        return None
+    sides = (np.broadcast_to(config[name], 2) for name in ("image_size", "patch_size"))
+    rows, columns = np.floor_divide(*sides)
+    first = ["[class]"] if config["class_token"] else []
+    return first + [f"{row},{column}" for row in range(rows) for column in range(columns)]
 
 
 def image_batches(images: Sequence[bytes]) -> tuple[list[bytes], list[list[int]]]:

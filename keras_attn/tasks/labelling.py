@@ -8,9 +8,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.hypothesis import Hypothesis, best_text
 from keras_attn.tasks.labels import LabelTask
 from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.token_reading import TokenReading
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
@@ -141,6 +143,9 @@ class LabellingTask(LabelTask):
         def numeric(**encoded):
             return {"probabilities": classify(*encoded.values())}
 
+        def read(**strings):
+            return self.read_tokens(strings[self.served_input])
+
         name, spec = self._encoding
         return {
             "serving_default": ServingFunction(best, {self.served_input: _STRINGS}),
@@ -149,6 +154,12 @@ class LabellingTask(LabelTask):
                 numeric,
                 {name: spec},
                 lambda strings: {name: self._encoded(tf.constant(strings))},
+            ),
+            "attention": attention_function(
+                self.backbone,
+                read,
+                {self.served_input: _STRINGS},
+                lambda strings: {self.served_input: strings},
             ),
         }
 
@@ -160,6 +171,10 @@ class LabellingTask(LabelTask):
     @abc.abstractmethod
     def _encoded(self, strings: tf.Tensor) -> tf.Tensor:
         """Encodes strings (batch,) inside a graph."""
+
+    @abc.abstractmethod
+    def read_tokens(self, strings: tf.Tensor) -> TokenReading:
+        """Reads strings (batch,) as the model does."""
 
     @abc.abstractmethod
     def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:

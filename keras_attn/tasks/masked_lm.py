@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.data import MaskedExamples, Masking, require_mask_token
+from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
 from keras_attn.tasks.serving import ServingFunction
@@ -19,6 +20,7 @@ from keras_attn.tasks.text_ids import (
     framed_ids,
 )
 from keras_attn.tasks.texts import check_texts
+from keras_attn.tasks.token_reading import TokenReading, read_source
 from keras_attn.tasks.token_scores import token_scores
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.word_piece import CONTINUED, MASK
@@ -152,6 +154,17 @@ class MaskedLMTask(Task):
         """
         return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
 
+    def read_tokens(self, text: tf.Tensor) -> TokenReading:
+        """Reads texts as the model does.
+
+        Args:
+            text: Strings (batch,).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        return read_source(self.tokenizer, self.input_ids(text))
+
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
         best = self._best_tokens
@@ -193,6 +206,9 @@ class MaskedLMTask(Task):
             "n_best": ServingFunction(several, {"text": _TEXTS}),
             "token_ids": ServingFunction(from_ids, {"token_ids": _IDS}, example_ids),
             "n_best_token_ids": ServingFunction(several_from_ids, {"token_ids": _IDS}, example_ids),
+            "attention": attention_function(
+                self.backbone, self.read_tokens, {"text": _TEXTS}, lambda texts: {"text": texts}
+            ),
         }
 
     def example_texts(self) -> list[str]:

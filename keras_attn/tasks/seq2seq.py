@@ -6,6 +6,7 @@ import tensorflow as tf
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.text_ids import ids_with_end, label_log_probabilities
+from keras_attn.tasks.token_reading import TokenReading, token_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require
 
@@ -76,6 +77,48 @@ class Seq2SeqTask(GeneratingTask):
         """
         labels = self.target_ids(targets)
         return {"source_ids": self.input_ids(texts), "target_ids": self.shifted(labels)}, labels
+
+    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenReading:
+        """Reads pairs of texts as the model does.
+
+        Args:
+            text: Strings (batch,), the sources.
+            target: Strings (batch,).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        return self._reading(self.input_ids(text), self.target_ids(target))
+
+    def read_answer(self, text: str) -> tuple[TokenReading, str]:
+        """Reads a text and what is predicted for it, token by token as it was written.
+
+        The answer's text, read again, may have other tokens, and more.
+
+        Args:
+            text: The source.
+
+        Returns:
+            The reading of a batch of one, and the answer.
+
+        Raises:
+            InvalidArgumentError: The text is longer than the task's maximum.
+        """
+        source_ids = self.input_ids(tf.constant([text]))
+        search = self.serving_functions(n_best=1)["token_ids"].function
+        labels = tf.function(search, autograph=False)(source_ids=source_ids)["token_ids"]
+        labels = labels[:, : tf.math.count_nonzero(labels)]
+        answer = self.target_tokenizer.detokenize(labels)[0].numpy().decode()
+        return self._reading(source_ids, labels), answer
+
+    def _reading(self, source_ids, labels) -> TokenReading:
+        inputs = {"source_ids": source_ids, "target_ids": self.shifted(labels)}
+        return TokenReading(
+            inputs,
+            token_texts(self.source_tokenizer, source_ids),
+            token_texts(self.target_tokenizer, inputs["target_ids"]),
+            token_texts(self.target_tokenizer, labels),
+        )
 
     def shifted(self, labels: tf.Tensor) -> tf.Tensor:
         """Turns ids of targets into what the decoder reads: a start id first, and no end id.

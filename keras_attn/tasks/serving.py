@@ -17,14 +17,17 @@ class ServingFunction:
             each with the batch in dimension 0. It uses ops of TensorFlow and tensorflow-text only.
         inputs: The inputs' specifications by name; dimension 0 is the batch, of unknown size.
         example_inputs: From example texts (or bytes) to the function's inputs, one row for each
-            text, for golden outputs and warm-up records. Without it every string input gets the
-            texts themselves and every other input ones, three of them along each unknown
-            dimension.
+            text or for the first of them, for golden outputs and warm-up records. Without it every
+            string input gets the texts themselves and every other input ones, three of them along
+            each unknown dimension.
+        optional: Whether it is no answer but shows how one comes about: an export goes on without
+            it, and says why, where tracing it raises a `UserError`.
     """
 
     function: Callable[..., Mapping[str, tf.Tensor]]
     inputs: Mapping[str, tf.TensorSpec]
     example_inputs: Callable[[Sequence[str]], Mapping[str, Any]] | None = None
+    optional: bool = False
 
 
 class Servable(Protocol):

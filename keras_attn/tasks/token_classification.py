@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
+from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
 from keras_attn.tasks.labels import LabelTask
 from keras_attn.tasks.serving import ServingFunction
@@ -17,6 +18,7 @@ from keras_attn.tasks.text_ids import (
     framed,
 )
 from keras_attn.tasks.texts import check_pairs, check_texts
+from keras_attn.tasks.token_reading import TokenReading, read_source
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
 from keras_attn.validation import require, require_one_of
 
@@ -154,6 +156,17 @@ class TokenClassificationTask(LabelTask):
         """
         return self._tokenized(texts)[1]
 
+    def read_tokens(self, text: tf.Tensor) -> TokenReading:
+        """Reads texts as the model does.
+
+        Args:
+            text: Strings (batch,).
+
+        Raises:
+            InvalidArgumentError: A text is longer than the task's maximum.
+        """
+        return read_source(self.tokenizer, self.input_ids(text))
+
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
         del n_best  # a word has one tag
@@ -169,6 +182,9 @@ class TokenClassificationTask(LabelTask):
                 lambda token_ids: {"probabilities": tf.exp(classify(token_ids))},
                 {"token_ids": _IDS},
                 lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
+            ),
+            "attention": attention_function(
+                self.backbone, self.read_tokens, {"text": _TEXTS}, lambda texts: {"text": texts}
             ),
         }
 

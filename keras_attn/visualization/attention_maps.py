@@ -76,17 +76,17 @@ def _eagerly() -> Iterator[None]:
 def _joined(found: list[CapturedAttention]) -> list[list[CapturedAttention]]:
     """Calls, the steps of a loop together.
 
-    Layers in one loop take turns. Where a loop is not known, it ends with something that is no
-    step, and where there is less to be seen than before.
+    Layers in one loop take turns. It ends with something that is no step, and where there is less
+    to be seen than before.
     """
-    running: dict[tuple[int, int], list[CapturedAttention]] = {}
+    running: dict[int, list[CapturedAttention]] = {}
     calls: list[list[CapturedAttention]] = []
     for shown in found:
         if not shown.is_step:
             calls.append([shown])
             running.clear()
             continue
-        key = (id(shown.layer), id(shown.loop))
+        key = id(shown.layer)
         if key not in running or _begins_anew(running[key][-1], shown):
             running[key] = []
             calls.append(running[key])
@@ -104,8 +104,6 @@ def _without_trial(
     steps: list[CapturedAttention], run: keras.layers.RNN | None
 ) -> list[CapturedAttention]:
     """The steps without one that Keras makes on TensorFlow before a loop, to see what comes out."""
-    if steps[0].loop is not None:
-        return steps[-steps[0].loop.length :]
     tries = run is not None and not run.unroll and keras.backend.backend() == "tensorflow"
     return steps[1:] if tries else steps
 

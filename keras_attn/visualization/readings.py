@@ -2,26 +2,15 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
-from keras_attn.data import read_images
-from keras_attn.tasks import (
-    CausalLMTask,
-    ClassificationTask,
-    EmbeddingTask,
-    ImageClassificationTask,
-    MaskedLMTask,
-    Seq2SeqTask,
-    Task,
-    TokenClassificationTask,
-)
+from keras_attn.tasks import GeneratingTask, Task, read_inputs
 from keras_attn.tasks.texts import check_texts
+from keras_attn.tasks.token_reading import TokenReading
 from keras_attn.validation import UserError, require
-from keras_attn.visualization.tokens import readable_tokens
+from keras_attn.visualization.tokens import readable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,80 +50,34 @@ def read_text(task: Task, text: str, target: str | None = None) -> Reading:
         UserError: A text is too long, there is no such image, or the task has no target.
     """
     check_texts("text", [text] if target is None else [text, target])
-    for kind, reader in _READERS.items():
-        if isinstance(task, kind):
-            try:
-                return reader(task, text, target)
-            except tf.errors.InvalidArgumentError as error:
-                raise UserError(_told(error)) from None
-    raise UserError(f"There is nothing to be seen of a task of the kind {task.kind}.")
+    try:
+        read, target = _read(task, text, target)
+    except tf.errors.InvalidArgumentError as error:
+        raise UserError(_told(error)) from None
+    tokens = {name: _readable(getattr(read, name)) for name in ("source", "target", "written")}
+    return Reading(text, read.inputs, target_text=target, **tokens)
 
 
-def _read_pair(task: Seq2SeqTask, text: str, target: str | None) -> Reading:
-    source_ids, tokenizer = task.input_ids(tf.constant([text])), task.target_tokenizer
-    if target is None:
-        # The tokens as they were written: read again, their text may be others, and more.
-        search = task.serving_functions(n_best=1)["token_ids"].function
-        labels = tf.function(search, autograph=False)(source_ids=source_ids)["token_ids"]
-        labels = labels[:, : tf.math.count_nonzero(labels)]
-        target = tokenizer.detokenize(labels)[0].numpy().decode()
-    else:
-        labels = task.target_ids(tf.constant([target]))
-    target_ids = task.shifted(labels)
-    return Reading(
-        text,
-        {"source_ids": source_ids, "target_ids": target_ids},
-        source=readable_tokens(task.source_tokenizer, source_ids[0].numpy()),
-        target=readable_tokens(tokenizer, target_ids[0].numpy()),
-        written=readable_tokens(tokenizer, labels[0].numpy()),
-        target_text=target,
-    )
+def _read(task: Task, text: str, target: str | None) -> tuple[TokenReading, str | None]:
+    """The tokens that the task reads, and what the target says where there is one."""
+    if not isinstance(task, GeneratingTask):
+        require(target is None, "Only what generates texts has a target.", task=task.kind)
+        return task.read_tokens(tf.constant(read_inputs(task.kind, [text]))), None
+    if target is None and not task.continues:
+        return task.read_answer(text)
+    return task.read_tokens(tf.constant([text]), tf.constant([target or ""])), target
 
 
-def _read_prompt(task: CausalLMTask, text: str, target: str | None) -> Reading:
-    ids = task.input_ids(tf.constant([text]))
-    if target is not None:
-        ids = tf.concat([ids, task.tokenizer.tokenize(tf.constant([target])).to_tensor()], axis=1)
-    tokens = readable_tokens(task.tokenizer, ids[0].numpy())
-    return Reading(text, {"token_ids": ids}, target=tokens, target_text=target)
-
-
-def _read_tokens(task: Any, text: str, target: str | None) -> Reading:
-    require(target is None, "Only what generates texts has a target.", task=task.kind)
-    ids = task.input_ids(tf.constant([text]))
-    tokens = readable_tokens(task.tokenizer, ids[0].numpy())
-    return Reading(text, {"token_ids": ids}, source=tokens)
-
-
-def _read_image(task: ImageClassificationTask, text: str, target: str | None) -> Reading:
-    require(target is None, "Only what generates texts has a target.", task=task.kind)
-    pixels = task.pixels(tf.constant(read_images([text])))
-    return Reading(text, task.model_inputs(pixels), source=_patches(task.backbone))
-
-
-def _patches(model: Any) -> list[str]:
-    """Names of the positions of an image: rows and columns of its patches, from 0."""
-    config = getattr(model, "encoder", model).get_config()
-    if "patch_size" not in config:
-        return []
-    sides = (np.broadcast_to(config[name], 2) for name in ("image_size", "patch_size"))
-    rows, columns = np.floor_divide(*sides)
-    first = ["[class]"] if config["class_token"] else []
-    return first + [f"{row},{column}" for row in range(rows) for column in range(columns)]
+def _readable(tokens: tf.Tensor | None) -> list[str]:
+    return [] if tokens is None else [readable(token.decode()) for token in tokens[0].numpy()]
 
 
 def _told(error: tf.errors.OpError) -> str:
     """What the assertion of a task says, and the number that it saw, without TensorFlow's words."""
+    # In a graph "assertion failed: [The text must have …] [9]".
     found = re.search(r"b'(The .*)'\n(\d+)", str(error.message))
-    return " ".join(found.groups()) if found else str(error.message).strip().splitlines()[0]
-
-
-_READERS: dict[type[Task], Callable[[Any, str, str | None], Reading]] = {
-    Seq2SeqTask: _read_pair,
-    CausalLMTask: _read_prompt,
-    ImageClassificationTask: _read_image,
-    ClassificationTask: _read_tokens,
-    EmbeddingTask: _read_tokens,
-    MaskedLMTask: _read_tokens,
-    TokenClassificationTask: _read_tokens,
-}
+    if found:
+        return " ".join(found.groups())
+    line = str(error.message).strip().splitlines()[0]
+    line = line.partition("assertion failed: ")[2] or line
+    return line.replace("[", "").replace("]", "").strip()

@@ -7,13 +7,12 @@ import keras
 import numpy as np
 
 from keras_attn.tasks import Task
+from keras_attn.tasks.attention import GROUPS, attention_group, unit_names
 from keras_attn.validation import require
 from keras_attn.visualization.attention_map import AttentionMap
 from keras_attn.visualization.attention_maps import attention_maps
 from keras_attn.visualization.readings import Reading, read_text
 from keras_attn.visualization.rollout import attention_rollout
-
-GROUPS = ("encoder", "decoder", "cross")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,21 +123,10 @@ def _attention(model: keras.Model, reading: Reading, example: int = 0) -> TextAt
     require(bool(maps), "The model has no attention to be seen.", model=type(model).__name__)
     groups: dict[str, list[LayerAttention]] = {}
     for found in maps:
-        group = _group(found)
+        group = attention_group(found.name, found.crosses, found.is_causal)
         groups.setdefault(group, []).append(_with_tokens(found, group, reading))
     ordered = {name: groups[name] for name in GROUPS if name in groups}
     return TextAttention(reading.text, reading.target_text, ordered)
-
-
-def _group(found: AttentionMap) -> str:
-    """Whose attention it is: as its layer is called, or by whether it sees what follows."""
-    if found.crosses:
-        return "cross"
-    for part in found.name.split("/"):
-        for group in ("encoder", "decoder"):
-            if part.startswith(group):
-                return group
-    return "decoder" if found.is_causal else "encoder"
 
 
 def _with_tokens(found: AttentionMap, group: str, reading: Reading) -> LayerAttention:
@@ -160,7 +148,7 @@ def _before(found: AttentionMap, count: int, tokens: list[str]) -> list[str]:
         spans = [(max(start, 0), end) for start, end in found.pattern["slots"]]
         return [f"⟨{'⋯'.join(_ends(tokens, *span))}⟩" for span in spans[:count]]
     if "globals" in found.pattern:
-        return [f"⟨unit {number}⟩" for number in range(count)]
+        return unit_names(count)
     if "reads" in found.pattern:
         return ["⟨start⟩"] * count
     return [f"⟨memory {number - count}⟩" for number in range(count)]

@@ -7,6 +7,7 @@ from keras_attn.export import CppSavedModel, export_saved_model, verify
 from keras_attn.models import ConvSeq2Seq, Gnmt, RecurrentSeq2Seq
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.tokenizers import train_tokenizer
+from tests.export.served_attention import check_served_attention
 from tests.layers.judges import spread_weights
 
 TEXTS = ["face", "a", "deadbeef", "", "xyz"]
@@ -46,6 +47,7 @@ def test_an_exported_model_predicts_the_same(task, tmp_path):
     folder = export_saved_model(task, tmp_path / "model", n_best=2, examples=["bad", "cabbage"])
     report = verify(folder)
     assert report.ok, str(report)
+    check_served_attention(task, folder)
     with CppSavedModel(folder) as model:
         outputs = model.run("n_best", {"text": TEXTS})
     for row, hypotheses in enumerate(task.predict_n_best(TEXTS, 2)):

@@ -11,6 +11,7 @@ import pytest
 from keras_attn import models
 from keras_attn.export import export_saved_model, verify
 from keras_attn.export.golden import read_golden
+from keras_attn.export.layout import README, read_manifest
 from keras_attn.models import (
     T5,
     Bert,
@@ -44,6 +45,7 @@ from keras_attn.tasks import (
     TokenClassificationTask,
 )
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
+from tests.export.served_attention import check_served_attention
 from tests.layers.judges import spread_weights
 
 pytestmark = pytest.mark.tensorflow
@@ -141,6 +143,8 @@ MATRIX = {
 # What no other test of the default suite exports and verifies. tests/cli/test_everything.py and the
 # tests of each kind of task do so with what is usual for it.
 QUICK = {"seq2seq ConvSeq2Seq"}
+# Its segments are put together in Python.
+WITHOUT_ATTENTION = {"lm CompressiveTransformer"}
 # Heads of other models; and an encoder of what no task reads.
 NOT_SERVED = {"MaskedLanguageModel", "SequenceClassifier", "TokenClassifier", "FeatureEncoder"}
 
@@ -167,7 +171,13 @@ def test_it_is_exported_and_verified(name, tmp_path):
     assert report.ok, str(report)
     assert any("XLA disabled" in check for check in report.checks)
     golden = {signature: outputs for signature, _, outputs in read_golden(folder).examples}
-    assert set(golden) == set(task.serving_functions(n_best))
+    left_out = read_manifest(folder)["left_out"]
+    assert set(left_out) == ({"attention"} if name in WITHOUT_ATTENTION else set())
+    assert set(golden) == set(task.serving_functions(n_best)) - set(left_out)
+    for reason in left_out.values():
+        assert f"no signature `attention`. {reason}" in (folder / README).read_text("utf-8")
+    if not left_out:
+        check_served_attention(task, folder)
     outputs = golden["serving_default"]
     answers = next(outputs[key] for key in ("text", "label", "tags", "embedding") if key in outputs)
     if answers.dtype == object:

@@ -33,8 +33,10 @@ def exported(task, tmp_path_factory):
 def test_an_exported_transformer_is_verified(exported):
     report = verify(exported)
     assert report.ok, str(report)
-    names = "n_best, n_best_token_ids, score, score_token_ids, serving_default, token_ids"
-    assert f"6 examples of {names}" in str(report)
+    names = (
+        "attention, n_best, n_best_token_ids, score, score_token_ids, serving_default, token_ids"
+    )
+    assert f"7 examples of {names}" in str(report)
 
 
 def test_the_cpp_runtime_predicts_what_the_task_predicts(task, exported):
@@ -44,6 +46,34 @@ def test_the_cpp_runtime_predicts_what_the_task_predicts(task, exported):
     for row, hypotheses in enumerate(task.predict_n_best(texts, 2)):
         assert [text.decode() for text in outputs["text"][row]] == [h.text for h in hypotheses]
         np.testing.assert_allclose(outputs["score"][row], [h.score for h in hypotheses], rtol=1e-4)
+
+
+def test_what_is_attended_to_comes_with_its_tokens(task, exported):
+    texts, targets = ["bad", "cabbage"], ["B AA D", ""]
+    with CppSavedModel(exported) as model:
+        outputs = model.run("attention", {"text": texts, "target": targets})
+    tokens = {
+        name: [[token.decode() for token in row] for row in outputs[name]]
+        for name in outputs
+        if outputs[name].dtype == object
+    }
+    source = [["b", "a", "d", "</s>", *[""] * 4], [*"cabbage", "</s>"]]
+    read = [["<s>", "B", "AA", "D"], ["<s>", "", "", ""]]
+    assert tokens == {
+        "encoder_rows": source,
+        "encoder_columns": source,
+        "decoder_rows": read,
+        "decoder_columns": read,
+        "cross_rows": [["B", "AA", "D", "</s>"], ["</s>", "", "", ""]],
+        "cross_columns": source,
+    }
+    assert outputs["cross"].shape == (2, 1, 2, 4, 8)
+    # Each row of the first text is a distribution over its four tokens, the rest is padding.
+    np.testing.assert_allclose(outputs["cross"][0].sum(axis=-1), 1, rtol=1e-5)
+    assert not outputs["cross"][0, ..., 4:].any()
+    assert not outputs["cross"][1, :, :, 1:].any()
+    decoder = outputs["decoder"][0]
+    assert not np.triu(decoder, 1).any()
 
 
 def test_every_weight_is_written_once(task, exported):

@@ -222,6 +222,7 @@ def test_the_measured_change_is_described(exported):
     largest = np.max(np.abs(received - expected) / np.maximum(np.abs(expected), 1))
     change = changes(exported.folder)["n_best"]
     assert change["changed"] == 0
+    assert "attention" not in changes(exported.folder)  # which is no answer
     assert 1e-5 < largest < change["largest_difference"] + 1e-6 < 1e-3
 
 

@@ -132,6 +132,7 @@ def test_saved_and_exported(settings, tmp_path):
     assert report.ok, str(report)
     golden = json.loads((folder / "assets.extra/golden.json").read_text())
     assert {example["signature"] for example in golden["examples"]} == {
+        "attention",
         "serving_default",
         "token_ids",
     }

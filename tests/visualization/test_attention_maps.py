@@ -11,6 +11,7 @@ from keras_attn.layers import (
     MultiHeadAttention,
     TransformerEncoderBlock,
 )
+from keras_attn.layers.attention_capture import capture_attention
 from keras_attn.layers.feed_forward import FeedForward
 from keras_attn.models import (
     Bert,
@@ -117,6 +118,37 @@ def test_other_models(name):
         for each in maps:
             rows = each.example(1).weights.shape[2] - each.rows_before
             assert rows == 6
+
+
+@pytest.mark.parametrize(
+    ("make", "inputs"),
+    [
+        (lambda: made("additive LSTM"), INPUTS),
+        (lambda: made("Luong"), INPUTS),
+        (lambda: made("T5"), INPUTS),
+        (lambda: made("convolutions"), INPUTS),
+        (lambda: spread_weights(OTHERS["Etc"][0]()), TOKENS),
+        (lambda: spread_weights(OTHERS["Reformer"][0]()), TOKENS),
+    ],
+)
+def test_a_graph_of_unknown_lengths_captures_the_same(make, inputs):
+    import tensorflow as tf
+
+    model, facts = make(), []
+
+    def weights(tensors):
+        with capture_attention() as found:
+            model(tensors, training=False)
+        facts.extend((each.crosses, each.is_causal, each.columns_before) for each in found)
+        return [each.weights for each in found]
+
+    signature = {name: tf.TensorSpec([None, None], tf.int32) for name in inputs}
+    graph = tf.function(weights, input_signature=[signature], autograph=False)
+    found = graph({name: tf.constant(ids) for name, ids in inputs.items()})
+    expected = attention_maps(model, inputs)
+    assert facts == [(each.crosses, each.is_causal, each.columns_before) for each in expected]
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.numpy(), other.weights, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["additive LSTM", "Luong", "GNMT", "intra-attention"])

@@ -4,32 +4,15 @@ A script that clicks and points is put behind the page's, and what is seen after
 from the document.
 """
 
-import html
-import json
-import re
-import shutil
-import subprocess
-
 import numpy as np
 import pytest
 
 from keras_attn.visualization import AttentionMap, LayerAttention, TextAttention
 from keras_attn.visualization.html_page import page
+from tests.browser import WATCH, seen_in_browser
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-OPTIONS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-sync",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--virtual-time-budget=5000",
-]
 EVIL = "</script><script>document.title='broken'</script>"
 WALK = """
 <script>
@@ -66,7 +49,6 @@ document.body.append(told);
 }
 </script>
 """
-WATCH = "<script>window.onerror = (message) => { window.failed = message; };</script>"
 
 
 def layer(weights, rows, columns, **facts):
@@ -96,21 +78,14 @@ def example():
 
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    assert browser, f"This test needs one of {', '.join(BROWSERS)}."
     folder = tmp_path_factory.mktemp("browser")
     text = (
         page(example())
-        .replace("<body>", "<body>" + WATCH, 1)
+        .replace("<body>", f"<body><script>{WATCH}</script>", 1)
         .replace("</body>", WALK + "</body>", 1)
     )
     (folder / "page.html").write_text(text, encoding="utf-8")
-    address = f"file://{folder}/page.html"
-    options = [*OPTIONS, f"--user-data-dir={folder / 'user'}", "--dump-dom", address]
-    done = subprocess.run([browser, *options], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', done.stdout)[1]))
-    assert found["error"] is None
+    found = seen_in_browser(f"file://{folder}/page.html", folder)
     return {step["what"]: step for step in found["seen"]} | {"title": found["title"]}
 
 

@@ -1,45 +1,3 @@
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>keras-attn serve</title>
-<style>
-:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; }
-.row { display: flex; flex-wrap: wrap; gap: 1rem; margin-bottom: 1rem; }
-label { display: block; font-size: .85rem; }
-select, textarea, input, button { font: inherit; padding: .3rem .5rem; }
-textarea { width: 100%; box-sizing: border-box; }
-table { border-collapse: collapse; margin-top: 1rem; }
-th, td { text-align: left; padding: .25rem .9rem .25rem 0; border-bottom: 1px solid #8884;
-  font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
-#error { color: #c22; }
-#note { font-size: .85rem; opacity: .75; }
-</style>
-</head>
-<body>
-<h1>keras-attn serve</h1>
-<div class="row">
-  <label>Model<br><select id="model"></select></label>
-  <label>Signature<br><select id="signature"></select></label>
-</div>
-<form id="form">
-  <div id="inputs"></div>
-  <button id="ask">Ask</button>
-</form>
-<p id="error" role="alert"></p>
-<section id="answer" aria-live="polite"></section>
-<section id="attention" hidden></section>
-<p id="note">A development server. The answers come from its REST API, that of TensorFlow Serving.</p>
-<script id="models" type="application/json">MODEL_NAMES</script>
-<script>
-"use strict";
-// Everything that comes from a model is put on the page as text, never as HTML.
-const element = (id) => document.getElementById(id);
-const made = (tag, text, properties = {}) =>
-  Object.assign(document.createElement(tag), { textContent: text ?? "" }, properties);
 const STRING = "DT_STRING";
 let signatures = {};
 
@@ -74,8 +32,13 @@ async function chooseModel() {
   chooseSignature();
 }
 
-function chooseSignature() {
+function forget() {
   element("answer").replaceChildren();
+  hideAttention();
+}
+
+function chooseSignature() {
+  forget();
   const inputs = Object.entries(signatures[element("signature").value].inputs).sort();
   element("inputs").replaceChildren(...inputs.map(([name, info]) => inputField(name, info)));
 }
@@ -104,6 +67,7 @@ async function valueOf(field) {
 }
 
 async function ask() {
+  forget();
   const instance = {};
   for (const field of element("inputs").querySelectorAll("[data-name]"))
     instance[field.dataset.name] = await valueOf(field);
@@ -114,12 +78,30 @@ async function ask() {
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ signature_name: signature, instances: [instance] }),
   });
-  show(predictions[0], Object.keys(signatures[signature].outputs), performance.now() - start);
+  const milliseconds = performance.now() - start;
+  // A single output comes without its name.
+  const names = Object.keys(signatures[signature].outputs);
+  const outputs = names.length === 1 ? { [names[0]]: predictions[0] } : predictions[0];
+  show(outputs, instance, milliseconds);
+  await lookAt(instance, outputs, 0);
 }
 
-function show(prediction, names, milliseconds) {
-  // A single output comes without its name.
-  const outputs = names.length === 1 ? { [names[0]]: prediction } : prediction;
+// Where the model looks when it gives the answer of a row, if it tells.
+async function lookAt(instance, outputs, row) {
+  hideAttention();
+  const asked = attentionRequest(signatures.attention, instance, outputs, row);
+  if (!asked) return;
+  const { predictions } = await fetched(modelPath() + ":predict", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ signature_name: "attention", instances: [asked] }),
+  });
+  element("answer").querySelectorAll("tr.choosable").forEach((line, number) =>
+    line.classList.toggle("chosen", number === row));
+  showAttention(predictions[0]);
+}
+
+function show(outputs, instance, milliseconds) {
   const columns = Object.keys(outputs).sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
   // Lists of one length, one for each output, are alternatives: a row each.
   const lengths = columns.map((name) => Array.isArray(outputs[name]) ? outputs[name].length : 0);
@@ -134,6 +116,12 @@ function show(prediction, names, milliseconds) {
     line.append(made("td", row + 1));
     for (const name of columns)
       line.append(made("td", shown(alternatives ? outputs[name][row] : outputs[name])));
+    if (alternatives && attentionRequest(signatures.attention, instance, outputs, row)) {
+      line.className = "choosable";
+      line.tabIndex = 0;
+      line.onclick = () => attempt(() => lookAt(instance, outputs, row));
+      line.onkeydown = (event) => { if (event.key === "Enter") line.click(); };
+    }
     table.append(line);
   }
   element("answer").replaceChildren(table, made("p", milliseconds.toFixed(0) + " ms"));
@@ -159,6 +147,3 @@ element("form").addEventListener("submit", (event) => {
   attempt(ask);
 });
 attempt(chooseModel);
-</script>
-</body>
-</html>
