@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import keras
+import numpy as np
+
 from keras_attn.validation import require
 
 
@@ -13,6 +16,7 @@ def require_attention_inputs(
     value_mask: Any = None,
     key_mask: Any = None,
     attention_mask: Any = None,
+    num_heads: int = 1,
     same_length: bool = False,
 ) -> None:
     """Raises unless queries, keys, values and masks fit together.
@@ -24,44 +28,70 @@ def require_attention_inputs(
         query_mask: Boolean (batch, target), or `None`.
         value_mask: Boolean (batch, source), or `None`.
         key_mask: Boolean (batch, source), or `None`.
-        attention_mask: Boolean (batch, ..., target, source), or `None`; an axis of 1 is for all.
+        attention_mask: Boolean (batch, target, source) or (batch, heads, target, source), or
+            `None`. In masks an axis of 1 is for all.
+        num_heads: Number of the mechanism's heads.
         same_length: Whether the mechanism attends within one sequence, target and source being as
             long as each other.
 
     Raises:
-        UserError: An input has another rank, or a length differs.
+        UserError: An input or a mask has another rank, a size differs, or a mask holds numbers to
+            be added to scores.
     """
     inputs = {"query": query, "value": value} | ({} if key is None else {"key": key})
     for name, x in inputs.items():
         require(
-            len(x.shape) == 3,
+            len(_shape(x)) == 3,
             f"`{name}` must be (batch, length, features).",
-            **{f"{name}_shape": tuple(x.shape)},
+            **{f"{name}_shape": _shape(x)},
         )
-    target, source = query.shape[1], value.shape[1]
-    if same_length:
-        _require_length("value", value, 1, target, "query")
+    batch, target = query.shape[:2]
+    source = value.shape[1]
+    _require_sizes("value", value, {0: batch} | ({1: target} if same_length else {}))
     if key is not None:
-        _require_length("key", key, 1, source, "value")
-    for name, mask, length, of in (
-        ("query_mask", query_mask, target, "query"),
-        ("value_mask", value_mask, source, "value"),
-        ("key_mask", key_mask, source, "value"),
-    ):
-        if mask is not None and len(mask.shape) == 2:
-            _require_length(name, mask, 1, length, of, for_all=True)
-    if attention_mask is not None and len(attention_mask.shape) >= 3:
-        _require_length("attention_mask", attention_mask, -2, target, "query", for_all=True)
-        _require_length("attention_mask", attention_mask, -1, source, "value", for_all=True)
+        _require_sizes("key", key, {0: batch, 1: source})
+    _require_mask("query_mask", query_mask, {2: (batch, target)})
+    _require_mask("value_mask", value_mask, {2: (batch, source)})
+    _require_mask("key_mask", key_mask, {2: (batch, source)})
+    pairs = {3: (batch, target, source), 4: (batch, num_heads, target, source)}
+    _require_mask("attention_mask", attention_mask, pairs)
 
 
-def _require_length(
-    name: str, x: Any, axis: int, length: int | None, of: str, for_all: bool = False
-) -> None:
-    """Raises where both lengths are known and differ; of a mask 1 stands `for_all`."""
-    fits = x.shape[axis] in {None, length, 1 if for_all else length} or length is None
+def _require_mask(name: str, mask: Any, sizes_by_rank: dict[int, tuple]) -> None:
+    if mask is None:
+        return
+    shape = _shape(mask)
+    require(
+        len(shape) in sizes_by_rank,
+        f"`{name}` must have rank {' or '.join(map(str, sizes_by_rank))}.",
+        **{f"{name}_shape": shape},
+    )
+    dtype = getattr(mask, "dtype", None) or np.asarray(mask).dtype
+    require(
+        not keras.backend.is_float_dtype(keras.backend.standardize_dtype(dtype)),
+        f"`{name}` must be boolean, True where something may be attended to: nothing is added to "
+        "scores.",
+        dtype=keras.backend.standardize_dtype(dtype),
+    )
+    sizes = dict(enumerate(sizes_by_rank[len(shape)]))
+    _require_sizes(name, mask, sizes, or_one=True)
+
+
+def _require_sizes(name: str, x: Any, sizes: dict[int, int | None], or_one: bool = False) -> None:
+    """Raises where a size is known and another than what is known of it; of a mask 1 is for all."""
+    shape = _shape(x)
+    fits = all(
+        size is None or shape[axis] in (None, size) or (or_one and shape[axis] == 1)
+        for axis, size in sizes.items()
+    )
+    wanted = tuple(sizes.get(axis) for axis in range(len(shape)))
     require(
         fits,
-        f"`{name}` must have the length of `{of}` in axis {axis}.",
-        **{f"{name}_shape": tuple(x.shape), f"{of}_length": length},
+        f"`{name}` does not fit the other inputs.",
+        **{f"{name}_shape": shape, "expected": wanted},
     )
+
+
+def _shape(x: Any) -> tuple:
+    """The known sizes; lists have some too."""
+    return tuple(x.shape if hasattr(x, "shape") else np.shape(x))

@@ -7,7 +7,7 @@ import keras
 
 from keras_attn.validation import require
 
-_CALL = ("query", "value", "attention_mask", "use_causal_mask")
+_CALL = ("query", "value", "attention_mask")
 
 
 def require_self_attention(name: str, layer: Any, is_causal: bool = False) -> None:
@@ -21,7 +21,7 @@ def require_self_attention(name: str, layer: Any, is_causal: bool = False) -> No
     Raises:
         UserError: It is no attention layer, or cannot hide what follows.
     """
-    _require_attention(name, layer)
+    _require_attention(name, layer, (*_CALL, "use_causal_mask"))
     require(
         not is_causal or getattr(layer, "can_be_causal", True),
         f"`{name}` must be able to hide what follows.",
@@ -39,26 +39,26 @@ def require_cross_attention(name: str, layer: Any) -> None:
     Raises:
         UserError: It is no attention layer, or attends within one sequence alone.
     """
-    _require_attention(name, layer)
+    _require_attention(name, layer, _CALL)
+    require(
+        getattr(layer, "can_cross", True),
+        f"`{name}` must be able to attend to another sequence.",
+        **{name: type(layer).__name__},
+    )
     relative = getattr(layer, "relative_positions", None)
     require(
         relative is None,
         f"`{name}` must have no relative positions: those of two sequences have no distance.",
         **{name: type(layer).__name__, "relative_positions": type(relative).__name__},
     )
-    require(
-        getattr(layer, "can_cross", True),
-        f"`{name}` must be able to attend to another sequence.",
-        **{name: type(layer).__name__},
-    )
 
 
-def _require_attention(name: str, layer: Any) -> None:
+def _require_attention(name: str, layer: Any, arguments: tuple[str, ...]) -> None:
     is_layer = isinstance(layer, keras.layers.Layer)
     parameters = inspect.signature(layer.call).parameters if is_layer else {}
     takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
     require(
-        is_layer and (takes_any or all(argument in parameters for argument in _CALL)),
-        f"`{name}` must be an attention layer, called with {', '.join(_CALL)}.",
+        is_layer and (takes_any or all(argument in parameters for argument in arguments)),
+        f"`{name}` must be an attention layer, called with {', '.join(arguments)}.",
         **{name: type(layer).__name__ if is_layer else layer},
     )

@@ -91,9 +91,20 @@ def build_self_attention(layer: keras.layers.Layer, shape: tuple) -> None:
         layer: An attention layer of this package, or another one with the same call.
         shape: Shape of the sequence.
     """
-    parameters = inspect.signature(layer.build).parameters
-    value = parameters.get("value_shape")
+    value = inspect.signature(layer.build).parameters.get("value_shape")
     if value is not None and value.default is inspect.Parameter.empty:
         layer.build(shape, shape)
     else:
         layer.build(shape)
+
+
+def build_attention(layer: keras.layers.Layer, shape: tuple, source_shape: tuple) -> None:
+    """Builds an attention layer for a sequence and another one that it attends to.
+
+    Args:
+        layer: An attention layer of this package, or another one with the same call.
+        shape: Shape of the sequence that is the query.
+        source_shape: Shape of the sequence that is key and value.
+    """
+    takes_both = len(inspect.signature(layer.build).parameters) > 1
+    layer.build(*((shape, source_shape) if takes_both else (shape,)))

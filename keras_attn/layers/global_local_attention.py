@@ -7,7 +7,6 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
-from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.global_local_streams import (
     GlobalLocalPieces,
@@ -162,15 +161,13 @@ class GlobalLocalAttention(HeadedAttention):
         pair_masks=None,
     ):
         require_no_scores(self, return_attention_scores)
-        require_attention_inputs(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
-        )
+        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
         require(
             not use_causal_mask,
             "Global positions attend to everything: there is no causal form.",
             use_causal_mask=use_causal_mask,
         )
-        key_mask = masks.mask_of_keys(value_mask, key_mask, attention_mask)
+        key_mask = masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask)
         local = Stream(query, value, key, query_mask, key_mask)
         if global_query is None:
             few, local = split_stream(local, self.global_length)

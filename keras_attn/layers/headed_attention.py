@@ -1,10 +1,12 @@
 """What mechanisms with several heads share: the projections to the heads and back."""
 
 import math
+from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.head_projection import ROLES, HeadProjection
@@ -34,6 +36,9 @@ class HeadedAttention(keras.layers.Layer):
             `kernel_initializer`.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
+
+    can_be_causal = True
+    can_cross = True
 
     def __init__(
         self,
@@ -114,6 +119,10 @@ class HeadedAttention(keras.layers.Layer):
             **self._projection_arguments(),
         )
         self.output_projection.build((None, None, self.num_heads * self.value_dim))
+
+    def _require_inputs(self, *inputs: Any) -> None:
+        """Raises unless the tensors of a call, in the order of its arguments, fit together."""
+        require_attention_inputs(*inputs, num_heads=self.num_heads, same_length=not self.can_cross)
 
     def _head_sizes(self) -> dict[str, tuple[int, int]]:
         """For each role that is projected the number of heads and their size."""
@@ -197,6 +206,7 @@ class HeadedAttention(keras.layers.Layer):
         training=None,
         use_causal_mask=False,
     ):
+        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
         output = keras.KerasTensor(self.compute_output_shape(query.shape), self.compute_dtype)
         if not return_attention_scores:
             return output

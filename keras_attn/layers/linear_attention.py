@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import is_capturing, is_other, show_attention
-from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.layers.relative_positions import copy_positions
@@ -111,11 +110,9 @@ class LinearAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
-        require_attention_inputs(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask
-        )
+        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
         heads = self._project(query, value, key, training)
-        mask = masks.mask_of_keys(value_mask, key_mask, attention_mask)
+        mask = masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask)
         attend = partial(
             linear_attention,
             heads["query"],
@@ -200,7 +197,7 @@ class LinearAttention(HeadedAttention):
             attention the keys and what of them is real.
         """
         heads = self._project(None, value, key)
-        mask = masks.mask_of_keys(value_mask)
+        mask = masks.mask_of_keys(ops.shape(value)[1], value_mask)
         source = {"sums": sums_of_keys(heads["key"], heads["value"], mask)}
         # Sums do not tell what they were made of.
         return source | ({"heads": heads, "mask": mask} if is_capturing() else {})

@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
-from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
@@ -115,13 +114,11 @@ class LocalAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
-        require_attention_inputs(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
-        )
+        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
         heads = self._positioned(self._project(query, value, key, training))
         context = self._attend(
             heads,
-            key_mask=masks.mask_of_keys(value_mask, key_mask, attention_mask),
+            key_mask=masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask),
             is_causal=use_causal_mask,
             query_mask=query_mask,
             dropout=self.dropout if training else 0.0,

@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import is_capturing, show_attention
-from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
     require_no_scores,
@@ -121,11 +120,9 @@ class LSHAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
-        require_attention_inputs(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
-        )
+        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
         heads = self._project(query, value, None, training)
-        real = masks.mask_of_keys(value_mask, key_mask, attention_mask)
+        real = masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask)
         attend = partial(
             lsh_attention,
             heads["query"],

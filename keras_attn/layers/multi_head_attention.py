@@ -7,7 +7,6 @@ from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
 from keras_attn.layers.attention_capture import is_other, show_attention
-from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.layers.relative_positions import copy_positions
@@ -183,6 +182,11 @@ class MultiHeadAttention(HeadedAttention):
         if self.relative_positions is not None and not self.relative_positions.built:
             self.relative_positions.build(None)
 
+    def _require_inputs(self, query, *inputs):
+        # Over other axes than one it is folded inputs that have to fit.
+        if AttendedAxes.of(self.attention_axes, len(query.shape)).is_plain:
+            super()._require_inputs(query, *inputs)
+
     def _head_sizes(self):
         sizes = super()._head_sizes() | {
             "key": (self.num_key_value_heads, self.key_dim),
@@ -214,9 +218,7 @@ class MultiHeadAttention(HeadedAttention):
                 training,
                 use_causal_mask,
             )
-        require_attention_inputs(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask
-        )
+        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
         heads = self._positioned(self._project(query, value, key, training))
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask
@@ -439,9 +441,10 @@ class MultiHeadAttention(HeadedAttention):
         window = ops.less(ops.abs(distance), self.sliding_window)[None]  # (1, target, source)
         if attention_mask is None:
             return window
+        attention_mask = ops.cast(ops.convert_to_tensor(attention_mask), "bool")
         if len(attention_mask.shape) == 4:
             window = window[None]
-        return ops.logical_and(ops.cast(attention_mask, "bool"), window)
+        return ops.logical_and(attention_mask, window)
 
     def _scores_shape(self, query_shape, value_shape):
         require_no_scores(self, return_attention_scores=self.flash_attention is True)

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import is_other, noted
+from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
 from keras_attn.ops.decoding_cache import ContinuedCache, FixedCache, continued
@@ -152,6 +153,10 @@ class RecurrentMemoryAttention(MultiHeadAttention):
             )
         return result, *self._entered(memory, value, real)
 
+    def _require_inputs(self, *inputs):
+        # Behind a memory the keys are more than the queries.
+        require_attention_inputs(*inputs, num_heads=self.num_heads)
+
     def _require_memory(self, memory, value):
         kind = self.memory_kind
         require(
@@ -159,14 +164,22 @@ class RecurrentMemoryAttention(MultiHeadAttention):
             f"`memory` must be a {kind.__name__}, as `initial_memory` and each call return it.",
             memory=type(memory).__name__,
         )
-        expected = (value.shape[0], self.memory_length, value.shape[2])
-        fits = zip(expected, memory.states.shape, strict=True)
-        require(
-            all(size == found or None in (size, found) for size, found in fits),
-            "The states of `memory` must be (batch, memory_length, features).",
-            states_shape=tuple(memory.states.shape),
-            expected_shape=expected,
-        )
+        for name, found in memory._asdict().items():
+            length = self.compressed_length if "compressed" in name else self.memory_length
+            expected = (value.shape[0], length)
+            expected += () if name.endswith("real") else (value.shape[2],)
+            shape = getattr(found, "shape", None)
+            require(
+                shape is not None
+                and len(shape) == len(expected)
+                and all(
+                    size == other or None in (size, other)
+                    for size, other in zip(expected, shape, strict=True)
+                ),
+                f"`{name}` of `memory` must have the shape that `initial_memory` gives it.",
+                shape=found if shape is None else tuple(shape),
+                expected=expected,
+            )
 
     def require_segments(self, segment_length: int) -> None:
         """Raises unless whole sequences can be read in segments of a length, see `memories`.

@@ -6,6 +6,7 @@ from keras import ops
 from keras_attn.layers.copies import copy_layer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_normalization import LayerNormalization
+from keras_attn.validation import require
 
 
 class ResidualConnection(keras.layers.Layer):
@@ -48,6 +49,12 @@ class ResidualConnection(keras.layers.Layer):
         return self.norm(inputs) if self.norm_first else inputs
 
     def call(self, inputs, outputs, training=None):
+        require(
+            inputs.shape[-1] == outputs.shape[-1],
+            "A part must give back the features that it is given.",
+            given=inputs.shape[-1],
+            given_back=outputs.shape[-1],
+        )
         total = ops.add(inputs, self.dropout(outputs, training=training))
         return total if self.norm_first else self.norm(total)
 

@@ -224,6 +224,9 @@ class ScoredAttention(keras.layers.Layer):
         training=None,
         use_causal_mask=False,
     ):
+        require_attention_inputs(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask
+        )
         shape = self.compute_output_shape(query.shape, value.shape)
         output = keras.KerasTensor(shape, self.compute_dtype)
         if not return_attention_scores:

@@ -14,8 +14,9 @@ from keras_attn.layers.copies import (
     deserialize_layers,
     serialize_layer,
 )
-from keras_attn.layers.headed_attention import require_no_scores
+from keras_attn.layers.headed_attention import require_no_scores, require_same_length
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
+from keras_attn.layers.relative_positions import refuse_relative_positions
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
 
@@ -80,7 +81,7 @@ class SegmentedAttention(keras.layers.Layer):
     can_cross = False
 
     def __init__(self, attention: keras.layers.Layer, segment_length: int, **kwargs):
-        super().__init__(**kwargs)
+        super().__init__(**refuse_relative_positions(self, kwargs))
         require_positive(segment_length=segment_length)
         require(
             isinstance(attention, RecurrentMemoryAttention),
@@ -111,18 +112,31 @@ class SegmentedAttention(keras.layers.Layer):
     ):
         require_no_scores(self, return_attention_scores)
         require_attention_inputs(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
+            query,
+            value,
+            key,
+            query_mask,
+            value_mask,
+            key_mask,
+            attention_mask,
+            num_heads=self.attention.num_heads,
+            same_length=True,
         )
         batch, length = ops.shape(query)[:2]
-        real = _rows_mask(masks.mask_of_keys(value_mask, key_mask, attention_mask), batch, length)
+        real = _rows_mask(
+            masks.mask_of_keys(length, value_mask, key_mask, attention_mask), batch, length
+        )
         value, real = self._whole(value), self._whole(real)
+        if query_mask is not None:
+            query_mask = ops.broadcast_to(ops.cast(query_mask, "bool"), (batch, length))
+            query_mask = self._folded(self._whole(query_mask))
         memories = self.attention.memories(value, real, self.segment_length)
         with rearranged(lambda shown: self._over_positions(shown, batch, length)):
             output, _ = self.attention(
                 self._folded(self._whole(query)),
                 self._folded(value),
                 None if key is None else self._folded(self._whole(key)),
-                query_mask=None if query_mask is None else self._folded(self._whole(query_mask)),
+                query_mask=query_mask,
                 value_mask=self._folded(real),
                 training=training,
                 use_causal_mask=use_causal_mask,
@@ -266,7 +280,8 @@ class SegmentedAttention(keras.layers.Layer):
 
     def compute_output_spec(self, query, value, *arguments, **options):
         require_no_scores(self, options.get("return_attention_scores", False))
-        return self.attention.compute_output_spec(query, value)
+        require_same_length(self, query.shape, value=value.shape)
+        return self.attention.compute_output_spec(query, value, *arguments, **options)
 
     def get_config(self):
         return super().get_config() | {

@@ -8,7 +8,6 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
-from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.headed_attention import HeadedAttention, require_same_length
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
@@ -92,9 +91,7 @@ class SynthesizerAttention(HeadedAttention):
         training=None,
         use_causal_mask=False,
     ):
-        require_attention_inputs(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask, same_length=True
-        )
+        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
         self._require_length(query.shape)
         heads = self._project(query, value, key, training)
         scores = self._scores_of_whole(query, heads)

@@ -6,6 +6,7 @@ import keras
 
 from keras_attn.layers.attention_roles import require_cross_attention, require_self_attention
 from keras_attn.layers.copies import (
+    build_attention,
     build_self_attention,
     copy_layer,
     deserialize_layers,
@@ -121,7 +122,7 @@ class TransformerDecoderBlock(keras.layers.Layer):
         build_self_attention(self.self_attention, inputs_shape)
         self.self_attention_residual.build(inputs_shape)
         if self.cross_attention is not None:
-            self.cross_attention.build(inputs_shape, source_shape)
+            build_attention(self.cross_attention, inputs_shape, source_shape)
             self.cross_attention_residual.build(inputs_shape)
         self.feed_forward.build(inputs_shape)
         self.feed_forward_residual.build(inputs_shape)

@@ -82,7 +82,10 @@ def chunked_attention(
     )
     # Everything is an argument, because JAX forbids closing over what is being transformed.
     seeds = (seed.next(),) if dropout else ()
-    return custom_gradient(attention.with_gradient)(query, key, value, *seeds, *masks)
+    context = custom_gradient(attention.with_gradient)(query, key, value, *seeds, *masks)
+    # Of unknown lengths the loops leave no sizes known.
+    batch, heads, target = ops.shape(query)[:3]
+    return ops.reshape(context, (batch, heads, target, value.shape[-1]))
 
 
 @dataclasses.dataclass(frozen=True)

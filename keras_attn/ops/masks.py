@@ -98,17 +98,20 @@ def separate_masks(
     return tuple(masks)
 
 
-def mask_of_keys(value_mask: Any = None, key_mask: Any = None, attention_mask: Any = None) -> Any:
+def mask_of_keys(
+    length: Any, value_mask: Any = None, key_mask: Any = None, attention_mask: Any = None
+) -> Any:
     """Joins masks that hide keys from all queries alike, for mechanisms without scores.
 
     Args:
-        value_mask: Boolean tensor (batch, source), or None.
+        length: Number of keys, an integer or a scalar integer tensor.
+        value_mask: Boolean tensor (batch, source), or None. An axis of 1 is for all, here too.
         key_mask: Boolean tensor (batch, source), or None.
         attention_mask: Boolean tensor (batch, 1, source) or (batch, heads or 1, 1, source), or
             None.
 
     Returns:
-        Boolean tensor (batch, heads or 1, source), or None where nothing is masked.
+        Boolean tensor (batch or 1, heads or 1, length), or None where nothing is masked.
 
     Raises:
         UserError: A mask has another rank, or `attention_mask` may differ between queries.
@@ -122,7 +125,10 @@ def mask_of_keys(value_mask: Any = None, key_mask: Any = None, attention_mask: A
             shape=tuple(part.shape),
         )
     joined = combine_masks(*parts)
-    return None if joined is None else joined[:, :, 0]
+    if joined is None:
+        return None
+    joined = joined[:, :, 0]
+    return ops.broadcast_to(joined, (*ops.shape(joined)[:2], length))
 
 
 def masked_queries(context: Any, query_mask: Any) -> Any:

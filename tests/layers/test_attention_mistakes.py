@@ -9,6 +9,7 @@ from keras_attn.layers.attentive_decoder import AttentiveDecoder
 from keras_attn.layers.recurrent_memory_attention import Memory
 from keras_attn.validation import UserError
 from tests.harness import numbers
+from tests.layers.judges import numpy
 from tests.layers.mechanisms import MECHANISMS
 
 X = numbers(1, 2, 5, 6)
@@ -65,12 +66,12 @@ def test_a_mask_of_another_length(name):
     layer = mechanism.make()
     layer(X, X)
     for mask, shape in (("value_mask", (2, 4)), ("key_mask", (2, 6)), ("query_mask", (2, 3))):
-        with in_one_line(f"`{mask}` must have the length of .*Received: {mask}_shape"):
+        with in_one_line(f"`{mask}` does not fit the other inputs. Received: {mask}_shape"):
             layer(X, X, **{mask: np.ones(shape, bool)})
-    with in_one_line("`attention_mask` must have the length of `value`"):
+    with in_one_line("`attention_mask` does not fit the other inputs."):
         layer(X, X, attention_mask=np.ones((2, 1, 7), bool))
     if not getattr(layer, "can_cross", True) and not isinstance(layer, layers.MultiHeadAttention):
-        with in_one_line("`value` must have the length of `query`"):
+        with in_one_line("`value` does not fit the other inputs. Received: .*(5|None), None"):
             layer(X, X[:, :4])
 
 
@@ -132,8 +133,15 @@ def test_memories_that_are_none():
         recurrent(X, X, memory=X)
     with in_one_line("`memory` must be a CompressiveMemory, .*Received: memory='Memory'"):
         compressive(X, X, memory=recurrent.initial_memory(2, 6))
-    with in_one_line("must be .batch, memory_length, features.. .*3, 6.*4, 6"):
+    with in_one_line("`states` of `memory` must have the shape .*2, 3, 6.*2, 4, 6"):
         recurrent(X, X, memory=Memory(np.zeros((2, 3, 6), "float32"), np.zeros((2, 3), bool)))
+    with in_one_line("`real` of `memory` must have the shape .*2, 3.*2, 4"):
+        recurrent(X, X, memory=Memory(np.zeros((2, 4, 6), "float32"), np.zeros((2, 3), bool)))
+    with in_one_line("`states` of `memory` must have the shape .*shape=None"):
+        recurrent(X, X, memory=Memory(None, None))
+    longer = layers.CompressiveMemoryAttention(2, 3, 4, 5).initial_memory(2, 6)
+    with in_one_line("`compressed` of `memory` must have the shape .*2, 5, 6.*2, 2, 6"):
+        compressive(X, X, memory=longer)
 
 
 def test_a_synthesizer_that_is_too_short():
@@ -145,3 +153,81 @@ def test_a_synthesizer_that_is_too_short():
 def test_members_of_a_mixture():
     with in_one_line("`members` must be a tuple of some of .*Received: members='random'"):
         layers.SynthesizerMixture(2, 3, 8, members="random")
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mask_of_one_is_for_all(name):
+    layer = MECHANISMS[name].make()
+    expected = layer(X, X)
+    for masks in (
+        {"value_mask": np.ones((2, 1), bool)},
+        {"key_mask": np.ones((1, 1), bool)},
+        {"query_mask": np.ones((1, 5), bool)},
+        {"attention_mask": np.ones((2, 1, 1), bool)},
+        {"value_mask": [[True] * 5] * 2},
+    ):
+        found = layer(X, X, **masks)
+        np.testing.assert_allclose(numpy(found), numpy(expected), atol=1e-6, err_msg=str(masks))
+    nothing = layer(X, X, value_mask=np.zeros((2, 1), bool))
+    hidden = layer(X, X, value_mask=np.zeros((2, 5), bool))
+    np.testing.assert_array_equal(numpy(nothing), numpy(hidden))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_batches_and_ranks_that_do_not_fit(name):
+    layer = MECHANISMS[name].make()
+    layer(X, X)
+    three = np.concatenate([X, X[:1]])
+    for value, key, masks in (
+        (three, None, {}),
+        (X[:1], None, {}),
+        (X, three, {}),
+        (X, None, {"value_mask": np.ones((3, 5), bool)}),
+        (X, None, {"query_mask": np.ones((3, 5), bool)}),
+        (X, None, {"attention_mask": np.ones((3, 1, 5), bool)}),
+        (X, None, {"attention_mask": np.ones((2, 3, 1, 5), bool)}),
+        (X, None, {"value_mask": [[True] * 4] * 2}),
+    ):
+        with in_one_line("does not fit the other inputs. .*expected="):
+            layer(X, value, key, **masks)
+    for masks in (
+        {"query_mask": np.ones(5, bool)},
+        {"value_mask": np.ones((2, 1, 5), bool)},
+        {"attention_mask": np.ones((5, 5), bool)},
+        {"value_mask": True},
+    ):
+        with in_one_line("must have rank "):
+            layer(X, X, **masks)
+    with in_one_line("must be boolean, True where"):
+        layer(X, X, attention_mask=np.zeros((2, 1, 5), "float32"))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_symbolic_call_looks_at_masks(name):
+    inputs, mask = keras.Input((5, 6)), keras.Input((4,), dtype="bool")
+    with in_one_line("`value_mask` does not fit the other inputs"):
+        MECHANISMS[name].make()(inputs, inputs, value_mask=mask)
+
+
+class Crossing(keras.layers.Layer):
+    """Somebody's attention that knows nothing of causal masks and builds itself."""
+
+    def call(self, query, value, attention_mask=None, training=None):
+        return query + keras.ops.mean(value, axis=1, keepdims=True)
+
+
+def test_a_strangers_attention_to_another_sequence():
+    block = layers.TransformerDecoderBlock(
+        layers.MultiHeadAttention(2, 3), layers.FeedForward(4), Crossing()
+    )
+    assert block(X, X[:, :3]).shape == X.shape
+    with in_one_line("called with query, value, attention_mask, use_causal_mask"):
+        layers.TransformerDecoderBlock(Crossing(), layers.FeedForward(4))
+
+
+def test_a_part_that_gives_back_other_features():
+    block = layers.TransformerDecoderBlock(
+        layers.MultiHeadAttention(2, 3), layers.FeedForward(4), layers.AdditiveAttention(4)
+    )
+    with in_one_line("must give back the features .*given=6, given_back=4"):
+        block(X, X[..., :4])

@@ -185,18 +185,18 @@ def test_mistakes_in_the_constructor(arguments, message):
             r"`value` must have as many axes as `query`. Received: value_shape=\(2, 11, 13, 1\), "
             r"query_shape=\(2, 5, 7\).",
         ),
-        ({}, (X, SOURCE, KEY[:, :5]), {}, r"key_shape=\(2, 5, 3\), value_length=11"),
+        ({}, (X, SOURCE, KEY[:, :5]), {}, r"key_shape=\(2, 5, 3\), expected=\(2, 11, None\)"),
         (
             {},
             (X, X),
             {"attention_mask": np.ones((5, 5), bool)},
-            r"`attention_mask` must have rank 3 or 4. Received: shape=\(5, 5\).",
+            r"`attention_mask` must have rank 3 or 4. Received: attention_mask_shape=\(5, 5\).",
         ),
         (
             {},
             (X, X),
             {"value_mask": np.ones((2, 4), bool)},
-            r"value_mask_shape=\(2, 4\), value_length=5",
+            r"value_mask_shape=\(2, 4\), expected=\(2, 5\)",
         ),
         (
             {"flash_attention": True},

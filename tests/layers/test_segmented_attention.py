@@ -149,7 +149,7 @@ def test_what_cannot_be_made(make, message):
 
 def test_masks_and_lengths_that_do_not_fit():
     layer = built(ATTENTIONS["recurrent"])
-    with pytest.raises(UserError, match="`value` must have the length of `query`"):
+    with pytest.raises(UserError, match="`value` does not fit the other inputs"):
         layer(X[:, :3], X)
     with pytest.raises(UserError, match="one for all heads"):
         layer(X, X, attention_mask=np.ones((2, 2, 1, 23), bool))
