@@ -180,8 +180,24 @@ def test_attention_by_name(preset, attention, expected, language_model, classifi
         ({"preset": "lm_tiny", "attention": "locale"}, "Did you mean 'local'"),
         ({"preset": "lm_tiny", "attention": {"windw": 3}}, "`attention` must have a name"),
         (
-            {"preset": "lm_tiny", "attention": {"name": "local", "windw": 3}},
-            "attention local cannot be made.*'windw'",
+            {"preset": "lm_tiny", "attention": {"name": "local", "sliding_windw": 5}},
+            "Did you mean 'sliding_window'.*attention local='sliding_windw'",
+        ),
+        (
+            {"preset": "lm_tiny", "attention": {"name": "local", "sliding_window": "wide"}},
+            "sliding_window='wide'",
+        ),
+        (
+            {"preset": "lm_tiny", "attention": {"name": "local", "num_heads": 5}},
+            "set `model.num_heads`. Received: num_heads=5",
+        ),
+        (
+            {"preset": "lm_tiny", "attention": {"name": "dense", "key_dim": 7}},
+            "set `model.hidden_dim` and `model.num_heads`. Received: key_dim=7",
+        ),
+        (
+            {"preset": "lm_tiny", "attention": {"name": "random_synthesizer", "max_length": 9}},
+            "set `data.max_source_length`. Received: max_length=9",
         ),
         ({"preset": "lm_tiny", "attention": "global_local"}, "hide what follows"),
     ],
