@@ -115,6 +115,9 @@ def draw_attention(figures: Sequence[dict[str, Any]], path: Path) -> None:
         axis.set(xlabel="length", ylabel=label)
         if axis.lines:
             axis.set(xscale="log", yscale="log")
+            lengths = sorted({f["length"] for f in measured})
+            axis.set_xticks(lengths, [f"{length:,}" for length in lengths])
+            axis.set_xticks([], minor=True)
         axis.grid(alpha=0.3)
     figure.axes[0].plot([], [], "--", color="gray", linewidth=0.7, label="by theory")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside right center")

@@ -155,7 +155,7 @@ def test_benchmark_attention_on_jax(keras_attn):
 
 def test_what_cannot_be_causal_is_told(keras_attn, monkeypatch):
     monkeypatch.setattr(attention, "measure_attention", lambda *_, **options: iter(()))
-    status, output, error = keras_attn("benchmark", "attention", "--causal")
+    status, _, error = keras_attn("benchmark", "attention", "--causal")
     assert (status, error) == (0, "Left out, for they cannot be causal: global_local.\n")
     assert keras_attn("benchmark", "attention")[2] == ""
 
