@@ -10,7 +10,7 @@ from typing import Any
 
 from keras_attn.benchmarks.layer_call import measure_in_a_process
 from keras_attn.benchmarks.mechanisms import MECHANISMS, WIDTH
-from keras_attn.validation import require_one_of, require_positive
+from keras_attn.validation import require, require_one_of, require_positive
 
 # Float32 copies of what a mechanism holds, forward and backward, in the middle of a step.
 COPIES = 5
@@ -32,8 +32,8 @@ def measure_attention(
 
     Args:
         lengths: Numbers of positions.
-        mechanisms: Names from `MECHANISMS`; all by default.
-        causal: Whether attention is causal; mechanisms that cannot be are left out.
+        mechanisms: Names from `MECHANISMS`; all that can be measured so by default.
+        causal: Whether attention is causal.
         backward: Whether to compute the gradients of input and weights too.
         jit: Whether XLA compiles, as it always does on JAX.
         precision: Keras dtype policy of the layer.
@@ -46,19 +46,25 @@ def measure_attention(
         is free.
 
     Raises:
-        UserError: An unknown mechanism, or a number that is not positive.
+        UserError: An unknown mechanism, one that cannot be causal, or a number that is not
+            positive.
     """
-    mechanisms = list(MECHANISMS) if mechanisms is None else mechanisms
+    if mechanisms is None:
+        mechanisms = [name for name in MECHANISMS if MECHANISMS[name].causal or not causal]
     for name in mechanisms:
         require_one_of("mechanism", name, MECHANISMS)
+        require(
+            MECHANISMS[name].causal or not causal,
+            f"The mechanism {name} cannot be causal.",
+            mechanism=name,
+            causal=causal,
+        )
     for length in lengths:
         require_positive(length=length)
     require_positive(repeats=repeats, rounds=rounds)
     for length in lengths:
         for _ in range(rounds):
             for name in mechanisms:
-                if causal and not MECHANISMS[name].causal:
-                    continue
                 settings = {
                     "workload": "mechanisms",
                     "mechanism": name,

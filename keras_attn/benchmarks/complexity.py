@@ -105,8 +105,10 @@ def measure_complexity(
     Raises:
         UserError: A number is not positive.
     """
-    for number in (*lengths, *widths, repeats):
-        require_positive(number=number)
+    for name, numbers in (("lengths", lengths), ("widths", widths)):
+        for number in numbers:
+            require_positive(**{name: number})
+    require_positive(repeats=repeats)
     sizes = [(length, widths[0]) for length in lengths]
     sizes += [(lengths[-1], width) for width in widths[1:]]
     for length, width in sizes:

@@ -38,8 +38,10 @@ def benchmark_decoding(
     """
     workload = DECODE_WORKLOADS[DECODE_BASE]
     batches, beams = batches or workload["batches"], beams or workload["beams"]
-    for number in (*batches, *beams, runs):
-        require_positive(number=number)
+    for name, numbers in (("batches", batches), ("beams", beams)):
+        for number in numbers:
+            require_positive(**{name: number})
+    require_positive(runs=runs)
     keras.utils.set_random_seed(0)
     model = _model(workload)
     for width in beams:

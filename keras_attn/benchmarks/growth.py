@@ -1,5 +1,6 @@
 """How measured figures grow: fitted exponents, as a table and as a picture."""
 
+import importlib.util
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -30,15 +31,19 @@ def fitted_exponent(points: Iterable[tuple[float, float]]) -> float | None:
 def attention_table(figures: Sequence[dict[str, Any]]) -> str:
     """Seconds and peak memory by mechanism and length, and how they grow, in Markdown.
 
+    Beside the time's exponent stands that of the operations by theory, over the same lengths.
+
     Args:
         figures: What `measure_attention` gave.
     """
     lengths = sorted({figure["length"] for figure in figures})
-    rows = [["mechanism", *(f"n = {n:,}" for n in lengths), "time ~ n^", "memory ~ n^"]]
+    exponents = {"time": "seconds", "theory": "operations", "memory": "peak_bytes"}
+    columns = [f"{what} ~ n^" for what in exponents]
+    rows = [["mechanism", *(f"n = {n:,}" for n in lengths), *columns]]
     for name in dict.fromkeys(figure["mechanism"] for figure in figures):
         own = [figure for figure in figures if figure["mechanism"] == name]
         cells = [_cell([figure for figure in own if figure["length"] == n]) for n in lengths]
-        rows.append([name, *cells, _exponent(own, "seconds"), _exponent(own, "peak_bytes")])
+        rows.append([name, *cells, *(_exponent(own, of) for of in exponents.values())])
     return markdown(rows)
 
 
@@ -71,6 +76,9 @@ def complexity_table(figures: Sequence[dict[str, Any]]) -> str:
 def draw_attention(figures: Sequence[dict[str, Any]], path: Path) -> None:
     """Draws seconds and peak memory over the length, both axes logarithmic.
 
+    A thin dashed line from the first measured point of a mechanism shows how its seconds would grow
+    if they grew as its operations do by theory.
+
     Args:
         figures: What `measure_attention` gave.
         path: PNG file to write.
@@ -78,10 +86,9 @@ def draw_attention(figures: Sequence[dict[str, Any]], path: Path) -> None:
     Raises:
         UserError: matplotlib is missing.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UserError("Pictures need matplotlib: pip install 'keras_attn[viz]'.") from error
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(11, 5), layout="constrained")
     measured = [f for f in figures if "error" not in f]
     for axis, of, label, unit in zip(
@@ -92,20 +99,36 @@ def draw_attention(figures: Sequence[dict[str, Any]], path: Path) -> None:
         strict=True,
     ):
         for number, name in enumerate(dict.fromkeys(f["mechanism"] for f in measured)):
-            own = [f for f in measured if f["mechanism"] == name]
+            own = sorted((f for f in measured if f["mechanism"] == name), key=lambda f: f["length"])
             # What did not grow the process has no place on a logarithmic axis.
-            points = sorted((f["length"], f[of] / unit) for f in own if f[of] > 0)
+            points = [(f["length"], f[of] / unit) for f in own if f[of] > 0]
             if not points:
                 continue
-            style = ("-", "--", ":")[number // 10 % 3]
-            axis.plot(*zip(*points, strict=True), style, marker="o", markersize=3, label=name)
+            look = {"color": f"C{number % 10}", "marker": "os^"[number // 10 % 3], "markersize": 4}
+            axis.plot(*zip(*points, strict=True), label=name, **look)
+            if of == "seconds":
+                scale = own[0]["seconds"] / own[0]["operations"]
+                theory = [(f["length"], scale * f["operations"]) for f in own]
+                axis.plot(
+                    *zip(*theory, strict=True), "--", color=look["color"], linewidth=0.7, alpha=0.8
+                )
         axis.set(xlabel="length", ylabel=label)
         if axis.lines:
             axis.set(xscale="log", yscale="log")
+            lengths = sorted({f["length"] for f in measured})
+            axis.set_xticks(lengths, [f"{length:,}" for length in lengths])
+            axis.set_xticks([], minor=True)
         axis.grid(alpha=0.3)
+    figure.axes[0].plot([], [], "--", color="gray", linewidth=0.7, label="by theory")
     figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside right center")
     with replaced_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110)
+
+
+def require_matplotlib() -> None:
+    """Raises a UserError where pictures cannot be drawn."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UserError("Pictures need matplotlib: pip install 'keras_attn[viz]'.")
 
 
 def _exponent(figures, of, by="length") -> str:

@@ -16,7 +16,8 @@ from keras_attn.models import Transformer
 from keras_attn.tokenizers import CharacterTokenizer, SymbolTokenizer
 from keras_attn.training.cpu import resolve_parts, share_cores
 from keras_attn.training.optimizer import make_optimizer
-from keras_attn.training.settings import PRECISIONS, TrainingSettings
+from keras_attn.training.precisions import PRECISIONS
+from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.step import TrainingStep
 from keras_attn.validation import require_one_of, require_positive
 

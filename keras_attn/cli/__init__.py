@@ -23,12 +23,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 on success, 1 where a check found something wrong, 2 on a user's
         mistake (told in one line on standard error), 130 when interrupted.
     """
-    # The commands run on TensorFlow, whichever backend the user's own scripts have, unless an
-    # option says otherwise.
-    os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
         options = parse(arguments)
+        # The commands run on TensorFlow, whichever backend the user's own scripts have, but for
+        # those with a choice of backends.
+        os.environ["KERAS_BACKEND"] = "tensorflow"
         status = options.run(options) or 0
         sys.stdout.flush()
         return status

@@ -81,6 +81,8 @@ def run(options: argparse.Namespace) -> None:
     kind = RUN_KINDS[name]
     texts = kind.read_test(options.data, data)
     metrics = options.metrics or kind.metrics_of(texts, options.data, run_settings.get("metrics"))
+    for line in kind.remarks(task, texts):
+        print(line)
     with progress(kind.count(texts), "measuring") as done:
         results = kind.measure(task, texts, metrics, options.beam, options.perplexity, done)
     items = results.pop("items")

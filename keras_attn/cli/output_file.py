@@ -19,3 +19,15 @@ def output_file(path: str) -> Path:
             f"the file must lie in a folder that exists and can be written to. Received: {path!r}"
         )
     return file
+
+
+def picture_file(path: str) -> Path:
+    """Gives the path of a PNG file that can be written; a `type` of argparse.
+
+    Raises:
+        ArgumentTypeError: It has another ending, or see `output_file`.
+    """
+    file = output_file(path)
+    if file.suffix.lower() != ".png":
+        raise argparse.ArgumentTypeError(f"a picture is FILE.png. Received: {path!r}")
+    return file

@@ -1,6 +1,7 @@
 """Attention mechanisms by name, for whatever is told by its user which to build a model from."""
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -27,37 +28,57 @@ _WINDOW = 33  # of positions, the middle one among them
 _CHUNK = 32
 
 
-def _headed(kind: type, **defaults: Any) -> Callable:
-    """Makes layers of heads; a default that is a function is one of the greatest length."""
+class Mechanism:
+    """Makes layers of one class, with heads.
 
-    def make(num_heads: int, key_dim: int, max_length: int, **options: Any) -> keras.layers.Layer:
-        given = {
+    Args:
+        kind: The class.
+        **defaults: Arguments in place of the class's own; one that is a function is one of the
+            greatest length.
+    """
+
+    sizes = ("num_heads", "key_dim", "max_length")
+
+    def __init__(self, kind: type, **defaults: Any):
+        self._kind = kind
+        self._defaults = defaults
+
+    @property
+    def arguments(self) -> list[str]:
+        """Names of what the class and those that it extends can be told, besides the sizes."""
+        own = self._kind.__mro__[: self._kind.__mro__.index(keras.layers.Layer)]
+        names = [name for one in own for name in inspect.signature(one.__init__).parameters]
+        hidden = ("self", "args", "kwargs", *self.sizes)
+        return [name for name in dict.fromkeys([*names, *self._defaults]) if name not in hidden]
+
+    def make(
+        self, num_heads: int, key_dim: int, max_length: int, **options: Any
+    ) -> keras.layers.Layer:
+        """Makes a layer (see `named_attention`)."""
+        return self._kind(num_heads, key_dim, **self._given(max_length, options))
+
+    def _given(self, max_length: int, options: Mapping[str, Any]) -> dict[str, Any]:
+        defaults = {
             name: value(max_length) if callable(value) else value
-            for name, value in defaults.items()
+            for name, value in self._defaults.items()
         }
-        return kind(num_heads, key_dim, **(given | options))
-
-    return make
+        return defaults | dict(options)
 
 
-def _whole(kind: type, **defaults: Any) -> Callable:
+class _Whole(Mechanism):
     """Makes layers without heads."""
 
-    def make(num_heads: int, key_dim: int, max_length: int, **options: Any) -> keras.layers.Layer:
-        return kind(**(defaults | options))
-
-    return make
+    def make(self, num_heads, key_dim, max_length, **options):
+        return self._kind(**self._given(max_length, options))
 
 
-def _segmented(kind: type, **defaults: Any) -> Callable:
+class _Segmented(Mechanism):
     """Makes layers of heads with a memory, which read whole sequences in segments."""
 
-    def make(num_heads: int, key_dim: int, max_length: int, **options: Any) -> keras.layers.Layer:
-        options = defaults | options
-        segment_length = options.pop("segment_length")
-        return SegmentedAttention(kind(num_heads, key_dim, **options), segment_length)
-
-    return make
+    def make(self, num_heads, key_dim, max_length, **options):
+        given = self._given(max_length, options)
+        segment_length = given.pop("segment_length")
+        return SegmentedAttention(self._kind(num_heads, key_dim, **given), segment_length)
 
 
 def _length(max_length: int) -> int:
@@ -69,31 +90,31 @@ def _buckets(max_length: int) -> int:
     return max(2, 2 * max_length // _CHUNK // 2 * 2)
 
 
-ATTENTION: Mapping[str, Callable] = {
-    "dense": _headed(MultiHeadAttention),
-    "local": _headed(LocalAttention, sliding_window=_WINDOW),
-    "global_local": _headed(GlobalLocalAttention, radius=_WINDOW // 2, global_length=4),
-    "lsh": _headed(LSHAttention, num_buckets=_buckets, chunk_length=_CHUNK),
-    "recurrent_memory": _segmented(
+ATTENTION: Mapping[str, Mechanism] = {
+    "dense": Mechanism(MultiHeadAttention),
+    "local": Mechanism(LocalAttention, sliding_window=_WINDOW),
+    "global_local": Mechanism(GlobalLocalAttention, radius=_WINDOW // 2, global_length=4),
+    "lsh": Mechanism(LSHAttention, num_buckets=_buckets, chunk_length=_CHUNK),
+    "recurrent_memory": _Segmented(
         RecurrentMemoryAttention, segment_length=_CHUNK, memory_length=_CHUNK
     ),
-    "compressive_memory": _segmented(
+    "compressive_memory": _Segmented(
         CompressiveMemoryAttention,
         segment_length=_CHUNK,
         memory_length=_CHUNK,
         compressed_length=_CHUNK,
     ),
-    "linear": _headed(LinearAttention),
-    "dense_synthesizer": _headed(DenseSynthesizer, max_length=_length),
-    "factorized_dense_synthesizer": _headed(FactorizedDenseSynthesizer, max_length=_length),
-    "random_synthesizer": _headed(RandomSynthesizer, max_length=_length),
-    "factorized_random_synthesizer": _headed(FactorizedRandomSynthesizer, max_length=_length),
-    "synthesizer_mixture": _headed(SynthesizerMixture, max_length=_length),
-    "simple": _whole(SimpleSelfAttention),
-    "additive": _whole(AdditiveAttention, units=64),
-    "luong": _whole(LuongAttention, score="general"),
+    "linear": Mechanism(LinearAttention),
+    "dense_synthesizer": Mechanism(DenseSynthesizer, max_length=_length),
+    "factorized_dense_synthesizer": Mechanism(FactorizedDenseSynthesizer, max_length=_length),
+    "random_synthesizer": Mechanism(RandomSynthesizer, max_length=_length),
+    "factorized_random_synthesizer": Mechanism(FactorizedRandomSynthesizer, max_length=_length),
+    "synthesizer_mixture": Mechanism(SynthesizerMixture, max_length=_length),
+    "simple": _Whole(SimpleSelfAttention),
+    "additive": _Whole(AdditiveAttention, units=64),
+    "luong": _Whole(LuongAttention, score="general"),
 }
-"""From a mechanism's name to what makes its layer."""
+"""From a mechanism's name to what makes its layers."""
 
 
 def named_attention(
@@ -115,9 +136,12 @@ def named_attention(
         UserError: There is no mechanism of that name, or the layer has no such argument.
     """
     require_one_of("attention", name, ATTENTION)
+    mechanism = ATTENTION[name]
+    for option in options:
+        require_one_of(f"argument of the attention {name}", option, mechanism.arguments)
     try:
-        return ATTENTION[name](num_heads, key_dim, max_length, **options)
+        return mechanism.make(num_heads, key_dim, max_length, **options)
     except UserError:
         raise
-    except (TypeError, ValueError) as error:  # an argument that the layer does not know
+    except (TypeError, ValueError) as error:  # a value that the layer does not know
         raise UserError(f"The attention {name} cannot be made: {error}.") from error

@@ -9,6 +9,12 @@ from keras_attn.layers.named_attention import named_attention
 from keras_attn.models import get_preset, model_class
 from keras_attn.validation import require
 
+# What a mechanism is told by the model and its texts, and where users set it.
+_SIZES = {
+    "num_heads": "`model.num_heads`",
+    "key_dim": "`model.hidden_dim` and `model.num_heads`",
+    "max_length": "`data.max_source_length`",
+}
 # Arguments of models that are attention of a sequence to itself.
 _ARGUMENTS = ("attention", "encoder_attention", "self_attention")
 
@@ -28,10 +34,17 @@ def own_attention(
         Arguments of the model.
 
     Raises:
-        UserError: There is no such mechanism, or the model has no attention to choose.
+        UserError: There is no such mechanism, it is told a size of the model, or the model has no
+            attention to choose.
     """
     options, sizes = dict(attention), {**get_preset(preset).config, **sizes}
     require("name" in options, "`attention` must have a name.", attention=options)
+    for name, setting in _SIZES.items():
+        require(
+            name not in options,
+            f"`attention.{name}` follows from the model and its texts: set {setting}.",
+            **{name: options.get(name)},
+        )
     chosen = [name for name in model_class(preset).layer_arguments if name in _ARGUMENTS]
     require(
         bool(chosen) and "num_heads" in sizes,

@@ -6,6 +6,7 @@ from keras_attn.tasks.classification import ClassificationTask
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.embedding import EmbeddingTask
 from keras_attn.tasks.exported import (
+    ExportedCausalLM,
     ExportedClassification,
     ExportedEmbedding,
     ExportedImageClassification,
@@ -33,6 +34,7 @@ __all__ = [
     "ClassificationTask",
     "DecodingSettings",
     "EmbeddingTask",
+    "ExportedCausalLM",
     "ExportedClassification",
     "ExportedEmbedding",
     "ExportedImageClassification",

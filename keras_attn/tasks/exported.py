@@ -35,7 +35,7 @@ def open_exported(folder: str | Path) -> "Exported":
             highest version is taken.
 
     Returns:
-        The exported task; a language model is used as a sequence-to-sequence task is.
+        The exported task.
 
     Raises:
         UserError: The folder holds no SavedModel, a damaged one, or one of something else.
@@ -49,7 +49,8 @@ def open_exported(folder: str | Path) -> "Exported":
         "tags": ExportedTokenClassification,
         "probability": ExportedMaskedLM,
     }
-    kind = next((kinds[name] for name in kinds if name in outputs), ExportedSeq2Seq)
+    generating = ExportedCausalLM if "sample" in model.signatures else ExportedSeq2Seq
+    kind = next((kinds[name] for name in kinds if name in outputs), generating)
     if kind is ExportedClassification and "pixels" in model.signatures:
         kind = ExportedImageClassification
     return kind(folder, model)
@@ -193,6 +194,33 @@ class ExportedSeq2Seq:
             for position, (log_probability, length) in zip(positions, rows, strict=True):
                 results[position] = (float(log_probability), int(length))
         return results
+
+
+class ExportedCausalLM(ExportedSeq2Seq):
+    """Runs a SavedModel that `keras_attn.export` wrote from a `CausalLMTask`.
+
+    Args:
+        folder: Its version folder.
+        model: What is loaded from there.
+
+    Raises:
+        UserError: It is an export of something else.
+    """
+
+    kind = "lm"
+
+    def text_perplexity(self, texts: Sequence[str]) -> float:
+        """Perplexity of whole texts for each token, end tokens included.
+
+        Raises:
+            UserError: A text is longer than the model's maximum.
+        """
+        texts = check_texts("texts", texts)
+        try:
+            return self.perplexity([""] * len(texts), texts)
+        except UserError as error:
+            hint = "The run or the task folder measures longer texts, in pieces."
+            raise UserError(f"{error} {hint}") from error
 
 
 class ExportedClassification:
@@ -367,6 +395,7 @@ class ExportedEmbedding:
 
 Exported = (
     ExportedSeq2Seq
+    | ExportedCausalLM
     | ExportedClassification
     | ExportedImageClassification
     | ExportedEmbedding

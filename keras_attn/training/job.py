@@ -129,6 +129,8 @@ def _train(
     _check_size(task, settings.training.max_parameters)
     if chief:
         _report(task, texts, examples, settings)
+        for line in kind.remarks(task, texts["test"]) if "test" in texts else ():
+            print(line, flush=True)
         if initial is not begun_with:
             _report_new_head(task, begun_with)
 

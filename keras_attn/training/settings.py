@@ -7,10 +7,10 @@ import types
 import typing
 from typing import Any
 
+from keras_attn.training.precisions import PRECISIONS
 from keras_attn.training.schedules import SCHEDULES
 from keras_attn.validation import UserError, require, require_one_of, require_positive, require_rate
 
-PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16", "float64")
 JIT_CHOICES = ("auto", "on", "off")
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 OPTIMIZERS = ("adam", "muon")

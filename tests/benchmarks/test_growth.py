@@ -9,6 +9,7 @@ from keras_attn.benchmarks.growth import (
     fitted_exponent,
 )
 from keras_attn.benchmarks.layer_call import measure
+from keras_attn.validation import UserError
 
 
 def test_a_power_law_is_found():
@@ -17,8 +18,9 @@ def test_a_power_law_is_found():
     assert fitted_exponent([(2, 1.0), (2, 3.0), (4, 0.0)]) is None
 
 
-def figure(name, length, seconds, megabytes):
+def figure(name, length, seconds, megabytes, operations):
     return {
+        "operations": operations,
         "mechanism": name,
         "length": length,
         "seconds": seconds,
@@ -27,26 +29,39 @@ def figure(name, length, seconds, megabytes):
 
 
 FIGURES = [
-    figure("dense", 100, 0.5, 10),
-    figure("dense", 200, 2.0, 40),
-    figure("dense", 200, 1.9, 41),
-    figure("local", 100, 0.25, 10),
+    figure("dense", 100, 0.5, 10, 3e6),
+    figure("dense", 200, 2.0, 40, 6e6 * 2**0.5),
+    figure("dense", 200, 1.9, 41, 6e6 * 2**0.5),
+    figure("local", 100, 0.25, 10, 1e6),
     {"mechanism": "local", "length": 200, "error": "needs about 9 GB, 1 GB are free"},
 ]
 
 
 def test_table_of_attention():
     assert attention_table(FIGURES).splitlines() == [
-        "| mechanism | n = 100 | n = 200 | time ~ n^ | memory ~ n^ |",
-        "|---|---|---|---|---|",
-        "| dense | 0.5 s, 10 MB | 1.9 s, 40 MB | 1.96 | 2.02 |",
-        "| local | 0.25 s, 10 MB | needs about 9 GB |  |  |",
+        "| mechanism | n = 100 | n = 200 | time ~ n^ | theory ~ n^ | memory ~ n^ |",
+        "|---|---|---|---|---|---|",
+        "| dense | 0.5 s, 10 MB | 1.9 s, 40 MB | 1.96 | 1.50 | 2.02 |",
+        "| local | 0.25 s, 10 MB | needs about 9 GB |  |  |  |",
     ]
 
 
 def test_picture(tmp_path):
     draw_attention(FIGURES, tmp_path / "growth.png")
     assert (tmp_path / "growth.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_picture_shows_how_seconds_would_grow_by_theory(tmp_path, monkeypatch):
+    drawn = []
+    axes = pytest.importorskip("matplotlib.axes").Axes
+    plot = axes.plot
+    monkeypatch.setattr(
+        axes, "plot", lambda self, *given, **look: drawn.append(given) or plot(self, *given, **look)
+    )
+    draw_attention(FIGURES[:2], tmp_path / "growth.png")
+    lengths, seconds = next(given[:2] for given in drawn if given[-1] == "--" and given[0])
+    assert lengths == (100, 200)
+    assert seconds == pytest.approx((0.5, 2**0.5))  # operations grow by twice the root of two
 
 
 def test_table_of_complexity():
@@ -74,6 +89,12 @@ def test_sizes_of_the_complexity_table(monkeypatch):
     assert [(f["length"], f["width"], f["layer"]) for f in figures] == [
         (*size, name) for size in sizes for name in LAYER_TYPES
     ]
+
+
+@pytest.mark.parametrize(("sizes", "name"), [(([8], [0]), "widths"), (([8, -1], [4]), "lengths")])
+def test_a_wrong_size_is_named(sizes, name):
+    with pytest.raises(UserError, match=rf"`{name}` must be .* Received: {name}="):
+        list(measure_complexity(*sizes))
 
 
 @pytest.mark.tensorflow

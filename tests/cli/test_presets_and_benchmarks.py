@@ -1,11 +1,14 @@
 """`presets` counts as the paper does; `benchmark` prints lines of JSON."""
 
 import json
+import os
 
 import pytest
 
 from keras_attn.benchmarks import profile, train, workloads
-from keras_attn.cli.benchmark import complexity
+from keras_attn.cli.benchmark import attention, complexity
+from keras_attn.cli.benchmark.common import use_backend
+from keras_attn.cli.parser import parse
 
 TINY = {
     "hidden_dim": 8,
@@ -104,7 +107,7 @@ def test_benchmark_attention(keras_attn, tmp_path):
     lines, _, table = output.partition("\n\n")
     assert written.read_text() == lines + "\n"
     assert [json.loads(line)["length"] for line in lines.splitlines()] == [64, 128]
-    assert table.startswith("| mechanism | n = 64 | n = 128 | time ~ n^ | memory ~ n^ |")
+    assert table.startswith("| mechanism | n = 64 | n = 128 | time ~ n^ | theory ~ n^ |")
     assert picture.exists()
 
 
@@ -148,6 +151,64 @@ def test_benchmark_attention_on_jax(keras_attn):
     figures = json.loads(output.splitlines()[0])
     assert (figures["backend"], figures["precision"]) == ("jax", "mixed_bfloat16")
     assert figures["seconds"] > 0
+
+
+def test_what_cannot_be_causal_is_told(keras_attn, monkeypatch):
+    monkeypatch.setattr(attention, "measure_attention", lambda *_, **options: iter(()))
+    status, _, error = keras_attn("benchmark", "attention", "--causal")
+    assert (status, error) == (0, "Left out, for they cannot be causal: global_local.\n")
+    assert keras_attn("benchmark", "attention")[2] == ""
+
+
+@pytest.mark.parametrize("kind", ["attention", "complexity", "fit", "duplication"])
+@pytest.mark.parametrize(
+    ("variable", "options", "expected"),
+    [
+        ("jax", (), "jax"),
+        ("jax", ("--backend", "tensorflow"), "tensorflow"),
+        ("torch", ("--backend", "jax"), "jax"),
+        ("", (), "tensorflow"),
+        (None, (), "tensorflow"),
+    ],
+)
+def test_the_backend_is_the_environments(monkeypatch, kind, variable, options, expected):
+    monkeypatch.setenv("KERAS_BACKEND", variable or "")
+    if variable is None:
+        monkeypatch.delenv("KERAS_BACKEND")
+    use_backend(parse(["benchmark", kind, *options]))
+    assert os.environ["KERAS_BACKEND"] == expected
+
+
+def test_a_backend_that_is_not_measured(keras_attn, monkeypatch):
+    monkeypatch.setenv("KERAS_BACKEND", "torch")
+    status, _, error = keras_attn("benchmark", "attention", "--lengths", "8")
+    line = "`KERAS_BACKEND` must be one of 'tensorflow', 'jax'. Received: KERAS_BACKEND='torch'."
+    assert (status, error) == (2, f"keras-attn: error: {line}\n")
+
+
+@pytest.mark.parametrize("kind", ["attention", "fit", "train"])
+def test_a_precision_that_there_is_not(keras_attn, kind):
+    status, output, error = keras_attn("benchmark", kind, "--precision", "float7")
+    assert (status, output, error.count("\n")) == (2, "", 1)
+    assert "--precision: 'float7' is none of float32, mixed_bfloat16" in error
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "file", "message"),
+    [
+        ("attention", "--plot", "missing/x.png", "must lie in a folder that exists"),
+        ("attention", "--plot", "x.xyz", "a picture is FILE.png. Received"),
+        ("train", "--save-batches", "missing/x.npz", "must lie in a folder that exists"),
+    ],
+)
+def test_files_are_looked_at_before_the_work(keras_attn, tmp_path, kind, option, file, message):
+    status, output, error = keras_attn("benchmark", kind, option, tmp_path / file)
+    assert (status, output, error.count("\n")) == (2, "", 1)
+    assert message in error
+
+
+def test_help_says_which_numbers_of_updates(keras_attn):
+    assert "a multiple of 100" in keras_attn("benchmark", "duplication", "--help")[1]
 
 
 @pytest.mark.parametrize("kind", ["train", "decode"])

@@ -99,6 +99,14 @@ def test_evaluated_exported_verified_and_asked(run, images, tmp_path, capsys):
     assert [line[1:] for line in again] == [first[1:], second[1:]]
 
 
+def test_test_labels_that_training_has_not_are_told(run, tmp_path, capsys):
+    written(tmp_path / "test", 2, 3)
+    (tmp_path / "test" / "upright").rename(tmp_path / "test" / "aslant")
+    status, output, _ = called(capsys, "evaluate", run[0], "--data", tmp_path / "test")
+    assert status == 0
+    assert output.startswith(f"{tmp_path / 'test'}: 2 of 4 labels are none that the model knows")
+
+
 def test_what_predict_is_not_told_right(run, images, tmp_path, capsys):
     (tmp_path / "bad.png").write_bytes(b"words")
     good = images / "test" / "lying" / "0.png"

@@ -8,6 +8,7 @@ import pytest
 
 from keras_attn import layers
 from keras_attn.cli import main
+from keras_attn.export import export_saved_model
 from keras_attn.tasks import CausalLMTask, ClassificationTask, open_task
 from keras_attn.training import job
 from keras_attn.validation import UserError
@@ -144,6 +145,23 @@ def test_evaluated_exported_verified_and_asked(kind, request, tmp_path, capsys):
         assert f"{results['exact_match']:.2f}" in capsys.readouterr().out
 
 
+def test_an_exported_language_model_is_measured_as_its_run(language_model, tmp_path, capsys):
+    folder, results = language_model
+    exported = export_saved_model(open_task(folder / "run"), tmp_path / "exported", n_best=1)
+    out = tmp_path / "out.json"
+    command = ["evaluate", str(exported), "--data", str(folder / "test.txt"), "--json", str(out)]
+    assert main(command) == 0
+    assert json.loads(out.read_text()) == pytest.approx(results, rel=1e-4)
+    capsys.readouterr()
+    assert main(["evaluate", str(exported), "--data", written(tmp_path / "long", ["ab" * 99])]) == 2
+    error = capsys.readouterr().err
+    assert "must have at most 23 tokens. Received: 198 tokens in '', 'abab" in error
+    assert error.endswith("The run or the task folder measures longer texts, in pieces.\n")
+    assert error.count("\n") == 1
+    assert main([*command, "--metrics", "bleu"]) == 2
+    assert "must be one of 'perplexity'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("preset", "attention", "expected"),
     [
@@ -180,8 +198,24 @@ def test_attention_by_name(preset, attention, expected, language_model, classifi
         ({"preset": "lm_tiny", "attention": "locale"}, "Did you mean 'local'"),
         ({"preset": "lm_tiny", "attention": {"windw": 3}}, "`attention` must have a name"),
         (
-            {"preset": "lm_tiny", "attention": {"name": "local", "windw": 3}},
-            "attention local cannot be made.*'windw'",
+            {"preset": "lm_tiny", "attention": {"name": "local", "sliding_windw": 5}},
+            "Did you mean 'sliding_window'.*attention local='sliding_windw'",
+        ),
+        (
+            {"preset": "lm_tiny", "attention": {"name": "local", "sliding_window": "wide"}},
+            "sliding_window='wide'",
+        ),
+        (
+            {"preset": "lm_tiny", "attention": {"name": "local", "num_heads": 5}},
+            "set `model.num_heads`. Received: num_heads=5",
+        ),
+        (
+            {"preset": "lm_tiny", "attention": {"name": "dense", "key_dim": 7}},
+            "set `model.hidden_dim` and `model.num_heads`. Received: key_dim=7",
+        ),
+        (
+            {"preset": "lm_tiny", "attention": {"name": "random_synthesizer", "max_length": 9}},
+            "set `data.max_source_length`. Received: max_length=9",
         ),
         ({"preset": "lm_tiny", "attention": "global_local"}, "hide what follows"),
     ],
@@ -198,3 +232,19 @@ def test_a_label_that_training_has_not(classifier, tmp_path):
     data = {"train": str(folder / "train.tsv"), "valid": valid}
     with pytest.raises(UserError, match=r"Text 1 of .*valid.tsv has a label that the training"):
         job.train(tmp_path / "run", {"preset": "encoder_tiny", "data": data, "model": SIZES})
+
+
+def test_test_labels_that_training_has_not_are_told(classifier, tmp_path, capsys):
+    folder, _ = classifier
+    test = written(tmp_path / "test.tsv", ["ab\tother", "b\twithout", "c\tother", "a\tnew"])
+    line = (
+        f"{test}: 3 of 4 labels are none that the model knows, and count as wrong: 'other', 'new'"
+    )
+    assert main(["evaluate", str(folder / "run"), "--data", test]) == 0
+    assert line in capsys.readouterr().out.splitlines()
+    data = {"train": str(folder / "train.tsv"), "test": test}
+    layer = {"preset": "encoder_tiny", "data": data, "model": SIZES}
+    job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 1}})
+    assert line in capsys.readouterr().out.splitlines()
+    assert main(["evaluate", str(folder / "run"), "--data", str(folder / "test.tsv")]) == 0
+    assert "knows" not in capsys.readouterr().out

@@ -120,6 +120,13 @@ def test_by_the_command_line(trained, tmp_path, capsys):
     assert "must be one of 'tag_accuracy', 'span_f1'" in capsys.readouterr().err
 
 
+def test_test_tags_that_training_has_not_are_told(trained, tmp_path, capsys):
+    path = written(tmp_path / "new.tsv", ["anna sings\tB-NEW O", "ben sings\tB-PER O"])
+    assert main(["evaluate", str(trained[0] / "run"), "--data", path]) == 0
+    line = f"{path}: 1 of 4 labels are none that the model knows, and count as wrong: 'B-NEW'"
+    assert capsys.readouterr().out.splitlines()[0] == line
+
+
 def test_malformed_lines(trained, tmp_path, capsys):
     path = written(tmp_path / "bad.tsv", ["anna sings\tB-PER O", "anna\tB-PER O"])
     assert main(["evaluate", str(trained[0] / "run"), "--data", path]) == 2

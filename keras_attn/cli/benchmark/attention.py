@@ -1,7 +1,7 @@
 """Every attention mechanism by length: time and memory, and how they grow."""
 
 import argparse
-from pathlib import Path
+import sys
 
 from keras_attn.benchmarks import growth
 from keras_attn.benchmarks.attention import measure_attention
@@ -14,6 +14,7 @@ from keras_attn.cli.benchmark.common import (
     print_lines,
     use_backend,
 )
+from keras_attn.cli.output_file import picture_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"which to measure (default: all): {', '.join(MECHANISMS)}",
     )
     add_lengths(parser)
-    add("--causal", action="store_true", help="hide what follows")
+    add("--causal", action="store_true", help="hide what follows, where that can be")
     add("--rounds", type=int, default=1, metavar="N", help="processes a figure (default: 1)")
-    add("--plot", type=Path, metavar="FILE.png", help="draw the figures, with the extra viz")
+    add(
+        "--plot", type=picture_file, metavar="FILE.png", help="draw the figures, with the extra viz"
+    )
     add_precision(parser)
     add_jit(parser)
     add_backend(parser)
@@ -37,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Measures and prints, then a table, and draws a picture where one is asked for."""
     use_backend(options)
+    if options.plot:
+        growth.require_matplotlib()
+    if options.causal and options.mechanisms is None:
+        left_out = [name for name in MECHANISMS if not MECHANISMS[name].causal]
+        print(f"Left out, for they cannot be causal: {', '.join(left_out)}.", file=sys.stderr)
     figures = measure_attention(
         options.lengths,
         options.mechanisms,

@@ -7,20 +7,30 @@ from collections.abc import Iterable
 from typing import Any
 
 from keras_attn.files import write_text
+from keras_attn.training.precisions import PRECISIONS
+from keras_attn.validation import require_one_of
+
+BACKENDS = ("tensorflow", "jax")
 
 
 def add_backend(parser: argparse.ArgumentParser) -> None:
     """Adds the backend to measure."""
     parser.add_argument(
         "--backend",
-        default="tensorflow",
-        choices=["tensorflow", "jax"],
-        help="what Keras runs on; jax needs no TensorFlow (default: tensorflow)",
+        default=os.environ.get("KERAS_BACKEND") or BACKENDS[0],
+        choices=BACKENDS,
+        help="what Keras runs on; jax needs no TensorFlow (default: what KERAS_BACKEND names, or "
+        f"{BACKENDS[0]})",
     )
 
 
 def use_backend(options: argparse.Namespace) -> None:
-    """Lets Keras, which is not imported yet, and processes started from here run on it."""
+    """Lets Keras, which is not imported yet, and processes started from here run on it.
+
+    Raises:
+        UserError: KERAS_BACKEND, where no option overrules it, names another one.
+    """
+    require_one_of("KERAS_BACKEND", options.backend, BACKENDS)
     os.environ["KERAS_BACKEND"] = options.backend
 
 
@@ -34,8 +44,9 @@ def add_precision(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--precision",
         default="float32",
+        choices=PRECISIONS,
         metavar="NAME",
-        help="Keras dtype policy (default: float32)",
+        help=f"Keras dtype policy: {', '.join(PRECISIONS)} (default: float32)",
     )
 
 

@@ -19,8 +19,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND",
         help="attention to train with: full, lsh-1, lsh-2, lsh-4 (default: full lsh-4)",
     )
-    add("--length", type=int, default=256, metavar="N", help="tokens of a sequence (default: 256)")
-    add("--steps", type=int, default=2_000, metavar="N", help="updates (default: 2000)")
+    add(
+        "--length",
+        type=int,
+        default=256,
+        metavar="N",
+        help="tokens of a sequence, even (default: 256)",
+    )
+    add(
+        "--steps",
+        type=int,
+        default=2_000,
+        metavar="N",
+        help="updates, a multiple of 100 (default: 2000)",
+    )
     add("--seed", type=int, default=0, metavar="N", help="of weights, data and hashes (default: 0)")
     add_backend(parser)
 

@@ -1,9 +1,9 @@
 """Whole optimiser steps on random ids, or real words, with dropout and the output layer."""
 
 import argparse
-from pathlib import Path
 
 from keras_attn.cli.benchmark.common import add_jit, add_precision, add_steps, print_lines
+from keras_attn.cli.output_file import output_file
 from keras_attn.cli.terminal import quiet_start
 
 
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--save-batches",
-        type=Path,
+        type=output_file,
         metavar="FILE.npz",
         help="write the batches of cmudict to a file, to time something else on them",
     )

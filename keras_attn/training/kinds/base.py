@@ -161,6 +161,15 @@ class RunKind(abc.ABC):
             The metrics by name, and "items", the number of texts.
         """
 
+    def remarks(self, task: Any, texts: Any) -> list[str]:
+        """What whoever reads the measures of a task on texts must know, in lines.
+
+        Args:
+            task: What predicts.
+            texts: What `read_test` gave.
+        """
+        return []
+
     def default_metrics(self, data: Sequence[str]) -> list[str]:
         """What texts are measured by where neither user nor run says it."""
         return []

@@ -16,6 +16,8 @@ from keras_attn.training.kinds.pairs import PairsRun
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.validation import require, require_one_of
 
+_SHOWN = 5
+
 
 class ClassificationRun(PairsRun):
     """Trains an encoder and a head on texts with labels, the targets of the pairs."""
@@ -93,7 +95,25 @@ class ClassificationRun(PairsRun):
 
     def labels(self, texts: Pairs, initial: LabelTask | None) -> list[str]:
         """The labels there are, in the order of their numbers."""
-        return initial.labels if initial else sorted(set(texts.targets))
+        return initial.labels if initial else sorted(set(self.all_labels(texts)))
+
+    def all_labels(self, texts: Pairs) -> list[str]:
+        """The labels of all texts, one after the other."""
+        return texts.targets
+
+    def remarks(self, task, texts):
+        if not isinstance(task, LabelTask):
+            return []  # an exported one does not tell its labels
+        labels = self.all_labels(texts)
+        unknown = [label for label in labels if label not in task.labels]
+        if not unknown:
+            return []
+        names = list(dict.fromkeys(unknown))
+        shown = ", ".join(map(repr, names[:_SHOWN])) + (" …" if len(names) > _SHOWN else "")
+        return [
+            f"{texts.name}: {len(unknown):,} of {len(labels):,} labels are none that the model "
+            f"knows, and count as wrong: {shown}"
+        ]
 
     def classifier(
         self, settings: RunSettings, labels: list[str], longest: int, *arguments: Any

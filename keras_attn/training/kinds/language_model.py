@@ -4,7 +4,7 @@ import dataclasses
 
 from keras_attn.data import TextExamples
 from keras_attn.models import model_class
-from keras_attn.tasks import CausalLMTask, DecodingSettings
+from keras_attn.tasks import CausalLMTask, DecodingSettings, ExportedCausalLM
 from keras_attn.training.kinds.base import MOST_TOKENS, RunKind, fitting_lengths, made_tokenizer
 from keras_attn.training.run_texts import read_line_parts, read_lines
 from keras_attn.training.validation_set import ValidationSet
@@ -80,8 +80,8 @@ class LanguageModelRun(RunKind):
         for name in metrics:
             require_one_of("metrics", name, ["perplexity"])
         require(
-            isinstance(task, CausalLMTask),
-            "A language model is measured as a run or a task folder.",
+            isinstance(task, CausalLMTask | ExportedCausalLM),
+            "Only a language model is measured so.",
             task=type(task).__name__,
         )
         require(beams is None, "Perplexity needs no beam search.", beams=beams)

@@ -72,10 +72,8 @@ class TokenClassificationRun(ClassificationRun):
     def labelled(self, texts, tokenizer, labels, max_length, task):
         return TaggedExamples.from_pairs(texts, tokenizer, labels, max_length)
 
-    def labels(self, texts, initial):
-        if initial:
-            return initial.labels
-        return sorted({tag for tags in texts.targets for tag in split_words(tags)})
+    def all_labels(self, texts):
+        return [tag for tags in texts.targets for tag in split_words(tags)]
 
     def on_top_of(self, encoder, labels, head):
         dropout = encoder.get_config().get("dropout", 0.0)
