@@ -106,6 +106,23 @@ def test_in_chunks_equals_whole(arguments, causal):
     np.testing.assert_allclose(numpy(chunks(query, query, **options)), expected, atol=2e-6)
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("masked", [False, True])
+def test_in_chunks_in_a_graph_of_unknown_lengths(masked):
+    import tensorflow as tf
+
+    layer = MultiHeadAttention(2, 4, flash_attention=True)
+    shapes = [tf.TensorSpec((None, None, 8)), tf.TensorSpec((None, None), tf.bool)]
+    graph = tf.function(
+        lambda x, mask: layer(x, x, value_mask=mask if masked else None),
+        input_signature=shapes,
+        autograph=False,
+    )
+    x, mask = numbers(1, 2, 6, 8), some_mask(2, 6)
+    expected = layer(x, x, value_mask=mask if masked else None)
+    np.testing.assert_allclose(numpy(graph(x, mask)), numpy(expected), atol=2e-6)
+
+
 def test_shapes_of_cross_attention():
     query, value = keras.Input((5, 7)), keras.Input((None, 13))
     layer = MultiHeadAttention(3, 2, output_shape=(4, 2))
