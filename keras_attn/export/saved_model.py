@@ -297,8 +297,10 @@ def _run(
     return {key: _to_numpy(tensor) for key, tensor in outputs.items()}
 
 
-def _to_numpy(value: tf.Tensor | np.ndarray) -> np.ndarray:
-    array = np.asarray(value)
+def _to_numpy(value: tf.Tensor | np.ndarray | list[str] | list[bytes]) -> np.ndarray:
+    is_texts = isinstance(value, list) and all(isinstance(text, str | bytes) for text in value)
+    # Numpy takes the contents of files, which know their names, for something else than bytes.
+    array = np.array(value, object) if is_texts else np.asarray(value)
     if array.dtype.kind not in "OSU":
         return array
     strings = np.empty(array.shape, object)

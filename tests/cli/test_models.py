@@ -101,7 +101,10 @@ def test_a_text_that_is_too_long(keras_attn, model):
         (["average", "nowhere", "--last", "2"], "nowhere is no run: it holds no checkpoints."),
         (["average", "nowhere", "--last", "0"], "`last` must be a positive integer"),
         (["benchmark", "train", "--workload", "huge"], "Received: workload='huge'."),
-        (["benchmark", "decode", "--batches", "0"], "Received: number=0."),
+        (
+            ["benchmark", "decode", "--batches", "0"],
+            "`batches` must be a positive integer. Received: batches=0.",
+        ),
         (["presets", "--vocabulary", "0"], "Received: vocabulary=0."),
     ],
 )

@@ -25,6 +25,7 @@ def test_the_description_has_no_clock_and_no_path(toy_model):
         "jit": False,
         "n_best": 2,
         "weights": {"dtype": "float32"},
+        "left_out": {},
         "signatures": ["serving_default", "token_ids"],
     }
     assert sorted(versions) == ["keras", "keras_attn", "tensorflow", "tensorflow-text"]

@@ -250,8 +250,8 @@ MISTAKES = {
     ),
     "no steps": (
         lambda: RecurrentSeq2Seq(11, hidden_dim=6, attention=keras.layers.Attention()),
-        "`attention` must be an attention layer, called with query, value, attention_mask, "
-        "use_causal_mask. Received: attention='Attention'.",
+        "`attention` must be an attention layer, called with query, value, attention_mask. "
+        "Received: attention='Attention'.",
     ),
     "even kernel": (
         lambda: ConvSeq2Seq(11, hidden_dim=6, kernel_size=4),
