@@ -87,7 +87,13 @@ class RecurrentStack(keras.layers.Layer):
     def _layer(self, i) -> keras.layers.Layer:
         options = {"name": f"layer_{i}", "dtype": self.dtype_policy}
         layer = self.unit.make_layer(**options)
-        return keras.layers.Bidirectional(layer, **options) if self._reads_both(i) else layer
+        if not self._reads_both(i):
+            return layer
+        both = keras.layers.Bidirectional(layer, **options)
+        # Keras copies the layer, and while it loads a model it knows layers by their addresses: one
+        # that was freed would be taken for the next. A function's layers are none of the model's.
+        both.copied_from = lambda: layer
+        return both
 
     def _reads_both(self, i) -> bool:
         return i < self.bidirectional_layers
