@@ -89,11 +89,11 @@ def measure_complexity(
     jit: bool = False,
     repeats: int = 3,
 ) -> Iterator[dict[str, Any]]:
-    """Measures layers over growing lengths at the first width, and over growing widths.
+    """Measures layers by length, at the first width, and by width, at the first length.
 
     Args:
         lengths: Numbers of positions.
-        widths: Numbers of features; these are measured at the last length.
+        widths: Numbers of features.
         backward: Whether to compute the gradients of input and weights too.
         jit: Whether XLA compiles, as it always does on JAX.
         repeats: Calls that are timed in a process, after one that is not.
@@ -110,7 +110,7 @@ def measure_complexity(
             require_positive(**{name: number})
     require_positive(repeats=repeats)
     sizes = [(length, widths[0]) for length in lengths]
-    sizes += [(lengths[-1], width) for width in widths[1:]]
+    sizes += [(lengths[0], width) for width in widths[1:]]
     for length, width in sizes:
         for name, layer_type in LAYER_TYPES.items():
             settings = {

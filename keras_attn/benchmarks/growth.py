@@ -54,12 +54,11 @@ def complexity_table(figures: Sequence[dict[str, Any]]) -> str:
         figures: What `measure_complexity` gave.
     """
     rows = [["layer", "complexity", "time ~ n^", "theory", "time ~ d^", "theory"]]
-    width = min(figure["width"] for figure in figures)
-    longest = max(figure["length"] for figure in figures)
+    length, width = figures[0]["length"], figures[0]["width"]
     for name, layer in LAYER_TYPES.items():
         own = [figure for figure in figures if figure["layer"] == name]
         by_length = [figure for figure in own if figure["width"] == width]
-        by_width = [figure for figure in own if figure["length"] == longest]
+        by_width = [figure for figure in own if figure["length"] == length]
         rows.append(
             [
                 name,

@@ -34,7 +34,9 @@ attention:
   global_local, lsh, linear, recurrent_memory, compressive_memory, dense_synthesizer,
   random_synthesizer, factorized_dense_synthesizer, factorized_random_synthesizer,
   synthesizer_mixture, simple, additive or luong; --set attention.ARGUMENT=VALUE gives its layer
-  an argument, such as attention.sliding_window=17.
+  an argument, such as attention.sliding_window=17. Where distances count (dense, local, linear and
+  the memories), --set attention.relative_positions=NAME has the attention see them: rotary,
+  relative_bias (T5), alibi or transformer_xl; linear takes rotary.
 
 several machines:
   Start the same command on each, with --workers and each its own --worker-index (or TF_CONFIG

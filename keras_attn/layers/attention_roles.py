@@ -45,6 +45,12 @@ def require_cross_attention(name: str, layer: Any) -> None:
         f"`{name}` must be able to attend to another sequence.",
         **{name: type(layer).__name__},
     )
+    window = getattr(layer, "sliding_window", None)
+    require(
+        window is None,
+        f"`{name}` must have no sliding window: positions of two sequences have no distance.",
+        **{name: type(layer).__name__, "sliding_window": window},
+    )
     relative = getattr(layer, "relative_positions", None)
     require(
         relative is None,
@@ -56,7 +62,11 @@ def require_cross_attention(name: str, layer: Any) -> None:
 def _require_attention(name: str, layer: Any, arguments: tuple[str, ...]) -> None:
     is_layer = isinstance(layer, keras.layers.Layer)
     parameters = inspect.signature(layer.call).parameters if is_layer else {}
-    takes_any = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+    kinds = {parameter.kind for parameter in parameters.values()}
+    # A Sequential takes further names too, but no second sequence.
+    takes_any = inspect.Parameter.VAR_KEYWORD in kinds and (
+        inspect.Parameter.VAR_POSITIONAL in kinds or "query" in parameters
+    )
     require(
         is_layer and (takes_any or all(argument in parameters for argument in arguments)),
         f"`{name}` must be an attention layer, called with {', '.join(arguments)}.",

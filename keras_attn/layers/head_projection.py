@@ -56,6 +56,7 @@ class HeadProjection(keras.layers.Layer):
         self.bias_constraint = keras.constraints.get(bias_constraint)
 
     def build(self, input_shape):
+        self.input_spec = keras.layers.InputSpec(axes={-1: input_shape[-1]})
         self.kernel = self.add_weight(
             name="kernel",
             shape=(input_shape[-1], sum(self._sizes())),

@@ -39,7 +39,7 @@ class MemoryCompression(keras.layers.Layer):
         slots = ops.shape(states)[1] // self.rate
         states, real = (x[:, : slots * self.rate] for x in (states, real))
         states = ops.where(real[..., None], states, ops.zeros((), states.dtype))
-        groups = ops.reshape(real, (-1, slots, self.rate))
+        groups = ops.reshape(real, (ops.shape(real)[0], slots, self.rate))
         compressed = self.compress(states, groups)
         there = ops.any(groups, axis=-1)
         return ops.where(there[..., None], compressed, ops.zeros((), compressed.dtype)), there
@@ -55,7 +55,8 @@ class MemoryCompression(keras.layers.Layer):
 
     def _grouped(self, states):
         slots = ops.shape(states)[1] // self.rate
-        return ops.reshape(states, (-1, slots, self.rate, states.shape[2]))
+        batch = ops.shape(states)[0]
+        return ops.reshape(states, (batch, slots, self.rate, states.shape[2]))
 
 
 class MeanCompression(MemoryCompression):
@@ -82,7 +83,9 @@ class ConvolutionCompression(MemoryCompression):
         self.convolution = self._convolution(shape, 0, strides=self.rate)
 
     def compress(self, states, groups):
-        return self.convolution(states)
+        compressed = self.convolution(states)
+        # Of a batch of nothing TensorFlow's convolution gives back the length it was given.
+        return ops.reshape(compressed, (*ops.shape(groups)[:2], compressed.shape[2]))
 
     def _convolution(self, shape, offset, **options):
         convolution = keras.layers.Conv1D(

@@ -17,6 +17,7 @@ from keras_attn.layers.local_attention import LocalAttention
 from keras_attn.layers.lsh_attention import LSHAttention
 from keras_attn.layers.luong_attention import LuongAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
+from keras_attn.layers.named_positions import named_positions
 from keras_attn.layers.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.segmented_attention import SegmentedAttention
@@ -127,7 +128,8 @@ def named_attention(
         num_heads: Number of heads, where there are any.
         key_dim: Size of each head's query and key, where there are heads.
         max_length: Greatest length, where a mechanism must know it.
-        **options: Further arguments of the layer's class, in place of this module's own.
+        **options: Further arguments of the layer's class, in place of this module's own;
+            `relative_positions` may be a name too, or a mapping (see `named_positions`).
 
     Returns:
         The layer.
@@ -139,6 +141,9 @@ def named_attention(
     mechanism = ATTENTION[name]
     for option in options:
         require_one_of(f"argument of the attention {name}", option, mechanism.arguments)
+    if isinstance(options.get("relative_positions"), str | Mapping):
+        relative = named_positions(options["relative_positions"], num_heads, key_dim)
+        options |= {"relative_positions": relative}
     try:
         return mechanism.make(num_heads, key_dim, max_length, **options)
     except UserError:

@@ -143,7 +143,7 @@ class SegmentedAttention(keras.layers.Layer):
                 # The last one is what comes after the sequence.
                 memory=keras.tree.map_structure(lambda x: _flat(x[:, :-1]), memories),
             )
-        output = ops.reshape(output, (batch, -1, *output.shape[2:]))
+        output = ops.reshape(output, (batch, ops.shape(value)[1], *output.shape[2:]))
         return output[:, :length]
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):

@@ -27,8 +27,13 @@ class Cut:
     @classmethod
     def of(cls, length: Any, largest: int) -> "Cut":
         """Cuts an axis into the fewest blocks of at most `largest`, padding as little as can be."""
-        count = (length + largest - 1) // largest
-        return cls(length, count, (length + count - 1) // count)
+        cut = cls.into(length, largest)
+        return cls(length, cut.count, _at_least_one((length + cut.count - 1) // cut.count))
+
+    @classmethod
+    def into(cls, length: Any, size: int) -> "Cut":
+        """Cuts an axis into blocks of `size`, one where there is nothing to cut."""
+        return cls(length, _at_least_one((length + size - 1) // size), size)
 
     @property
     def padding(self) -> Any:
@@ -151,5 +156,5 @@ def _padding(size: Any, cut: Cut) -> Any:
     return ops.where(size == 1, 0, cut.padding)
 
 
-def _at_least_one(step: Any) -> Any:
-    return max(step, 1) if isinstance(step, int) else ops.maximum(step, 1)
+def _at_least_one(number: Any) -> Any:
+    return max(number, 1) if isinstance(number, int) else ops.maximum(number, 1)

@@ -99,7 +99,9 @@ class HashOrder:
 def _hash(vectors: Any, rotations: Any) -> Any:
     """Buckets (batch, heads, length, rounds)."""
     rotated = ops.einsum("bhld,hdrf->bhlrf", vectors, rotations)
-    is_positive = ops.greater_equal(ops.max(rotated, axis=-1), -ops.min(rotated, axis=-1))
+    # Initial values change nothing of the comparison; without them Keras refuses empty batches.
+    highest, lowest = (best(rotated, axis=-1, initial=0.0) for best in (ops.max, ops.min))
+    is_positive = ops.greater_equal(highest, -lowest)
     most, least = ops.argmax(rotated, axis=-1), ops.argmin(rotated, axis=-1)
     return ops.cast(ops.where(is_positive, most, least + rotations.shape[-1]), "int32")
 

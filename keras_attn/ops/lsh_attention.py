@@ -66,7 +66,7 @@ def lsh_attention(
     dtype = computing_dtype(query.dtype)
     queries = ops.cast(query, dtype)
     batch, heads, length, _ = ops.shape(queries)
-    cut = Cut(length, (length + chunk_length - 1) // chunk_length, chunk_length)
+    cut = Cut.into(length, chunk_length)
     buckets = hash_buckets(queries, rotations)  # (batch, heads, rounds, length)
     if real is None:
         real = ops.ones((1, 1, length), dtype="bool")

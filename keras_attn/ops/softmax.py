@@ -37,6 +37,7 @@ def softmax_with_sums(scores: Any) -> tuple[Any, Any, Any]:
         exp(score - highest score) (..., 1), all in the dtype of `scores`.
     """
     weights = softmax(scores)
-    highest = ops.max(scores, axis=-1, keepdims=True)
+    # Without an initial value Keras refuses a batch of nothing.
+    highest = ops.max(scores, axis=-1, keepdims=True, initial=MASKED_SCORE)
     # The highest score has a weight of exp(0) / sum.
-    return weights, highest, 1.0 / ops.max(weights, axis=-1, keepdims=True)
+    return weights, highest, 1.0 / ops.max(weights, axis=-1, keepdims=True, initial=0.0)

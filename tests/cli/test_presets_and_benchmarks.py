@@ -115,7 +115,7 @@ def test_benchmark_complexity(keras_attn, monkeypatch):
     def measure(lengths, widths, **options):
         assert (lengths, widths) == ([64, 128], [8, 16])
         assert options == {"backward": False, "jit": False}
-        sizes = ((64, 8), (128, 8), (128, 16))
+        sizes = ((64, 8), (128, 8), (64, 16))
         return iter(
             [
                 {"layer": "convolutional", "length": n, "width": d, "seconds": n * d}
@@ -160,7 +160,7 @@ def test_what_cannot_be_causal_is_told(keras_attn, monkeypatch):
     assert keras_attn("benchmark", "attention")[2] == ""
 
 
-@pytest.mark.parametrize("kind", ["attention", "complexity", "fit", "duplication"])
+@pytest.mark.parametrize("kind", ["attention", "complexity", "depth", "fit", "duplication"])
 @pytest.mark.parametrize(
     ("variable", "options", "expected"),
     [

@@ -44,7 +44,27 @@ def test_attention_to_another_sequence_is_taken(name):
     )
 
 
-@pytest.mark.parametrize("given", [keras.layers.Dense(6), "dense", None])
+def test_a_window_is_refused_for_a_source():
+    attention = layers.MultiHeadAttention(2, 3, sliding_window=2)
+    with in_one_line("`cross_attention` must have no sliding window: .*sliding_window=2"):
+        layers.TransformerDecoderBlock(
+            layers.MultiHeadAttention(2, 3), layers.FeedForward(4), attention
+        )
+
+
+@pytest.mark.parametrize("name", [name for name in MECHANISMS if "simple" not in name])
+def test_features_of_another_size(name):
+    attention = MECHANISMS[name].make()
+    attention(X, X)
+    narrow = X[..., :4]
+    with pytest.raises(ValueError, match="value 6.*received input with shape"):
+        attention(narrow, narrow)
+
+
+SEQUENTIAL = keras.Sequential([keras.layers.Dense(6)])
+
+
+@pytest.mark.parametrize("given", [keras.layers.Dense(6), SEQUENTIAL, "dense", None])
 @pytest.mark.parametrize(
     "block",
     [layers.TransformerEncoderBlock, layers.TransformerDecoderBlock, layers.ReversibleBlock],

@@ -6,6 +6,7 @@ from keras_attn.cli.benchmark import (
     attention,
     complexity,
     decode,
+    depth,
     duplication,
     fit,
     serve,
@@ -14,7 +15,7 @@ from keras_attn.cli.benchmark import (
 )
 from keras_attn.cli.output_file import output_file
 
-KINDS = (train, fit, decode, tokenization, attention, complexity, duplication, serve)
+KINDS = (train, fit, decode, tokenization, attention, complexity, depth, duplication, serve)
 
 EPILOG = """\
 examples:
@@ -24,7 +25,8 @@ examples:
   keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
   keras-attn benchmark tokenization saved_models/g2p_en --batch 16
   keras-attn benchmark attention --mechanisms dense local lsh --lengths 2048 8192 --plot growth.png
-  keras-attn benchmark complexity --lengths 512 1024 2048 --widths 64 128 256
+  keras-attn benchmark complexity --lengths 1024 2048 4096 --widths 256 512 1024
+  keras-attn benchmark depth --blocks 1 4 12
   keras-attn benchmark duplication --length 256 --steps 10000
   keras-attn benchmark serve saved_models/g2p_en
 

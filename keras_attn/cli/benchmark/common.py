@@ -3,7 +3,7 @@
 import argparse
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from keras_attn.files import write_text
@@ -57,15 +57,15 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_lengths(parser: argparse.ArgumentParser) -> None:
+def add_lengths(parser: argparse.ArgumentParser, lengths: Sequence[int]) -> None:
     """Adds the lengths to measure, and whether to with gradients."""
     parser.add_argument(
         "--lengths",
         type=int,
         nargs="+",
-        default=[512, 1024, 2048, 4096],
+        default=list(lengths),
         metavar="N",
-        help="numbers of positions (default: 512 to 4096)",
+        help=f"numbers of positions (default: {lengths[0]} to {lengths[-1]})",
     )
     parser.add_argument("--forward", action="store_true", help="without the gradients")
 

@@ -1,6 +1,7 @@
 """Layers by length and width: self-attention, windowed, recurrent, convolutional.
 
-Exponents fitted to the measured times stand beside the theory's.
+Exponents fitted to the measured times stand beside the theory's: those of the length at the first
+width, those of the width at the first length.
 """
 
 import argparse
@@ -18,14 +19,14 @@ from keras_attn.cli.benchmark.common import (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark complexity`."""
-    add_lengths(parser)
+    add_lengths(parser, [1024, 2048, 4096, 8192])
     parser.add_argument(
         "--widths",
         type=int,
         nargs="+",
-        default=[64, 128, 256],
+        default=[256, 512, 1024],
         metavar="N",
-        help="numbers of features (default: 64 128 256)",
+        help="numbers of features (default: 256 512 1024)",
     )
     add_jit(parser)
     add_backend(parser)
