@@ -83,9 +83,7 @@ class ConvolutionCompression(MemoryCompression):
         self.convolution = self._convolution(shape, 0, strides=self.rate)
 
     def compress(self, states, groups):
-        compressed = self.convolution(states)
-        # Of a batch of nothing TensorFlow's convolution gives back the length it was given.
-        return ops.reshape(compressed, (*ops.shape(groups)[:2], compressed.shape[2]))
+        return self.convolution(states)
 
     def _convolution(self, shape, offset, **options):
         convolution = keras.layers.Conv1D(
