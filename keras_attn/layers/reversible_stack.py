@@ -131,17 +131,20 @@ class _Reversible:
         states = _grouped(others[len(self.weights) :], self._states)
         after = []
         for call, given, before in zip(self._calls, weights, states, strict=True):
-            added, changed = call([v], given, before)
+            # Else the dropout of all calls would be drawn before the first of them, and kept.
+            added, changed = call([v], given, wait_for(before, [v]))
             u, v = v, ops.add(u, added)
             after += changed
 
         def gradient(*upstream: Any) -> tuple:
             p, q = u, v
             p_grad, q_grad = upstream[:2]
-            weight_grads = []
+            grads, weight_grads = [], []
             for call, given, before in zip(
                 reversed(self._calls), reversed(weights), reversed(states), strict=True
             ):
+                # Else all calls would be made again before the first gradient.
+                p, q, *before = wait_for([p, q, *before], [p_grad, q_grad, *grads])
                 added, pull_back = vector_jacobian_product(
                     lambda x, *given, call=call, before=before: ops.cast(
                         call([x], given, before)[0], x.dtype
@@ -153,8 +156,6 @@ class _Reversible:
                 weight_grads = [*grads, *weight_grads]
                 p, q = q - added, p
                 p_grad, q_grad = q_grad, p_grad + x_grad
-                # Else all calls would be made again before the first gradient.
-                p, q = wait_for([p, q], [p_grad, q_grad, *grads])
             return (p_grad, q_grad, *weight_grads, *(None for _ in self.states))
 
         return (u, v, *after), gradient
