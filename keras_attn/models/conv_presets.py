@@ -6,15 +6,15 @@ _GEHRING = "Gehring et al., 2017, https://arxiv.org/abs/1705.03122"
 
 CONV_PRESETS = {
     "conv_s2s": {
-        "description": "letters to phonemes, four layers of 128",
+        "description": "letters to phonemes, four layers of 256",
         "paper": f"sizes of our own, the connections of {_GEHRING}",
         "config": {
             "num_layers": 4,
             "decoder_layers": 3,
-            "hidden_dim": 128,
+            "hidden_dim": 256,
             "kernel_size": 3,
             "learned_positions": 256,
-            "dropout": 0.1,
+            "dropout": 0.2,
         },
         "recipe": LETTERS_TO_PHONEMES
         | {
@@ -26,7 +26,7 @@ CONV_PRESETS = {
                 "label_smoothing": 0.1,
                 "beta_2": 0.98,
                 "clip_norm": 0.1,
-                "epochs": 10,
+                "epochs": 30,
             },
         },
     },
