@@ -167,7 +167,7 @@ MECHANISMS = {
         _projected(0, lambda n: 2 * n * WIDTH * UNITS + n * n * (UNITS + WIDTH)),
         lambda n: UNITS * n * n,
     ),
-    "luong_general": Measured(
+    "luong": Measured(
         _other("LuongAttention", "general"),
         _projected(1, lambda n: 2 * n * n * WIDTH),
         lambda n: n * n,

@@ -9,13 +9,25 @@ from keras_attn.cli.benchmark import (
     depth,
     duplication,
     fit,
+    generate,
     serve,
     tokenization,
     train,
 )
 from keras_attn.cli.output_file import output_file
 
-KINDS = (train, fit, decode, tokenization, attention, complexity, depth, duplication, serve)
+KINDS = (
+    train,
+    fit,
+    decode,
+    generate,
+    tokenization,
+    attention,
+    complexity,
+    depth,
+    duplication,
+    serve,
+)
 
 EPILOG = """\
 examples:
@@ -23,6 +35,7 @@ examples:
   keras-attn benchmark train --workload train-small --profile
   keras-attn benchmark fit --preset transformer_big --precision mixed_bfloat16 --batch 128
   keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
+  keras-attn benchmark generate --preset gpt2_small --vocabulary 50257 --jit
   keras-attn benchmark tokenization saved_models/g2p_en --batch 16
   keras-attn benchmark attention --mechanisms dense local lsh --lengths 2048 8192 --plot growth.png
   keras-attn benchmark complexity --lengths 1024 2048 4096 --widths 256 512 1024
