@@ -1,8 +1,9 @@
 """One voice for users' mistakes: what was expected, and what was received."""
 
+import contextlib
 import difflib
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -55,3 +56,21 @@ def require_one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(repr(choice) for choice in choices)
     raise UserError(f"`{name}` must be one of {listed}.{hint} Received: {name}={value!r}.")
+
+
+@contextlib.contextmanager
+def making(what: str) -> Iterator[None]:
+    """Tells in one line what a class says of values that it does not know.
+
+    Args:
+        what: What is made of a user's values.
+
+    Raises:
+        UserError: The class refused a value.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise UserError(f"The {what} cannot be made: {error}.") from error

@@ -1,14 +1,13 @@
 """Seconds of cached decoding by an exported model, with random weights and a forced length."""
 
-import statistics
 import tempfile
-import time
 from collections.abc import Iterator
 
 import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.benchmarks.timing import median_seconds
 from keras_attn.benchmarks.workloads import DECODE_BASE, DECODE_WORKLOADS
 from keras_attn.export import export_saved_model
 from keras_attn.models import Transformer
@@ -99,9 +98,4 @@ def _time(run, batch, workload, runs) -> float:
     rng = np.random.default_rng(0)
     ids = rng.integers(len(SPECIAL_TOKENS), workload["vocabulary"], (batch, workload["source"]))
     ids = tf.constant(ids, tf.int32)
-    seconds = []
-    for _ in range(runs + 1):
-        start = time.perf_counter()
-        run(source_ids=ids)["token_ids"].numpy()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds[1:])
+    return median_seconds(lambda: run(source_ids=ids)["token_ids"].numpy(), runs)

@@ -3,8 +3,6 @@
 Behind `keras-attn benchmark generate`.
 """
 
-import statistics
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.benchmarks.timing import median_seconds
 from keras_attn.generation import greedy_search
 from keras_attn.models import model_class
 from keras_attn.models.language_model import LanguageModel
@@ -62,7 +61,8 @@ def benchmark_generation(
     rng = np.random.default_rng(0)
     for batch in batches:
         ids = rng.integers(len(SPECIAL_TOKENS), vocabulary, (batch, source))
-        seconds = _median(run, tf.constant(ids, tf.int32), runs)
+        ids = tf.constant(ids, tf.int32)
+        seconds = median_seconds(lambda ids=ids: run(ids).numpy(), runs)
         yield {
             "preset": preset,
             "batch": batch,
@@ -84,12 +84,3 @@ def _greedy(model: Any, new_tokens: int) -> Callable:
         return greedy_search(model.step, state, start, end_id=END_ID, **options).token_ids
 
     return generate
-
-
-def _median(run: Callable, ids: Any, runs: int) -> float:
-    seconds = []
-    for _ in range(runs + 1):
-        start = time.perf_counter()
-        run(ids).numpy()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds[1:])

@@ -23,7 +23,7 @@ from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttentio
 from keras_attn.layers.segmented_attention import SegmentedAttention
 from keras_attn.layers.simple_self_attention import SimpleSelfAttention
 from keras_attn.layers.synthesizer_mixture import SynthesizerMixture
-from keras_attn.validation import UserError, require_one_of
+from keras_attn.validation import making, require_one_of
 
 _WINDOW = 33  # of positions, the middle one among them
 _CHUNK = 32
@@ -144,9 +144,5 @@ def named_attention(
     if isinstance(options.get("relative_positions"), str | Mapping):
         relative = named_positions(options["relative_positions"], num_heads, key_dim)
         options |= {"relative_positions": relative}
-    try:
+    with making(f"attention {name}"):
         return mechanism.make(num_heads, key_dim, max_length, **options)
-    except UserError:
-        raise
-    except (TypeError, ValueError) as error:  # a value that the layer does not know
-        raise UserError(f"The attention {name} cannot be made: {error}.") from error

@@ -9,7 +9,7 @@ from keras_attn.layers.relative_position_bias import RelativePositionBias
 from keras_attn.layers.relative_positions import RelativePositions
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import making, require, require_one_of
 
 POSITIONS: Mapping[str, type[RelativePositions]] = {
     "rotary": RotaryEmbedding,
@@ -46,9 +46,5 @@ def named_positions(
         require_one_of(f"argument of the relative_positions {name}", option, known)
     sizes = {"num_heads": num_heads, "key_dim": key_dim}
     given = {size: sizes[size] for size in sizes if size in parameters}
-    try:
+    with making(f"relative_positions {name}"):
         return POSITIONS[name](**given, **options)
-    except UserError:
-        raise
-    except (TypeError, ValueError) as error:  # a value that the layer does not know
-        raise UserError(f"The relative_positions {name} cannot be made: {error}.") from error

@@ -11,7 +11,7 @@ def test_generation_is_timed(monkeypatch, preset):
 
     seen = []
     monkeypatch.setattr(
-        generate, "_median", lambda run, ids, runs: seen.append(run(ids).shape[-1]) or 0.5
+        generate, "median_seconds", lambda call, runs: seen.append(call().shape[-1]) or 0.5
     )
     (figure,) = generate.benchmark_generation(preset, [2], 3, 4, vocabulary=9, runs=1)
     assert seen == [4]
