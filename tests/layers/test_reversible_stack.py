@@ -104,6 +104,40 @@ def test_mixed_precision():
     assert losses[2] < losses[0]
 
 
+@pytest.mark.tensorflow
+def test_no_block_draws_its_dropout_before_the_blocks_before_it():
+    """What is drawn early is kept until it is used: memory would grow with the depth."""
+    import tensorflow as tf
+
+    stack = built(3, dropout=0.5)
+
+    @tf.function
+    def backward(first, second):
+        with tf.GradientTape() as tape:
+            tape.watch((first, second))
+            first_out, second_out = stack(first, second, training=True)
+            loss = tf.reduce_sum(first_out * second_out)
+        return tape.gradient(loss, (first, second))
+
+    graph = backward.get_concrete_function(tf.constant(FIRST), tf.constant(SECOND)).graph
+    drawing = [op for op in graph.get_operations() if op.type.startswith("StatelessRandom")]
+    # Forward and backward, after the attention and after the feed-forward part of each block.
+    products = sorted(count_of_products_before(op) for op in drawing if op.type.endswith("IntV2"))
+    assert len(products) == 2 * 3 * 2
+    assert len(set(products)) == len(products), products
+
+
+def count_of_products_before(op):
+    """How many matrix products have been computed before an operation."""
+    seen, ahead = set(), [op]
+    while ahead:
+        op = ahead.pop()
+        if op.name not in seen:
+            seen.add(op.name)
+            ahead += [tensor.op for tensor in op.inputs] + list(op.control_inputs)
+    return sum(name.rsplit("/")[-1].startswith(("MatMul", "einsum", "Einsum")) for name in seen)
+
+
 def test_padding_changes_nothing():
     stack = built()
     mask = np.arange(7)[None, :] < np.array([[4], [7]])
