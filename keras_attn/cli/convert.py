@@ -2,8 +2,10 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import UserError
 
 EPILOG = """\
 CHECKPOINT is what `save_pretrained` of transformers, or sentence-transformers, writes: a folder
@@ -34,14 +36,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `convert`."""
     add = parser.add_argument
     add("checkpoint", metavar="CHECKPOINT", help="its folder, or its .npz file")
-    add("task", metavar="OUT", help="the task folder to write")
+    add("task", metavar="OUT", help="the task folder to write, new or empty")
+    add("--overwrite", action="store_true", help="write in place of a task that is there")
 
 
 def run(options: argparse.Namespace) -> None:
     """Converts, and prints where the task was written."""
     with quiet_start():
         from keras_attn.convert import convert_checkpoint
+        from keras_attn.tasks.base import TASK_FILE
 
+    if not options.overwrite and Path(options.task, TASK_FILE).exists():
+        raise UserError(f"{options.task} holds a task: name another folder, or give --overwrite.")
     conversion = convert_checkpoint(options.checkpoint)
     for note in conversion.notes:
         print(note, file=sys.stderr)

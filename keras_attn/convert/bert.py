@@ -11,7 +11,13 @@ from keras_attn.convert.classifier_head import (
     text_classifier,
     token_classifier,
 )
-from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
+from keras_attn.convert.configuration import (
+    CONFIG,
+    WITHOUT_EFFECT,
+    keys_in_errors,
+    read_numbers,
+    rows_without_token,
+)
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.masked_head import check_tied, map_head
@@ -21,7 +27,7 @@ from keras_attn.convert.weight_map import WeightMap
 from keras_attn.convert.word_piece import read_word_piece
 from keras_attn.models import Bert, MaskedLanguageModel
 from keras_attn.tasks import EmbeddingTask, MaskedLMTask
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import require_one_of
 
 _ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
 
@@ -103,18 +109,15 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     model_folder = transformer_folder(folder)
     arguments = bert_arguments(model_folder / CONFIG, config)
     tokenizer = read_word_piece(model_folder)
-    require(
-        tokenizer.vocabulary_size <= arguments["vocabulary_size"],
-        f"{model_folder}: the vocabulary does not fit the embedding.",
-        tokens=tokenizer.vocabulary_size,
-        vocab_size=arguments["vocabulary_size"],
+    notes = rows_without_token(
+        model_folder, tokenizer.vocabulary_size, arguments["vocabulary_size"]
     )
     settings = embedding_settings(folder, arguments["max_length"])
     tensors = SafetensorsFolder(model_folder)
     architecture = None if "pooling" in settings else _architecture(config)
     tensors.check_rows(model_folder / CONFIG, vocab_size=arguments["vocabulary_size"])
     has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
-    with named_in_errors(model_folder / CONFIG):
+    with keys_in_errors(model_folder / CONFIG, _USED):
         encoder = Bert(**arguments, pooler=has_pooler or architecture == _OF_TEXTS)
     weights = bert_weights(encoder)
     if architecture in _CLASSIFIERS:
@@ -131,7 +134,7 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     own = _HEAD_OF.get(architecture)
     others = {prefix: head for prefix, head in _HEADS.items() if prefix != own}
     _fill(task.backbone, weights, tensors, others)
-    return Conversion(task, tuple(_notes(tensors, others)))
+    return Conversion(task, (*notes, *_left_out(tensors, others)))
 
 
 def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
@@ -198,7 +201,7 @@ def _known_name(name: str) -> str:
     return name
 
 
-def _notes(tensors: SafetensorsFolder, left_out: Mapping[str, str]) -> list[str]:
+def _left_out(tensors: SafetensorsFolder, left_out: Mapping[str, str]) -> list[str]:
     return [
         f"Left out: {head} ({prefix}*)."
         for prefix, head in left_out.items()

@@ -1,9 +1,11 @@
 """What the configurations of all architectures have in common."""
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_attn.convert.json_files import named_in_errors
 from keras_attn.validation import require
 
 CONFIG = "config.json"
@@ -78,14 +80,55 @@ def read_numbers(
     Args:
         path: The file, to be named.
         config: Its content.
-        used: The argument by the key of its value, with the default that the key has.
+        used: The argument by the key of its value, with the default that the key has; where that
+            is no fraction, the value is to be none.
 
     Raises:
-        UserError: A value is no number, or negative.
+        UserError: A value is no number, negative, or a fraction that is to be none.
     """
     arguments = {}
     for key, (name, default) in used.items():
         arguments[name] = value = config.get(key, default)
-        number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-        require(number, f"{path}: `{key}` must be a number, 0 or more.", **{key: value})
+        kind, kinds = "an integer", int
+        if isinstance(default, float):
+            kind, kinds = "a number", int | float
+        fits = isinstance(value, kinds) and not isinstance(value, bool) and value >= 0
+        require(fits, f"{path}: `{key}` must be {kind}, 0 or more.", **{key: value})
     return arguments
+
+
+def keys_in_errors(
+    path: Path, used: Mapping[str, tuple[str, Any]]
+) -> contextlib.AbstractContextManager[None]:
+    """Puts the file's name before the message of a `UserError` from within, and its keys into it.
+
+    Args:
+        path: The file.
+        used: The argument by the key of its value, see `read_numbers`.
+    """
+    return named_in_errors(path, {name: key for key, (name, _) in used.items()})
+
+
+def rows_without_token(path: Path, tokens: int, rows: int) -> tuple[str, ...]:
+    """Notes that most of an embedding has no token; sizes that were rounded up are usual.
+
+    Args:
+        path: The file of the vocabulary, or its folder, to be named.
+        tokens: Number of tokens in the vocabulary.
+        rows: Number of rows of the embedding.
+
+    Raises:
+        UserError: There are more tokens than rows.
+    """
+    require(
+        tokens <= rows,
+        f"{path}: the vocabulary does not fit the embedding.",
+        tokens=tokens,
+        rows=rows,
+    )
+    if rows <= 2 * tokens:
+        return ()
+    return (
+        f"{path}: of the embedding's {rows:,} rows {rows - tokens:,} have no token in the "
+        "vocabulary, which may be another model's.",
+    )

@@ -4,7 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn.convert.byte_level_bpe import read_byte_level_bpe
-from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
+from keras_attn.convert.configuration import (
+    CONFIG,
+    WITHOUT_EFFECT,
+    keys_in_errors,
+    read_numbers,
+    rows_without_token,
+)
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
@@ -77,12 +83,8 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
     """
     arguments = gpt2_arguments(folder / CONFIG, config)
     tokenizer, add_start = read_byte_level_bpe(folder)
-    require(
-        tokenizer.vocabulary_size <= arguments["vocabulary_size"],
-        f"{folder}: the vocabulary does not fit the embedding.",
-        tokens=tokenizer.vocabulary_size - 1,
-        vocab_size=arguments["vocabulary_size"] - 1,
-    )
+    rows = arguments["vocabulary_size"] - 1
+    notes = rows_without_token(folder, tokenizer.vocabulary_size - 1, rows)
     for role, ours in (("bos", tokenizer.start_id), ("eos", tokenizer.end_id)):
         found = config.get(f"{role}_token_id")
         require(
@@ -92,12 +94,12 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
             config=found,
         )
     tensors = SafetensorsFolder(folder)
-    tensors.check_rows(folder / CONFIG, vocab_size=arguments["vocabulary_size"] - 1)
-    with named_in_errors(folder / CONFIG):
+    tensors.check_rows(folder / CONFIG, vocab_size=rows)
+    with keys_in_errors(folder / CONFIG, _USED):
         backbone = Gpt2(**arguments)
     fill_gpt2(backbone, tensors)
     decoding = _decoding(backbone.max_length)
-    return Conversion(CausalLMTask(backbone, tokenizer, decoding, add_start))
+    return Conversion(CausalLMTask(backbone, tokenizer, decoding, add_start), notes)
 
 
 def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:

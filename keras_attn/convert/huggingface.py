@@ -44,7 +44,13 @@ def convert_huggingface(folder: str | Path) -> Conversion:
             line that names the file.
     """
     folder = Path(folder)
-    require(folder.is_dir(), "A checkpoint is a folder.", folder=str(folder))
+    if not folder.exists():
+        raise UserError(f"There is nothing at {folder}.")
+    require(
+        folder.is_dir(),
+        "A checkpoint is a folder with config.json, or g2p_en's .npz file.",
+        file=str(folder),
+    )
     model_folder = transformer_folder(folder)
     path = model_folder / CONFIG
     config = read_object(path)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,21 @@ def read_list(path: Path) -> list[Any]:
 
 
 @contextlib.contextmanager
-def named_in_errors(path: Path) -> Iterator[None]:
-    """Puts the name of a file before the message of a `UserError` from within."""
+def named_in_errors(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Puts the name of a file before the message of a `UserError` from within.
+
+    Args:
+        path: The file.
+        keys: Its keys by the names of our arguments, which the message is not to have.
+    """
     try:
         yield
     except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+        message = str(error)
+        for name, key in (keys or {}).items():
+            message = re.sub(rf"`{name}`", f"`{key}`", message)
+            message = re.sub(rf"\b{name}=", f"{key}=", message)
+        raise UserError(f"{path}: {message}") from None
 
 
 def require_values(path: Path, content: Mapping[str, Any], **values: Any) -> None:

@@ -4,7 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
+from keras_attn.convert.configuration import (
+    CONFIG,
+    WITHOUT_EFFECT,
+    keys_in_errors,
+    read_numbers,
+    rows_without_token,
+)
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.generation_file import decoding_of, read_generation
 from keras_attn.convert.json_files import (
@@ -121,13 +127,18 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
     sizes = size - 1, (target_size or size) - 1
     tensors = SafetensorsFolder(folder)
     tensors.check_rows(folder / CONFIG, vocab_size=sizes[0], decoder_vocab_size=sizes[1])
+    notes = dict.fromkeys(  # one for both sides where they share a vocabulary
+        note
+        for side, size in zip((source, target), sizes, strict=True)
+        for note in rows_without_token(side.path, side.tokens, size)
+    )
     rows = source.rows_of(sizes[0]), target.rows_of(sizes[1])
     _check_ids(folder / CONFIG, _IDS | config, target)
     path, options = read_generation(folder, config)
     _check_ids(path, options, target)
     decoding = decoding_of(path, options, config.get("max_position_embeddings", 1024))
 
-    with named_in_errors(folder / CONFIG):
+    with keys_in_errors(folder / CONFIG, _USED):
         backbone = Marian(**arguments)
     fill_marian(backbone, tensors, *rows)
     if options.get("renormalize_logits") and options.get("bad_words_ids"):
@@ -135,7 +146,7 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
         require_values(path, options, min_length=0, no_repeat_ngram_size=0)
         never_predict(backbone, target.tokenizer.start_id)
     task = Seq2SeqTask(backbone, source.tokenizer, target.tokenizer, decoding)
-    return Conversion(task, tuple(_notes(folder / TOKENIZER_CONFIG)))
+    return Conversion(task, (*notes, *_left_out(folder / TOKENIZER_CONFIG)))
 
 
 def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
@@ -205,7 +216,7 @@ def _check_ids(path: Path, options: dict[str, Any], target: MarianVocabulary) ->
     )
 
 
-def _notes(path: Path) -> Iterator[str]:
+def _left_out(path: Path) -> Iterator[str]:
     key = "clean_up_tokenization_spaces"
     if read_optional_object(path).get(key):
         yield f"{path}: `{key}` is left out: texts have spaces where the pieces have them."

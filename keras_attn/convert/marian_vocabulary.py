@@ -36,6 +36,11 @@ class MarianVocabulary(NamedTuple):
     rows: tuple[int, ...]
 
     @property
+    def tokens(self) -> int:
+        """Number of the checkpoint's tokens."""
+        return len(self.rows) - 1
+
+    @property
     def start_id(self) -> int:
         """The checkpoint's id of what is our start token."""
         return self.rows[self.tokenizer.start_id]
@@ -49,19 +54,9 @@ class MarianVocabulary(NamedTuple):
         """`rows` of an embedding that may have more than the vocabulary.
 
         Args:
-            size: Number of the checkpoint's rows.
-
-        Raises:
-            UserError: There are fewer.
+            size: Number of the checkpoint's rows, as many as `tokens` or more.
         """
-        tokens = len(self.rows) - 1
-        require(
-            tokens <= size,
-            f"{self.path}: the vocabulary does not fit the embedding.",
-            tokens=tokens,
-            rows=size,
-        )
-        return (*self.rows, *range(tokens, size))
+        return (*self.rows, *range(self.tokens, size))
 
 
 def read_marian_vocabularies(folder: Path) -> tuple[MarianVocabulary, MarianVocabulary]:

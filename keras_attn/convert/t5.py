@@ -7,7 +7,13 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_attn.convert.configuration import CONFIG, WITHOUT_EFFECT, read_numbers
+from keras_attn.convert.configuration import (
+    CONFIG,
+    WITHOUT_EFFECT,
+    keys_in_errors,
+    read_numbers,
+    rows_without_token,
+)
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
@@ -49,18 +55,18 @@ _ONLY = {
     "pad_token_id": 0,
     "quantization_config": None,
 }
-# Of training, of classification, of what follows from other keys, and of older versions.
+# Of training, of classification, and of older versions.
 _WITHOUT_EFFECT = (
     "classifier_dropout",
-    "dense_act_fn",
     "gradient_checkpointing",
     "initializer_factor",
-    "is_gated_act",
     "n_positions",
     "output_past",
 )
 _OTHERS = (
+    "dense_act_fn",
     "feed_forward_proj",
+    "is_gated_act",
     "num_decoder_layers",
     "scale_decoder_outputs",
     "tie_word_embeddings",
@@ -88,15 +94,11 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
     """
     arguments = t5_arguments(folder / CONFIG, config)
     tokenizer = read_t5_tokenizer(folder)
-    require(
-        tokenizer.vocabulary_size <= arguments["vocabulary_size"],
-        f"{folder}: the vocabulary does not fit the embedding.",
-        tokens=tokenizer.vocabulary_size - 1,
-        vocab_size=arguments["vocabulary_size"] - 1,
-    )
+    rows = arguments["vocabulary_size"] - 1
+    notes = rows_without_token(folder, tokenizer.vocabulary_size - 1, rows)
     tensors = SafetensorsFolder(folder)
-    tensors.check_rows(folder / CONFIG, vocab_size=arguments["vocabulary_size"] - 1)
-    with named_in_errors(folder / CONFIG):
+    tensors.check_rows(folder / CONFIG, vocab_size=rows)
+    with keys_in_errors(folder / CONFIG, _USED):
         backbone = T5(**arguments)
     fill_t5(backbone, tensors)
     decoding = DecodingSettings(
@@ -107,7 +109,7 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
         length_penalty_form="length",
         stopping="heuristic",
     )
-    return Conversion(Seq2SeqTask(backbone, tokenizer, tokenizer, decoding))
+    return Conversion(Seq2SeqTask(backbone, tokenizer, tokenizer, decoding), notes)
 
 
 def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +127,11 @@ def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     kind = config.get("feed_forward_proj", "relu")
     with named_in_errors(path):
         require_one_of("feed_forward_proj", kind, _FEED_FORWARDS)
-    arguments = dict(zip(("activation", "gated"), _FEED_FORWARDS[kind], strict=True))
+    activation, gated = _FEED_FORWARDS[kind]
+    # They follow from the kind, but in files that were edited by hand.
+    inner = "gelu_new" if kind == "gated-gelu" else kind.removeprefix("gated-")
+    require_values(path, config, is_gated_act=gated, dense_act_fn=inner)
+    arguments = {"activation": activation, "gated": gated}
     used = dict(_USED)
     if config.get("num_decoder_layers") is not None:
         used["num_decoder_layers"] = ("decoder_layers", None)

@@ -7,6 +7,7 @@ from keras_attn.data.images import read_images
 from keras_attn.validation import UserError
 
 LABELS_FILE = "labels.tsv"
+_OF_THE_SYSTEM = {"thumbs.db", "desktop.ini"}  # which Windows puts into folders of images
 _HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such files out."
 
 
@@ -16,7 +17,8 @@ def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pair
     Args:
         path: A folder that holds one folder for each label, with PNG files in it; or a file of
             lines `file<TAB>label`, the files' names relative to its folder; or a folder with such
-            a file of the name `labels.tsv`. Names that begin with a dot are passed over.
+            a file of the name `labels.tsv`. Names that begin with a dot are passed over, and
+            so are `Thumbs.db` and `desktop.ini`.
         skip_bad_files: Whether what is no sound PNG file is left out and counted in
             `Pairs.skipped` instead of raising.
 
@@ -70,4 +72,8 @@ def _files_in_folders(path: Path) -> list[tuple[Path, str]]:
 
 
 def _visible(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if not path.name.startswith(".") and path.name.lower() not in _OF_THE_SYSTEM
+    )

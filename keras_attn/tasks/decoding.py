@@ -102,6 +102,6 @@ class DecodingSettings:
         """Copies the settings with some changed, those of value `None` left as they are."""
         names = [field.name for field in dataclasses.fields(self)]
         for name in changes:
-            require_one_of("decoding setting", name, names)
+            require_one_of("setting", name, names)
         changes = {name: value for name, value in changes.items() if value is not None}
         return dataclasses.replace(self, **changes)

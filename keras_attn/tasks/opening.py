@@ -42,7 +42,15 @@ def task_folder(path: str | Path) -> Path:
     if _is_exported(path):
         raise UserError(f"{path} holds a SavedModel alone: a run or a task folder is expected.")
     if (path / "run.yaml").is_file():
-        raise UserError(f"The run {path} has not finished: it holds no trained task yet.")
+        raise UserError(
+            f"The run {path} holds no trained task yet: `keras-attn train --out {path} --resume` "
+            "goes on with it."
+        )
+    if (path / "config.json").is_file():
+        raise UserError(
+            f"{path} holds no task. If it is a checkpoint of Hugging Face, `keras-attn convert "
+            f"{path} OUT` makes one of it."
+        )
     raise UserError(f"{path} holds neither a run nor a task.")
 
 

@@ -288,9 +288,9 @@ def _initial_task(settings: RunSettings, kind: RunKind) -> Task | None:
     classes = (kind.task_class, *kind.other_starts)
     require(
         isinstance(task, classes),
-        f"`init` must hold a {' or a '.join(one.__name__ for one in classes)}.",
+        f"`init` must hold a task of kind {' or '.join(one.kind for one in classes)}.",
         init=settings.init,
-        found=type(task).__name__,
+        found=task.kind,
     )
     return task
 
@@ -337,7 +337,8 @@ def _report(task: Task, texts: dict, examples: Examples, settings: RunSettings) 
         static_shapes=settings.training.jit == "on",
     )
     share = padding_share(examples, plan)["total"]
-    print(f"   batches: {len(plan):,} an epoch, {share:.1%} of their tokens padding")
+    padding = f", {share:.1%} of their tokens padding" if share else ""
+    print(f"   batches: {len(plan):,} an epoch{padding}")
     sizes = " and ".join(
         f"{tokenizer.vocabulary_size:,} {role}" for role, tokenizer in task.tokenizers.items()
     )
@@ -353,6 +354,6 @@ def _report_new_head(task: Task, begun_with: Task) -> None:
     parts = list(dict.fromkeys(weight.path.partition("/")[0] for weight in new))
     trained = f"new and untrained: {', '.join(parts)}" if parts else "without weights of its own"
     print(
-        f"      head: {trained}; encoder and vocabulary are the {type(begun_with).__name__}'s",
+        f"      head: {trained}; encoder and vocabulary are those of the {begun_with.kind} task",
         flush=True,
     )

@@ -49,6 +49,33 @@ def test_heads_that_are_left_out_are_told(keras_attn, tmp_path):
     assert error == "Left out: the classifier (classifier.*).\n"
 
 
+def test_a_task_that_is_there_is_kept_unless_told_otherwise(keras_attn, tmp_path):
+    task = tmp_path / "task"
+    assert keras_attn("convert", GOLDEN / "gpt2", task)[0] == 0
+    before = (task / "task.json").read_bytes()
+    status, output, error = keras_attn("convert", BERT, task)
+    assert (status, output) == (2, "")
+    expected = f"{task} holds a task: name another folder, or give --overwrite."
+    assert error == f"keras-attn: error: {expected}\n"
+    assert (task / "task.json").read_bytes() == before
+    assert keras_attn("convert", BERT, task, "--overwrite") == (0, f"{task}\n", "")
+    assert (task / "task.json").read_bytes() != before
+
+
+def test_an_embedding_far_larger_than_the_vocabulary_is_told(keras_attn, tmp_path):
+    folder = copy_of(BERT, tmp_path / "checkpoint")
+    path = folder / "vocab.txt"
+    (folder / "tokenizer.json").unlink()
+    tokens = path.read_text(encoding="utf-8").splitlines()[:14]  # of 29 rows
+    path.write_text("\n".join([*tokens[:-1], "[MASK]"]) + "\n", encoding="utf-8")
+    status, output, error = keras_attn("convert", folder, tmp_path / "task")
+    assert (status, output) == (0, f"{tmp_path / 'task'}\n")
+    assert error == (
+        f"{folder}: of the embedding's 29 rows 15 have no token in the vocabulary, "
+        "which may be another model's.\n"
+    )
+
+
 MISTAKES = {
     "a lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, though model.s"),
     "cut tensors": (

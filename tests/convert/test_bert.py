@@ -285,7 +285,10 @@ MISTAKES = {
     "padding id": (config(pad_token_id=1), "`pad_token_id` must be 0"),
     "own code": (config(auto_map={"AutoModel": "x.Y"}), "`auto_map` must be None"),
     "activation": (config(hidden_act="gelu_new"), "config.json: `hidden_act` must be one of"),
-    "heads": (config(num_attention_heads=4), "config.json: `num_heads` must divide `hidden_dim`"),
+    "heads": (
+        config(num_attention_heads=4),
+        "`num_attention_heads` must divide `hidden_size`. Received: num_attention_heads=4",
+    ),
     "odd values": (
         config(layer_norm_eps="small"),
         "`layer_norm_eps` must be a number, 0 or more. Received: layer_norm_eps='small'",
@@ -334,7 +337,7 @@ MISTAKES = {
     "two vocabularies": (other_vocabulary, "vocab.txt and tokenizer.json must hold the same"),
     "large vocabulary": (
         too_many_tokens,
-        "does not fit the embedding. .* tokens=30, vocab_size=29",
+        "does not fit the embedding. .* tokens=30, rows=29",
     ),
     "padding elsewhere": (padding_elsewhere, "the id of .PAD. must be 0. Received: id=21"),
     "tokenizer": (
@@ -389,5 +392,5 @@ def test_a_default_prompt_is_a_mistake(folder):
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(UserError, match="A checkpoint is a folder. Received: folder='.*nowhere'"):
+    with pytest.raises(UserError, match="There is nothing at .*nowhere"):
         convert_huggingface(tmp_path / "nowhere")

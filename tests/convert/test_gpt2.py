@@ -243,8 +243,8 @@ MISTAKES = {
     "a head of its own": (config(tie_word_embeddings=False), "`tie_word_embeddings` must be True"),
     "two dropouts": (config(embd_pdrop=0.3), "`embd_pdrop` must be 0.1. Received: embd_pdrop=0.3"),
     "activation": (config(activation_function="mish"), "`activation_function` must be one of"),
-    "heads": (config(n_head=4), "config.json: `num_heads` must divide `hidden_dim`"),
-    "odd values": (config(n_layer="two"), "`n_layer` must be a number, 0 or more"),
+    "heads": (config(n_head=4), "config.json: `n_head` must divide `n_embd`"),
+    "odd values": (config(n_layer="two"), "`n_layer` must be an integer, 0 or more"),
     "end": (config(eos_token_id=3), "`eos_token_id` must be the id of .* token=0, config=3"),
     "fewer layers": (config(n_layer=1), "left over: (transformer.)?h.1.* and 9 more"),
     "more layers": (config(n_layer=3), "missing: h.2.* and 9 more"),
@@ -260,7 +260,7 @@ MISTAKES = {
     ),
     "large vocabulary": (
         config(vocab_size=299),
-        "does not fit the embedding. .* tokens=30., vocab_size=299",
+        "does not fit the embedding. .* tokens=30., rows=299",
     ),
     "no vocabulary": (
         lambda f: [(f / n).unlink() for n in ("vocab.json", "tokenizer.json")],

@@ -274,7 +274,14 @@ MISTAKES = {
     "encoder alone": (config(is_encoder_decoder=False), "`is_encoder_decoder` must be True"),
     "start": (config(decoder_start_token_id=5), "`decoder_start_token_id` must be 0"),
     "activation": (config(feed_forward_proj="gated-mish"), "`feed_forward_proj` must be one of"),
-    "odd values": (config(d_kv="four"), "config.json: `d_kv` must be a number, 0 or more"),
+    "other gates": (config(is_gated_act="odd"), "`is_gated_act` must be (True|False)"),
+    "other activation": (config(dense_act_fn="odd"), "`dense_act_fn` must be '(relu|gelu_new)'"),
+    "a fraction": (config(d_kv=2.5), "config.json: `d_kv` must be an integer, 0 or more"),
+    "no buckets": (
+        config(relative_attention_num_buckets=1),
+        "`relative_attention_num_buckets` must be .* Received: relative_attention_num_buckets=1",
+    ),
+    "odd values": (config(d_kv="four"), "config.json: `d_kv` must be an integer, 0 or more"),
     "odd truth": (config(scale_decoder_outputs=1.5), "`scale_decoder_outputs` must be true or"),
     "two embeddings": (
         lambda folder: change_tensors(folder, with_another_output),
@@ -291,7 +298,7 @@ MISTAKES = {
     "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
     "large vocabulary": (
         tokenizer_config(extra_ids=100),
-        "does not fit the embedding. .* vocab_size=127",
+        "does not fit the embedding. .* rows=127",
     ),
     "no pieces": (
         lambda f: [(f / name).unlink() for name in ("spiece.model", "tokenizer.json")],

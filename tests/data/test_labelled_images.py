@@ -36,7 +36,8 @@ def folder(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(grey(value))
     (tmp_path / "images" / "README").write_text("words")
-    (tmp_path / "images" / "cat" / ".DS_Store").write_text("words")
+    for name in (".DS_Store", "Thumbs.db", "desktop.ini"):
+        (tmp_path / "images" / "cat" / name).write_text("words")
     return tmp_path / "images"
 
 

@@ -259,9 +259,7 @@ def test_decoding_settings_are_replaced_by_name():
     settings = DecodingSettings(beams=5)
     assert settings.replace(beams=None) == settings
     assert settings.replace(beams=2, min_length=3) == DecodingSettings(beams=2, min_length=3)
-    with pytest.raises(
-        UserError, match="Did you mean 'beams'\\? Received: decoding setting='beam'"
-    ):
+    with pytest.raises(UserError, match="Did you mean 'beams'\\? Received: setting='beam'"):
         settings.replace(beam=2)
 
 

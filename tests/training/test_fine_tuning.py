@@ -110,7 +110,7 @@ def test_what_is_new_and_what_is_frozen_is_told(folder, tmp_path, capsys):
     layer["training"] = TRAINING | {"steps": 1, "freeze": "block_?/*"}
     job.train(tmp_path / "run", layer)
     lines = capsys.readouterr().out.splitlines()
-    expected = "head: new and untrained: output; encoder and vocabulary are the MaskedLMTask's"
+    expected = "head: new and untrained: output; encoder and vocabulary are those of the mlm task"
     assert f"      {expected}" in lines
     # Of a block: queries, keys and values, output, two dense layers, two norms.
     block = 13 * 36 + 13 * 12 + 13 * 17 + 18 * 12 + 2 * 2 * 12
@@ -143,7 +143,7 @@ def test_other_kinds(init, task, expected, folder, tuned, tmp_path, capsys):
     data = {"train": str(folder / f"train.{'txt' if task == 'mlm' else 'tsv'}"), "hold_out": 2}
     layer = {"init": str(tmp_path / "init"), "task": task, "data": data}
     job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 1}})
-    told = f"head: {expected}; encoder and vocabulary are the {init.__name__}'s\n"
+    told = f"head: {expected}; encoder and vocabulary are those of the {init.kind} task\n"
     assert told in capsys.readouterr().out
     found = open_task(tmp_path / "run")
     assert (found.kind, found.max_length) == (task, 7)
@@ -181,7 +181,7 @@ def test_a_killed_and_resumed_run_ends_alike(folder, tmp_path):
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        ({"task": "lm"}, "`init` must hold a CausalLMTask. Received: init=.*found='MaskedLMTask'"),
+        ({"task": "lm"}, "`init` must hold a task of kind lm. Received: init=.*found='mlm'"),
         ({"model": {"num_layers": 3}}, "cannot change a model .* model=.'num_layers': 3."),
         ({"task": "mlm", "model": {"pooling": "max"}}, "cannot change a model that is loaded"),
         ({"model": {"pooling": "sum"}}, "`pooling` must be one of"),

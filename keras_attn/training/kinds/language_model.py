@@ -82,7 +82,7 @@ class LanguageModelRun(RunKind):
         require(
             isinstance(task, CausalLMTask | ExportedCausalLM),
             "Only a language model is measured so.",
-            task=type(task).__name__,
+            task=task.kind,
         )
         require(beams is None, "Perplexity needs no beam search.", beams=beams)
         results = {"items": len(texts), "perplexity": task.text_perplexity(texts.texts)}

@@ -88,7 +88,7 @@ class MaskedLMRun(RunKind):
         require(
             isinstance(task, MaskedLMTask),
             "A masked language model is measured as a run or a task folder.",
-            task=type(task).__name__,
+            task=task.kind,
         )
         require(beams is None, "Gaps are filled without a beam search.", beams=beams)
         results = {"items": len(texts)} | task.masked_scores(texts.texts)

@@ -93,7 +93,7 @@ class SpanCorruptionRun(RunKind):
         require(
             isinstance(task, Seq2SeqTask),
             "Dropped spans are measured with a run or a task folder.",
-            task=type(task).__name__,
+            task=task.kind,
         )
         require(beams is None, "Dropped spans are measured without a beam search.", beams=beams)
         corruption = SpanCorruption(_one_tokenizer(task.tokenizers))
