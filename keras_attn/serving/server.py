@@ -159,9 +159,13 @@ class _HttpServer(uvicorn.Server):
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=1024)
+        listening = socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError):
         raise _taken(host, port) from None
+    # What it accepts inherits it; asyncio leaves it out where a socket does not name its protocol.
+    # Without it an answer's body waits for the client to acknowledge its head: 40 ms.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+    return listening
 
 
 def _taken(host: str, port: int) -> UserError:

@@ -2,7 +2,9 @@
 
 import base64
 import collections
+import contextlib
 import dataclasses
+import http.client
 import json
 import re
 import time
@@ -36,6 +38,18 @@ def test_rows_and_columns_answer_as_the_task_predicts(served, task):
     assert sorted(answer["outputs"]) == sorted(rows[0])
     named = [{"text": text} for text in TEXTS]
     assert predict(served, "tiny", instances=named)[1]["predictions"] == rows
+
+
+def test_an_answer_does_not_wait_for_the_client_to_acknowledge_its_head(served):
+    """On one connection, and after its first answers, which Linux acknowledges at once."""
+    seconds = []
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", served.rest)) as connection:
+        for _ in range(40):
+            start = time.perf_counter()
+            connection.request("GET", "/v1/models/toy")
+            assert connection.getresponse().read()
+            seconds.append(time.perf_counter() - start)
+    assert min(seconds[-20:]) < 0.03  # Linux acknowledges after 40 ms
 
 
 def test_signatures_by_name(served, task):
