@@ -1,0 +1,88 @@
+"""What all exported tasks have in common: a loaded SavedModel, and how its signatures are asked."""
+
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.tasks.texts import shortened
+from keras_attn.validation import UserError, require
+
+
+class Exported:
+    """A SavedModel that `keras_attn.export` wrote, used like the task that it was made of.
+
+    Args:
+        folder: Its version folder.
+        model: What is loaded from there.
+
+    Raises:
+        UserError: It is an export of something else.
+    """
+
+    kind: ClassVar[str]
+    """The kind of task."""
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """Names of the signatures without which it is an export of something else."""
+
+    def __init__(self, folder: Path, model: Any):
+        require_signatures(folder, model, self.needs)
+        self.folder = folder
+        self._model = model
+
+
+def require_signatures(folder: Path, model: Any, names: frozenset[str]) -> None:
+    """Raises a `UserError` unless a SavedModel has some signatures."""
+    missing = names - set(model.signatures)
+    require(
+        not missing,
+        "The SavedModel must be an exported task.",
+        folder=str(folder),
+        missing_signatures=sorted(missing),
+    )
+
+
+def check_exported(n_best: int, column: np.ndarray) -> None:
+    """Raises a `UserError` where more answers are asked for than a signature gives."""
+    require(
+        n_best <= column.shape[1],
+        "`n_best` must not exceed what was exported.",
+        n_best=n_best,
+        exported=column.shape[1],
+    )
+
+
+def run_signature(signature: Any, **inputs: list) -> dict[str, np.ndarray]:
+    """Asks a signature.
+
+    Args:
+        signature: One of a loaded SavedModel.
+        **inputs: A list for each input, one value a row.
+
+    Returns:
+        The outputs by name.
+
+    Raises:
+        UserError: The model refuses a row, which the message shows.
+    """
+    specs = signature.structured_input_signature[1]
+    try:
+        outputs = signature(
+            **{name: tf.constant(values, specs[name].dtype) for name, values in inputs.items()}
+        )
+    except tf.errors.InvalidArgumentError as error:
+        rows = len(next(iter(inputs.values())))
+        if rows > 1:  # the one that is refused names itself
+            for row in range(rows):
+                run_signature(signature, **{name: [values[row]] for name, values in inputs.items()})
+        # An assertion's message and values come in brackets.
+        found = re.search(r"assertion failed: \[(.*?)\] \[(.*?)\]", str(error))
+        line = " ".join(found.groups()) + " tokens" if found else str(error).splitlines()[0]
+        texts = [values[0] for values in inputs.values() if isinstance(values[0], str)]
+        shown = ", ".join(repr(shortened(text)) for text in texts)
+        shown = f" in {shown}" if rows == 1 and shown else ""
+        raise UserError(f"{line}{shown}.") from error
+    return {name: value.numpy() for name, value in outputs.items()}

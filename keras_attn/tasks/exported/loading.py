@@ -1,0 +1,60 @@
+"""Opens a SavedModel as what it was exported from."""
+
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+# Registers the ops that a SavedModel with tokenizers needs.
+import tensorflow_text  # noqa: F401
+
+from keras_attn.model_versions import latest_version
+from keras_attn.tasks.exported.base import Exported, require_signatures
+from keras_attn.tasks.exported.embedding import ExportedEmbedding
+from keras_attn.tasks.exported.generating import ExportedCausalLM, ExportedSeq2Seq
+from keras_attn.tasks.exported.labelling import (
+    ExportedClassification,
+    ExportedImageClassification,
+    ExportedMaskedLM,
+    ExportedTokenClassification,
+)
+from keras_attn.validation import UserError
+
+
+def open_exported(folder: str | Path) -> Exported:
+    """Opens a SavedModel that `keras_attn.export` wrote, as what it was exported from.
+
+    Args:
+        folder: A version folder (it holds `saved_model.pb`), or a model folder, of which the
+            highest version is taken.
+
+    Returns:
+        The exported task.
+
+    Raises:
+        UserError: The folder holds no SavedModel, a damaged one, or one of something else.
+    """
+    folder = latest_version(folder)
+    model = _load(folder)
+    outputs = model.signatures["serving_default"].structured_outputs
+    kinds = {
+        "label": ExportedClassification,
+        "embedding": ExportedEmbedding,
+        "tags": ExportedTokenClassification,
+        "probability": ExportedMaskedLM,
+    }
+    generating = ExportedCausalLM if "sample" in model.signatures else ExportedSeq2Seq
+    kind = next((kinds[name] for name in kinds if name in outputs), generating)
+    if kind is ExportedClassification and "pixels" in model.signatures:
+        kind = ExportedImageClassification
+    return kind(folder, model)
+
+
+def _load(folder: Path) -> Any:
+    try:
+        model = tf.saved_model.load(str(folder))
+    except (OSError, ValueError, IndexError, tf.errors.OpError) as error:  # Index: cut short
+        first_line = str(error).strip().splitlines()[0]
+        raise UserError(f"{folder} is a damaged SavedModel: {first_line}") from error
+    require_signatures(folder, model, frozenset({"serving_default"}))
+    return model
