@@ -10,6 +10,7 @@ RADIUS, GLOBALS = 84, 64  # as in ETC, whose long inputs have some tens of globa
 ROUNDS, CHUNK = 4, 64  # as in the Reformer's long models
 SEGMENT = 512
 RANK, UNITS = 8, 64
+KEPT = 64  # earlier states that a recurrent cell attends to
 
 
 class Measured(NamedTuple):
@@ -20,19 +21,22 @@ class Measured(NamedTuple):
         operations: Multiplications and additions of a forward pass over n positions, half of each.
         held: Numbers in what the layer holds that grows fastest, such as its scores.
         causal: Whether it can be causal.
+        recurrent: Whether it is a recurrent layer, which takes the sequence once and is causal.
     """
 
     make: Callable
     operations: Callable[[int], float]
     held: Callable[[int], float]
     causal: bool = True
+    recurrent: bool = False
 
 
 def make_layer(settings: dict[str, Any]) -> Any:
     """The layer that `settings["mechanism"]` names, for `settings["length"]` positions."""
-    layer = MECHANISMS[settings["mechanism"]].make(settings["length"])
+    mechanism = MECHANISMS[settings["mechanism"]]
+    layer = mechanism.make(settings["length"])
     shape = (1, settings["length"], settings["width"])
-    layer.build(shape, shape)
+    layer.build(*([shape] if mechanism.recurrent else [shape, shape]))
     return layer
 
 
@@ -40,6 +44,8 @@ def call_layer(layer: Any, x: Any, settings: dict[str, Any]) -> Any:
     """Self-attention over x, a stream's segments one after the other where there is a memory."""
     from keras import ops
 
+    if MECHANISMS[settings["mechanism"]].recurrent:
+        return layer(x)
     options = {"use_causal_mask": True} if settings["causal"] else {}
     if not hasattr(layer, "initial_memory") or x.shape[1] <= SEGMENT:
         return layer(x, x, **options)
@@ -67,6 +73,17 @@ def _other(name: str, *given, **arguments) -> Callable:
         from keras_attn import layers
 
         return getattr(layers, name)(*given, **arguments)
+
+    return make
+
+
+def _recurrent(name: str, *given) -> Callable:
+    def make(length):
+        import keras
+
+        from keras_attn import layers
+
+        return keras.layers.RNN(getattr(layers, name)(*given), return_sequences=True)
 
     return make
 
@@ -171,5 +188,11 @@ MECHANISMS = {
         _other("LuongAttention", "general"),
         _projected(1, lambda n: 2 * n * n * WIDTH),
         lambda n: n * n,
+    ),
+    "intra": Measured(
+        _recurrent("IntraAttentionCell", WIDTH, KEPT),
+        _projected(11, lambda n: 3 * n * KEPT * WIDTH),
+        lambda n: 2 * n * KEPT * WIDTH,
+        recurrent=True,
     ),
 }
