@@ -73,6 +73,13 @@ def _require_mask(name: str, mask: Any, sizes_by_rank: dict[int, tuple]) -> None
         "scores.",
         dtype=keras.backend.standardize_dtype(dtype),
     )
+    if isinstance(mask, np.ndarray | list | tuple):  # tensors may be on a GPU, or have no values
+        values = np.unique(mask)
+        require(
+            bool(np.isin(values, (0, 1)).all()),
+            f"`{name}` must hold 1 (True) where something may be attended to, and 0 elsewhere.",
+            **{name: values[~np.isin(values, (0, 1))][:3].tolist()},
+        )
     sizes = dict(enumerate(sizes_by_rank[len(shape)]))
     _require_sizes(name, mask, sizes, or_one=True)
 

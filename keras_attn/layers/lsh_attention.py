@@ -28,9 +28,10 @@ class LSHAttention(HeadedAttention):
     `key_dim` besides, as in the authors' program. In each round of hashing, positions are sorted by
     bucket and cut into chunks; each attends to those of its bucket in its chunk and the one before,
     to itself only if there is none else. Time and memory grow with length times logarithm of the
-    length. The random rotations are weights that are not trained, so that a saved layer hashes as
-    before. Padding moves nothing. Causally, and so in decoding, a position attends to the last
-    `chunk_length` ones of its bucket before it, for chunks depend on what follows.
+    length, beside the products of hashing, which grow with length times buckets. The random
+    rotations are weights that are not trained, so that a saved layer hashes as before. Padding
+    moves nothing. Causally, and so in decoding, a position attends to the last `chunk_length` ones
+    of its bucket before it, for chunks depend on what follows.
 
     Args:
         num_heads: Number of heads.

@@ -139,7 +139,8 @@ def named_attention(
     """
     require_one_of("attention", name, ATTENTION)
     mechanism = ATTENTION[name]
-    for option in options:
+    # Layers without a use for relative positions say where else to put them.
+    for option in options.keys() - {"relative_positions"}:
         require_one_of(f"argument of the attention {name}", option, mechanism.arguments)
     if isinstance(options.get("relative_positions"), str | Mapping):
         relative = named_positions(options["relative_positions"], num_heads, key_dim)

@@ -39,7 +39,7 @@ class ReversibleStack(keras.layers.Layer):
         Both streams, of their shapes.
 
     Raises:
-        UserError: There is no block, or something else among the blocks.
+        UserError: There is no block, something else among the blocks, or one of them twice.
 
     Reference:
         Kitaev et al., 2020, https://arxiv.org/abs/2001.04451, section 3.
@@ -53,6 +53,11 @@ class ReversibleStack(keras.layers.Layer):
             self.blocks and all(isinstance(block, ReversibleBlock) for block in self.blocks),
             "`blocks` must be ReversibleBlocks.",
             blocks=self.blocks,
+        )
+        require(
+            len({id(block) for block in self.blocks}) == len(self.blocks),
+            "`blocks` must be different layers, for each has weights of its own.",
+            blocks=[block.name for block in self.blocks],
         )
 
     def build(self, first_shape, second_shape=None):

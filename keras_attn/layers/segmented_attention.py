@@ -16,7 +16,6 @@ from keras_attn.layers.copies import (
 )
 from keras_attn.layers.headed_attention import require_no_scores, require_same_length
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
-from keras_attn.layers.relative_positions import refuse_relative_positions
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
 
@@ -81,7 +80,12 @@ class SegmentedAttention(keras.layers.Layer):
     can_cross = False
 
     def __init__(self, attention: keras.layers.Layer, segment_length: int, **kwargs):
-        super().__init__(**refuse_relative_positions(self, kwargs))
+        require(
+            kwargs.pop("relative_positions", None) is None,
+            "`relative_positions` are given to the attention inside, which takes them.",
+            attention=type(attention).__name__,
+        )
+        super().__init__(**kwargs)
         require_positive(segment_length=segment_length)
         require(
             isinstance(attention, RecurrentMemoryAttention),

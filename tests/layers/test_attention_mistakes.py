@@ -97,6 +97,15 @@ def test_a_mask_of_another_length(name):
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
+def test_a_mask_of_numbers_to_be_added(name):
+    layer = MECHANISMS[name].make()
+    padding = np.where(np.arange(5)[None] < 3, 0, -(10**9)).repeat(2, 0)
+    with in_one_line("`value_mask` must hold 1 .* value_mask=.-1000000000."):
+        layer(X, X, value_mask=padding)
+    layer(X, X, value_mask=(padding == 0).astype("int32"))
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_inputs_that_are_no_sequences(name):
     with in_one_line("batch, length, features"):
         MECHANISMS[name].make()(X[0], X[0])

@@ -69,7 +69,7 @@ def test_arguments_of_positions():
         ("dense", {"name": "alibi", "buckets": 3}, "relative_positions alibi.*buckets"),
         ("dense", {"name": "rotary", "scaling_factor": "two"}, "rotary cannot be made"),
         ("linear", "alibi", "LinearAttention takes a RotaryEmbedding"),
-        ("lsh", "rotary", "argument of the attention lsh"),
+        ("lsh", "rotary", "LSHAttention does not take `relative_positions`"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(mechanism, described, message):

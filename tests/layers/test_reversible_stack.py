@@ -171,5 +171,8 @@ def test_mistakes_are_told():
         ReversibleStack([FeedForward(3)])
     with pytest.raises(UserError, match="must be ReversibleBlocks"):
         ReversibleStack([])
+    twice = block(name="one")
+    with pytest.raises(UserError, match="must be different layers.* blocks=.'one', 'one'."):
+        ReversibleStack([twice, twice])
     with pytest.raises(UserError, match="`dropout` .* Received: dropout=2"):
         block(dropout=2)

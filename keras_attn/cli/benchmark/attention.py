@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"which to measure (default: all): {', '.join(MECHANISMS)}",
     )
-    add_lengths(parser, [512, 1024, 2048, 4096])
+    add_lengths(parser, [512 << doubled for doubled in range(7)])
     add("--causal", action="store_true", help="hide what follows, where that can be")
     add("--rounds", type=int, default=1, metavar="N", help="processes a figure (default: 1)")
     add(
