@@ -56,7 +56,7 @@ def measure_serving(
                     load = asyncio.run(put_load(port, requests, number, seconds))
                     yield {"model": folder.name, "clients": number, **setting, **load.figures()}
     if direct_calls:
-        with _server(folder, []) as port:
+        with _server(folder, ["--batch-threads", "1"]) as port:  # all cores, as the direct call
             yield {"model": folder.name, **_measure_overhead(folder, inputs, port, direct_calls)}
 
 

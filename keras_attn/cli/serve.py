@@ -44,7 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("batches of requests that come at the same time").add_argument
     add("--batch-rows", type=int, default=64, metavar="N", help="most rows; 1: none (default: 64)")
     add("--batch-delay", type=float, default=0.0, metavar="MS", help="wait for more requests (0)")
-    add("--batch-threads", type=int, default=1, metavar="N", help="batches at the same time (1)")
+    add(
+        "--batch-threads",
+        type=int,
+        default=min(2, os.cpu_count() or 1),
+        metavar="N",
+        help="batches of a model at the same time, among which the cores are shared out (2)",
+    )
     add = parser.add_argument_group("limits").add_argument
     add("--max-body", type=int, default=4 << 20, metavar="BYTES", help="of a request (4 MiB)")
     add("--max-rows", type=int, default=256, metavar="N", help="of a request (default: 256)")
