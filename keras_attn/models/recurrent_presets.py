@@ -27,6 +27,7 @@ _LARGE_TRAINING = _SMALL_TRAINING | {
     "batch_tokens": 4_096,
     "learning_rate": 1e-3,
     "warmup_steps": 500,
+    "epochs": 20,
 }
 
 RECURRENT_PRESETS = {
