@@ -20,7 +20,7 @@ pytestmark = pytest.mark.tensorflow
 
 def test_it_ends_when_it_is_told_to_and_finishes_what_it_has_begun(models):
     command = [sys.executable, "-m", "keras_attn", "serve", f"odd={models['odd']}"]
-    command += ["--rest-port", "0", "--grpc-port", "0"]
+    command += ["--rest-port", "0", "--grpc-port", "0", "--batch-threads", "1"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as process:
         lines = [process.stdout.readline() for _ in range(3)]
@@ -38,7 +38,9 @@ def test_it_ends_when_it_is_told_to_and_finishes_what_it_has_begun(models):
         threads = [threading.Thread(target=ask) for _ in range(2)]
         for thread in threads:
             thread.start()
+        patience = time.monotonic() + 60
         while b'waiting{model="odd"} 1.0' not in _read(f"{address}metrics"):
+            assert time.monotonic() < patience, "nothing waits"
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)  # while one is run and one waits
         for thread in threads:
