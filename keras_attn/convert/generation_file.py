@@ -9,6 +9,7 @@ from keras_attn.tasks import DecodingSettings
 from keras_attn.validation import require, require_one_of
 
 GENERATION = "generation_config.json"
+_KEYS = {"beams": "num_beams", "no_repeat_ngram": "no_repeat_ngram_size"}  # by our names
 _STOPPING = {False: "heuristic", True: "early", "never": "exact"}
 # Of these only the value that changes nothing is supported; None is that as well.
 _NEUTRAL = {
@@ -74,7 +75,7 @@ def decoding_of(path: Path, options: dict[str, Any], positions: int) -> Decoding
         UserError: A value is out of its range.
     """
     stopping = options.get("early_stopping", False)
-    with named_in_errors(path):
+    with named_in_errors(path, _KEYS):
         require_one_of("early_stopping", stopping, _STOPPING)
         # Transformers counts the token with which the decoder begins.
         longest = options.get("max_length", positions + 1) - 1

@@ -401,7 +401,8 @@ MISTAKES = {
     "banned": (generation(bad_words_ids=[[7]]), "`bad_words_ids` must be ..71.., the padding"),
     "begin": (generation(forced_bos_token_id=3), "`forced_bos_token_id` must be None or missing"),
     "sampling": (generation(do_sample=True), "`do_sample` must be False or missing"),
-    "beams": (generation(num_beams=0), "generation_config.json: `beams` must be a positive int"),
+    "beams": (generation(num_beams=0), "generation_config.json: `num_beams` must be a positive"),
+    "runs": (generation(no_repeat_ngram_size=-1), "`no_repeat_ngram_size` must be an integer"),
     "stopping": (generation(early_stopping="soon"), "`early_stopping` must be one of False, True"),
     "renormalized": (
         generation(renormalize_logits=True, no_repeat_ngram_size=2),
