@@ -191,7 +191,7 @@ MECHANISMS = {
     ),
     "intra": Measured(
         _recurrent("IntraAttentionCell", WIDTH, KEPT),
-        _projected(11, lambda n: 3 * n * KEPT * WIDTH),
+        _projected(10 + KEPT, lambda n: 3 * n * KEPT * WIDTH),
         lambda n: 2 * n * KEPT * WIDTH,
         recurrent=True,
     ),

@@ -41,9 +41,9 @@ class IntraAttentionCell(keras.layers.Layer):
     Call arguments:
         inputs: Tensor (batch, features), one step.
         states: The last h (batch, units); all hidden states (batch, max_length * units), one after
-            the other and the latest last; cells likewise; the products W_h h likewise, of
-            `attention_units` each; 1 where there is a state and 0 where there is none yet (batch,
-            max_length); the average h̃ (batch, units). All of the compute dtype.
+            the other and the latest last; cells likewise; 1 where there is a state and 0 where
+            there is none yet (batch, max_length); the average h̃ (batch, units). All of the compute
+            dtype.
 
     Returns:
         h (batch, units) and the new states.
@@ -76,12 +76,11 @@ class IntraAttentionCell(keras.layers.Layer):
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
         self.unit_forget_bias = unit_forget_bias
         # At padding Keras gives the first state as output, and on JAX masks vectors alone.
-        kept = [max_length * size for size in (units, units, attention_units or units)]
-        self.state_size = [units, *kept, max_length, units]
+        self.state_size = [units, max_length * units, max_length * units, max_length, units]
         self.output_size = units
 
     def build(self, input_shape):
-        features, attention = input_shape[-1], self._attention_size
+        features, attention = input_shape[-1], self.attention_units or self.units
         # Input and read state side by side: one product for the attention and the four gates.
         self.input_projection = self._projection("input", features, attention + 4 * self.units, 0)
         self.read_attention = self._projection("read_attention", self.units, attention, 1)
@@ -95,10 +94,6 @@ class IntraAttentionCell(keras.layers.Layer):
         self.bias = self.add_weight(
             name="bias", shape=(4 * self.units,), initializer=self._initialize_bias
         )
-
-    @property
-    def _attention_size(self) -> int:
-        return self.attention_units or self.units
 
     def _projection(self, name, features, units, offset) -> Dense:
         of_input = name == "input"
@@ -122,15 +117,13 @@ class IntraAttentionCell(keras.layers.Layer):
 
     def call(self, inputs, states):
         _, *earlier, kept, read = states
-        sizes = (self.units, self.units, self._attention_size)
-        hidden, cells, keys = (
-            ops.reshape(part, (-1, self.max_length, size))
-            for part, size in zip(earlier, sizes, strict=True)
-        )
-        attention, gates = ops.split(self.input_projection(inputs), [self._attention_size], axis=-1)
+        shape = (-1, self.max_length, self.units)
+        hidden, cells = (ops.reshape(part, shape) for part in earlier)
+        projected = self.input_projection(inputs)
+        attention, gates = ops.split(projected, [projected.shape[-1] - 4 * self.units], axis=-1)
         # === Read from the earlier states ===
         query = attention + self.read_attention(read)
-        scores = additive_scores(query[:, None], keys, self.scale)
+        scores = additive_scores(query[:, None], self.state_attention(hidden), self.scale)
         both = ops.concatenate([hidden, cells], axis=-1)
         mask = ops.greater(kept, 0)[:, None, None]
         attend = partial(attend_by_scores, scores[:, None], mask=mask)
@@ -143,10 +136,9 @@ class IntraAttentionCell(keras.layers.Layer):
         cell = ops.sigmoid(forget) * cell + ops.sigmoid(enter) * tanh(candidate)
         output = ops.sigmoid(leave) * tanh(cell)
         # === Keep the new state ===
-        latest = (output, cell, self.state_attention(output))
         earlier = [
-            ops.concatenate([part[:, new.shape[-1] :], new], axis=1)
-            for part, new in zip(earlier, latest, strict=True)
+            ops.concatenate([part[:, self.units :], new], axis=1)
+            for part, new in zip(earlier, (output, cell), strict=True)
         ]
         kept = ops.concatenate([kept[:, 1:], ops.ones_like(kept[:, :1])], axis=1)
         return output, [output, *earlier, kept, read]
