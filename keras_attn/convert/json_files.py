@@ -49,10 +49,9 @@ def named_in_errors(path: Path, keys: Mapping[str, str] | None = None) -> Iterat
     try:
         yield
     except UserError as error:
-        message = str(error)
-        for name, key in (keys or {}).items():
-            message = re.sub(rf"`{name}`", f"`{key}`", message)
-            message = re.sub(rf"\b{name}=", f"{key}=", message)
+        keys = keys or {}
+        names = re.compile(r"(?<=`)\w+(?=`)|\b\w+(?==)")  # `name`, and name=value
+        message = names.sub(lambda name: keys.get(name[0], name[0]), str(error))
         raise UserError(f"{path}: {message}") from None
 
 

@@ -140,8 +140,9 @@ def named_attention(
     require_one_of("attention", name, ATTENTION)
     mechanism = ATTENTION[name]
     # Layers without a use for relative positions say where else to put them.
-    for option in options.keys() - {"relative_positions"}:
-        require_one_of(f"argument of the attention {name}", option, mechanism.arguments)
+    for option in options:
+        if option != "relative_positions":
+            require_one_of(f"argument of the attention {name}", option, mechanism.arguments)
     if isinstance(options.get("relative_positions"), str | Mapping):
         relative = named_positions(options["relative_positions"], num_heads, key_dim)
         options |= {"relative_positions": relative}
