@@ -102,11 +102,15 @@ def export_saved_model(
 
     def write(path: Path) -> None:
         stored = StoredWeights(task.resources(), weights, only)
-        left_out = _untraceable(functions, stored)
-        served = {name: functions[name] for name in functions if name not in left_out}
-        examples = _answers(served, texts[:MAX_ROWS], stored)
+        reading = {
+            name: dataclasses.replace(each, function=stored.reading(each.function))
+            for name, each in functions.items()
+        }
+        left_out = _untraceable(reading)
+        served = {name: each for name, each in reading.items() if name not in left_out}
+        examples = _answers(served, texts[:MAX_ROWS])
         described = {
-            "weights": _describe_weights(served, texts, stored, examples, tolerance),
+            "weights": _describe_weights(functions, served, texts, stored, examples, tolerance),
             "left_out": left_out,
         }
         _write(path, task, served, stored, examples, options | described)
@@ -170,7 +174,7 @@ def _write(
     examples: list[Example],
     options: Mapping[str, Any],
 ) -> None:
-    signatures = {name: _signature(function, stored) for name, function in functions.items()}
+    signatures = {name: _signature(function) for name, function in functions.items()}
     tf.saved_model.save(_Export(stored.resources), str(path), signatures)
     write_golden(path, Golden(examples))
     one_row = [
@@ -180,13 +184,13 @@ def _write(
     write_json(path / MANIFEST, _manifest(task, sorted(functions), options))
 
 
-def _untraceable(functions: Mapping[str, ServingFunction], stored: StoredWeights) -> dict[str, str]:
+def _untraceable(functions: Mapping[str, ServingFunction]) -> dict[str, str]:
     """The optional functions of which there is no graph, and why."""
     found = {}
     for name, function in functions.items():
         if function.optional:
             try:
-                _signature(function, stored)
+                _signature(function)
             except (TypeError, ValueError) as error:  # a layer of whatever kind may be inside
                 found[name] = _reason(error)
     return found
@@ -201,6 +205,7 @@ def _reason(error: Exception) -> str:
 
 def _describe_weights(
     functions: Mapping[str, ServingFunction],
+    served: Mapping[str, ServingFunction],
     texts: list[str],
     stored: StoredWeights,
     examples: list[Example],
@@ -208,7 +213,8 @@ def _describe_weights(
 ) -> dict[str, Any]:
     """What is stored, and how far that changes the answers: to these examples, and other texts.
 
-    What is optional is no answer.
+    `functions` compute with the task's own weights, `served` with what is stored of them. What is
+    optional is no answer.
 
     Raises:
         UserError: It changes them by more than the tolerance.
@@ -216,19 +222,19 @@ def _describe_weights(
     described: dict[str, Any] = {"dtype": stored.dtype}
     if not stored.smaller:
         return described
-    answering = {name: each for name, each in functions.items() if not each.optional}
+    answering = {name: each for name, each in served.items() if not each.optional}
     change = Change(len(texts), {name: SignatureChange() for name in answering})
 
     def compare(answered: list[Example], functions: Mapping[str, ServingFunction]) -> None:
         for name, inputs, received in answered:
             change.signatures[name].add(_run(name, functions[name], inputs), received)
 
-    compare([example for example in examples if example[0] in answering], answering)
+    compare([example for example in examples if example[0] in answering], functions)
     others = [texts[begin : begin + MAX_ROWS] for begin in range(MAX_ROWS, len(texts), MAX_ROWS)]
     if others:
         # Many times as fast as one operation after the other, once they are traced.
-        before = {name: _traced(each) for name, each in answering.items()}
-        after = {name: _traced(each, stored) for name, each in answering.items()}
+        before = {name: _traced(functions[name]) for name in answering}
+        after = {name: _traced(each) for name, each in answering.items()}
         for batch in others:
             compare(_answers(after, batch), before)
     change.require_within(tolerance, weights=stored.dtype)
@@ -245,20 +251,17 @@ def _bytes(variable: tf.Variable) -> int:
     return variable.dtype.size * variable.shape.num_elements()
 
 
-def _traced(function: ServingFunction, stored: StoredWeights | None = None) -> ServingFunction:
-    """The same as a graph, with the task's own weights or with what is stored of them."""
-    return dataclasses.replace(function, function=_signature(function, stored))
+def _traced(function: ServingFunction) -> ServingFunction:
+    """The same as a graph."""
+    return dataclasses.replace(function, function=_signature(function))
 
 
-def _signature(
-    function: ServingFunction, stored: StoredWeights | None = None
-) -> tf.types.experimental.ConcreteFunction:
+def _signature(function: ServingFunction) -> tf.types.experimental.ConcreteFunction:
     specs = {
         name: tf.TensorSpec(spec.shape, spec.dtype, name=name)
         for name, spec in function.inputs.items()
     }
-    computing = stored.reading(function.function) if stored else function.function
-    traced = tf.function(computing, autograph=False)
+    traced = tf.function(function.function, autograph=False)
     return traced.get_concrete_function(**specs)
 
 
@@ -281,16 +284,12 @@ def _default_example(spec: tf.TensorSpec, texts: list[str]) -> np.ndarray:
     return np.ones([len(texts)] + [size or 3 for size in spec.shape[1:]], spec.dtype.as_numpy_dtype)
 
 
-def _answers(
-    functions: Mapping[str, ServingFunction],
-    texts: list[str],
-    stored: StoredWeights | None = None,
-) -> list[Example]:
-    """Example inputs of each function, and what the task answers (see `_run`)."""
+def _answers(functions: Mapping[str, ServingFunction], texts: list[str]) -> list[Example]:
+    """Example inputs of each function, and what it answers."""
     found = []
     for name, function in functions.items():
         inputs = _example_inputs(function, texts)
-        found.append((name, inputs, _run(name, function, inputs, stored)))
+        found.append((name, inputs, _run(name, function, inputs)))
     return found
 
 
@@ -298,13 +297,10 @@ def _run(
     name: str,
     function: ServingFunction,
     inputs: dict[str, np.ndarray],
-    stored: StoredWeights | None = None,
 ) -> dict[str, np.ndarray]:
-    """What the task answers, with its own weights or with what is stored of them."""
     tensors = {key: tf.constant(inputs[key], spec.dtype) for key, spec in function.inputs.items()}
-    answer = stored.reading(function.function) if stored else function.function
     try:
-        outputs = answer(**tensors)
+        outputs = function.function(**tensors)
     except tf.errors.InvalidArgumentError as error:
         reason = " ".join(str(error).split())
         raise UserError(f"The examples do not fit the signature {name}: {reason}") from error
