@@ -1,10 +1,12 @@
 """Scores that no query is compared with a key for, as in "Synthesizer".
 
-Each layer gives the scores of every query for all positions that there may be,
-float32 or wider (batch or 1, heads, target, max_length).
+Each layer is called with queries (batch, target, features) and the `ScoredPositions`, and gives
+scores (batch or 1, heads, target, length), float32 or wider.
 """
 
-import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import keras
 from keras import ops
@@ -12,6 +14,35 @@ from keras import ops
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.head_projection import HeadProjection
 from keras_attn.ops.attention import computing_dtype
+
+
+@dataclass(frozen=True)
+class ScoredPositions:
+    """Of which positions scores are wanted, and for which.
+
+    Attributes:
+        rows: Takes the queries' rows (batch or 1, heads, target, width) of matrices
+            (heads, max_length, width).
+        length: For how many positions there are scores, the first ones.
+    """
+
+    rows: Callable[[Any], Any]
+    length: Any
+
+    @classmethod
+    def of_sequence(cls, length: Any) -> "ScoredPositions":
+        """Of a sequence that begins at position 0, for itself."""
+        return cls(lambda matrices: _first(matrices, length, 1)[None], length)
+
+    @classmethod
+    def of_queries(cls, positions: Any, length: int) -> "ScoredPositions":
+        """Of queries at `positions`, int32 (target,) or (batch or 1, target)."""
+
+        def rows(matrices):
+            taken = ops.take(matrices, positions, axis=1)
+            return taken[None] if len(positions.shape) == 1 else ops.moveaxis(taken, 0, 1)
+
+        return cls(rows, length)
 
 
 class SynthesizedScores(keras.layers.Layer):
@@ -69,11 +100,14 @@ class DenseScores(SynthesizedScores):
         )
         return ops.stack([initializer(shape[1:], dtype=dtype) for initializer in initializers])
 
-    def call(self, query, rows):
+    def call(self, query, positions):
         hidden = ops.relu(self.projection(query)[0])  # (batch, heads, target, units)
         dtype = computing_dtype(hidden.dtype)
-        scores = ops.matmul(ops.cast(hidden, dtype), ops.cast(self.kernel, dtype))
-        return scores if self.bias is None else scores + ops.cast(self.bias, dtype)
+        kernel = ops.cast(_first(self.kernel, positions.length, -1), dtype)
+        scores = ops.matmul(ops.cast(hidden, dtype), kernel)
+        if self.bias is None:
+            return scores
+        return scores + ops.cast(_first(self.bias, positions.length, -1), dtype)
 
 
 class FactorizedDenseScores(SynthesizedScores):
@@ -112,10 +146,15 @@ class FactorizedDenseScores(SynthesizedScores):
         for factor in self.factors:
             factor.build(query_shape)
 
-    def call(self, query, rows):
-        slow, fast = (factor(query, rows) for factor in self.factors)
+    def call(self, query, positions):
+        repeats = (positions.length + self.factor - 1) // self.factor
+        slow, fast = (
+            factor(query, positions=replace(positions, length=length))
+            for factor, length in zip(self.factors, (repeats, self.factor), strict=True)
+        )
         products = slow[..., :, None] * fast[..., None, :]
-        return ops.reshape(products, (*ops.shape(products)[:-2], math.prod(products.shape[-2:])))
+        scores = ops.reshape(products, (*ops.shape(products)[:-2], repeats * self.factor))
+        return _first(scores, positions.length, -1)
 
 
 class RandomScores(SynthesizedScores):
@@ -144,8 +183,9 @@ class RandomScores(SynthesizedScores):
             autocast=False,
         )
 
-    def call(self, query, rows):
-        return _of_rows(self.scores, rows)
+    def call(self, query, positions):
+        scores = ops.cast(self.scores, computing_dtype(self.scores.dtype))
+        return positions.rows(_first(scores, positions.length, -1))
 
 
 class FactorizedRandomScores(SynthesizedScores):
@@ -175,14 +215,17 @@ class FactorizedRandomScores(SynthesizedScores):
             for offset, name in enumerate(("rows", "columns"))
         )
 
-    def call(self, query, rows):
-        taken = _of_rows(self.rows, rows)
-        columns = ops.cast(self.columns, taken.dtype)
-        return ops.matmul(taken, ops.swapaxes(columns, -1, -2))
+    def call(self, query, positions):
+        dtype = computing_dtype(self.rows.dtype)
+        rows = positions.rows(ops.cast(self.rows, dtype))
+        columns = ops.cast(_first(self.columns, positions.length, 1), dtype)
+        return ops.matmul(rows, ops.swapaxes(columns, -1, -2))
 
 
-def _of_rows(matrices, rows):
-    """Rows (…, target) of matrices (heads, length, width): (batch or 1, heads, target, width)."""
-    matrices = ops.cast(matrices, computing_dtype(matrices.dtype))
-    taken = ops.take(matrices, rows, axis=1)
-    return taken[None] if len(rows.shape) == 1 else ops.moveaxis(taken, 0, 1)
+def _first(tensor: Any, length: Any, axis: int) -> Any:
+    """The first `length` places of an axis, without a copy where these are all."""
+    if isinstance(length, int) and length == tensor.shape[axis]:
+        return tensor
+    places = [slice(None)] * len(tensor.shape)
+    places[axis] = slice(length)
+    return tensor[tuple(places)]

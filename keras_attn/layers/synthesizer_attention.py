@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
 from keras_attn.layers.headed_attention import HeadedAttention, require_same_length
+from keras_attn.layers.synthesized_scores import ScoredPositions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.decoding_cache import (
@@ -67,16 +68,22 @@ class SynthesizerAttention(HeadedAttention):
     def _head_sizes(self):
         return {"value": (self.num_heads, self.value_dim)}
 
-    def _scores(self, query: Any, heads: dict, rows: Any, columns: Callable) -> Any:
+    def _scores(
+        self,
+        query: Any,
+        heads: dict,
+        positions: ScoredPositions,
+        columns: Callable[[Any], Any] = lambda scores: scores,
+    ) -> Any:
         """Scores (batch or 1, heads, target, source), float32 or wider.
 
         Args:
             query: Tensor (batch, target, features).
             heads: Its heads, and those of the source, by role.
-            rows: Positions of the queries, int32 (target,) or (batch or 1, target).
-            columns: Takes scores (..., max_length) for those of the source (..., source).
+            positions: Of the queries, and of which there are synthesized scores.
+            columns: Takes the source's (..., source) of those synthesized.
         """
-        return columns(self.scores(query, rows))
+        return columns(self.scores(query, positions=positions))
 
     def call(
         self,
@@ -192,7 +199,8 @@ class SynthesizerAttention(HeadedAttention):
         beams = query.shape[1]
         at_slot = slot_positions(cache, beams)
         heads |= {"key": cache.key, "value": cache.value}
-        scores = self._scores(query, heads, position, lambda scores: _of_columns(scores, at_slot))
+        positions = ScoredPositions.of_queries(position, self.max_length)
+        scores = self._scores(query, heads, positions, lambda scores: _of_columns(scores, at_slot))
         seen = visible_slots(cache, position, beams, ancestor_mask)
         context = attend_by_scores(
             scores, cache.value, mask=masks.combine_masks(*seen), every_query_attends=True
@@ -201,9 +209,7 @@ class SynthesizerAttention(HeadedAttention):
 
     def _scores_of_whole(self, query, heads) -> Any:
         """Scores of a sequence that begins at position 0 and attends to itself."""
-        length = ops.shape(query)[1]
-        rows = ops.arange(length, dtype="int32")
-        return self._scores(query, heads, rows, lambda scores: scores[..., :length])
+        return self._scores(query, heads, ScoredPositions.of_sequence(ops.shape(query)[1]))
 
     def _require_length(self, shape) -> None:
         length = shape[1]

@@ -124,14 +124,14 @@ class SynthesizerMixture(SynthesizerAttention):
             name="mixture", shape=(len(self.members),), initializer="zeros", autocast=False
         )
 
-    def _scores(self, query, heads, rows, columns):
+    def _scores(self, query, heads, positions, columns=lambda scores: scores):
         weights = softmax(ops.cast(self.mixture, computing_dtype(self.mixture.dtype)))
         total = 0.0
         for i, scores in enumerate(self.scores):
             if scores is None:
                 part = dot_scores(heads["query"], heads["key"]) * self.key_dim**-0.5
             else:
-                part = columns(scores(query, rows))
+                part = columns(scores(query, positions=positions))
             total = total + weights[i] * part
         return total
 
