@@ -182,7 +182,7 @@ MECHANISMS = {
     "additive": Measured(
         _other("AdditiveAttention", UNITS),
         _projected(0, lambda n: 2 * n * WIDTH * UNITS + n * n * (UNITS + WIDTH)),
-        lambda n: UNITS * n * n,
+        lambda n: n * n,
     ),
     "luong": Measured(
         _other("LuongAttention", "general"),

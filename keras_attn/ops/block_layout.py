@@ -6,12 +6,8 @@ from typing import Any
 from keras import ops
 
 from keras_attn.ops.blocks import pad
-from keras_attn.ops.devices import has_accelerator
+from keras_attn.ops.segments import numbers_at_once
 from keras_attn.ops.slices import part
-
-# Scores in a segment, as a power of 2: 16 MiB of float32, of which a few are held.
-SEGMENT_SCORES_LOG2 = 22
-SEGMENT_SCORES_LOG2_OF_ACCELERATORS = 26
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,8 +39,7 @@ class BlockLayout:
         Returns:
             The number of blocks in a segment, and the number of segments.
         """
-        bits = SEGMENT_SCORES_LOG2_OF_ACCELERATORS if has_accelerator() else SEGMENT_SCORES_LOG2
-        most = max(1, 2**bits // scores)
+        most = max(1, numbers_at_once() // scores)
         blocks = (length + size - 1) // size
         count = (blocks + most - 1) // most
         at_least_one = max if isinstance(length, int) else ops.maximum

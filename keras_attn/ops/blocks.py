@@ -28,12 +28,12 @@ class Cut:
     def of(cls, length: Any, largest: int) -> "Cut":
         """Cuts an axis into the fewest blocks of at most `largest`, padding as little as can be."""
         cut = cls.into(length, largest)
-        return cls(length, cut.count, _at_least_one((length + cut.count - 1) // cut.count))
+        return cls(length, cut.count, at_least_one((length + cut.count - 1) // cut.count))
 
     @classmethod
     def into(cls, length: Any, size: int) -> "Cut":
         """Cuts an axis into blocks of `size`, one where there is nothing to cut."""
-        return cls(length, _at_least_one((length + size - 1) // size), size)
+        return cls(length, at_least_one((length + size - 1) // size), size)
 
     @property
     def padding(self) -> Any:
@@ -43,7 +43,7 @@ class Cut:
     @property
     def may_pad(self) -> bool:
         """Whether the last block is, or could be, padded."""
-        return not isinstance(self.length, int) or self.padding > 0
+        return not isinstance(self.padding, int) or self.padding > 0
 
     def pad(self, tensor: Any) -> Any:
         """Appends zeros (False) along axis 2 of a tensor of rank 4 until blocks are full."""
@@ -119,7 +119,7 @@ class BlockMask:
             (batch, kv_heads, heads // kv_heads, rows in a block, columns in a block).
         """
         batch, kv_heads, group = self._heads
-        extent = (_at_least_one(self._row_step), _at_least_one(self._column_step))
+        extent = (at_least_one(self._row_step), at_least_one(self._column_step))
         start = (0, 0, row_block * self._row_step, column_block * self._column_step)
         block = ops.slice(self._mask, start, (batch, kv_heads * group, *extent))
         return ops.reshape(block, (batch, kv_heads, group, *extent))
@@ -156,5 +156,6 @@ def _padding(size: Any, cut: Cut) -> Any:
     return ops.where(size == 1, 0, cut.padding)
 
 
-def _at_least_one(number: Any) -> Any:
+def at_least_one(number: Any) -> Any:
+    """The larger of 1 and an integer or a scalar tensor."""
     return max(number, 1) if isinstance(number, int) else ops.maximum(number, 1)

@@ -5,7 +5,11 @@ from typing import Any
 from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.blocks import Cut, at_least_one
+from keras_attn.ops.segments import map_segments, numbers_at_once
 from keras_attn.ops.tanh import tanh
+
+FEW_QUERIES = 16  # as there are in a step of decoding: not worth a loop
 
 
 def dot_scores(query: Any, key: Any) -> Any:
@@ -31,12 +35,34 @@ def additive_scores(query: Any, key: Any, scale: Any) -> Any:
         scale: Float tensor (units, 1).
 
     Returns:
-        Float tensor (batch, target, source). On the way there are `units` numbers for each pair.
+        Float tensor (batch, target, source). The `units` numbers of a pair are held for some
+        queries at a time, and computed again in the backward pass.
 
     Reference:
         Bahdanau et al., 2014, https://arxiv.org/abs/1409.0473, appendix A.1.2.
     """
     dtype = computing_dtype(query.dtype)
     query, key, scale = (ops.cast(x, dtype) for x in (query, key, scale))
+    batch, target, units = ops.shape(query)
+    if isinstance(target, int) and target <= FEW_QUERIES:
+        return _scores_of_pairs(query, key, scale)
+    source = ops.shape(key)[1]
+    of_query = at_least_one(batch * source * units)
+    cut = Cut.of(target, at_least_one(numbers_at_once() // of_query))
+    if isinstance(cut.count, int) and cut.count == 1:
+        return _scores_of_pairs(query, key, scale)
+
+    def of_segment(_, query, key, scale):
+        return _scores_of_pairs(query[:, 0], key, scale)[:, None]
+
+    def like(**_):
+        return ops.zeros((batch, 1, cut.size, source), dtype)
+
+    segments = {"query": cut.split(cut.pad(query[:, None]), 1)}
+    scores = map_segments(of_segment, segments, {"key": key, "scale": scale}, like)
+    return cut.join(scores)[:, 0]
+
+
+def _scores_of_pairs(query: Any, key: Any, scale: Any) -> Any:
     pairs = tanh(query[:, :, None] + key[:, None])  # (batch, target, source, units)
     return ops.matmul(pairs, scale)[..., 0]

@@ -8,6 +8,16 @@ from keras import ops
 
 from keras_attn.ops.autodiff import vector_jacobian_product
 from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.devices import has_accelerator
+
+# Numbers in a segment, as a power of 2: 16 MiB of float32, of which a few are held.
+SEGMENT_LOG2 = 22
+SEGMENT_LOG2_OF_ACCELERATORS = 26
+
+
+def numbers_at_once() -> int:
+    """How many numbers, such as scores, are best computed at once on this machine."""
+    return 2 ** (SEGMENT_LOG2_OF_ACCELERATORS if has_accelerator() else SEGMENT_LOG2)
 
 
 def map_segments(

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-import keras_attn.ops.block_layout as block_layout
+import keras_attn.ops.segments as segments
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
 from keras_attn.ops.window_layout import WindowLayout
 from tests.backends import thinned
@@ -209,8 +209,8 @@ def test_segments_give_what_the_whole_gives(monkeypatch, is_causal, log2, by_que
         )
 
     whole = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2", log2)
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", log2)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2", log2)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", log2)
     found = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
     for ours, expected in zip(found, whole, strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-5)
@@ -218,8 +218,8 @@ def test_segments_give_what_the_whole_gives(monkeypatch, is_causal, log2, by_que
 
 def test_segments_draw_what_they_dropped_again(monkeypatch):
     """The context is linear in the value, whatever is dropped, if the same is dropped."""
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2", 11)
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 11)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2", 11)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", 11)
     query, key, value, upstream = inputs(50)
     found = context_and_gradients(
         lambda *x: local_attention(*x, 20, dropout=0.5, seed=keras.random.SeedGenerator(3)),
@@ -241,8 +241,8 @@ def test_segments_draw_what_they_dropped_again(monkeypatch):
 @pytest.mark.parametrize("length", [0, 1, 40, 200])
 def test_an_unknown_length_is_cut_as_a_known_one(monkeypatch, length):
     """Little is computed that is padding: segments hold no more blocks than there are."""
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2", 13)
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 13)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2", 13)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", 13)
     known, unknown = (
         WindowLayout.of(value, HEADS, 17, False)
         for value in (length, ops.convert_to_tensor(length, "int32"))

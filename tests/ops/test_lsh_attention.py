@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-import keras_attn.ops.block_layout as block_layout
+import keras_attn.ops.segments as segments
 from keras_attn.ops.hash_rounds import hash_buckets
 from keras_attn.ops.lsh_attention import lsh_attention
 from tests.backends import quick, thinned
@@ -160,8 +160,8 @@ def test_segments_are_the_whole(is_causal, monkeypatch):
     whole = found(query, value, upstream)
     expected = naive(query, value, rotations, real, is_causal)
     np.testing.assert_allclose(whole[0], expected, atol=3e-6)
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2", 4)
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 4)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2", 4)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", 4)
     for ours, theirs in zip(found(query, value, upstream), whole, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
@@ -170,8 +170,8 @@ def test_segments_are_the_whole(is_causal, monkeypatch):
 def test_dropout_in_segments(is_causal, monkeypatch):
     """The backward pass drops what the forward pass dropped: the gradient of a sum of values."""
     query, value, rotations = inputs(40)
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2", 8)
-    monkeypatch.setattr(block_layout, "SEGMENT_SCORES_LOG2_OF_ACCELERATORS", 8)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2", 8)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", 8)
     seed = keras.random.SeedGenerator(3)
     context, _, _, value_gradient = context_and_gradients(
         lambda q, _, v: (
