@@ -198,6 +198,8 @@ class SynthesizerAttention(HeadedAttention):
         cache = cache.append(_compared_keys(heads), heads["value"], index)
         beams = query.shape[1]
         at_slot = slot_positions(cache, beams)
+        # Behind a prompt there may be more empty slots than positions.
+        at_slot = ops.where(at_slot <= position, at_slot, 0)
         heads |= {"key": cache.key, "value": cache.value}
         positions = ScoredPositions.of_queries(position, self.max_length)
         scores = self._scores(query, heads, positions, lambda scores: _of_columns(scores, at_slot))

@@ -128,6 +128,19 @@ def test_sequences_share_random_scores_and_differ_in_dropout():
     assert np.abs(first - second).max() > 1e-3
 
 
+@pytest.mark.parametrize("layer", [DenseSynthesizer(2, 3, 8), RandomSynthesizer(2, 3, 8)])
+def test_a_cache_of_the_greatest_length_behind_a_prompt(layer):
+    """It has more slots than there are positions; those never filled are not looked up."""
+    built(layer)
+    whole = numpy(layer(X, X, use_causal_mask=True))
+    prompt = np.array([[True, True, True], [True, False, False]])
+    _, cache = layer.attend_prompt(X[:, :3], layer.initial_cache(2, 8), prompt)
+    for step in range(2):
+        at = np.array([3, 1]) + step
+        output, cache = layer.attend_step(X[np.arange(2), at][:, None], cache, step)
+        np.testing.assert_allclose(numpy(output)[:, 0], whole[np.arange(2), at], atol=1e-6)
+
+
 def test_mistakes_are_told():
     layer = DenseSynthesizer(2, 3, 4)
     with pytest.raises(UserError, match="`max_length`. Received: length=5, max_length=4"):
