@@ -9,7 +9,7 @@ which what comes out would hardly depend on the source; no two sizes are equal. 
 `golden/marian`, of one vocabulary for both sides, and `golden/marian_separate` are checkpoints as
 `save_pretrained` writes them, with SentencePiece models trained on sentences of our own, whose
 pieces the vocabularies number at random, leave out here and there, and add to. Beside them lie
-encoder states, logits, ids of texts, and what greedy search and four beams make of 100 sources, by
+encoder states, logits, ids of texts, and what greedy search and four beams make of 200 sources, by
 ids and as texts. Some are as long as may be, where an end is forced.
 """
 
@@ -25,7 +25,7 @@ import transformers
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 NEW_TOKENS = 6
-SOURCES, LONGEST = 100, 8
+SOURCES, LONGEST = 200, 8
 SEARCHES = {"greedy": 1, "beams": 4}
 SENTENCES = {
     "source": [
