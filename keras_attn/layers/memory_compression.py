@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import separate_initializer
+from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.softmax import MASKED_SCORE
 
 
@@ -71,8 +72,8 @@ class MaxCompression(MemoryCompression):
     """The greatest value of each feature among the states that there are."""
 
     def compress(self, states, groups):
-        least = ops.cast(MASKED_SCORE, "float32")
-        grouped = ops.cast(self._grouped(states), "float32")
+        dtype = computing_dtype(states.dtype)
+        least, grouped = ops.cast(MASKED_SCORE, dtype), ops.cast(self._grouped(states), dtype)
         return ops.cast(ops.max(ops.where(groups[..., None], grouped, least), axis=2), states.dtype)
 
 

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.relative_positions import RelativePositions
+from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.positions import rotate_by_position
 from keras_attn.validation import require
 
@@ -62,7 +63,7 @@ class RotaryEmbedding(RelativePositions):
     def call(self, inputs, positions=None):
         if positions is None:
             positions = ops.arange(ops.shape(inputs)[2], dtype="int32")
-        positions = ops.cast(positions, "float32") / self.scaling_factor
+        positions = ops.cast(positions, computing_dtype(inputs.dtype)) / self.scaling_factor
         return rotate_by_position(inputs, positions, self.max_wavelength)
 
     def compute_output_spec(self, inputs, positions=None):

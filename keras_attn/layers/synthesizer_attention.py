@@ -130,8 +130,9 @@ class SynthesizerAttention(HeadedAttention):
         Args:
             batch_size: Number of sequences, or of sources of which several hypotheses are
                 decoded; a number or a scalar int32 tensor.
-            max_length: Number of positions the cache can hold, as JAX and XLA need it; `None`,
-                on TensorFlow without XLA, for a cache that grows.
+            max_length: Number of positions the cache can hold after a prompt, as JAX and XLA need
+                it; `None`, on TensorFlow without XLA, for a cache that grows. A prompt and what
+                follows must not become longer than the layer's `max_length`.
             beams: Number of hypotheses of each source.
 
         Returns:

@@ -312,7 +312,19 @@ def filled(cache: Any, new: Any, index: Any, past: Any = 0) -> Any:
 
     Returns:
         Tensor of the shape of `cache`.
+
+    Raises:
+        UserError: The position is a Python integer, and there are fewer.
     """
+    slots, beams = cache.shape[2], new.shape[2]
+    if all(isinstance(number, int) for number in (index, past, slots, beams)):
+        positions = (slots - past) // beams
+        require(
+            index < positions,
+            "Decoding must not go beyond the cache's positions.",
+            index=index,
+            positions=positions,
+        )
     index = ops.convert_to_tensor(index, dtype="int32")
     if len(index.shape) == 0:
         return ops.slice_update(cache, (0, 0, past + index * ops.shape(new)[2], 0), new)

@@ -141,3 +141,15 @@ def test_caches_grow_on_tensorflow_alone():
         return
     with pytest.raises(UserError, match=r"need TensorFlow; .* Received: .*backend='jax'"):
         layer.initial_cache(2)
+
+
+def test_a_step_beyond_the_cache_is_refused():
+    layer = built({})
+    x, cache = numbers(1, 2, 3, 7), layer.initial_cache(2, 2)
+    for index in range(2):
+        _, cache = layer.attend_step(x[:, :1], cache, index)
+    with pytest.raises(UserError, match="index=2, positions=2"):
+        layer.attend_step(x[:, :1], cache, 2)
+    _, cache = layer.attend_prompt(x, layer.initial_cache(2, 2), np.ones((2, 3), bool))
+    with pytest.raises(UserError, match="index=2, positions=2"):
+        layer.attend_step(x[:, :1], cache, 2)

@@ -48,6 +48,14 @@ def test_scaling_divides_positions():
     np.testing.assert_allclose(found, numpy(RotaryEmbedding()(x)), atol=1e-5)
 
 
+@pytest.mark.tensorflow
+def test_scaled_angles_of_float64():
+    x = np.zeros((1, 1, 5, 2))
+    x[..., 0] = 1.0
+    found = numpy(RotaryEmbedding(scaling_factor=3.5, dtype="float64")(x))
+    np.testing.assert_allclose(found[0, 0, :, 0], np.cos(np.arange(5) / 3.5), rtol=0, atol=1e-15)
+
+
 def test_positions_of_each_sequence():
     x = vectors(2, 3, 5, 6)
     rotate = RotaryEmbedding()
