@@ -47,8 +47,9 @@ def additive_scores(query: Any, key: Any, scale: Any) -> Any:
     if isinstance(target, int) and target <= FEW_QUERIES:
         return _scores_of_pairs(query, key, scale)
     source = ops.shape(key)[1]
-    of_query = at_least_one(batch * source * units)
-    cut = Cut.of(target, at_least_one(numbers_at_once() // of_query))
+    # Divided by one after the other: their product may not fit into int32.
+    queries = numbers_at_once() // units // at_least_one(source) // at_least_one(batch)
+    cut = Cut.of(target, at_least_one(queries))
     if isinstance(cut.count, int) and cut.count == 1:
         return _scores_of_pairs(query, key, scale)
 
