@@ -47,8 +47,8 @@ class AttentionMap:
     def example(self, row: int = 0) -> "AttentionMap":
         """Gives one example of the batch alone, without its padding.
 
-        Padding is cut off behind the last position that is not: what a mask hides in between stays,
-        with weights of 0.
+        Padding is cut off behind the last position that is not, of global positions of their own as
+        of the sequence: what a mask hides in between stays, with weights of 0.
 
         Args:
             row: Which one.
@@ -63,12 +63,33 @@ class AttentionMap:
         pattern = dict(self.pattern)
         if "buckets" in pattern:
             pattern["buckets"] = pattern["buckets"][row : row + 1, ..., :sources]
-        return dataclasses.replace(
+        cut = dataclasses.replace(
             self,
             weights=self.weights[row : row + 1, :, :targets, :sources],
             query_real=self.query_real[row : row + 1, :targets],
             source_real=self.source_real[row : row + 1, :sources],
             pattern=pattern,
+        )
+        return cut._without_empty_globals() if "globals" in pattern and self.rows_before else cut
+
+    def _without_empty_globals(self) -> "AttentionMap":
+        """The one example without the padding of its global positions."""
+        count = _end(self.source_real[0, : self.columns_before])
+        rows, columns = (
+            np.r_[:count, before : real.shape[1]]
+            for before, real in (
+                (self.rows_before, self.query_real),
+                (self.columns_before, self.source_real),
+            )
+        )
+        return dataclasses.replace(
+            self,
+            weights=self.weights[:, :, rows[:, None], columns],
+            query_real=self.query_real[:, rows],
+            source_real=self.source_real[:, columns],
+            rows_before=count,
+            columns_before=count,
+            pattern={**self.pattern, "globals": count},
         )
 
     @property

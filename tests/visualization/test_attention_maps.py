@@ -116,8 +116,8 @@ def test_other_models(name):
     maps = check(spread_weights(make()), inputs, count)
     if inputs is TOKENS:
         for each in maps:
-            rows = each.example(1).weights.shape[2] - each.rows_before
-            assert rows == 6
+            shown = each.example(1)
+            assert shown.weights.shape[2] - shown.rows_before == 6
 
 
 @pytest.mark.parametrize(
@@ -235,6 +235,20 @@ def test_reach_of_windows_globals_and_order():
     np.testing.assert_array_equal(
         AttentionMap("", "", weights, real, real, **pattern).reach()[0], seen
     )
+
+
+def test_padding_of_global_positions_and_of_the_sequence_is_cut_off():
+    weights = np.arange(36, dtype="float32").reshape(1, 1, 6, 6)
+    real = np.array([[True, False, False, True, True, False]])  # three units, three words
+    pattern = {"window": 2, "globals": 3}
+    found = AttentionMap(
+        "", "", weights, real, real, rows_before=3, columns_before=3, pattern=pattern
+    ).example()
+    kept = [0, 3, 4]
+    np.testing.assert_array_equal(found.weights[0, 0], weights[0, 0][np.ix_(kept, kept)])
+    assert (found.rows_before, found.columns_before, found.pattern["globals"]) == (1, 1, 1)
+    np.testing.assert_array_equal(found.reach()[0], np.ones((3, 3)))
+    np.testing.assert_array_equal(found.source_real, np.ones((1, 3), bool))
 
 
 def test_rollout_worked_out_by_hand():
