@@ -1,6 +1,5 @@
 """Additive scores against loops over pairs, whole and in segments of queries."""
 
-import keras
 import numpy as np
 import pytest
 
@@ -46,7 +45,7 @@ def test_values_and_gradients(monkeypatch, target, source, log2, compiled):
         np.testing.assert_allclose(ours, theirs, atol=2e-5)
 
 
-@pytest.mark.skipif(keras.backend.backend() == "jax", reason="JAX knows all sizes")
+@pytest.mark.tensorflow
 @pytest.mark.parametrize("jit", [False, True])
 @pytest.mark.parametrize("shape", [(None, None, UNITS), (None, 37, UNITS), (BATCH, None, UNITS)])
 def test_sizes_that_a_graph_does_not_know(monkeypatch, shape, jit):
