@@ -7,7 +7,7 @@ Neither PyTorch nor transformers is needed for the tests, only to make their fil
 Every parameter is drawn at random; no two sizes are equal. The folders `golden/t5` and
 `golden/t5_v1_1` are checkpoints as `save_pretrained` writes them, with a SentencePiece model
 trained on sentences of our own; beside them lie logits, ids of texts, and what greedy search and
-four beams make of 200 sources, all of which come to an end.
+four beams make of 100 sources, all of which come to an end.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ import transformers
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 NEW_TOKENS = 32
-SOURCES, LONGEST = 200, 8
+SOURCES, LONGEST = 100, 8
 SEARCHES = {"greedy": 1, "beams": 4}
 SENTENCES = [
     "The quick brown fox jumps over the lazy dog, and the dog doesn't mind.",
