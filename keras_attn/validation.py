@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import numbers
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -74,3 +75,23 @@ def making(what: str) -> Iterator[None]:
         raise
     except (TypeError, ValueError) as error:
         raise UserError(f"The {what} cannot be made: {error}.") from error
+
+
+def asserted(message: str) -> str:
+    """What an assertion inside a graph says, without TensorFlow's words around it.
+
+    Args:
+        message: TensorFlow's message of an assertion of one sentence and the values that it saw:
+            `assertion failed: [Sentence:] [1] [2] …`, or outside of a graph `b'Sentence:'`, each
+            in a line of its own.
+
+    Returns:
+        The sentence and the values, or the message's first line where it is that of something else.
+    """
+    found = re.search(r"assertion failed: ((\[[^\[\]]*\] ?)+)", message)
+    if found:
+        return " ".join(re.findall(r"\[([^\[\]]*)\]", found[1]))
+    found = re.search(r"b'([^'\n]*:)'((\n-?\d+)+)\s*$", message)
+    if found:
+        return " ".join([found[1], *found[2].split()])
+    return message.strip().partition("\n")[0]

@@ -25,7 +25,7 @@ For vectors: serving_default and token_ids give an embedding.
 For images: image_bytes, contents of PNG files, in place of text, and pixels in place of token_ids.
 assets.extra/README.md of the version shows how a server is asked for each, with answers.
 
---weights float16 or bfloat16 stores matrices in half of the room, int8 in a quarter. Computing
+--quantize float16 or bfloat16 stores matrices in half of the room, int8 in a quarter. Computing
 stays in float32, to which each request brings the weights once, so that a server saves no memory
 and answers a little later. What that changes is measured on the examples (give typical ones) and
 printed; more than --tolerance is refused: by default one answer in a thousand that is another, or
@@ -34,8 +34,8 @@ weights with that in their path so, often two thirds of all.
 
 examples:
   keras-attn export runs/g2p exported/g2p
-  keras-attn export runs/g2p exported/g2p --weights float16 --examples words.txt
-  keras-attn export runs/g2p exported/g2p --weights int8 --tolerance 0.05 --examples words.txt
+  keras-attn export runs/g2p exported/g2p --quantize float16 --examples words.txt
+  keras-attn export runs/g2p exported/g2p --quantize int8 --tolerance 0.05 --examples words.txt
   keras-attn export runs/g2p exported/g2p --serving-config serving
   keras-attn verify exported/g2p
   tensorflow_model_server --model_name=g2p --model_base_path=$PWD/exported/g2p --rest_api_port=8501
@@ -57,18 +57,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: the commonest tokens)",
     )
     add(
-        "--weights",
+        "--quantize",
         default="float32",
         metavar="DTYPE",
         help="stored as float32, float16, bfloat16 or int8 (default: float32)",
     )
-    add("--only", default="", metavar="PART", help="which weights --weights is for (all)")
+    add("--only", default="", metavar="PART", help="which weights --quantize is for (all)")
     add(
         "--tolerance",
         type=float,
         default=0.001,
         metavar="X",
-        help="how far --weights may change answers to the examples (default: 0.001)",
+        help="how far --quantize may change answers to the examples (default: 0.001)",
     )
     add(
         "--serving-config",
@@ -108,12 +108,12 @@ def run(options: argparse.Namespace) -> None:
         n_best=most if options.n_best is None else options.n_best,
         examples=examples,
         version=options.model_version,
-        weights=options.weights,
+        weights=options.quantize,
         only=options.only,
         tolerance=options.tolerance,
     )
     print(path)
-    if options.weights != "float32":
+    if options.quantize != "float32":
         _print_change(read_manifest(path)["weights"])
     if options.serving_config:
         write_serving_config(path.parent, options.serving_config)

@@ -116,6 +116,7 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     tensors = SafetensorsFolder(model_folder)
     architecture = None if "pooling" in settings else _architecture(config)
     tensors.check_rows(model_folder / CONFIG, vocab_size=arguments["vocabulary_size"])
+    tensors.check_layers(model_folder / CONFIG, num_hidden_layers=arguments["num_layers"])
     has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
     with keys_in_errors(model_folder / CONFIG, _USED):
         encoder = Bert(**arguments, pooler=has_pooler or architecture == _OF_TEXTS)

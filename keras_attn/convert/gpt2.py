@@ -95,6 +95,7 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
         )
     tensors = SafetensorsFolder(folder)
     tensors.check_rows(folder / CONFIG, vocab_size=rows)
+    tensors.check_layers(folder / CONFIG, n_layer=arguments["num_layers"])
     with keys_in_errors(folder / CONFIG, _USED):
         backbone = Gpt2(**arguments)
     fill_gpt2(backbone, tensors)

@@ -127,6 +127,11 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
     sizes = size - 1, (target_size or size) - 1
     tensors = SafetensorsFolder(folder)
     tensors.check_rows(folder / CONFIG, vocab_size=sizes[0], decoder_vocab_size=sizes[1])
+    tensors.check_layers(
+        folder / CONFIG,
+        encoder_layers=arguments.get("num_layers"),
+        decoder_layers=arguments.get("decoder_layers"),
+    )
     notes = dict.fromkeys(  # one for both sides where they share a vocabulary
         note
         for side, size in zip((source, target), sizes, strict=True)

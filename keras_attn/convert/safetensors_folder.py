@@ -71,6 +71,23 @@ class SafetensorsFolder:
             fits = size in rows
             require(fits, f"{path}: `{key}` must be the number of rows of a tensor.", **{key: size})
 
+    def check_layers(self, path: Path, **layers: int | None) -> None:
+        """Finds numbers of layers that there are no tensors for, before a model of them is made.
+
+        Args:
+            path: The file that tells the numbers, to be named.
+            **layers: Numbers of layers by key, `None` where there is none.
+
+        Raises:
+            UserError: There are more than tensors.
+        """
+        for key, count in layers.items():
+            require(
+                count is None or count <= len(self.shapes),
+                f"{path}: `{key}` must not exceed the {len(self.shapes)} tensors.",
+                **{key: count},
+            )
+
     def _open(self, path: Path) -> None:
         try:
             self._files[path] = file = safe_open(path, "np")

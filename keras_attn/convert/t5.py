@@ -98,6 +98,11 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
     notes = rows_without_token(folder, tokenizer.vocabulary_size - 1, rows)
     tensors = SafetensorsFolder(folder)
     tensors.check_rows(folder / CONFIG, vocab_size=rows)
+    tensors.check_layers(
+        folder / CONFIG,
+        num_layers=arguments.get("num_layers"),
+        num_decoder_layers=arguments.get("decoder_layers"),
+    )
     with keys_in_errors(folder / CONFIG, _USED):
         backbone = T5(**arguments)
     fill_t5(backbone, tensors)

@@ -5,6 +5,7 @@ of tensorflow-text only.
 """
 
 import dataclasses
+import functools
 import importlib.metadata
 import math
 import re
@@ -22,6 +23,7 @@ from keras_attn.export.change import TOLERANCE, Change, SignatureChange
 from keras_attn.export.golden import Example, Golden, write_golden
 from keras_attn.export.layout import FORMAT_VERSION, MANIFEST, write_json
 from keras_attn.export.readme import write_readme
+from keras_attn.export.request_checks import checked
 from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.model_versions import version_folders
@@ -261,7 +263,7 @@ def _signature(function: ServingFunction) -> tf.types.experimental.ConcreteFunct
         name: tf.TensorSpec(spec.shape, spec.dtype, name=name)
         for name, spec in function.inputs.items()
     }
-    traced = tf.function(function.function, autograph=False)
+    traced = tf.function(functools.partial(checked, function), autograph=False)
     return traced.get_concrete_function(**specs)
 
 

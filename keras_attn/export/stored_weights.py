@@ -54,9 +54,9 @@ class StoredWeights:
                 self.resources.append(weight)
         require(
             dtype == "float32" or bool(self.smaller),
-            "Smaller weights need a task with Keras weights of rank 2 or more.",
+            "Smaller weights need a task with Keras weights of rank 2 or more"
+            + (f" with {only!r} in their paths." if only else "."),
             weights=dtype,
-            only=only,
         )
 
     def reading(self, function: Function) -> Function:

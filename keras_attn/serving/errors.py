@@ -3,6 +3,7 @@
 import enum
 
 from keras_attn.export import SavedModelError
+from keras_attn.validation import asserted
 
 _MESSAGE_LIMIT = 400
 
@@ -59,7 +60,7 @@ def from_model(error: SavedModelError) -> RequestError:
     """Returns what a client is told of an error in a model: nothing of its nodes."""
     message = str(error).partition(" failed: ")[2] or str(error)
     message = message.partition(" [[{{")[0]
-    return RequestError(_BY_NUMBER.get(error.code, Code.UNKNOWN), message)
+    return RequestError(_BY_NUMBER.get(error.code, Code.UNKNOWN), asserted(message))
 
 
 def shortened(message: str) -> str:

@@ -53,8 +53,9 @@ def attention_function(
 
     For each group of layers there are their weights, `encoder`, `decoder` or `cross`, float32
     (batch, layers, heads, target, source), and strings for what looks and what is looked at,
-    `cross_rows` (batch, target) and `cross_columns` (batch, source). "" is padding, where weights
-    are 0. It raises a `UserError` while it is traced where the model has no such weights.
+    `cross_rows` (batch, target) and `cross_columns` (batch, source). "" is padding, or a global
+    position that a text does not need; weights are 0 there. It raises a `UserError` while it is
+    traced where the model has no such weights.
 
     Args:
         model: The model.
@@ -99,24 +100,23 @@ def _outputs(
     outputs = {}
     for name in filter(groups.__contains__, GROUPS):
         layers = groups[name]
-        weights = tf.stack([tf.cast(each.weights, tf.float32) for each in layers], axis=1)
+        first, weights = layers[0], tf.stack([tf.cast(x.weights, tf.float32) for x in layers], 1)
         queries = {"encoder": reading.source, "decoder": reading.target, "cross": reading.written}
         keys = reading.target if name == "decoder" else reading.source
-        rows = _labels(queries[name], layers[0].rows_before, weights, 3)
-        columns = _labels(keys, layers[0].columns_before, weights, 4)
+        rows = _labels(queries[name], first.query_real, first.rows_before)
+        columns = _labels(keys, first.source_real, first.columns_before)
         real = (rows != "")[:, :, None] & (columns != "")[:, None, :]
         outputs[name] = tf.where(real[:, None, None], weights, 0.0)
         outputs |= {f"{name}_rows": rows, f"{name}_columns": columns}
     return outputs
 
 
-def _labels(tokens: tf.Tensor | None, before: int, weights: tf.Tensor, axis: int) -> tf.Tensor:
+def _labels(tokens: tf.Tensor | None, real: tf.Tensor, before: int) -> tf.Tensor:
     """What stands along an axis, strings (batch, positions): units, and tokens or numbers."""
-    batch = tf.shape(weights)[0]
     if tokens is None:
-        count = tf.shape(weights)[axis] - before
+        batch, count = tf.shape(real)[0], tf.shape(real)[1] - before
         tokens = tf.repeat(tf.strings.as_string(tf.range(count))[None], batch, axis=0)
     if not before:
         return tokens
-    units = tf.repeat(tf.constant(unit_names(before))[None], batch, axis=0)
+    units = tf.where(real[:, :before], tf.constant(unit_names(before)), "")
     return tf.concat([units, tokens], axis=1)

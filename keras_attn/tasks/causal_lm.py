@@ -134,7 +134,12 @@ class CausalLMTask(GeneratingTask):
                 texts,
                 lambda texts: {"text": texts, "seed": _examples(len(texts))["seed"]},
             ),
-            "sample_token_ids": ServingFunction(sample_ids, ids | settings, example_ids),
+            "sample_token_ids": ServingFunction(
+                sample_ids,
+                ids | settings,
+                example_ids,
+                longest={"text_ids": self.decoding.max_source_length},
+            ),
         }
 
     def _settings(self):

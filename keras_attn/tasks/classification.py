@@ -113,6 +113,10 @@ class ClassificationTask(LabellingTask):
         """Gives a few texts of unequal lengths, made of the commonest tokens."""
         return example_texts(self.tokenizer, self.max_length + 1 - self.frame)
 
+    @property
+    def _longest(self):
+        return {"token_ids": self.max_length}
+
     def _encoded(self, strings):
         return self.input_ids(strings)
 

@@ -178,6 +178,7 @@ class EmbeddingTask(Task):
                 from_ids,
                 {"token_ids": _IDS},
                 lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
+                longest={"token_ids": self.max_length},
             ),
             "attention": attention_function(
                 self.backbone, self.read_tokens, {"text": _TEXTS}, lambda texts: {"text": texts}

@@ -344,15 +344,19 @@ class GeneratingTask(Task):
             return example_ids(texts) | {"target_ids": targets}
 
         texts, ids = {"text": _TEXTS}, {ids_name: _IDS}
+        longest = {ids_name: self.decoding.max_source_length}
         pairs = texts | {"target": _TEXTS}
         return {
             "serving_default": ServingFunction(best, texts),
             "n_best": ServingFunction(several, texts),
             "score": ServingFunction(score, pairs, example_pairs),
-            "token_ids": ServingFunction(best_ids, ids, example_ids),
-            "n_best_token_ids": ServingFunction(several_ids, ids, example_ids),
+            "token_ids": ServingFunction(best_ids, ids, example_ids, longest=longest),
+            "n_best_token_ids": ServingFunction(several_ids, ids, example_ids, longest=longest),
             "score_token_ids": ServingFunction(
-                score_ids, ids | {"target_ids": _IDS}, example_id_pairs
+                score_ids,
+                ids | {"target_ids": _IDS},
+                example_id_pairs,
+                longest=longest | {"target_ids": self.decoding.max_length},
             ),
             "attention": attention_function(self.backbone, self.read_tokens, pairs, example_pairs),
         }

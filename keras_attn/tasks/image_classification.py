@@ -1,6 +1,7 @@
 """Image to one of several labels."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -33,6 +34,7 @@ class ImageClassificationTask(LabellingTask):
 
     kind = "classify_images"
     served_input = "image_bytes"
+    _longest: ClassVar = {}
 
     def __init__(self, backbone: keras.Model, labels: Sequence[str]):
         super().__init__(backbone, {}, labels)

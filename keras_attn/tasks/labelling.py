@@ -154,6 +154,7 @@ class LabellingTask(LabelTask):
                 numeric,
                 {name: spec},
                 lambda strings: {name: self._encoded(tf.constant(strings))},
+                longest=self._longest,
             ),
             "attention": attention_function(
                 self.backbone,
@@ -167,6 +168,11 @@ class LabellingTask(LabelTask):
     @abc.abstractmethod
     def _encoding(self) -> tuple[str, tf.TensorSpec]:
         """Name and specification of what strings are encoded to."""
+
+    @property
+    @abc.abstractmethod
+    def _longest(self) -> dict[str, int]:
+        """Most ids in a row, where strings are encoded to ids (see `ServingFunction`)."""
 
     @abc.abstractmethod
     def _encoded(self, strings: tf.Tensor) -> tf.Tensor:

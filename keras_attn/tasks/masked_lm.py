@@ -201,11 +201,14 @@ class MaskedLMTask(Task):
         def example_ids(texts):
             return {"token_ids": self.input_ids(tf.constant(texts))}
 
+        ids, longest = {"token_ids": _IDS}, {"token_ids": self.max_length}
         return {
             "serving_default": ServingFunction(single, {"text": _TEXTS}),
             "n_best": ServingFunction(several, {"text": _TEXTS}),
-            "token_ids": ServingFunction(from_ids, {"token_ids": _IDS}, example_ids),
-            "n_best_token_ids": ServingFunction(several_from_ids, {"token_ids": _IDS}, example_ids),
+            "token_ids": ServingFunction(from_ids, ids, example_ids, longest=longest),
+            "n_best_token_ids": ServingFunction(
+                several_from_ids, ids, example_ids, longest=longest
+            ),
             "attention": attention_function(
                 self.backbone, self.read_tokens, {"text": _TEXTS}, lambda texts: {"text": texts}
             ),

@@ -22,12 +22,14 @@ class ServingFunction:
             each unknown dimension.
         optional: Whether it is no answer but shows how one comes about: an export goes on without
             it, and says why, where tracing it raises a `UserError`.
+        longest: Most ids in a row of each input that holds ids; an export refuses longer ones.
     """
 
     function: Callable[..., Mapping[str, tf.Tensor]]
     inputs: Mapping[str, tf.TensorSpec]
     example_inputs: Callable[[Sequence[str]], Mapping[str, Any]] | None = None
     optional: bool = False
+    longest: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
 
 class Servable(Protocol):

@@ -182,6 +182,7 @@ class TokenClassificationTask(LabelTask):
                 lambda token_ids: {"probabilities": tf.exp(classify(token_ids))},
                 {"token_ids": _IDS},
                 lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
+                longest={"token_ids": self.max_length},
             ),
             "attention": attention_function(
                 self.backbone, self.read_tokens, {"text": _TEXTS}, lambda texts: {"text": texts}

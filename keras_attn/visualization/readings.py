@@ -1,7 +1,6 @@
 """What a task's model is called with for a text, and which token stands where."""
 
 import dataclasses
-import re
 from typing import Any
 
 import tensorflow as tf
@@ -9,7 +8,7 @@ import tensorflow as tf
 from keras_attn.tasks import GeneratingTask, Task, read_inputs
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_reading import TokenReading
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError, asserted, require
 from keras_attn.visualization.tokens import readable
 
 
@@ -53,7 +52,7 @@ def read_text(task: Task, text: str, target: str | None = None) -> Reading:
     try:
         read, target = _read(task, text, target)
     except tf.errors.InvalidArgumentError as error:
-        raise UserError(_told(error)) from None
+        raise UserError(asserted(str(error.message))) from None
     tokens = {name: _readable(getattr(read, name)) for name in ("source", "target", "written")}
     return Reading(text, read.inputs, target_text=target, **tokens)
 
@@ -72,12 +71,3 @@ def _readable(tokens: tf.Tensor | None) -> list[str]:
     return [] if tokens is None else [readable(token.decode()) for token in tokens[0].numpy()]
 
 
-def _told(error: tf.errors.OpError) -> str:
-    """What the assertion of a task says, and the number that it saw, without TensorFlow's words."""
-    # In a graph "assertion failed: [The text must have …] [9]".
-    found = re.search(r"b'(The .*)'\n(\d+)", str(error.message))
-    if found:
-        return " ".join(found.groups())
-    line = str(error.message).strip().splitlines()[0]
-    line = line.partition("assertion failed: ")[2] or line
-    return line.replace("[", "").replace("]", "").strip()

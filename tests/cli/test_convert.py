@@ -10,6 +10,7 @@ from tests.convert.made import (
     GOLDEN,
     TEXTS,
     WEIGHTS,
+    add_layers,
     change_tensors,
     change_vocabulary,
     config,
@@ -99,6 +100,7 @@ MISTAKES = {
         lambda folder: change_vocabulary(folder, 10**14),
         "/config.json: `vocab_size` must be the number of rows of a tensor. Received: vocab_",
     ),
+    "more layers than tensors": (add_layers, " tensors. Received: "),
 }
 
 

@@ -233,7 +233,7 @@ def test_a_model_folder_is_trained_further_and_exported_anew(keras_attn, shipped
 @pytest.mark.slow
 def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
     status, output, error = keras_attn(
-        "export", task_folder, tmp_path / "half", "--weights", "float16"
+        "export", task_folder, tmp_path / "half", "--quantize", "float16"
     )
     # The path alone, for scripts; what was measured beside it.
     assert (status, output) == (0, f"{tmp_path / 'half' / '1'}\n"), error
@@ -246,7 +246,7 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
     assert keras_attn("verify", tmp_path / "half")[0] == 0
     answers = [keras_attn("predict", model, "g") for model in (task_folder, tmp_path / "half")]
     assert answers[0] == answers[1]
-    status, _, error = keras_attn("export", task_folder, tmp_path / "new", "--weights", "float15")
+    status, _, error = keras_attn("export", task_folder, tmp_path / "new", "--quantize", "float15")
     assert status == 2
     assert "Did you mean 'float16'" in error
     assert error.count("\n") == 1

@@ -72,6 +72,12 @@ def pickle_weights(folder):
     (folder / WEIGHTS).write_bytes(pickle.dumps({"weight": [1.0] * 99}))
 
 
+def add_layers(folder):
+    content = json.loads((folder / "config.json").read_text())
+    keys = ("n_layer", "decoder_layers", "num_decoder_layers", "num_hidden_layers")
+    config(**{next(key for key in keys if key in content): 10**9})(folder)
+
+
 def change_vocabulary(folder, size):
     """Sets the numbers of tokens in `config.json`; gives those that were there."""
     path = folder / "config.json"

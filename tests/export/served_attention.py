@@ -21,17 +21,17 @@ def check_served_attention(task, folder):
     for row in range(2):
         reading = task.read_tokens(*(tf.constant(column[row : row + 1]) for column in strings))
         groups = {}
-        for found in attention_maps(task.backbone, reading.inputs):
+        for found in (m.example() for m in attention_maps(task.backbone, reading.inputs)):
             name = attention_group(found.name, found.crosses, found.is_causal)
             groups.setdefault(name, []).append(found.weights[0])
         assert set(groups) == set(outputs) & set(GROUPS)
         for name, layers in groups.items():
             served = outputs[name][row]
-            sizes = [np.count_nonzero(outputs[f"{name}_{at}"][row]) for at in ("rows", "columns")]
+            places = [np.flatnonzero(outputs[f"{name}_{at}"][row]) for at in ("rows", "columns")]
             assert served.shape[2:] == tuple(
                 outputs[f"{name}_{at}"].shape[1] for at in ("rows", "columns")
             )
-            assert np.shape(layers)[2:] == tuple(sizes)
+            assert np.shape(layers)[2:] == tuple(map(len, places))
             expected = np.zeros_like(served)
-            expected[:, :, : sizes[0], : sizes[1]] = layers
+            expected[:, :, places[0][:, None], places[1]] = layers
             np.testing.assert_allclose(served, expected, rtol=1e-4, atol=1e-6)

@@ -295,7 +295,7 @@ def test_compiled_by_xla_it_computes_in_full_precision_too(tmp_path):
     [
         (make_task, "half", "`weights` must be one of.*Received: weights='half'"),
         (ToyTask, "float16", "need a task with Keras weights.*Received: weights='float16'"),
-        (make_task, "float16", "Received: weights='float16', only='no such path'"),
+        (make_task, "float16", "with 'no such path' in their paths. Received: weights='float16'"),
     ],
 )
 def test_mistakes(tmp_path, make, dtype, message):

@@ -1,6 +1,6 @@
 "use strict";
 // Draws what the signature "attention" answers: weights (layers, heads, rows, columns) of each
-// group, and the tokens at rows and columns, "" where there is padding.
+// group, and the tokens at rows and columns, "" where there is none.
 const GROUPS = { cross: "answer to text", encoder: "text to itself", decoder: "answer to itself" };
 // Everything that comes from a model is put on the page as text, never as HTML.
 const element = (id) => document.getElementById(id);
@@ -28,15 +28,20 @@ function attentionRequest(signature, instance, outputs, row) {
 
 function showAttention(answer) {
   const groups = Object.keys(GROUPS).filter((name) => name in answer).map((name) => {
-    const [rows, columns] = ["rows", "columns"].map((side) =>
-      answer[name + "_" + side].filter((token) => token !== "").map(readable));
-    return { name, rows, columns, layers: answer[name] };
+    const [rows, columns] = ["rows", "columns"].map((side) => answer[name + "_" + side]);
+    const cut = (matrix) => kept(matrix, rows).map((row) => kept(row, columns));
+    const layers = answer[name].map((heads) => heads.map(cut));
+    return { name, rows: kept(rows, rows).map(readable),
+             columns: kept(columns, columns).map(readable), layers };
   });
   attention = { groups, row: null };
   options("group", groups.map(({ name }) => [name, GROUPS[name]]));
   chooseGroup();
   element("attention").hidden = false;
 }
+
+// What stands where there is a token.
+const kept = (list, tokens) => list.filter((_, place) => tokens[place] !== "");
 
 function options(id, pairs) {
   const before = element(id).value;

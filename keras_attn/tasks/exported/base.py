@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.tasks.texts import shortened
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError, asserted, require
 
 
 class Exported:
@@ -78,9 +78,8 @@ def run_signature(signature: Any, **inputs: list) -> dict[str, np.ndarray]:
         if rows > 1:  # the one that is refused names itself
             for row in range(rows):
                 run_signature(signature, **{name: [values[row]] for name, values in inputs.items()})
-        # An assertion's message and values come in brackets.
-        found = re.search(r"assertion failed: \[(.*?)\] \[(.*?)\]", str(error))
-        line = " ".join(found.groups()) + " tokens" if found else str(error).splitlines()[0]
+        line = asserted(str(error))
+        line += " tokens" if re.search(r" tokens. Received: \d+$", line) else ""
         texts = [values[0] for values in inputs.values() if isinstance(values[0], str)]
         shown = ", ".join(repr(shortened(text)) for text in texts)
         shown = f" in {shown}" if rows == 1 and shown else ""

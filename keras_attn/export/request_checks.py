@@ -1,0 +1,40 @@
+"""What a served graph looks at before it computes: whether a request fits, or is refused."""
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from keras_attn.tasks.serving import ServingFunction
+
+
+def checked(function: ServingFunction, **inputs: tf.Tensor) -> Mapping[str, tf.Tensor]:
+    """Calls a function inside a graph, unless its inputs do not fit.
+
+    Whatever a server is asked, it computes no more than for the longest text: what attention needs
+    grows with the square of the length.
+
+    Args:
+        function: What is served.
+        **inputs: Its inputs.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        InvalidArgumentError: The inputs differ in their numbers of rows, or a row of ids has more
+            than the function's `longest` or one below 0; when the graph runs.
+    """
+    checks = []
+    if len(inputs) > 1:
+        rows = [tf.shape(tensor)[0] for tensor in inputs.values()]
+        message = f"The inputs {', '.join(inputs)} must have equal numbers of rows. Received:"
+        checks.append(tf.debugging.Assert(tf.reduce_all(tf.equal(rows, rows[0])), [message, *rows]))
+    for name, most in function.longest.items():
+        length, least = tf.shape(inputs[name])[1], tf.reduce_min(tf.pad(inputs[name], [[0, 1]] * 2))
+        message = f"The input {name} must have at most {most} ids in a row. Received:"
+        checks.append(tf.debugging.Assert(length <= most, [message, length]))
+        message = f"The input {name} must hold no id below 0. Received:"
+        checks.append(tf.debugging.Assert(least >= 0, [message, least]))
+    with tf.control_dependencies(checks):
+        inputs = {name: tf.identity(tensor) for name, tensor in inputs.items()}
+    return function.function(**inputs)
