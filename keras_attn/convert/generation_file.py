@@ -10,17 +10,19 @@ from keras_attn.validation import require, require_one_of
 
 GENERATION = "generation_config.json"
 _KEYS = {"beams": "num_beams", "no_repeat_ngram": "no_repeat_ngram_size"}  # by our names
+_TOP_K = 50  # of transformers, where something else is not told
 _STOPPING = {False: "heuristic", True: "early", "never": "exact"}
 # Of these only the value that changes nothing is supported; None is that as well.
 _NEUTRAL = {
-    "do_sample": False,
     "diversity_penalty": 0.0,
     "encoder_no_repeat_ngram_size": 0,
     "encoder_repetition_penalty": 1.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
     "guidance_scale": 1.0,
     "num_beam_groups": 1,
     "penalty_alpha": 0.0,
-    "repetition_penalty": 1.0,
+    "typical_p": 1.0,
     **dict.fromkeys(
         (
             "begin_suppress_tokens",
@@ -31,6 +33,7 @@ _NEUTRAL = {
             "forced_bos_token_id",
             "max_time",
             "min_new_tokens",
+            "min_p",
             "sequence_bias",
             "stop_strings",
             "suppress_tokens",
@@ -63,30 +66,60 @@ def read_generation(folder: Path, config: dict[str, Any]) -> tuple[Path, dict[st
     return path, content
 
 
-def decoding_of(path: Path, options: dict[str, Any], positions: int) -> DecodingSettings:
+def longest_target(options: dict[str, Any], positions: int) -> int:
+    """Most tokens that an encoder-decoder generates, its end included.
+
+    Args:
+        options: What `read_generation` has read.
+        positions: The same where nothing is told.
+    """
+    # Transformers counts the token with which the decoder begins.
+    return options.get("max_new_tokens", options.get("max_length", positions + 1) - 1)
+
+
+def decoding_of(
+    path: Path, options: dict[str, Any], max_source_length: int, max_length: int
+) -> DecodingSettings:
     """Makes the settings of a task that generates as transformers does.
 
     Args:
         path: The file, to be named in errors.
         options: What `read_generation` has read.
-        positions: Most tokens of a source, and of what is generated where nothing else is told.
+        max_source_length: Most tokens of a source.
+        max_length: Most tokens of what is generated.
 
     Raises:
         UserError: A value is out of its range.
     """
-    stopping = options.get("early_stopping", False)
+    stopping, draws = options.get("early_stopping", False), options.get("do_sample", False)
+    require(isinstance(draws, bool), f"{path}: `do_sample` must be true or false.", do_sample=draws)
+    penalty = options.get("repetition_penalty", 1.0)
+    require(
+        draws or penalty == 1,
+        f"{path}: `repetition_penalty` must be 1.0 or missing, where `do_sample` is false.",
+        repetition_penalty=penalty,
+    )
     with named_in_errors(path, _KEYS):
         require_one_of("early_stopping", stopping, _STOPPING)
-        # Transformers counts the token with which the decoder begins.
-        longest = options.get("max_length", positions + 1) - 1
         return DecodingSettings(
             beams=options.get("num_beams", 1),
             length_penalty=options.get("length_penalty", 1.0),
-            max_source_length=positions,
-            max_length=options.get("max_new_tokens", longest),
+            max_source_length=max_source_length,
+            max_length=max_length,
             min_length=options.get("min_length", 0),
             length_penalty_form="length",
             stopping=_STOPPING[stopping],
             free_end="forced_eos_token_id" in options,
             no_repeat_ngram=options.get("no_repeat_ngram_size", 0),
+            temperature=options.get("temperature", 1.0),
+            top_k=options.get("top_k", _TOP_K if draws else 0),
+            top_p=options.get("top_p", 1.0),
+            repetition_penalty=penalty,
         )
+
+
+def notes_on(path: Path, options: dict[str, Any]) -> tuple[str, ...]:
+    """Notes what a task does otherwise than a checkpoint by default."""
+    if not options.get("do_sample"):
+        return ()
+    return (f"{path}: `do_sample` is what `predict --sample` does; `predict` alone searches.",)

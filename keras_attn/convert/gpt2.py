@@ -12,6 +12,7 @@ from keras_attn.convert.configuration import (
     rows_without_token,
 )
 from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.generation_file import decoding_of, notes_on, read_generation
 from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.weight_map import WeightMap
@@ -63,6 +64,7 @@ _WITHOUT_EFFECT = (
     "summary_type",
     "summary_use_proj",
 )
+_GENERATION = {"bad_words_ids": None, "min_length": 0, "renormalize_logits": False}
 _OTHERS = ("activation_function", "embd_pdrop", "n_inner")
 
 
@@ -76,7 +78,7 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
         config: Content of its `config.json`.
 
     Returns:
-        A `CausalLMTask` that searches greedily by default, and with beams as transformers does.
+        A `CausalLMTask` that generates as the checkpoint's options say, greedily by default.
 
     Raises:
         UserError: The folder lacks something, or asks for something that is not supported.
@@ -93,14 +95,16 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
             token=ours - 1,
             config=found,
         )
+    path, options = read_generation(folder, config)
+    decoding = _decoding(path, options, arguments["max_length"], tokenizer.end_id - 1)
     tensors = SafetensorsFolder(folder)
     tensors.check_rows(folder / CONFIG, vocab_size=rows)
     tensors.check_layers(folder / CONFIG, n_layer=arguments["num_layers"])
     with keys_in_errors(folder / CONFIG, _USED):
         backbone = Gpt2(**arguments)
     fill_gpt2(backbone, tensors)
-    decoding = _decoding(backbone.max_length)
-    return Conversion(CausalLMTask(backbone, tokenizer, decoding, add_start), notes)
+    task = CausalLMTask(backbone, tokenizer, decoding, add_start)
+    return Conversion(task, notes + notes_on(path, options))
 
 
 def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
@@ -152,14 +156,21 @@ def fill_gpt2(model: Gpt2, tensors: SafetensorsFolder) -> None:
     weights.fill(model, tensors, lambda name: name.removeprefix("transformer."))
 
 
-def _decoding(positions: int) -> DecodingSettings:
-    """A quarter of the positions for what is generated; beams as transformers searches them."""
-    longest = max(1, positions // 4)
-    return DecodingSettings(
-        beams=1,
-        max_length=longest,
-        max_source_length=positions - longest + 1,
-        length_penalty=1.0,
-        length_penalty_form="length",
-        stopping="heuristic",
+def _decoding(path: Path, options: dict[str, Any], positions: int, end: int) -> DecodingSettings:
+    """As transformers generates; a quarter of the text for what is, where nothing is told."""
+    # They count the prompt as well.
+    require_values(path, options, **_GENERATION, eos_token_id=end, forced_eos_token_id=end)
+    whole = options.get("max_length", positions)
+    require(
+        isinstance(whole, int) and whole > 1,
+        f"{path}: `max_length` must be an integer above 1: it counts the prompt as well.",
+        max_length=whole,
     )
+    whole = min(whole, positions)
+    longest = options.get("max_new_tokens", max(1, whole // 4))
+    require(
+        isinstance(longest, int) and 0 < longest <= whole,
+        f"{path}: `max_new_tokens` must be an integer from 1 to {whole}.",
+        max_new_tokens=longest,
+    )
+    return decoding_of(path, options, whole - longest + 1, longest)

@@ -12,7 +12,12 @@ from keras_attn.convert.configuration import (
     rows_without_token,
 )
 from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.generation_file import decoding_of, read_generation
+from keras_attn.convert.generation_file import (
+    decoding_of,
+    longest_target,
+    notes_on,
+    read_generation,
+)
 from keras_attn.convert.json_files import (
     named_in_errors,
     read_optional_object,
@@ -141,7 +146,8 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
     _check_ids(folder / CONFIG, _IDS | config, target)
     path, options = read_generation(folder, config)
     _check_ids(path, options, target)
-    decoding = decoding_of(path, options, config.get("max_position_embeddings", 1024))
+    positions = config.get("max_position_embeddings", 1024)
+    decoding = decoding_of(path, options, positions, longest_target(options, positions))
 
     with keys_in_errors(folder / CONFIG, _USED):
         backbone = Marian(**arguments)
@@ -151,7 +157,8 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
         require_values(path, options, min_length=0, no_repeat_ngram_size=0)
         never_predict(backbone, target.tokenizer.start_id)
     task = Seq2SeqTask(backbone, source.tokenizer, target.tokenizer, decoding)
-    return Conversion(task, (*notes, *_left_out(folder / TOKENIZER_CONFIG)))
+    notes = (*notes, *notes_on(path, options), *_left_out(folder / TOKENIZER_CONFIG))
+    return Conversion(task, notes)
 
 
 def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:

@@ -120,10 +120,13 @@ def _files(folder: Path) -> list[Path]:
 def _index(folder: Path) -> dict[str, str]:
     path = folder / INDEX
     names = read_object(path).get("weight_map")
-    plain = isinstance(names, dict) and all(
-        isinstance(name, str) and Path(name).name == name for name in names.values()
-    )
-    require(plain, f"{path}: `weight_map` must hold the file of each tensor.")
+    require(isinstance(names, dict), f"{path}: `weight_map` must hold the file of each tensor.")
+    for tensor, name in names.items():
+        require(
+            isinstance(name, str) and Path(name).name == name,
+            f"{path}: `weight_map` must name files of its folder alone.",
+            **{tensor: name},
+        )
     return names
 
 
@@ -131,7 +134,10 @@ def _check_index(folder: Path, file_of: dict[str, Path]) -> None:
     if (folder / WEIGHTS).is_file():
         return
     index = _index(folder)
-    for name in sorted(set(index) ^ set(file_of)):
-        where = file_of.get(name)
-        found = f"{where.name} alone" if where else f"{INDEX} alone, not in {index[name]}"
-        raise UserError(f"{folder}: the tensor {name!r} is in {found}.")
+    for name in sorted({*index, *file_of}):
+        where, told = (file_of[name].name if name in file_of else None), index.get(name)
+        if where != told:
+            raise UserError(
+                f"{folder}: the tensor {name!r} is in {where or 'no file'}, and by {INDEX} in "
+                f"{told or 'none'}."
+            )

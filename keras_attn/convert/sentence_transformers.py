@@ -117,5 +117,11 @@ def _check_texts_are_plain(folder: Path, model_folder: Path, sizes: dict[str, An
 
 
 def _length_of_tokenizer(folder: Path) -> int | None:
-    config = read_optional_object(folder / "tokenizer_config.json")
-    return config.get("model_max_length")
+    path = folder / "tokenizer_config.json"
+    found = read_optional_object(path).get("model_max_length")
+    require(
+        found is None or (isinstance(found, int | float) and found > 0),
+        f"{path}: `model_max_length` must be a number above 0.",
+        model_max_length=found,
+    )
+    return found

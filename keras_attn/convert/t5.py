@@ -15,12 +15,13 @@ from keras_attn.convert.configuration import (
     rows_without_token,
 )
 from keras_attn.convert.conversion import Conversion
+from keras_attn.convert.generation_file import decoding_of, longest_target, notes_on, read_generation
 from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.sentencepiece_file import read_t5_tokenizer
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.models import T5
-from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import require, require_one_of
 
 # By `feed_forward_proj`: activation, and whether a linear projection multiplies it.
@@ -73,6 +74,13 @@ _OTHERS = (
 )
 _EMBEDDING = "shared.weight"
 _OUTPUT = "lm_head.weight"
+_GENERATION = {
+    "bad_words_ids": None,
+    "decoder_start_token_id": 0,
+    "eos_token_id": 1,
+    "forced_eos_token_id": 1,
+    "renormalize_logits": False,
+}
 _POSITIONS = 512  # of the published models' training
 
 
@@ -87,13 +95,16 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
         config: Content of its `config.json`.
 
     Returns:
-        A `Seq2SeqTask` that searches greedily by default, and with beams as transformers does.
+        A `Seq2SeqTask` that generates as the checkpoint's options say, greedily by default.
 
     Raises:
         UserError: The folder lacks something, or asks for something that is not supported.
     """
     arguments = t5_arguments(folder / CONFIG, config)
     tokenizer = read_t5_tokenizer(folder)
+    path, options = read_generation(folder, config)
+    require_values(path, options, **_GENERATION)
+    decoding = decoding_of(path, options, _POSITIONS, longest_target(options, _POSITIONS))
     rows = arguments["vocabulary_size"] - 1
     notes = rows_without_token(folder, tokenizer.vocabulary_size - 1, rows)
     tensors = SafetensorsFolder(folder)
@@ -106,15 +117,8 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
     with keys_in_errors(folder / CONFIG, _USED):
         backbone = T5(**arguments)
     fill_t5(backbone, tensors)
-    decoding = DecodingSettings(
-        beams=1,
-        max_source_length=_POSITIONS,
-        max_length=_POSITIONS,
-        length_penalty=1.0,
-        length_penalty_form="length",
-        stopping="heuristic",
-    )
-    return Conversion(Seq2SeqTask(backbone, tokenizer, tokenizer, decoding), notes)
+    task = Seq2SeqTask(backbone, tokenizer, tokenizer, decoding)
+    return Conversion(task, notes + notes_on(path, options))
 
 
 def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:

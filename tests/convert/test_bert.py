@@ -236,6 +236,14 @@ def wrong_index(folder):
     write_json(folder / INDEX, index)
 
 
+def wrong_shard(folder):
+    shard(folder)
+    index = json.loads((folder / INDEX).read_text())
+    first = next(iter(index["weight_map"]))
+    index["weight_map"][first] = "model-00002-of-00002.safetensors"
+    write_json(folder / INDEX, index)
+
+
 def shard_outside(folder):
     shard(folder)
     write_json(folder / INDEX, {"weight_map": {"a": "../model.safetensors"}})
@@ -328,8 +336,13 @@ MISTAKES = {
     "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
     "lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, though"),
     "cut shard": (cut_shard, "model-00002-of-00002.safetensors is damaged or no safe"),
-    "wrong index": (wrong_index, "'more' is in model.safetensors.index.json alone, not in"),
-    "shard outside": (shard_outside, "`weight_map` must hold the file of each tensor"),
+    "wrong index": (wrong_index, "'more' is in no file, and by model.safetensors.index.json in mo"),
+    "wrong shard": (wrong_shard, "01-of-00002.safetensors, and by .*json in model-00002-of-00002"),
+    "length of texts": (
+        tokenizer_config(model_max_length="x"),
+        "tokenizer_config.json: `model_max_length` must be a number above 0.",
+    ),
+    "shard outside": (shard_outside, "`weight_map` must name files of its folder alone. Rec.*: a='../mo"),
     "no vocabulary": (
         lambda f: [(f / name).unlink() for name in ("vocab.txt", "tokenizer.json")],
         "vocab.txt: no such file",

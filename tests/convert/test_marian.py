@@ -400,7 +400,6 @@ MISTAKES = {
     "forced": (generation(forced_eos_token_id=3), "`forced_eos_token_id` must be 0"),
     "banned": (generation(bad_words_ids=[[7]]), "`bad_words_ids` must be ..71.., the padding"),
     "begin": (generation(forced_bos_token_id=3), "`forced_bos_token_id` must be None or missing"),
-    "sampling": (generation(do_sample=True), "`do_sample` must be False or missing"),
     "beams": (generation(num_beams=0), "generation_config.json: `num_beams` must be a positive"),
     "runs": (generation(no_repeat_ngram_size=-1), "`no_repeat_ngram_size` must be an integer"),
     "stopping": (generation(early_stopping="soon"), "`early_stopping` must be one of False, True"),
