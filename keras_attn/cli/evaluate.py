@@ -4,6 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
+from keras_attn.cli import decoding_options
 from keras_attn.cli.output_file import output_file
 from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import write_text
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--metrics", nargs="+", metavar="NAME", help="default: the run's, or what suits the data")
     add("--perplexity", action="store_true", help="add the perplexity of the targets")
-    add("--beam", type=int, metavar="N", help="width of the beam search (default: the model's)")
+    decoding_options.add_arguments(parser)
     add("--stress", action="store_true", default=None, help="cmudict: with stress marks")
     add("--skip-bad-lines", action="store_true", help="count malformed lines, don't stop")
     add("--json", type=output_file, metavar="FILE", help="write the results to a file too")
@@ -69,7 +70,7 @@ def run(options: argparse.Namespace) -> None:
     if stress is None:
         stress = run_settings.get("data", {}).get("stress", False)
     data = DataSettings(options.data, stress=stress, skip_bad_lines=options.skip_bad_lines)
-    task = open_task(options.model)
+    task = decoding_options.decoding_as_told(open_task(options.model), options.set)
     # What a run was trained for, which for one kind of task may be several things.
     name = run_settings.get("task") or task.kind
     require(

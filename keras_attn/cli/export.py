@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from keras_attn.cli import decoding_options
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import require
 
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="a run or a task folder")
     add("folder", metavar="DIR", help="the model's folder, holding its versions")
-    add("--beam", type=int, metavar="N", help="width of the beam search (default: the task's)")
+    decoding_options.add_arguments(parser)
     add("--n-best", type=int, metavar="N", help="hypotheses of n_best (default: 4, or the beams)")
     add("--model-version", type=int, metavar="N", help="version (default: the next free number)")
     add(
@@ -92,10 +93,12 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.export.serving_config import write_serving_config
         from keras_attn.tasks import GeneratingTask, Task, read_inputs, task_folder
 
-    task = Task.load(task_folder(options.model))
+    task = decoding_options.decoding_as_told(
+        Task.load(task_folder(options.model)), options.set
+    )
     most = 4
     if isinstance(task, GeneratingTask):
-        task.decoding = task.decoding.replace(beams=options.beam)
+        task = task.with_decoding(beams=options.beam)
         most = min(most, task.decoding.beams)
     else:
         require(options.beam is None, "Only what generates makes a beam search.", beam=options.beam)

@@ -6,10 +6,11 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
+from keras_attn.cli import decoding_options
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import UserError, require, require_positive
 
-EPILOG = """\
+EPILOG = f"""\
 Each TEXT, or each line of standard input, gives one line; put `--` before a TEXT that begins with
 a dash. --n-best and --samples give N lines for each text, with the text's number before a tab;
 --scores adds, after tabs, the score (log-probability over length penalty) and the log-probability.
@@ -27,11 +28,13 @@ by word, as the model's probabilities say, from part of them with the options be
 They count in this order: penalty, temperature, top-k, top-p. What is left out is the model's own
 (`keras-attn train --set decoding.temperature=0.7`). The same --seed draws the same texts again.
 
+{decoding_options.HELP}
 examples:
   keras-attn predict runs/g2p hello world
   keras-attn predict exported/en-de < test.en > test.hyp
   keras-attn predict runs/g2p --beam 5 --n-best 3 --scores colonel
   keras-attn predict runs/en-de --prefix "Ein Hund" "A dog runs."
+  keras-attn predict runs/en-de --set decoding.no_repeat_ngram=3 < test.en
   keras-attn predict runs/names --sample --samples 5 --top-p 0.9 --seed 7 Mar
   keras-attn predict runs/texts "A man is [MASK] a guitar."
   keras-attn predict runs/tags "Anna lives in Rome ."
@@ -47,11 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="a run, a task folder or a SavedModel")
     add("texts", nargs="*", metavar="TEXT", help="default: the lines of standard input")
-    add("--beam", type=int, metavar="N", help="width of the beam search (default: the model's)")
     add("--n-best", type=int, default=1, metavar="N", help="hypotheses for each text (default: 1)")
     add("--scores", action="store_true", help="print scores and log-probabilities too")
     add("--prefix", metavar="TEXT", help="what every predicted text begins with, in whole words")
     add("--sample", action="store_true", help="draw at random instead of searching")
+    decoding_options.add_arguments(parser)
     add = parser.add_argument_group("with --sample").add_argument
     add("--samples", type=int, metavar="N", help="texts to draw for each text (default: 1)")
     add("--seed", type=int, metavar="S", help="of the random numbers (default: 0)")
@@ -68,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     with quiet_start():
         from keras_attn.tasks import open_task, read_inputs
 
-    task = open_task(options.model)
+    task = decoding_options.decoding_as_told(open_task(options.model), options.set)
     require(
         hasattr(task, "sample") or not (options.sample or options.prefix is not None),
         "Only what generates texts takes --sample and --prefix.",

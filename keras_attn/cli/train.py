@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from keras_attn.cli.assignments import put, setting
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import UserError, require
 
@@ -166,7 +167,7 @@ def settings_layers(options: argparse.Namespace) -> list[dict[str, Any]]:
     from keras_attn.training.run_settings import read_yaml
 
     config = read_yaml(options.config) if options.config else {}
-    return [config, *map(_setting, options.set), _given(options)]
+    return [config, *map(setting, options.set), _given(options)]
 
 
 def _supervised(options: argparse.Namespace) -> int:
@@ -204,7 +205,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     for name, place in _PLACES.items():
         value = getattr(options, name, None)
         if value is not None:
-            _put(settings, place, value)
+            put(settings, place, value)
     # The one end that is given takes the place of the recipe's, whichever that is.
     ends = {"epochs", "steps"}
     training = settings.get("training", {})
@@ -215,29 +216,3 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     elif "preset" in settings and "init" not in settings:
         settings["init"] = None
     return settings
-
-
-def _setting(assignment: str) -> dict[str, Any]:
-    """Turns "training.warmup_steps=500" into nested settings; values are YAML."""
-    import yaml
-
-    from keras_attn.training.yaml_text import load_yaml
-
-    name, equals, text = assignment.partition("=")
-    place = name.strip().split(".")
-    if not equals or not all(place):
-        raise UserError(f"--set takes NAME=VALUE, such as training.seed=3. Received: {assignment}")
-    try:
-        value = load_yaml(text)
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {assignment}: the value is not valid YAML: {error}") from error
-    settings: dict[str, Any] = {}
-    _put(settings, place, value)
-    return settings
-
-
-def _put(settings: dict[str, Any], place, value: Any) -> None:
-    *sections, name = place
-    for section in sections:
-        settings = settings.setdefault(section, {})
-    settings[name] = value

@@ -92,6 +92,10 @@ def kubernetes(served: Served, files: Mapping[str, str]) -> str:
         "readinessProbe": {"httpGet": status, "periodSeconds": 5, "timeoutSeconds": 2},
         "livenessProbe": {"tcpSocket": {"port": "grpc"}, "periodSeconds": 10},
         "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
         "volumeMounts": [
             {"name": "config", "mountPath": _CONFIG, "readOnly": True},
             {"name": "model", "mountPath": f"/models/{served.name}", "readOnly": True},

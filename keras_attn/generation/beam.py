@@ -112,9 +112,11 @@ def beam_search(
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids), free_end)
     form = DecoderState(state)
     check_coverage_penalty(coverage_penalty, state)
+    constraints = constraints or Constraints()
+    constraints.check_sources(form.batch)
     search = _BeamSearch(
         rules,
-        constraints or Constraints(),
+        constraints,
         beams,
         n_best if stopping == "exact" else beams,
         length_penalty,

@@ -41,10 +41,32 @@ class Constraints:
         )
         for sequence in self.banned:
             require(
-                len(sequence) > 0 and all(_is_whole(token) and token >= 0 for token in sequence),
+                isinstance(sequence, tuple | list)
+                and len(sequence) > 0
+                and all(_is_whole(token) and token >= 0 for token in sequence),
                 "`banned` must hold sequences of token ids of 0 or more, none of them empty.",
                 sequence=sequence,
             )
+
+    def check_sources(self, sources: Any) -> None:
+        """Finds prefixes that are not one for each source, as far as their numbers are known.
+
+        Args:
+            sources: Number of sources.
+
+        Raises:
+            UserError: The prefixes have another rank, or are more or fewer.
+        """
+        if self.prefix_ids is None:
+            return
+        prefix_ids = ops.convert_to_tensor(self.prefix_ids)
+        known = isinstance(sources, int) and isinstance(prefix_ids.shape[0], int)
+        require(
+            len(prefix_ids.shape) == 2 and not (known and prefix_ids.shape[0] != sources),
+            "`prefix_ids` must have one row for each source.",
+            shape=tuple(prefix_ids.shape),
+            sources=sources,
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -64,8 +86,7 @@ class Constraints:
             bool (rows, vocabulary), or None where there is no rule.
 
         Raises:
-            UserError: A banned token is not in the vocabulary, or there is no prefix for each
-                source.
+            UserError: A banned token is not in the vocabulary.
         """
         is_banned = None
         if self.no_repeat_ngram:
@@ -128,13 +149,6 @@ def _off_the_prefix(
     """All but the prefix's token where there is one, what is banned elsewhere."""
     prefix_ids = ops.cast(ops.convert_to_tensor(prefix_ids), "int32")
     rows, sources = ops.shape(token_ids)[0], ops.shape(prefix_ids)[0]
-    known = isinstance(rows, int) and isinstance(sources, int)
-    require(
-        len(prefix_ids.shape) == 2 and not (known and rows % sources),
-        "`prefix_ids` must have one row for each source.",
-        shape=tuple(prefix_ids.shape),
-        rows=rows,
-    )
     # 0 beyond its end, and where it has no column at all.
     prefix_ids = ops.pad(prefix_ids, ((0, 0), (0, 1)))
     wanted = _token_at(prefix_ids, ops.minimum(index, ops.shape(prefix_ids)[1] - 1))

@@ -59,6 +59,7 @@ def greedy_search(
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
     constraints = constraints or Constraints()
     form = DecoderState(state)
+    constraints.check_sources(form.batch)
 
     def choose(logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
         is_banned = constraints.banned_tokens(token_ids, index, logits.shape[-1])

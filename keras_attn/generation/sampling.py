@@ -151,9 +151,11 @@ def sample(
     check_length_penalty(length_penalty, length_penalty_form)
     form = DecoderState(state)
     batch, rows = form.batch, form.batch * samples
+    constraints = constraints or Constraints()
+    constraints.check_sources(batch)
     sampler = _Sampler(
         TokenRules(end_id, max_length, min_length, tuple(forbidden_ids)),
-        constraints or Constraints(),
+        constraints,
         _repeated(rules or SamplingRules(), samples),
         _uniforms(seed, source_numbers, batch, samples, max_length),
         None if prompt_ids is None else ops.repeat(prompt_ids, samples, axis=0),
@@ -238,7 +240,7 @@ def _repeated(rules: SamplingRules, samples: int) -> SamplingRules:
 
 def _uniforms(seed: Any, source_numbers: Any, batch: Any, samples: int, max_length: Any) -> Any:
     """Two uniform numbers for each text and position, float32 (batch * samples, max_length, 2)."""
-    if isinstance(seed, numbers.Integral):
+    if seed is None or isinstance(seed, numbers.Integral):
         check_seed(seed)
         seed = ops.convert_to_tensor(int(seed), dtype="uint32")
     seed = ops.convert_to_tensor(seed)

@@ -108,7 +108,10 @@ def fitting_inputs(
     for key, info in signature.inputs.items():
         array = inputs[key]
         if array.dtype != info.dtype:
-            raise invalid(f"Input {key!r} must be of type {info.dtype}. Received: {array.dtype}.")
+            expected, received = (
+                "string" if dtype == object else dtype for dtype in (info.dtype, array.dtype)
+            )
+            raise invalid(f"Input {key!r} must be of type {expected}. Received: {received}.")
         fits = info.shape is None or (
             len(info.shape) == array.ndim
             and all(

@@ -158,6 +158,9 @@ def _number(address: _Address) -> int | None:
 async def _read(request: Request, most: int) -> bytes:
     chunks, size = [], 0
     announced = request.headers.get("content-length", "0")
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise invalid(f"A body must come as it is. Received: Content-Encoding {encoding:.20}.")
     too_large = _HttpError(_TOO_LARGE, f"The body may have at most {most} bytes.")
     if int(announced) > most:
         raise too_large

@@ -114,9 +114,9 @@ class Task(abc.ABC):
         except UserError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
-            # Keras puts the whole configuration before its reason.
+            # Keras puts the whole configuration before its reason, and what to do about it behind.
             reason = str(error).rpartition("Exception encountered:")[2]
-            reason = " ".join(reason.split())[:200]
+            reason = " ".join(reason.split()).partition(" If you trust")[0][:200]
             raise UserError(
                 f"{folder / TASK_FILE} is damaged: {type(error).__name__}: {reason}"
             ) from error

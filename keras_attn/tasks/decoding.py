@@ -83,6 +83,11 @@ class DecodingSettings:
         require_one_of("stopping", self.stopping, STOPPING)
         Constraints(self.no_repeat_ngram)
         _ = self.sampling
+        for name in ("temperature", "top_k", "top_p", "repetition_penalty"):
+            value = getattr(self, name)
+            require(
+                isinstance(value, numbers.Real), f"`{name}` must be one number.", **{name: value}
+            )
         words = self.banned_words
         require(
             isinstance(words, list | tuple)

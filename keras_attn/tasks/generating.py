@@ -140,6 +140,21 @@ class GeneratingTask(Task):
     def _settings(self):
         return {"decoding": vars(self.decoding)}
 
+    def with_decoding(self, **changes: Any) -> "GeneratingTask":
+        """Gives the same model as a task that generates otherwise.
+
+        Args:
+            **changes: The settings that differ, `None` for those that do not (see
+                `DecodingSettings`).
+
+        Raises:
+            UserError: There is no such setting, a value is out of its range, or the model is none
+                for it.
+        """
+        decoding = self.decoding.replace(**changes)
+        settings = self._settings() | {"decoding": vars(decoding)}
+        return self._from_parts(self.backbone, self.tokenizers, settings)
+
     def predict(self, texts: Sequence[str], beams: int | None = None) -> list[str]:
         """Generates a text for each text.
 

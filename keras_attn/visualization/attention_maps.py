@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_attn.layers.attention_capture import CapturedAttention, capture_attention
 from keras_attn.layers.intra_attention_cell import IntraAttentionCell
+from keras_attn.validation import require
 from keras_attn.visualization.attention_map import AttentionMap
 
 
@@ -28,8 +29,16 @@ def attention_maps(model: keras.Model, inputs: Any) -> list[AttentionMap]:
 
     Returns:
         The maps in the order of the calls; those of a layer that is called for one position after
-        the other, as in a recurrent decoder, are one map.
+        the other, as in a recurrent decoder, are one map. None where the model has no attention.
+
+    Raises:
+        UserError: `model` is neither a model nor a layer.
     """
+    require(
+        isinstance(model, keras.layers.Layer),
+        "`model` must be a Keras model or layer.",
+        model=type(model).__name__,
+    )
     with _eagerly(), capture_attention() as found:
         model(inputs, training=False)
     runs = {

@@ -195,12 +195,13 @@ def test_rules_that_leave_nothing():
         ({"no_repeat_ngram": 2.0}, "Received: no_repeat_ngram=2.0."),
         ({"banned": ((3,), ())}, "none of them empty. Received: sequence=()."),
         ({"banned": ((3, -4),)}, "Received: sequence=(3, -4)."),
+        ({"banned": (3,)}, "`banned` must hold sequences of token ids"),
         ({"banned": ((3, 7),)}, "size of the logits. Received: largest=7, vocabulary=5."),
         (
             {"prefix_ids": np.ones((7, 2), "int32")},
-            "`prefix_ids` must have one row for each source. Received: shape=(7, 2), rows=41.",
+            "`prefix_ids` must have one row for each source. Received: shape=(7, 2), sources=41.",
         ),
-        ({"prefix_ids": np.ones(41, "int32")}, "Received: shape=(41,), rows=41."),
+        ({"prefix_ids": np.ones(41, "int32")}, "Received: shape=(41,), sources=41."),
     ],
 )
 def test_mistakes_in_constraints(arguments, message):
@@ -228,3 +229,10 @@ def test_mistakes_in_names(options, message):
     with pytest.raises(UserError) as raised:
         search(beam_search, 2, START, END, 4, **options)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("rows", [1, 82])  # all rows of the beam could be shared out among them
+def test_prefixes_are_not_shared_out_among_sources(rows):
+    constraints = Constraints(prefix_ids=np.ones((rows, 2), "int32"))
+    with pytest.raises(UserError, match=rf"Received: shape=\({rows}, 2\), sources=41."):
+        search(beam_search, 2, START, END, 4, constraints=constraints)

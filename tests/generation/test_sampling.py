@@ -235,6 +235,7 @@ def test_mistakes_in_rules(rules, message):
         ({"samples": 0}, "`samples` must be a positive integer. Received: samples=0."),
         ({"seed": -1}, "of 0 or more, below 2 ** 32. Received: seed=-1."),
         ({"seed": 2**32}, "Received: seed=4294967296."),
+        ({"seed": None}, "of 0 or more, below 2 ** 32. Received: seed=None."),
         ({"seed": 0.5}, "`seed` must be an integer, or one for each source. Received: seed="),
         ({"max_length": 0}, "`max_length` must be a positive integer. Received: max_length=0."),
     ],

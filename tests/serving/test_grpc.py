@@ -115,7 +115,7 @@ def test_status(channel):
         (request_of("toy", "no", text=["a"]), "FAILED_PRECONDITION", '"no" not found'),
         (request_of("toy"), "INVALID_ARGUMENT", "are text. Received: none"),
         (request_of("toy", text=["a"], more=[1]), "INVALID_ARGUMENT", "Received: more, text"),
-        (request_of("toy", text=[1.5]), "INVALID_ARGUMENT", "of type object. Received: float32"),
+        (request_of("toy", text=[1.5]), "INVALID_ARGUMENT", "of type string. Received: float32"),
         (request_of("toy", text=[["a"]]), "INVALID_ARGUMENT", "the shape [any]"),
         (request_of("tiny", text=["a" * 11]), "INVALID_ARGUMENT", "at most 10 tokens"),
     ],

@@ -41,7 +41,7 @@ const note = (what) => seen.push({
   looks: texts("#map .looks"), lookedAt: texts("#map .looked-at"),
   cells: [...document.querySelectorAll("#map .cell")].map((one) =>
     Number(one.getAttribute("fill-opacity"))),
-  groups: texts("#group option"), layers: texts("#layer option"), heads: texts("#head option"),
+  group: element("group").value, groups: texts("#group option"), layers: texts("#layer option"), heads: texts("#head option"),
   images: document.images.length,
 });
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
@@ -74,6 +74,8 @@ const ask = async (name, text) => {
   note("second");
   await ask("text", EVIL); note("too long");
   await set("signature", "token_ids"); await ask("source_ids", EVIL); note("no JSON");
+  await set("signature", "attention");
+  element("input-target").value = "AA"; await ask("text", "TEXT"); note("attention alone");
 })().catch((error) => { window.failed = String(error); }).finally(() => {
   const told = document.createElement("pre");
   told.id = "seen";
@@ -206,9 +208,17 @@ def test_heads_groups_and_other_answers_are_chosen(seen, written, hypotheses):
     assert seen["second"]["chosen"] == [False, True]
 
 
+def test_attention_that_is_asked_for_is_drawn_and_not_written(seen, written):
+    step = seen["attention alone"]
+    expected, rows, columns = weights(written, "AA", step["group"])
+    assert (step["rows"], step["hidden"]) == ([], False)
+    assert (step["looks"], step["lookedAt"]) == (rows, columns)
+
+
 def test_errors_and_hostile_texts_stay_texts(seen):
     assert "The source text must have at most 10 tokens" in seen["too long"]["error"]
     assert "<img" in seen["no JSON"]["error"]
+    assert seen["no JSON"]["error"].startswith("source_ids must be JSON, such as [4, 5, 6]: ")
     for what in ("too long", "no JSON"):
         assert seen[what]["hidden"]
         assert seen[what]["images"] == 0

@@ -1,9 +1,11 @@
 """The REST API gives what `predict` gives, in TensorFlow Serving's forms and with its statuses."""
 
+import asyncio
 import base64
 import collections
 import contextlib
 import dataclasses
+import gzip
 import http.client
 import json
 import re
@@ -17,7 +19,7 @@ import pytest
 from keras_attn.serving import ModelSettings
 from tests.export.toy import expected
 from tests.serving.conftest import LIMITS, running
-from tests.serving.http import ask, predict
+from tests.serving.http import ask, predict, send
 from tests.tasks.made import TEXTS
 
 pytestmark = pytest.mark.tensorflow
@@ -154,6 +156,26 @@ def test_what_a_signature_does_not_take_is_told(served, model, content, message)
     assert status == 400
     assert re.search(message, answer["error"])
     assert not re.search("node|Traceback", answer["error"])
+
+
+def test_ids_and_texts_have_one_limit(served):
+    most = [3] * 11
+    asked = {"signature_name": "token_ids"}
+    assert predict(served, "tiny", instances=[most], **asked)[0] == 200
+    status, answer = predict(served, "tiny", instances=[most + [3]], **asked)
+    assert (status, answer) == (
+        400,
+        {"error": "The input source_ids must have at most 11 ids in a row. Received: 12"},
+    )
+
+
+def test_a_compressed_body_is_refused(served):
+    head = b"POST /v1/models/toy:predict HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\n"
+    body = gzip.compress(b'{"instances": ["a"]}')
+    request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    status, answer = asyncio.run(send(served.rest, request))
+    assert status == 400
+    assert b"Received: Content-Encoding gzip." in answer
 
 
 def test_no_rows_are_no_error(served):

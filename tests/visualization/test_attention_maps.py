@@ -23,6 +23,7 @@ from keras_attn.models import (
     Transformer,
     TransformerEncoder,
 )
+from keras_attn.validation import UserError
 from keras_attn.visualization import attention_maps, attention_rollout
 from keras_attn.visualization.attention_map import AttentionMap
 from tests.layers.judges import numpy, spread_weights
@@ -268,3 +269,9 @@ def test_reach_of_segments_is_where_weights_are():
     for each in attention_maps(make(), inputs):
         found = each.example(0)
         np.testing.assert_array_equal(found.weights[0].max(axis=0) > 0, found.reach()[0])
+
+
+@pytest.mark.parametrize("model", ["nope", None])
+def test_what_is_no_model_is_refused(model):
+    with pytest.raises(UserError, match="must be a Keras model or layer. Received: model="):
+        attention_maps(model, IDS)

@@ -50,6 +50,7 @@ function inputField(name, info) {
   field.id = "input-" + name;
   field.dataset.name = name;
   field.dataset.kind = isFile ? "file" : isText ? "text" : "json";
+  if (!isText) field.placeholder = info.tensor_shape.dim.length > 1 ? "[4, 5, 6]" : "1";
   const label = made("label", isText ? name : name + " (JSON)", { htmlFor: field.id });
   const block = made("p");
   block.append(label, field);
@@ -58,12 +59,21 @@ function inputField(name, info) {
 
 async function valueOf(field) {
   if (field.dataset.kind === "text") return field.value;
-  if (field.dataset.kind === "json") return JSON.parse(field.value);
+  if (field.dataset.kind === "json") return parsed(field);
   if (!field.files.length) throw new Error("Choose a file for " + field.dataset.name + ".");
   const bytes = new Uint8Array(await field.files[0].arrayBuffer());
   let binary = "";
   for (const byte of bytes) binary += String.fromCharCode(byte);
   return { b64: btoa(binary) };
+}
+
+function parsed(field) {
+  try {
+    return JSON.parse(field.value);
+  } catch (error) {
+    const { name } = field.dataset;
+    throw new Error(`${name} must be JSON, such as ${field.placeholder}: ${error.message}`);
+  }
 }
 
 async function ask() {
@@ -79,6 +89,11 @@ async function ask() {
     body: JSON.stringify({ signature_name: signature, instances: [instance] }),
   });
   const milliseconds = performance.now() - start;
+  if (signature === "attention") {  // many numbers, to be looked at
+    element("answer").replaceChildren(made("p", milliseconds.toFixed(0) + " ms"));
+    showAttention(predictions[0]);
+    return;
+  }
   // A single output comes without its name.
   const names = Object.keys(signatures[signature].outputs);
   const outputs = names.length === 1 ? { [names[0]]: predictions[0] } : predictions[0];

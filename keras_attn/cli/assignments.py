@@ -1,0 +1,37 @@
+"""Settings that are given as NAME=VALUE."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras_attn.validation import UserError
+
+
+def setting(assignment: str) -> dict[str, Any]:
+    """Turns "training.warmup_steps=500" into nested settings; values are YAML.
+
+    Raises:
+        UserError: It has no name or no value, or the value is no YAML.
+    """
+    import yaml
+
+    from keras_attn.training.yaml_text import load_yaml
+
+    name, equals, text = assignment.partition("=")
+    place = name.strip().split(".")
+    if not equals or not all(place):
+        raise UserError(f"--set takes NAME=VALUE, such as training.seed=3. Received: {assignment}")
+    try:
+        value = load_yaml(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {assignment}: the value is not valid YAML: {error}") from error
+    settings: dict[str, Any] = {}
+    put(settings, place, value)
+    return settings
+
+
+def put(settings: dict[str, Any], place: Sequence[str], value: Any) -> None:
+    """Puts a value where the names of its sections and itself say, into nested settings."""
+    *sections, name = place
+    for section in sections:
+        settings = settings.setdefault(section, {})
+    settings[name] = value

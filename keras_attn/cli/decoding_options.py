@@ -1,0 +1,62 @@
+"""--beam and --set: how a task generates, for every command that has one generate."""
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from keras_attn.cli.assignments import setting
+from keras_attn.validation import UserError, require
+
+if TYPE_CHECKING:
+    from keras_attn.tasks import Task
+
+SECTION = "decoding"
+HELP = """\
+--set decoding.NAME=VALUE changes how a task generates, as in training; a SavedModel's is fixed:
+  no_repeat_ngram=3          no three tokens in a row occur twice
+  'banned_words=[the, "a b"]'   texts that do not occur in what is generated
+  length_penalty=1.0         above 0 for longer texts; length_penalty_form=gnmt, or length
+  coverage_penalty=0.2       for the whole of the source (recurrent models with attention)
+  stopping=exact             when a search is done: exact, early or heuristic
+  min_length=5, max_length=60   in tokens, the end included
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options."""
+    add = parser.add_argument
+    add("--beam", type=int, metavar="N", help="width of the beam search (default: the model's)")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of decoding, such as decoding.no_repeat_ngram=3",
+    )
+
+
+def decoding_as_told(task: "Task", assignments: list[str]) -> "Task":
+    """Gives a task that generates as `--set` says.
+
+    Raises:
+        UserError: The setting is none of decoding, the task does not generate, or is exported.
+    """
+    from keras_attn.tasks import GeneratingTask
+
+    changes: dict[str, Any] = {}
+    for assignment in assignments:
+        (section, values), = setting(assignment).items()
+        if section != SECTION or not isinstance(values, dict):
+            raise UserError(
+                f"--set takes decoding.NAME=VALUE, such as decoding.min_length=5. "
+                f"Received: {assignment}"
+            )
+        changes |= values
+    if not changes:
+        return task
+    require(
+        isinstance(task, GeneratingTask),
+        "--set decoding.… needs the folder of a task that generates texts; an exported model's "
+        "decoding is fixed.",
+        received=type(task).__name__,
+    )
+    return task.with_decoding(**changes)

@@ -1,0 +1,63 @@
+"""--set decoding.NAME=VALUE of `predict`, `evaluate` and `export`."""
+
+import pytest
+
+from keras_attn.tasks import Task
+
+pytestmark = pytest.mark.tensorflow
+
+TEXTS = ["abc", "fedcba", "g"]
+CHANGES = ["--set", "decoding.max_length=5", "--set", "decoding.banned_words=[a, b]"]
+CHANGES += ["--set", "decoding.min_length=3"]
+
+
+def expected(task_folder):
+    task = Task.load(task_folder).with_decoding(
+        max_length=5, min_length=3, banned_words=["a", "b"]
+    )
+    return task.predict(TEXTS)
+
+
+def test_predict_generates_as_told(keras_attn, task_folder):
+    status, output, _ = keras_attn("predict", task_folder, *CHANGES, *TEXTS)
+    assert status == 0
+    assert output.splitlines() == expected(task_folder)
+    assert not set(output) & {"a", "b"}
+    assert output != keras_attn("predict", task_folder, *TEXTS)[1]
+
+
+def test_evaluate_and_export_generate_as_told(keras_attn, task_folder, tmp_path):
+    pairs = zip(TEXTS, expected(task_folder), strict=True)
+    (tmp_path / "test.tsv").write_text("".join(f"{one}\t{two}\n" for one, two in pairs))
+    options = ["--data", tmp_path / "test.tsv", "--metrics", "exact_match"]
+    status, output, error = keras_attn("evaluate", task_folder, *options, *CHANGES)
+    assert status == 0, error
+    assert "exact_match        100.00" in output
+    status, _, error = keras_attn("export", task_folder, tmp_path / "exported", *CHANGES)
+    assert status == 0, error
+    status, output, _ = keras_attn("predict", tmp_path / "exported", *TEXTS)
+    assert output.splitlines() == expected(task_folder)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("no_repeat_ngram=2", "--set takes decoding.NAME=VALUE, such as decoding.min_length=5."),
+        ("training.seed=2", "--set takes decoding.NAME=VALUE"),
+        ("decoding=2", "--set takes decoding.NAME=VALUE"),
+        ("decoding.beam=2", "Did you mean 'beams'? Received: setting='beam'."),
+        ("decoding.stopping=soon", "`stopping` must be one of 'exact', 'early', 'heuristic'."),
+        ("decoding.coverage_penalty=1", "`coverage_penalty` needs a recurrent model"),
+        ("decoding.min_length", "--set takes NAME=VALUE"),
+    ],
+)
+def test_mistakes_take_one_line(assignment, message, keras_attn, task_folder):
+    status, output, error = keras_attn("predict", task_folder, "--set", assignment, "abc")
+    assert (status, output, error.count("\n")) == (2, "", 1)
+    assert message in error
+
+
+def test_an_export_is_as_it_is(keras_attn, exported):
+    status, output, error = keras_attn("predict", exported, *CHANGES, "abc")
+    assert (status, output, error.count("\n")) == (2, "", 1)
+    assert "an exported model's decoding is fixed" in error
