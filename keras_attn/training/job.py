@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from keras_attn.data import Examples, padding_share, plan_epoch
 from keras_attn.models import get_preset
-from keras_attn.tasks import Task, task_folder
+from keras_attn.tasks import LabelTask, Task, task_folder
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.agreement import Agreement
@@ -30,6 +30,7 @@ from keras_attn.validation import UserError, require, require_one_of
 RESULTS_FILE = "results.json"
 TOKENIZERS_FOLDER = "tokenizers"
 LOSS_METRICS = ("loss", "nll", "accuracy", "perplexity")
+_SHOWN_LABELS = 10
 
 
 def train(
@@ -109,7 +110,7 @@ def _train(
     texts = kind.read_texts(settings.data, settings.training.seed)
     with strategy.scope():
         begun_with = initial = _initial_task(settings, kind)
-        if initial and not isinstance(initial, kind.task_class):
+        if initial and kind.needs_new_head(initial, texts["train"]):
             initial = kind.with_new_head(initial, settings, texts["train"])
     if initial:
         tokenizers = initial.tokenizers
@@ -348,12 +349,15 @@ def _report(task: Task, texts: dict, examples: Examples, settings: RunSettings) 
 
 
 def _report_new_head(task: Task, begun_with: Task) -> None:
-    """Says which weights are new where a run begins with a task of another kind."""
+    """Says which weights are new where a run begins with a task of another kind, or labels."""
     old = {id(weight) for weight in begun_with.backbone.weights}
     new = [weight for weight in task.backbone.weights if id(weight) not in old]
     parts = list(dict.fromkeys(weight.path.partition("/")[0] for weight in new))
     trained = f"new and untrained: {', '.join(parts)}" if parts else "without weights of its own"
-    print(
-        f"      head: {trained}; encoder and vocabulary are those of the {begun_with.kind} task",
-        flush=True,
-    )
+    kept = "encoder and vocabulary are those" if task.tokenizers else "the encoder is that"
+    labels = ""
+    if task.kind == begun_with.kind and isinstance(begun_with, LabelTask):
+        shown = begun_with.labels[:_SHOWN_LABELS]
+        more = " …" if len(begun_with.labels) > len(shown) else ""
+        labels = f", whose labels are others: {', '.join(shown)}{more}"
+    print(f"      head: {trained}; {kept} of the {begun_with.kind} task{labels}", flush=True)

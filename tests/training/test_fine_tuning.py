@@ -118,6 +118,33 @@ def test_what_is_new_and_what_is_frozen_is_told(folder, tmp_path, capsys):
     assert all(weight.trainable for weight in open_task(tmp_path / "run").backbone.weights[:5])
 
 
+def test_other_labels_make_a_new_head(folder, tuned, tmp_path, capsys):
+    texts = sentences(60, 3)
+    names = {"apple": "fruit", "pear": "fruit", "plum": "stone", "hammer": "tool"}
+    pairs = [f"{text}\t{names.get(text.split()[1], 'metal')}" for text in texts]
+    path = written(tmp_path / "train.tsv", pairs)
+    layer = {"init": str(tuned), "data": {"train": path, "valid": path, "test": path}}
+    layer["training"] = TRAINING | {"steps": 60, "freeze": "embedding/*"}
+    results = job.train(tmp_path / "run", layer)
+    shown = capsys.readouterr().out
+    expected = "head: new and untrained: output; encoder and vocabulary are those of the classify task"
+    assert f"{expected}, whose labels are others: fruit, tool\n" in shown
+    task = open_task(tmp_path / "run")
+    assert task.labels == ["fruit", "metal", "stone", "tool"]
+    assert (task.backbone.pooling, task.with_start, task.max_length) == ("first", True, 7)
+    assert results["exact_match"] > 90
+    before, after = (by_path(open_task(each).backbone) for each in (tuned, tmp_path / "run"))
+    np.testing.assert_array_equal(before["embedding/embeddings"], after["embedding/embeddings"])
+
+
+def test_fewer_labels_keep_the_head(folder, tuned, tmp_path, capsys):
+    path = written(tmp_path / "train.tsv", ["my plum\tfruit", "a pear\tfruit"] * 4)
+    layer = {"init": str(tuned), "data": {"train": path, "valid": path}}
+    job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 1}})
+    assert "head:" not in capsys.readouterr().out
+    assert open_task(tmp_path / "run").labels == ["fruit", "tool"]
+
+
 NO_WEIGHTS, CLASSES = "without weights of its own", "new and untrained: output"
 GAPS = "new and untrained: transform, transform_norm, bias"
 

@@ -148,9 +148,15 @@ def test_a_rare_tag_may_be_held_out(trained, tmp_path):
     rows = (tmp_path / "run" / "metrics.csv").read_text().splitlines()
     values = dict(zip(rows[0].split(","), rows[-1].split(","), strict=True))
     assert float(values["val_tag_accuracy"]) == 50
-    data["train"] = data.pop("valid")
-    with pytest.raises(UserError, match="Received: 'B-NEW'; the labels are B-LOC"):
-        job.train(tmp_path / "run2", layer | {"data": data | {"valid": str(data["train"])}})
+
+
+def test_a_tag_that_the_task_has_not_makes_a_new_head(trained, tmp_path, capsys):
+    path = written(tmp_path / "train.tsv", ["anna sings\tB-NEW O"] * 8)
+    layer = {"init": str(trained[0] / "run"), "data": {"train": path, "valid": path}}
+    job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 1, "epochs": None}})
+    assert open_task(tmp_path / "run").labels == ["B-NEW", "O"]
+    expected = "of the tag task, whose labels are others: B-LOC, B-PER, "
+    assert expected in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["mlm", pytest.param("classify", marks=pytest.mark.slow)])

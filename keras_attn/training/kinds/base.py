@@ -116,8 +116,12 @@ class RunKind(abc.ABC):
     ) -> Task:
         """Makes the task that is trained, of new weights or of those of `initial`."""
 
+    def needs_new_head(self, initial: Task, texts: Any) -> bool:
+        """Whether a task has no head that could learn from the training texts."""
+        return not isinstance(initial, self.task_class)
+
     def with_new_head(self, initial: Task, settings: RunSettings, texts: Any) -> Task:
-        """Puts an untrained head on the encoder of a task of one of `other_starts`.
+        """Puts an untrained head on the encoder of a task that needs one.
 
         Args:
             initial: The task.

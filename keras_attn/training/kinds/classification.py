@@ -67,11 +67,23 @@ class ClassificationRun(PairsRun):
         model = self.classifier(settings, labels, longest, tokenizer.vocabulary_size)
         return ClassificationTask(model, tokenizer, labels, longest)
 
+    def needs_new_head(self, initial, texts):
+        return super().needs_new_head(initial, texts) or not (
+            set(self.all_labels(texts)) <= set(initial.labels)
+        )
+
     def with_new_head(self, initial, settings, texts):
-        labels, encoder = self.labels(texts, None), encoder_of(initial)
-        head = self.on_top_of(encoder, labels, settings.model)
-        # Texts as those that the encoder knows, which begin with the start token.
-        return ClassificationTask(head, initial.tokenizer, labels, initial.max_length, True)
+        labels, head, with_start = self.labels(texts, None), settings.model, True
+        if isinstance(initial, ClassificationTask):
+            head, with_start = self.head_of(initial), initial.with_start
+        model = self.on_top_of(encoder_of(initial), labels, head)
+        # Texts as those that the encoder knows: of most tasks they begin with the start token.
+        return ClassificationTask(model, initial.tokenizer, labels, initial.max_length, with_start)
+
+    def head_of(self, task: LabelTask) -> dict[str, Any]:
+        """The settings of a task's head."""
+        config = task.backbone.get_config()
+        return {name: config[name] for name in self.model_settings}
 
     def validation_set(self, task, settings, texts):
         limit = settings.data.max_source_length

@@ -48,6 +48,11 @@ class ImageClassificationRun(ClassificationRun):
         positions = _layout(settings)["positions"]
         return ImageClassificationTask(self.classifier(settings, labels, positions), labels)
 
+    def with_new_head(self, initial, settings, texts):
+        labels = self.labels(texts, None)
+        encoder, head = initial.backbone.encoder, self.head_of(initial)
+        return ImageClassificationTask(self.on_top_of(encoder, labels, head), labels)
+
     def validation_set(self, task, settings, texts):
         examples = ImageExamples.from_pairs(texts, task.labels, **_layout_of(task))
         return self.pair_validation(task, examples, texts, settings)
