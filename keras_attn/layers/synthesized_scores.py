@@ -5,7 +5,7 @@ scores (batch or 1, heads, target, length), float32 or wider.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -57,7 +57,94 @@ class SynthesizedScores(keras.layers.Layer):
         return None
 
 
-class DenseScores(SynthesizedScores):
+class HeadScores(keras.layers.Layer):
+    """W h + b of each head, from what is inside of it.
+
+    Args:
+        num_heads: Number of heads.
+        length: Number of scores of each query.
+        use_bias: Whether there is b.
+        kernel_initializer: Initialiser of W.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        hidden: Tensor (batch, heads, target, units).
+        length: How many scores are wanted, the first ones.
+
+    Returns:
+        Scores (batch, heads, target, length), float32 or wider.
+    """
+
+    def __init__(self, num_heads, length, use_bias, kernel_initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads, self.length = num_heads, length
+        self.use_bias = use_bias
+        self.kernel_initializer = kernel_initializer
+
+    def build(self, hidden_shape):
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(self.num_heads, hidden_shape[-1], self.length),
+            initializer=self._initialize_heads,
+        )
+        self.bias = None
+        if self.use_bias:
+            shape = (self.num_heads, 1, self.length)
+            self.bias = self.add_weight(name="bias", shape=shape, initializer="zeros")
+
+    def _initialize_heads(self, shape, dtype=None):
+        initializers = (
+            separate_initializer(self.kernel_initializer, head) for head in range(shape[0])
+        )
+        return ops.stack([initializer(shape[1:], dtype=dtype) for initializer in initializers])
+
+    def call(self, hidden, length):
+        dtype = computing_dtype(hidden.dtype)
+        kernel = ops.cast(_first(self.kernel, length, -1), dtype)
+        scores = ops.matmul(ops.cast(hidden, dtype), kernel)
+        if self.bias is None:
+            return scores
+        return scores + ops.cast(_first(self.bias, length, -1), dtype)
+
+
+class _HiddenScores(SynthesizedScores):
+    """Scores W₂ relu(W₁ x + b₁) + b₂ of each head, of one W₂ or several."""
+
+    def __init__(self, num_heads, units, lengths, use_bias, kernel_initializer, **kwargs):
+        super().__init__(**kwargs)
+        self.num_heads, self.units = num_heads, units
+        self.hidden = HeadProjection(
+            {"query": (num_heads, units)},
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            name="hidden",
+            dtype=self.dtype_policy,
+        )
+        self.projections = [
+            HeadScores(
+                num_heads,
+                length,
+                use_bias,
+                separate_initializer(kernel_initializer, 1 + number * num_heads),
+                name=name,
+                dtype=self.dtype_policy,
+            )
+            for number, (name, length) in enumerate(lengths.items())
+        ]
+
+    def build(self, query_shape):
+        self.hidden.build(query_shape)
+        for output in self.projections:
+            output.build((query_shape[0], self.num_heads, query_shape[1], self.units))
+
+    def _scores(self, query, *lengths):
+        hidden = ops.relu(self.hidden(query)[0])  # (batch, heads, target, units)
+        return [
+            output(hidden, length=length) for output, length in zip(self.projections, lengths, strict=True)
+        ]
+
+
+class DenseScores(_HiddenScores):
     """W₂ relu(W₁ x + b₁) + b₂ of each head: equation 1 of the paper.
 
     Args:
@@ -70,51 +157,20 @@ class DenseScores(SynthesizedScores):
     """
 
     def __init__(self, num_heads, units, length, use_bias, kernel_initializer, **kwargs):
-        super().__init__(**kwargs)
-        self.num_heads, self.units, self.length = num_heads, units, length
-        self.use_bias = use_bias
-        self.kernel_initializer = kernel_initializer
-
-    def build(self, query_shape):
-        self.projection = HeadProjection(
-            {"query": (self.num_heads, self.units)},
-            use_bias=self.use_bias,
-            kernel_initializer=self.kernel_initializer,
-            name="hidden",
-            dtype=self.dtype_policy,
-        )
-        self.projection.build(query_shape)
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(self.num_heads, self.units, self.length),
-            initializer=self._initialize_heads,
-        )
-        self.bias = None
-        if self.use_bias:
-            shape = (self.num_heads, 1, self.length)
-            self.bias = self.add_weight(name="bias", shape=shape, initializer="zeros")
-
-    def _initialize_heads(self, shape, dtype=None):
-        initializers = (
-            separate_initializer(self.kernel_initializer, 1 + head) for head in range(shape[0])
-        )
-        return ops.stack([initializer(shape[1:], dtype=dtype) for initializer in initializers])
+        lengths = {"scores": length}
+        super().__init__(num_heads, units, lengths, use_bias, kernel_initializer, **kwargs)
 
     def call(self, query, positions):
-        hidden = ops.relu(self.projection(query)[0])  # (batch, heads, target, units)
-        dtype = computing_dtype(hidden.dtype)
-        kernel = ops.cast(_first(self.kernel, positions.length, -1), dtype)
-        scores = ops.matmul(ops.cast(hidden, dtype), kernel)
-        if self.bias is None:
-            return scores
-        return scores + ops.cast(_first(self.bias, positions.length, -1), dtype)
+        (scores,) = self._scores(query, positions.length)
+        return scores
 
 
-class FactorizedDenseScores(SynthesizedScores):
+class FactorizedDenseScores(_HiddenScores):
     """Products of two short dense scores, each repeated to the whole length: section 3.1.3.
 
     Position j has the product of score j // c of the first, which has `length / c`, and score
-    j mod c of the second, which has c.
+    j mod c of the second, which has c. Both are of one relu(W₁ x + b₁): d² + d (length / c + c)
+    parameters in all, as the paper counts them, and no second d².
 
     Args:
         num_heads: Number of heads.
@@ -127,31 +183,13 @@ class FactorizedDenseScores(SynthesizedScores):
     """
 
     def __init__(self, num_heads, units, length, factor, use_bias, kernel_initializer, **kwargs):
-        super().__init__(**kwargs)
+        lengths = {"slow": length // factor, "fast": factor}
+        super().__init__(num_heads, units, lengths, use_bias, kernel_initializer, **kwargs)
         self.factor = factor
-        self.factors = [
-            DenseScores(
-                num_heads,
-                units,
-                size,
-                use_bias,
-                separate_initializer(kernel_initializer, offset * (1 + num_heads)),
-                name=name,
-                dtype=self.dtype_policy,
-            )
-            for offset, (name, size) in enumerate((("slow", length // factor), ("fast", factor)))
-        ]
-
-    def build(self, query_shape):
-        for factor in self.factors:
-            factor.build(query_shape)
 
     def call(self, query, positions):
         repeats = (positions.length + self.factor - 1) // self.factor
-        slow, fast = (
-            factor(query, positions=replace(positions, length=length))
-            for factor, length in zip(self.factors, (repeats, self.factor), strict=True)
-        )
+        slow, fast = self._scores(query, repeats, self.factor)
         products = slow[..., :, None] * fast[..., None, :]
         scores = ops.reshape(products, (*ops.shape(products)[:-2], repeats * self.factor))
         return _first(scores, positions.length, -1)

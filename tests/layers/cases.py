@@ -384,7 +384,7 @@ SYNTHESIZERS = [
         },
         {"query": X, "value": X, "value_mask": padding(2, 5)},
         outputs=(2, 5, 7),
-        trainable=6,
+        trainable=5,
         non_trainable=1,
     ),
     LayerCase(
@@ -442,7 +442,7 @@ SYNTHESIZERS = [
         },
         {"query": X, "value": X},
         outputs=(2, 5, 7),
-        trainable=19,
+        trainable=17,
         non_trainable=2,
     ),
     LayerCase(

@@ -32,13 +32,13 @@ def softmax(scores):
     return weights / weights.sum(-1, keepdims=True)
 
 
-def dense_row(scores, x, head):
+def dense_row(scores, x, head, output=0):
     """Equation 1 for one vector: W₂ relu(W₁ x + b₁) + b₂."""
-    units = scores.units
+    units, output = scores.units, scores.projections[output]
     columns = slice(head * units, (head + 1) * units)
-    hidden = x @ numpy(scores.projection.kernel)[:, columns]
-    hidden = np.maximum(hidden + numpy(scores.projection.bias)[columns], 0)
-    return hidden @ numpy(scores.kernel)[head] + numpy(scores.bias)[head, 0]
+    hidden = x @ numpy(scores.hidden.kernel)[:, columns]
+    hidden = np.maximum(hidden + numpy(scores.hidden.bias)[columns], 0)
+    return hidden @ numpy(output.kernel)[head] + numpy(output.bias)[head, 0]
 
 
 def test_dense():
@@ -51,13 +51,31 @@ def test_dense():
 
 def test_factorized_dense():
     layer = built(FactorizedDenseSynthesizer(2, 3, 8, factor=2))
-    slow, fast = layer.scores.factors
-    assert (slow.length, fast.length) == (4, 2)
+    assert [output.length for output in layer.scores.projections] == [4, 2]
     found = probabilities(layer)
     for b, h, i in np.ndindex(2, 2, 5):
-        first, second = dense_row(slow, X[b, i], h), dense_row(fast, X[b, i], h)
+        first, second = (dense_row(layer.scores, X[b, i], h, output) for output in (0, 1))
         scores = np.array([first[j // 2] * second[j % 2] for j in range(5)])
         np.testing.assert_allclose(found[b, h, i], softmax(scores), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda **options: DenseSynthesizer(2, 3, 8, **options), 6 * 6 + 6 * 8),
+        (
+            lambda **options: FactorizedDenseSynthesizer(2, 3, 8, factor=2, **options),
+            6 * 6 + 6 * (4 + 2),
+        ),
+        (lambda **options: RandomSynthesizer(2, 3, 8, **options), 2 * 8 * 8),
+        (lambda **options: FactorizedRandomSynthesizer(2, 3, 8, rank=3, **options), 2 * 2 * 8 * 3),
+    ],
+)
+def test_parameters_as_the_paper_counts_them(make, expected):
+    """d² + d n, d² + d (k₁ + k₂), and for each head n² and 2 n k, beside values and output."""
+    layer = make(use_bias=False)
+    layer(X, X)
+    assert layer.scores.count_params() == expected
 
 
 @pytest.mark.parametrize(("length", "factor"), [(16, 4), (12, 3), (7, 1), (1, 1)])
