@@ -68,6 +68,15 @@ REST = {
     "huge batch": (lambda rng: instances(*["a"] * int(rng.integers(33, 5000))), 400),
     "long text": (lambda rng: instances("a" * int(rng.integers(10_001, 90_000))), 400),
     "too many tokens": (lambda rng: instances("a" * int(rng.integers(11, 10_000))), 400),
+    "too many ids": (
+        lambda rng: instances([3] * int(rng.integers(12, 20_000)), signature_name="token_ids"),
+        400,
+    ),
+    "ids below 0": (
+        lambda rng: instances([3, -int(rng.integers(1, 2**31))], signature_name="token_ids"),
+        400,
+    ),
+    "compressed": (lambda rng: http(noise(rng, 99), Content_Encoding="gzip"), 400),
     "invalid UTF-8": (lambda rng: http(b'{"instances": ["\xff' + noise(rng, 9) + b'"]}'), 400),
     "invalid UTF-8 in base64": (
         lambda rng: instances({"b64": "/w" * int(2 * rng.integers(1, 4))}),
