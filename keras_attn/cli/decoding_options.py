@@ -44,7 +44,7 @@ def decoding_as_told(task: "Task", assignments: list[str]) -> "Task":
 
     changes: dict[str, Any] = {}
     for assignment in assignments:
-        (section, values), = setting(assignment).items()
+        ((section, values),) = setting(assignment).items()
         if section != SECTION or not isinstance(values, dict):
             raise UserError(
                 f"--set takes decoding.NAME=VALUE, such as decoding.min_length=5. "

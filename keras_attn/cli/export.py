@@ -93,9 +93,7 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.export.serving_config import write_serving_config
         from keras_attn.tasks import GeneratingTask, Task, read_inputs, task_folder
 
-    task = decoding_options.decoding_as_told(
-        Task.load(task_folder(options.model)), options.set
-    )
+    task = decoding_options.decoding_as_told(Task.load(task_folder(options.model)), options.set)
     most = 4
     if isinstance(task, GeneratingTask):
         task = task.with_decoding(beams=options.beam)

@@ -15,7 +15,12 @@ from keras_attn.convert.configuration import (
     rows_without_token,
 )
 from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.generation_file import decoding_of, longest_target, notes_on, read_generation
+from keras_attn.convert.generation_file import (
+    decoding_of,
+    longest_target,
+    notes_on,
+    read_generation,
+)
 from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.sentencepiece_file import read_t5_tokenizer

@@ -140,7 +140,8 @@ class _HiddenScores(SynthesizedScores):
     def _scores(self, query, *lengths):
         hidden = ops.relu(self.hidden(query)[0])  # (batch, heads, target, units)
         return [
-            output(hidden, length=length) for output, length in zip(self.projections, lengths, strict=True)
+            output(hidden, length=length)
+            for output, length in zip(self.projections, lengths, strict=True)
         ]
 
 

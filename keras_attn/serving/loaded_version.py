@@ -109,7 +109,7 @@ def fitting_inputs(
         array = inputs[key]
         if array.dtype != info.dtype:
             expected, received = (
-                "string" if dtype == object else dtype for dtype in (info.dtype, array.dtype)
+                "string" if dtype.kind == "O" else dtype for dtype in (info.dtype, array.dtype)
             )
             raise invalid(f"Input {key!r} must be of type {expected}. Received: {received}.")
         fits = info.shape is None or (

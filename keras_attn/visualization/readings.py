@@ -69,5 +69,3 @@ def _read(task: Task, text: str, target: str | None) -> tuple[TokenReading, str 
 
 def _readable(tokens: tf.Tensor | None) -> list[str]:
     return [] if tokens is None else [readable(token.decode()) for token in tokens[0].numpy()]
-
-

@@ -12,9 +12,7 @@ CHANGES += ["--set", "decoding.min_length=3"]
 
 
 def expected(task_folder):
-    task = Task.load(task_folder).with_decoding(
-        max_length=5, min_length=3, banned_words=["a", "b"]
-    )
+    task = Task.load(task_folder).with_decoding(max_length=5, min_length=3, banned_words=["a", "b"])
     return task.predict(TEXTS)
 
 

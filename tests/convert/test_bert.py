@@ -342,7 +342,10 @@ MISTAKES = {
         tokenizer_config(model_max_length="x"),
         "tokenizer_config.json: `model_max_length` must be a number above 0.",
     ),
-    "shard outside": (shard_outside, "`weight_map` must name files of its folder alone. Rec.*: a='../mo"),
+    "shard outside": (
+        shard_outside,
+        "`weight_map` must name files of its folder alone. Rec.*: a='../mo",
+    ),
     "no vocabulary": (
         lambda f: [(f / name).unlink() for name in ("vocab.txt", "tokenizer.json")],
         "vocab.txt: no such file",

@@ -41,7 +41,8 @@ const note = (what) => seen.push({
   looks: texts("#map .looks"), lookedAt: texts("#map .looked-at"),
   cells: [...document.querySelectorAll("#map .cell")].map((one) =>
     Number(one.getAttribute("fill-opacity"))),
-  group: element("group").value, groups: texts("#group option"), layers: texts("#layer option"), heads: texts("#head option"),
+  group: element("group").value, groups: texts("#group option"),
+  layers: texts("#layer option"), heads: texts("#head option"),
   images: document.images.length,
 });
 const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
@@ -210,7 +211,7 @@ def test_heads_groups_and_other_answers_are_chosen(seen, written, hypotheses):
 
 def test_attention_that_is_asked_for_is_drawn_and_not_written(seen, written):
     step = seen["attention alone"]
-    expected, rows, columns = weights(written, "AA", step["group"])
+    _, rows, columns = weights(written, "AA", step["group"])
     assert (step["rows"], step["hidden"]) == ([], False)
     assert (step["looks"], step["lookedAt"]) == (rows, columns)
 

@@ -162,7 +162,7 @@ def test_ids_and_texts_have_one_limit(served):
     most = [3] * 11
     asked = {"signature_name": "token_ids"}
     assert predict(served, "tiny", instances=[most], **asked)[0] == 200
-    status, answer = predict(served, "tiny", instances=[most + [3]], **asked)
+    status, answer = predict(served, "tiny", instances=[[*most, 3]], **asked)
     assert (status, answer) == (
         400,
         {"error": "The input source_ids must have at most 11 ids in a row. Received: 12"},
