@@ -91,8 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--init",
         metavar="TASK",
-        help="start from a run's or a task folder's weights; from those of another --task, where "
-        "both are of texts' encoders, with a new head",
+        help="start from a run's or a task folder's weights; with a new head where the labels are "
+        "others, or where it is another --task and both are of texts' encoders",
     )
     add_setting_arguments(parser)
     add("--workers", metavar="HOST:PORT,…", help="all workers, the first is the chief (see below)")

@@ -108,9 +108,7 @@ def fitting_inputs(
     for key, info in signature.inputs.items():
         array = inputs[key]
         if array.dtype != info.dtype:
-            expected, received = (
-                "string" if dtype.kind == "O" else dtype for dtype in (info.dtype, array.dtype)
-            )
+            expected, received = _named(info.dtype), _named(array.dtype)
             raise invalid(f"Input {key!r} must be of type {expected}. Received: {received}.")
         fits = info.shape is None or (
             len(info.shape) == array.ndim
@@ -124,6 +122,10 @@ def fitting_inputs(
                 f"Received: {_shown(array.shape)}."
             )
     return dict(inputs)
+
+
+def _named(dtype: np.dtype | None) -> str:
+    return "string" if dtype is not None and dtype.kind == "O" else str(dtype)
 
 
 def _shown(shape: tuple[int | None, ...]) -> str:
