@@ -175,7 +175,8 @@ def _draw(figure: Any, panel: _Panel, left: float, top: float) -> None:
     axes.set(xticks=[], yticks=[])
     options = {"fontsize": 8, "parse_math": False}
     for place, word in enumerate(panel.columns):
-        axes.text(place, -0.7, word, rotation=90, ha="center", va="bottom", **options)
+        turned = 90 if len(word) > 2 else 0
+        axes.text(place, -0.7, word, rotation=turned, ha="center", va="bottom", **options)
     for place, word in enumerate(panel.rows):
         axes.text(-0.7, place, word, ha="right", va="center", **options)
     for edge in axes.spines.values():
