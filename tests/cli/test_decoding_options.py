@@ -7,12 +7,14 @@ from keras_attn.tasks import Task
 pytestmark = pytest.mark.tensorflow
 
 TEXTS = ["abc", "fedcba", "g"]
-CHANGES = ["--set", "decoding.max_length=5", "--set", "decoding.banned_words=[a, b]"]
+CHANGES = ["--set", "decoding.max_length=5", "--set", 'decoding.banned_words=[a, b, " "]']
 CHANGES += ["--set", "decoding.min_length=3"]
 
 
 def expected(task_folder):
-    task = Task.load(task_folder).with_decoding(max_length=5, min_length=3, banned_words=["a", "b"])
+    task = Task.load(task_folder).with_decoding(
+        max_length=5, min_length=3, banned_words=["a", "b", " "]
+    )
     return task.predict(TEXTS)
 
 
