@@ -1,9 +1,15 @@
-"""Settings that are given as NAME=VALUE."""
+"""Settings that are given as `--set NAME=VALUE`."""
 
+import argparse
 from collections.abc import Sequence
 from typing import Any
 
 from keras_attn.validation import UserError
+
+
+def add_set_option(parser: argparse.ArgumentParser, help: str) -> None:
+    """Adds `--set`, whose values `setting` turns into settings."""
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
 
 
 def setting(assignment: str) -> dict[str, Any]:

@@ -3,13 +3,12 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from keras_attn.cli.assignments import setting
+from keras_attn.cli.assignments import add_set_option, setting
 from keras_attn.validation import UserError, require
 
 if TYPE_CHECKING:
     from keras_attn.tasks import Task
 
-SECTION = "decoding"
 HELP = """\
 --set decoding.NAME=VALUE changes how a task generates, as in training; a SavedModel's is fixed:
   no_repeat_ngram=3          no three tokens in a row occur twice
@@ -23,15 +22,9 @@ HELP = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""
-    add = parser.add_argument
-    add("--beam", type=int, metavar="N", help="width of the beam search (default: the model's)")
-    add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of decoding, such as decoding.no_repeat_ngram=3",
-    )
+    beam = "width of the beam search (default: the model's)"
+    parser.add_argument("--beam", type=int, metavar="N", help=beam)
+    add_set_option(parser, "a setting of decoding, such as decoding.no_repeat_ngram=3")
 
 
 def decoding_as_told(task: "Task", assignments: list[str]) -> "Task":
@@ -45,7 +38,7 @@ def decoding_as_told(task: "Task", assignments: list[str]) -> "Task":
     changes: dict[str, Any] = {}
     for assignment in assignments:
         ((section, values),) = setting(assignment).items()
-        if section != SECTION or not isinstance(values, dict):
+        if section != "decoding" or not isinstance(values, dict):
             raise UserError(
                 f"--set takes decoding.NAME=VALUE, such as decoding.min_length=5. "
                 f"Received: {assignment}"

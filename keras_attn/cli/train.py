@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from keras_attn.cli.assignments import put, setting
+from keras_attn.cli.assignments import add_set_option, put, setting
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import UserError, require
 
@@ -129,12 +129,8 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stress", action="store_true", default=None, help="cmudict: keep the stress marks")
     add("--skip-bad-lines", action="store_true", default=None, help="count them, don't stop")
     add("--config", metavar="FILE", help="settings from a run.yaml")
-    add(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="one setting of run.yaml, such as training.warmup_steps=500 or decoding.beams=5",
+    add_set_option(
+        parser, "one setting of run.yaml, such as training.warmup_steps=500 or decoding.beams=5"
     )
     add("--epochs", type=int, metavar="N", help="passes over the data")
     add("--steps", type=int, metavar="N", help="updates of the weights")

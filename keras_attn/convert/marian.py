@@ -134,8 +134,8 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
     tensors.check_rows(folder / CONFIG, vocab_size=sizes[0], decoder_vocab_size=sizes[1])
     tensors.check_layers(
         folder / CONFIG,
-        encoder_layers=arguments.get("num_layers"),
-        decoder_layers=arguments.get("decoder_layers"),
+        encoder_layers=arguments["num_layers"],
+        decoder_layers=arguments["decoder_layers"],
     )
     notes = dict.fromkeys(  # one for both sides where they share a vocabulary
         note

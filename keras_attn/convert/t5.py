@@ -116,7 +116,7 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
     tensors.check_rows(folder / CONFIG, vocab_size=rows)
     tensors.check_layers(
         folder / CONFIG,
-        num_layers=arguments.get("num_layers"),
+        num_layers=arguments["num_layers"],
         num_decoder_layers=arguments.get("decoder_layers"),
     )
     with keys_in_errors(folder / CONFIG, _USED):

@@ -128,6 +128,10 @@ def tokenizer_config(**values):
     return lambda folder: change_json(folder / "tokenizer_config.json", **values)
 
 
+def generation(**values):
+    return lambda folder: change_json(folder / "generation_config.json", **values)
+
+
 def fast(**values):
     return lambda folder: change_json(folder / "tokenizer.json", **values)
 

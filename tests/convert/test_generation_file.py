@@ -3,7 +3,7 @@
 import pytest
 
 from keras_attn.convert import convert_huggingface
-from tests.convert.made import GOLDEN, change_json, check_mistake, copy_of
+from tests.convert.made import GOLDEN, check_mistake, copy_of, generation
 
 pytestmark = pytest.mark.tensorflow
 
@@ -22,7 +22,7 @@ def folder(name, tmp_path):
 
 
 def converted(folder, **options):
-    change_json(folder / "generation_config.json", **options)
+    generation(**options)(folder)
     return convert_huggingface(folder)
 
 
@@ -95,11 +95,7 @@ MISTAKES = {
 @pytest.mark.parametrize("key", MISTAKES)
 def test_mistakes(key, folder):
     value, message = MISTAKES[key]
-    check_mistake(
-        lambda folder: change_json(folder / "generation_config.json", **{key: value}),
-        f"generation_config.json: {message}",
-        folder,
-    )
+    check_mistake(generation(**{key: value}), f"generation_config.json: {message}", folder)
 
 
 def test_no_json(folder):

@@ -23,6 +23,7 @@ from tests.convert.made import (
     check_mistake,
     config,
     copy_of,
+    generation,
     lose_shard,
     shard,
     tokenizer_config,
@@ -322,10 +323,6 @@ def test_tidied_texts_are_a_note(folder):
     change_json(folder / "tokenizer_config.json", clean_up_tokenization_spaces=True)
     (note,) = convert_huggingface(folder).notes
     assert "`clean_up_tokenization_spaces` is left out" in note
-
-
-def generation(**values):
-    return lambda folder: change_json(folder / "generation_config.json", **values)
 
 
 def tensors(change):
