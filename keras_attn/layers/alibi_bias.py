@@ -35,7 +35,7 @@ class AlibiBias(DistanceBias):
 
     def of_distances(self, distances):
         slopes = ops.convert_to_tensor(alibi_slopes(self.num_heads), dtype="float32")
-        return -ops.cast(ops.abs(distances), "float32")[..., None] * slopes
+        return -ops.expand_dims(ops.cast(ops.abs(distances), "float32"), -1) * slopes
 
 
 def alibi_slopes(num_heads: int) -> list[float]:

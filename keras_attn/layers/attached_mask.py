@@ -21,7 +21,7 @@ class AttachedMask(keras.layers.Layer):
 
     def call(self, inputs):
         vectors, mask = inputs
-        return ops.where(mask[..., None], vectors, ops.zeros((), vectors.dtype))
+        return ops.where(ops.expand_dims(mask, -1), vectors, ops.zeros((), vectors.dtype))
 
     def compute_mask(self, inputs, previous_mask=None):
         return inputs[1]

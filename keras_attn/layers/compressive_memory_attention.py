@@ -234,7 +234,7 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         """Contexts (batch, heads, target, value_dim) of queries over states, by content alone."""
         heads = self._project(query, states, None)
         context = dot_product_attention(
-            heads["query"], heads["key"], heads["value"], mask=real[:, None, None]
+            heads["query"], heads["key"], heads["value"], mask=ops.expand_dims(real, (1, 2))
         )
         return ops.cast(context, computing_dtype(context.dtype))
 

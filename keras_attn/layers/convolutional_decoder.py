@@ -115,7 +115,7 @@ class ConvolutionalDecoder(keras.layers.Layer):
         }
         return {
             "attended": self.attention.project_source(value, key, source_mask),
-            "scale": ops.cast(ops.sqrt(length), value.dtype)[:, None, None],
+            "scale": ops.expand_dims(ops.cast(ops.sqrt(length), value.dtype), (1, 2)),
             "kernels": {name: [part.kernel() for part in each] for name, each in parts.items()},
         }
 

@@ -103,4 +103,4 @@ class ConvolutionalEncoder(keras.layers.Layer):
 
 
 def _without_padding(x, mask) -> Any:
-    return x if mask is None else x * ops.cast(mask[..., None], x.dtype)
+    return x if mask is None else x * ops.cast(ops.expand_dims(mask, -1), x.dtype)

@@ -88,7 +88,7 @@ class ConvolutionalSubsampling(keras.layers.Layer):
         x = inputs
         for convolution, stride in zip(self.convolutions, self.strides, strict=True):
             if mask is not None:
-                x = ops.where(mask[..., None], x, ops.zeros((), x.dtype))
+                x = ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), x.dtype))
                 mask = mask[:, ::stride]
             x = convolution(self._seen(x, stride), training=training)
         return x

@@ -172,7 +172,7 @@ class GlobalLocalAttention(HeadedAttention):
         if global_query is None:
             few, local = split_stream(local, self.global_length)
         else:
-            of_keys = None if global_query_mask is None else global_query_mask[:, None]
+            of_keys = None if global_query_mask is None else ops.expand_dims(global_query_mask, 1)
             few = Stream(global_query, global_query, None, global_query_mask, of_keys)
         labels, pair_masks = labels or GlobalLocalPieces(), pair_masks or GlobalLocalPieces()
         parts = (local, few, labels, pair_masks)
@@ -268,7 +268,9 @@ class GlobalLocalAttention(HeadedAttention):
         of_few, of_local = labels.global_to_global, labels.global_to_local
         if of_few is None:
             at = ops.arange(count, dtype="int32")
-            of_few = self._distance_labels(at[None, None, :] - at[None, :, None])
+            of_few = self._distance_labels(
+                ops.expand_dims(at, (0, 1)) - ops.expand_dims(at, (0, 2))
+            )
         none = ops.zeros((batch, heads, count, ops.shape(local_query)[2]), by_label.dtype)
         local = none if of_local is None else _of_labels(by_label, of_local)
         return ops.concatenate([_of_labels(by_label, of_few), local], axis=-1)
@@ -302,5 +304,5 @@ def _of_labels(by_label: Any, labels: Any) -> Any:
     if labels is None:
         return None
     shape = (*ops.shape(by_label)[:3], ops.shape(labels)[2])
-    labels = ops.broadcast_to(ops.cast(labels, "int32")[:, None], shape)
+    labels = ops.broadcast_to(ops.expand_dims(ops.cast(labels, "int32"), 1), shape)
     return ops.take_along_axis(by_label, labels, axis=-1)

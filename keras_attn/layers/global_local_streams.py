@@ -60,9 +60,9 @@ def pair_mask(key_mask: Any, pairs: Any) -> Any:
     """The mask of a piece, which broadcasts to (batch, heads, target, keys), or None."""
     parts = []
     if key_mask is not None:
-        parts.append(ops.cast(key_mask, "bool")[:, :, None])
+        parts.append(ops.expand_dims(ops.cast(key_mask, "bool"), 2))
     if pairs is not None:
-        parts.append(ops.cast(pairs, "bool")[:, None])
+        parts.append(ops.expand_dims(ops.cast(pairs, "bool"), 1))
     return masks.combine_masks(*parts)
 
 

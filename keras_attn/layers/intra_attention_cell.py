@@ -123,12 +123,16 @@ class IntraAttentionCell(keras.layers.Layer):
         attention, gates = ops.split(projected, [projected.shape[-1] - 4 * self.units], axis=-1)
         # === Read from the earlier states ===
         query = attention + self.read_attention(read)
-        scores = additive_scores(query[:, None], self.state_attention(hidden), self.scale)
+        scores = additive_scores(
+            ops.expand_dims(query, 1), self.state_attention(hidden), self.scale
+        )
         both = ops.concatenate([hidden, cells], axis=-1)
-        mask = ops.greater(kept, 0)[:, None, None]
-        attend = partial(attend_by_scores, scores[:, None], mask=mask)
-        averages = attend(both[:, None])
-        show_attention(self, attend, both[:, None], mask, is_step=True, pattern={"states": True})
+        mask = ops.expand_dims(ops.greater(kept, 0), (1, 2))
+        attend = partial(attend_by_scores, ops.expand_dims(scores, 1), mask=mask)
+        averages = attend(ops.expand_dims(both, 1))
+        show_attention(
+            self, attend, ops.expand_dims(both, 1), mask, is_step=True, pattern={"states": True}
+        )
         read, cell = ops.split(averages[:, 0, 0], 2, axis=-1)
         # === The gates of an LSTM ===
         gates = gates + self.recurrent_gates(read) + self.bias

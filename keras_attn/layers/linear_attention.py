@@ -157,7 +157,9 @@ class LinearAttention(HeadedAttention):
         key, value, turns = heads["key"], heads["value"], self._turns(heads)
         context = linear_attention(heads["query"], key, value, is_causal=True, **turns)
         real = ops.cast(real, "bool")
-        sums = cache.sums + sums_of_keys(key, value, real[:, None], turns.get("turn_key"))
+        sums = cache.sums + sums_of_keys(
+            key, value, ops.expand_dims(real, 1), turns.get("turn_key")
+        )
         start = cache.start + ops.sum(ops.cast(real, "int32"), axis=1)
         return self._project_back(context), LinearState(sums, start)
 

@@ -39,11 +39,13 @@ class MemoryCompression(keras.layers.Layer):
     def call(self, states, real, usage=None):
         slots = ops.shape(states)[1] // self.rate
         states, real = (x[:, : slots * self.rate] for x in (states, real))
-        states = ops.where(real[..., None], states, ops.zeros((), states.dtype))
+        states = ops.where(ops.expand_dims(real, -1), states, ops.zeros((), states.dtype))
         groups = ops.reshape(real, (ops.shape(real)[0], slots, self.rate))
         compressed = self.compress(states, groups)
         there = ops.any(groups, axis=-1)
-        return ops.where(there[..., None], compressed, ops.zeros((), compressed.dtype)), there
+        return ops.where(
+            ops.expand_dims(there, -1), compressed, ops.zeros((), compressed.dtype)
+        ), there
 
     def compress(self, states: Any, groups: Any) -> Any:
         """The compressed states (batch, slots, features).
@@ -64,7 +66,7 @@ class MeanCompression(MemoryCompression):
     """The mean of the states that there are."""
 
     def compress(self, states, groups):
-        count = ops.sum(ops.cast(groups, states.dtype), axis=-1)[..., None]
+        count = ops.expand_dims(ops.sum(ops.cast(groups, states.dtype), axis=-1), -1)
         return ops.sum(self._grouped(states), axis=2) / ops.maximum(count, 1)
 
 
@@ -74,7 +76,9 @@ class MaxCompression(MemoryCompression):
     def compress(self, states, groups):
         dtype = computing_dtype(states.dtype)
         least, grouped = ops.cast(MASKED_SCORE, dtype), ops.cast(self._grouped(states), dtype)
-        return ops.cast(ops.max(ops.where(groups[..., None], grouped, least), axis=2), states.dtype)
+        return ops.cast(
+            ops.max(ops.where(ops.expand_dims(groups, -1), grouped, least), axis=2), states.dtype
+        )
 
 
 class ConvolutionCompression(MemoryCompression):
@@ -125,7 +129,7 @@ class MostUsedCompression(MemoryCompression):
         slots = ops.shape(states)[1] // self.rate
         usage = ops.where(real, ops.cast(usage, "float32"), ops.cast(-1.0, "float32"))
         kept = ops.sort(ops.argsort(-usage, axis=1)[:, :slots], axis=1)
-        states = ops.where(real[..., None], states, ops.zeros((), states.dtype))
+        states = ops.where(ops.expand_dims(real, -1), states, ops.zeros((), states.dtype))
         return tuple(
             ops.take_along_axis(x, ops.reshape(kept, (-1, slots, *tail)), axis=1)
             for x, tail in ((states, (1,)), (real, ()))

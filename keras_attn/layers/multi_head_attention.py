@@ -361,7 +361,7 @@ class MultiHeadAttention(HeadedAttention):
         source = {"key": heads["key"], "value": heads["value"]}
         if value_mask is None:
             return source
-        real = value_mask[:, None, None, :]
+        real = ops.expand_dims(value_mask, (1, 2))
         # Nothing of padding is left, so that a source of nothing else has a context of zeros.
         kept = ops.cast(ops.swapaxes(real, -1, -2), source["value"].dtype)
         return source | {
@@ -437,13 +437,13 @@ class MultiHeadAttention(HeadedAttention):
         target, source = ops.shape(query)[2], ops.shape(key)[2]
         # Like the causal mask, and only with it, the window is aligned to the last key.
         first = source - target if use_causal_mask else 0
-        distance = ops.arange(source)[None, :] - (ops.arange(target) + first)[:, None]
+        distance = ops.arange(source) - ops.expand_dims(ops.arange(target) + first, 1)
         window = ops.less(ops.abs(distance), self.sliding_window)[None]  # (1, target, source)
         if attention_mask is None:
             return window
         attention_mask = ops.cast(ops.convert_to_tensor(attention_mask), "bool")
         if len(attention_mask.shape) == 4:
-            window = window[None]
+            window = ops.expand_dims(window, 0)
         return ops.logical_and(attention_mask, window)
 
     def _scores_shape(self, query_shape, value_shape):

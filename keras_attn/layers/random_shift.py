@@ -48,7 +48,7 @@ class RandomShift(keras.layers.Layer):
         shape = (batch, 1)
         distances = keras.random.randint(shape, -self.most, self.most + 1, seed=self.seed_generator)
         places = ops.clip(ops.arange(size, dtype="int32") + distances, 0, size - 1)
-        equal = ops.equal(places[..., None], ops.arange(size, dtype="int32"))
+        equal = ops.equal(ops.expand_dims(places, -1), ops.arange(size, dtype="int32"))
         return ops.cast(equal, images.dtype)
 
     def compute_output_shape(self, input_shape):

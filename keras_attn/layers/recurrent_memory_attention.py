@@ -330,7 +330,7 @@ def windows(x: Any, starts: Any, length: int) -> Any:
     Returns:
         Tensor (batch, count, length, …).
     """
-    at = starts[:, None] + ops.arange(length, dtype="int32")
+    at = ops.expand_dims(starts, 1) + ops.arange(length, dtype="int32")
     return ops.take(x, at, axis=1)
 
 

@@ -89,9 +89,9 @@ class DistanceBias(RelativePositions):
         raise NotImplementedError
 
     def bias(self, query, query_positions, key_positions):
-        distances = key_positions[..., None, :] - query_positions[..., :, None]
+        distances = ops.expand_dims(key_positions, -2) - ops.expand_dims(query_positions, -1)
         if len(distances.shape) == 2:
-            distances = distances[None]
+            distances = ops.expand_dims(distances, 0)
         return ops.transpose(self.of_distances(distances), (0, 3, 1, 2))
 
     def call(self, query_positions, key_positions=None):

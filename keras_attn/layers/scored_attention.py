@@ -89,18 +89,18 @@ class ScoredAttention(keras.layers.Layer):
         key = self._compared_key(value if key is None else key)
         attend = partial(
             attend_by_scores,
-            self._scores(self._compared_query(query), key)[:, None],
+            ops.expand_dims(self._scores(self._compared_query(query), key), 1),
             mask=masks.combine_masks(*mask),
             is_causal=use_causal_mask,
         )
         result = attend(
-            value[:, None],
+            ops.expand_dims(value, 1),
             dropout=self.dropout if training else 0.0,
             seed=self.seed_generator,
             return_scores=return_attention_scores,
         )
         facts = {"crosses": is_other(query, value), "is_causal": use_causal_mask}
-        show_attention(self, attend, value[:, None], mask, **facts)
+        show_attention(self, attend, ops.expand_dims(value, 1), mask, **facts)
         if not return_attention_scores:
             return result[:, 0]
         return tuple(part[:, 0] for part in result)
@@ -136,8 +136,8 @@ class ScoredAttention(keras.layers.Layer):
             position held.
         """
         query = ops.cast(query, self.compute_dtype)
-        key, value = self._compared_key(query)[:, None], query[:, None]
-        scores = self._scores(self._compared_query(query), key[:, 0])[:, None]
+        key, value = ops.expand_dims(self._compared_key(query), 1), ops.expand_dims(query, 1)
+        scores = ops.expand_dims(self._scores(self._compared_query(query), key[:, 0]), 1)
         context = attend_by_scores(scores, value, is_causal=True)
         return context[:, 0], continued(cache, key, value, real)
 
@@ -158,7 +158,9 @@ class ScoredAttention(keras.layers.Layer):
         """
         query = ops.cast(query, self.compute_dtype)
         position = query_position(cache, index)
-        cache = cache.append(self._compared_key(query)[:, None], query[:, None], index)
+        cache = cache.append(
+            ops.expand_dims(self._compared_key(query), 1), ops.expand_dims(query, 1), index
+        )
         seen = visible_slots(cache, position, query.shape[1], ancestor_mask)
         source = {"key": cache.key[:, 0], "value": cache.value[:, 0]}
         return self._attend_source(query, source, masks.combine_masks(*seen))[0], cache
@@ -179,10 +181,10 @@ class ScoredAttention(keras.layers.Layer):
         if value_mask is None:
             return source
         # Nothing of padding is left, so that a source of nothing else has a context of zeros.
-        kept = ops.cast(value_mask[..., None], value.dtype)
+        kept = ops.cast(ops.expand_dims(value_mask, -1), value.dtype)
         return source | {
             "value": ops.multiply(value, kept),
-            "mask": value_mask[:, None, None, :],
+            "mask": ops.expand_dims(value_mask, (1, 2)),
         }
 
     def attend_source(self, query, source: dict, return_attention_scores=False):
@@ -203,9 +205,11 @@ class ScoredAttention(keras.layers.Layer):
 
     def _attend_source(self, query, source, mask, return_scores=False) -> tuple:
         scores = self._scores(self._compared_query(query), source["key"])
-        attend = partial(attend_by_scores, scores[:, None], mask=mask, every_query_attends=True)
-        found = attend(source["value"][:, None], return_scores=return_scores)
-        show_attention(self, attend, source["value"][:, None], mask, crosses=True)
+        attend = partial(
+            attend_by_scores, ops.expand_dims(scores, 1), mask=mask, every_query_attends=True
+        )
+        found = attend(ops.expand_dims(source["value"], 1), return_scores=return_scores)
+        show_attention(self, attend, ops.expand_dims(source["value"], 1), mask, crosses=True)
         return tuple(part[:, 0] for part in (found if return_scores else (found,)))
 
     def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):

@@ -205,8 +205,8 @@ class SegmentedAttention(keras.layers.Layer):
         """
         x = ops.reshape(query, (-1, 1, self.features))  # (rows, 1, features)
         output, of_segment = self.attention.attend_step(x, cache.cache, cache.filled)
-        here = ops.arange(self.segment_length, dtype="int32") == cache.filled[:, None]
-        states = ops.where(here[..., None], ops.cast(x, cache.states.dtype), cache.states)
+        here = ops.arange(self.segment_length, dtype="int32") == ops.expand_dims(cache.filled, 1)
+        states = ops.where(ops.expand_dims(here, -1), ops.cast(x, cache.states.dtype), cache.states)
         state = SegmentState(cache.memory, states, of_segment, cache.filled + 1)
         is_full = state.filled == self.segment_length
         state = ops.cond(ops.any(is_full), lambda: self._next(state, is_full), lambda: state)

@@ -38,7 +38,7 @@ class SequencePooling(keras.layers.Layer):
     def call(self, inputs, mask=None):
         if mask is None:
             mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
-        real = ops.cast(mask, "bool")[..., None]  # (batch, length, 1)
+        real = ops.expand_dims(ops.cast(mask, "bool"), -1)  # (batch, length, 1)
         if self.pooling == "first":
             return ops.where(real, inputs, ops.zeros((), inputs.dtype))[:, 0]
         dtype = computing_dtype(inputs.dtype)

@@ -191,7 +191,7 @@ class FactorizedDenseScores(_HiddenScores):
     def call(self, query, positions):
         repeats = (positions.length + self.factor - 1) // self.factor
         slow, fast = self._scores(query, repeats, self.factor)
-        products = slow[..., :, None] * fast[..., None, :]
+        products = ops.expand_dims(slow, -1) * ops.expand_dims(fast, -2)
         scores = ops.reshape(products, (*ops.shape(products)[:-2], repeats * self.factor))
         return _first(scores, positions.length, -1)
 

@@ -246,5 +246,5 @@ def _of_columns(scores: Any, columns: Any) -> Any:
     batch, slots = ops.shape(columns)
     rows = ops.shape(scores)[1:3]
     scores = ops.broadcast_to(scores, (batch, *rows, scores.shape[-1]))
-    columns = ops.broadcast_to(columns[:, None, None], (batch, *rows, slots))
+    columns = ops.broadcast_to(ops.expand_dims(columns, (1, 2)), (batch, *rows, slots))
     return ops.take_along_axis(scores, columns, axis=-1)

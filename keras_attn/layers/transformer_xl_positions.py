@@ -92,9 +92,9 @@ class TransformerXLPositions(RelativePositions):
         query = query * self.key_dim**-0.5
         if len(query_positions.shape) == len(key_positions.shape) == 1:
             return self._of_consecutive(query, query_positions, key_positions)
-        distances = query_positions[..., :, None] - key_positions[..., None, :]
+        distances = ops.expand_dims(query_positions, -1) - ops.expand_dims(key_positions, -2)
         keys = self._keys(distances, dtype)  # (batch or 1, target, source, heads, key_dim)
-        scores = ops.sum(ops.moveaxis(query, 1, 2)[:, :, None] * keys, axis=-1)
+        scores = ops.sum(ops.expand_dims(ops.moveaxis(query, 1, 2), 2) * keys, axis=-1)
         return ops.moveaxis(scores, -1, 1)
 
     def _of_consecutive(self, query, query_positions, key_positions):

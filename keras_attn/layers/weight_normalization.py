@@ -159,7 +159,7 @@ class GatedConvolution(WeightNormalized):
         Returns:
             The outputs (batch, units), and the window of the next position.
         """
-        seen = ops.concatenate([window, inputs[:, None]], axis=1)
+        seen = ops.concatenate([window, ops.expand_dims(inputs, 1)], axis=1)
         features = ops.reshape(seen, (-1, self.kernel_size * inputs.shape[-1]))
         return self._gated(features, kernel, None), seen[:, 1:]
 

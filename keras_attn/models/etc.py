@@ -219,9 +219,9 @@ class _Encoder:
     def __call__(self, token_ids: Any, unit_ids: Any) -> tuple:
         """Vectors of tokens and units."""
         real = masks.padding_mask(token_ids)
-        unit = ops.clip(unit_ids, 0, self.num_units - 1)[..., None]
+        unit = ops.expand_dims(ops.clip(unit_ids, 0, self.num_units - 1), -1)
         belongs = ops.equal(unit, ops.arange(self.num_units, dtype="int32"))
-        belongs = ops.logical_and(belongs, real[..., None])  # (batch, length, units)
+        belongs = ops.logical_and(belongs, ops.expand_dims(real, -1))  # (batch, length, units)
         there = ops.any(belongs, axis=1)
         labels = GlobalLocalPieces(
             local_to_global=self.first_label + ops.where(belongs, 0, 1),

@@ -79,11 +79,11 @@ class StepwiseDecoder:
         state = self.initial_state(batch, max_length, beams)
         start = ops.sum(ops.cast(masks.padding_mask(prompt_ids), "int32"), axis=1) - 1
         start = ops.maximum(start, 0)
-        past = ops.arange(length, dtype="int32") < start[:, None]  # (batch, length)
+        past = ops.arange(length, dtype="int32") < ops.expand_dims(start, 1)  # (batch, length)
         x, caches = self._stack.embedded(prompt_ids), _caches(state)
         for i, block in enumerate(self._stack.blocks):
             x, caches[i] = block.decode_prompt(x, caches[i], past)
-        last = ops.take_along_axis(prompt_ids, start[:, None], axis=1)[:, 0]
+        last = ops.take_along_axis(prompt_ids, ops.expand_dims(start, 1), axis=1)[:, 0]
         source = state["source"] | {"past": past, "start": start}
         return last, _with_caches(source, state["hypothesis"], caches)
 

@@ -153,7 +153,7 @@ def attend_by_scores(
     _, heads, target, source = ops.shape(scores)
     kv_heads = value.shape[1]
     if is_causal and scores.shape[2] != 1:  # a single query at the last key sees every key
-        mask = combine_masks(mask, causal_mask(target, source)[None, None])
+        mask = combine_masks(mask, ops.expand_dims(causal_mask(target, source), (0, 1)))
     if mask is not None:
         scores = ops.where(mask, scores, ops.cast(MASKED_SCORE, scores.dtype))
     probabilities = softmax(scores)

@@ -67,7 +67,7 @@ class BlockLayout:
         batch, heads, length, width = ops.shape(tensor)
         tensor = pad(tensor, 2, self.count * self.length - length)
         if self.is_whole:
-            return tensor[None]
+            return ops.expand_dims(tensor, 0)
         tensor = ops.reshape(tensor, (batch, heads, self.count, self.length, width))
         return ops.transpose(tensor, (2, 0, 1, 3, 4))
 

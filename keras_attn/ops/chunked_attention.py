@@ -242,7 +242,7 @@ class _BlockwiseAttention:
                 visit_key, start, ops.arange(self.columns.count, dtype="int32")
             )
             query_grads = ops.scatter_update(
-                query_grads, ops.reshape(row_block, (1, 1)), query_grad[None]
+                query_grads, ops.reshape(row_block, (1, 1)), ops.expand_dims(query_grad, 0)
             )
             return row_block + 1, query_grads, key_grads, value_grads
 
@@ -293,7 +293,7 @@ class _BlockwiseAttention:
     def _causal_block(self, row_block: Any, column_block: Any) -> Any:
         rows = row_block * self.rows.size + ops.arange(self.rows.size, dtype="int32")
         columns = column_block * self.columns.size + ops.arange(self.columns.size, dtype="int32")
-        return columns[None, :] <= self._last_key(rows)[:, None]
+        return ops.expand_dims(columns, 0) <= ops.expand_dims(self._last_key(rows), 1)
 
     def _keep(self, row_block: Any, column_block: Any, like: Any) -> Any:
         """Dropout's factors of a block: 0 or 1 / (1 - rate), the same each time they are drawn."""

@@ -227,7 +227,7 @@ def ancestor_mask(ancestors: Any, beams: int, past: Any = None) -> Any:
     if past is None:
         return mask
     sources, slots = ops.shape(past)
-    past = ops.broadcast_to(past[:, None, None], (sources, 1, beams, slots))
+    past = ops.broadcast_to(ops.expand_dims(past, (1, 2)), (sources, 1, beams, slots))
     return ops.concatenate([past, mask], axis=3)
 
 
@@ -257,7 +257,7 @@ def visible_slots(
     near = slots_until(cache, position, beams)
     if window is not None:
         near = ops.logical_and(near, slot_positions(cache, beams) > position - window)
-    return (*masks, near[:, None, None, :])
+    return (*masks, ops.expand_dims(near, (1, 2)))
 
 
 def slots_until(cache: Cache, position: Any, beams: int = 1) -> Any:
@@ -287,17 +287,17 @@ def query_position(cache: Cache, index: Any) -> Any:
         index: int32, the step's index: a scalar, or one for each row (batch,).
     """
     index = ops.reshape(ops.cast(index, "int32"), (-1, 1))
-    return index + cache.start[:, None] if isinstance(cache, ContinuedCache) else index
+    return index + ops.expand_dims(cache.start, 1) if isinstance(cache, ContinuedCache) else index
 
 
 def slot_positions(cache: Cache, beams: int) -> Any:
     """The position of each slot, int32 (1 or batch, slots)."""
     slots = ops.shape(cache.value)[2]
     if not isinstance(cache, ContinuedCache):
-        return (ops.arange(slots, dtype="int32") // beams)[None]
+        return ops.expand_dims(ops.arange(slots, dtype="int32") // beams, 0)
     batch, past = ops.shape(cache.real)
     before = ops.broadcast_to(ops.arange(past, dtype="int32"), (batch, past))
-    since = ops.arange(slots - past, dtype="int32") // beams + cache.start[:, None]
+    since = ops.arange(slots - past, dtype="int32") // beams + ops.expand_dims(cache.start, 1)
     return ops.concatenate([before, since], axis=1)
 
 
@@ -330,7 +330,7 @@ def filled(cache: Any, new: Any, index: Any, past: Any = 0) -> Any:
         return ops.slice_update(cache, (0, 0, past + index * ops.shape(new)[2], 0), new)
     positions = ops.arange(ops.shape(cache)[2], dtype="int32")
     here = ops.equal(positions, past + ops.reshape(index, (-1, 1)))  # (batch, length)
-    return ops.where(here[:, None, :, None], new, cache)
+    return ops.where(ops.expand_dims(here, (1, 3)), new, cache)
 
 
 def _require_growth() -> None:

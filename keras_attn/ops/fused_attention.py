@@ -98,7 +98,7 @@ def fused_attention(
     key_mask = combine_masks(*(mask for mask in masks if mask.shape[3] != 1))
     attends = None
     if key_mask is not None and not every_query_attends:
-        earlier = causal_mask(target, source)[None, None] if is_causal else None
+        earlier = ops.expand_dims(causal_mask(target, source), (0, 1)) if is_causal else None
         attends = ops.any(combine_masks(key_mask, earlier), axis=-1, keepdims=True)
         # The kernel has no gradient, and no context, where everything is masked.
         key_mask = ops.logical_or(key_mask, ops.logical_not(attends))

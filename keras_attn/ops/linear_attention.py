@@ -78,7 +78,7 @@ def sums_of_keys(
     if turn_key is None:
         return ops.matmul(ops.swapaxes(keys, -1, -2), values)
     turned = ops.matmul(ops.swapaxes(turn_key(keys), -1, -2), _split_last(values)[0])
-    return ops.concatenate([turned, ops.sum(keys, axis=2)[..., None]], axis=-1)
+    return ops.concatenate([turned, ops.expand_dims(ops.sum(keys, axis=2), -1)], axis=-1)
 
 
 def attend_sums(query: Any, sums: Any, turn_query: Callable | None = None) -> Any:
@@ -181,7 +181,7 @@ def _features(key: Any, value: Any, key_mask: Any) -> tuple[Any, Any]:
     dtype = computing_dtype(key.dtype)
     keys = feature_map(ops.cast(key, dtype))
     if key_mask is not None:
-        keys = ops.multiply(keys, ops.cast(key_mask, dtype)[..., None])
+        keys = ops.multiply(keys, ops.expand_dims(ops.cast(key_mask, dtype), -1))
     return keys, with_ones(ops.cast(value, dtype))
 
 

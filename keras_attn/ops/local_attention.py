@@ -82,7 +82,7 @@ def local_attention(
         "query": layout.segments(query),
         "key": layout.with_neighbours(layout.segments(key)),
         "value": layout.with_neighbours(layout.segments(value)),
-        "key_mask": layout.with_neighbours(layout.segments(real[..., None])),
+        "key_mask": layout.with_neighbours(layout.segments(ops.expand_dims(real, -1))),
     }
     of_global = {} if global_keys is None else global_keys._asdict()
     further = {"bias": bias} | {f"global_{name}": tensor for name, tensor in of_global.items()}
@@ -175,7 +175,7 @@ def _bias_of_blocks(bias: Any, layout: WindowLayout) -> Any:
     bias = ops.pad(bias, ((0, 0), (0, 0), (0, 0), (before, after)))
     if bias.shape[2] == 1:
         bias = ops.broadcast_to(bias, (batch, heads, size, bias.shape[3]))
-        return relative_shift(bias, seen * size)[:, :, None]
+        return ops.expand_dims(relative_shift(bias, seen * size), 2)
     blocked = ops.reshape(bias, (batch, heads * layout.blocks, size, bias.shape[3]))
     shifted = relative_shift(blocked, seen * size)
     return ops.reshape(shifted, (batch, heads, layout.blocks, size, seen * size))

@@ -70,7 +70,9 @@ def lsh_attention(
     buckets = hash_buckets(queries, rotations)  # (batch, heads, rounds, length)
     if real is None:
         real = ops.ones((1, 1, length), dtype="bool")
-    real = cut.pad(ops.broadcast_to(ops.cast(real, "bool"), (batch, heads, length))[..., None])
+    real = cut.pad(
+        ops.expand_dims(ops.broadcast_to(ops.cast(real, "bool"), (batch, heads, length)), -1)
+    )
     nowhere = 2 * rotations.shape[-1]
     buckets = ops.swapaxes(cut.pad(ops.swapaxes(buckets, 2, 3)), 2, 3)
     buckets = ops.where(ops.swapaxes(real, 2, 3), buckets, nowhere)
@@ -230,4 +232,4 @@ class _Pairs:
         at_query, at_key = self.at_query[..., mark], self.at_key[..., mark, :]
         if unit != 1:
             at_query, at_key = at_query // unit, at_key // unit
-        return at_query[..., None] - at_key[..., None, :]
+        return ops.expand_dims(at_query, -1) - ops.expand_dims(at_key, -2)

@@ -50,13 +50,13 @@ def lsh_attention_step(
     cache = state.cache.append(ops.cast(unit_vectors(queries), query.dtype), value, index)
     buckets = cache.added(state.buckets, bucket, index)
     here = query_position(cache, index)
-    before = slots_until(cache, here - 1)[:, None, :, None]
+    before = ops.expand_dims(slots_until(cache, here - 1), (1, 3))
     alike = ops.logical_and(ops.equal(buckets, bucket), before)
     # How many of the bucket there are from a slot on, the slot included.
     later = ops.flip(ops.cumsum(ops.flip(ops.cast(alike, "int32"), axis=2), axis=2), axis=2)
-    met = ops.any(ops.logical_and(alike, later <= chunk_length), axis=-1)[:, :, None]
+    met = ops.expand_dims(ops.any(ops.logical_and(alike, later <= chunk_length), axis=-1), 2)
     itself = ops.equal(slot_positions(cache, 1), here)
-    itself = ops.logical_and(itself, slots_until(cache, here))[:, None, None]
+    itself = ops.expand_dims(ops.logical_and(itself, slots_until(cache, here)), (1, 2))
     scores = dot_scores(queries, cache.key)
     scores = ops.where(itself, ops.cast(SELF_SCORE, scores.dtype), scores)
     context = attend_by_scores(

@@ -86,10 +86,10 @@ def separate_masks(
     masks = []
     if query_mask is not None:
         # (batch, 1, target, 1)
-        masks.append(_with_rank("query_mask", query_mask, (2,))[:, None, :, None])
+        masks.append(ops.expand_dims(_with_rank("query_mask", query_mask, (2,)), (1, 3)))
     if source_mask is not None:
         # (batch, 1, 1, source)
-        masks.append(source_mask[:, None, None, :])
+        masks.append(ops.expand_dims(source_mask, (1, 2)))
     if attention_mask is not None:
         attention_mask = _with_rank("attention_mask", attention_mask, (3, 4))
         if len(attention_mask.shape) == 3:
@@ -143,7 +143,7 @@ def masked_queries(context: Any, query_mask: Any) -> Any:
     """
     if query_mask is None:
         return context
-    real = _with_rank("query_mask", query_mask, (2,))[:, None, :, None]
+    real = ops.expand_dims(_with_rank("query_mask", query_mask, (2,)), (1, 3))
     return ops.where(real, context, ops.zeros((), context.dtype))
 
 
@@ -185,7 +185,7 @@ def attention_mask(
             target_length=target_length,
             source_length=source_length,
         )
-        masks += (causal_mask(target_length, source_length)[None, None],)
+        masks += (ops.expand_dims(causal_mask(target_length, source_length), (0, 1)),)
     return combine_masks(*masks)
 
 
@@ -202,9 +202,9 @@ def with_padding(attention_mask: Any, padding_mask: Any) -> Any:
         where both are None.
     """
     if padding_mask is not None:
-        padding_mask = _with_rank("padding_mask", padding_mask, (2,))[:, None, :]
+        padding_mask = ops.expand_dims(_with_rank("padding_mask", padding_mask, (2,)), 1)
         if attention_mask is not None and len(attention_mask.shape) == 4:
-            padding_mask = padding_mask[:, None]
+            padding_mask = ops.expand_dims(padding_mask, 1)
     return combine_masks(attention_mask, padding_mask)
 
 

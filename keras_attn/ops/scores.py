@@ -54,16 +54,17 @@ def additive_scores(query: Any, key: Any, scale: Any) -> Any:
         return _scores_of_pairs(query, key, scale)
 
     def of_segment(_, query, key, scale):
-        return _scores_of_pairs(query[:, 0], key, scale)[:, None]
+        return ops.expand_dims(_scores_of_pairs(query[:, 0], key, scale), 1)
 
     def like(**_):
         return ops.zeros((batch, 1, cut.size, source), dtype)
 
-    segments = {"query": cut.split(cut.pad(query[:, None]), 1)}
+    segments = {"query": cut.split(cut.pad(ops.expand_dims(query, 1)), 1)}
     scores = map_segments(of_segment, segments, {"key": key, "scale": scale}, like)
     return cut.join(scores)[:, 0]
 
 
 def _scores_of_pairs(query: Any, key: Any, scale: Any) -> Any:
-    pairs = tanh(query[:, :, None] + key[:, None])  # (batch, target, source, units)
+    # (batch, target, source, units)
+    pairs = tanh(ops.expand_dims(query, 2) + ops.expand_dims(key, 1))
     return ops.matmul(pairs, scale)[..., 0]

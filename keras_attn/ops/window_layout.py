@@ -39,6 +39,6 @@ class WindowLayout(BlockLayout):
         """Which of the keys that a block sees each of its queries reaches, (size, keys)."""
         at_query = ops.arange(self.size, dtype="int32") + self.size
         at_key = ops.arange(self.seen * self.size, dtype="int32")
-        distances = at_key[None, :] - at_query[:, None]
+        distances = ops.expand_dims(at_key, 0) - ops.expand_dims(at_query, 1)
         near = ops.less(ops.abs(distances), self.window)
         return ops.logical_and(near, ops.less_equal(distances, 0)) if self.is_causal else near

@@ -55,8 +55,8 @@ def window_state(key: Any, value: Any, window: int, real: Any) -> WindowState:
         The state.
     """
     start = ops.sum(ops.cast(real, "int32"), axis=1)
-    last = start[:, None] - window + ops.arange(window, dtype="int32")  # (batch, window)
-    last = ops.maximum(last, 0)[:, None, :, None]
+    last = ops.expand_dims(start, 1) - window + ops.arange(window, dtype="int32")  # (batch, window)
+    last = ops.expand_dims(ops.maximum(last, 0), (1, 3))
     return WindowState(*(ops.take_along_axis(x, last, axis=2) for x in (key, value)), start)
 
 
@@ -86,7 +86,7 @@ def local_attention_step(
         query,
         state.key,
         state.value,
-        mask=filled[:, None, None],
+        mask=ops.expand_dims(filled, (1, 2)),
         bias=bias,
         implementation="dense",
         every_query_attends=True,
