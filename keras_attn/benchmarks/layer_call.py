@@ -6,7 +6,6 @@ Each workload is a module of this package with `make_layer(settings)` and
 
 import importlib
 import json
-import os
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_attn.benchmarks.memory import peak_memory
+from keras_attn.processes import python_command, python_environment
 
 
 def measure_in_a_process(settings: dict[str, Any]) -> dict[str, Any]:
@@ -27,10 +27,10 @@ def measure_in_a_process(settings: dict[str, Any]) -> dict[str, Any]:
         What `measure` returns, or the last line of what went wrong as `error`.
     """
     process = subprocess.run(
-        [sys.executable, "-m", __name__, json.dumps(settings)],
+        python_command(__name__, json.dumps(settings)),
         capture_output=True,
         text=True,
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env=python_environment(TF_CPP_MIN_LOG_LEVEL="3"),
         check=False,
     )
     if process.returncode:

@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from keras_attn.benchmarks.http_load import Connection, post, put_load
 from keras_attn.export import CppSavedModel
 from keras_attn.export.golden import read_golden
 from keras_attn.model_versions import latest_version
+from keras_attn.processes import python_command, python_environment
 from keras_attn.validation import UserError
 
 SIGNATURE = "serving_default"
@@ -114,9 +113,9 @@ def _request(row: dict[str, Any]) -> bytes:
 @contextlib.contextmanager
 def _server(folder: Path, options: list[str]) -> Iterator[int]:
     """Starts a server on a free port, and ends it."""
-    command = [sys.executable, "-m", "keras_attn", "serve", f"model={folder}"]
+    command = python_command("keras_attn", "serve", f"model={folder}")
     command += ["--rest-port", "0", "--grpc-port", "0", *options]
-    environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+    environment = python_environment(PYTHONUNBUFFERED="1")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             yield _port(process)

@@ -2,12 +2,12 @@
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 from keras_attn.cli.assignments import add_set_option, put, setting
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.processes import python_command
 from keras_attn.validation import UserError, require
 
 EPILOG = """\
@@ -170,7 +170,7 @@ def _supervised(options: argparse.Namespace) -> int:
     from keras_attn.training.supervision import supervise
 
     arguments = [word for word in options.arguments if word not in ("--supervise", "--resume")]
-    command = [sys.executable, "-m", "keras_attn", *arguments, "--resume"]
+    command = python_command("keras_attn", *arguments, "--resume")
     return supervise(command, Path(options.out) / "checkpoints")
 
 

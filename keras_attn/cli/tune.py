@@ -2,11 +2,11 @@
 
 import argparse
 import importlib.util
-import sys
 from typing import Any
 
 from keras_attn.cli import train as train_command
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.processes import python_command
 from keras_attn.validation import UserError
 
 EPILOG = """\
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int | None:
         name: getattr(options, name) for name in _NUMBERS if getattr(options, name) is not None
     }
     if alone and given.get("workers", 1) > 1:
-        command = [sys.executable, "-m", "keras_attn", *options.arguments]
+        command = python_command("keras_attn", *options.arguments)
         return run_chief_and_workers(command, given["workers"])
     with quiet_start():
         from keras_attn.training.run_settings import read_yaml

@@ -2,15 +2,14 @@
 
 import dataclasses
 import json
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 from keras_attn.export.c_api import SavedModelError, one_line
 from keras_attn.export.layout import read_manifest
 from keras_attn.model_versions import latest_version
+from keras_attn.processes import python_command, python_environment
 from keras_attn.validation import require
 
 
@@ -62,8 +61,8 @@ def verify(folder: str | Path, timeout: float = 600) -> Report:
     """
     folder = latest_version(folder).resolve()
     read_manifest(folder)
-    command = [sys.executable, "-m", "keras_attn.export.verify_process", str(folder)]
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ}
+    command = python_command("keras_attn.export.verify_process", str(folder))
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "3"} | python_environment()
     try:
         process = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=timeout, check=False

@@ -9,6 +9,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from keras_attn.processes import python_command
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -21,7 +23,7 @@ def ending_with_parent(command: Sequence[str]) -> list[str]:
     Args:
         command: A program and its arguments.
     """
-    return [sys.executable, "-m", __name__, str(os.getpid()), *command]
+    return python_command(__name__, str(os.getpid()), *command)
 
 
 def _run(parent: int, command: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ import types
 from collections.abc import Sequence
 from pathlib import Path
 
+from keras_attn.processes import python_environment
 from keras_attn.training.cluster import TRY_AGAIN
 from keras_attn.training.end_with_parent import ending_with_parent
 
@@ -71,7 +72,9 @@ class _Child:
         for number in _ASKED_TO_END:
             self._before[number] = signal.signal(number, self._pass_on)
         # In a group of its own, so that Ctrl-C reaches it once.
-        self._process = subprocess.Popen(ending_with_parent(self._command), start_new_session=True)
+        self._process = subprocess.Popen(
+            ending_with_parent(self._command), start_new_session=True, env=python_environment()
+        )
         return self
 
     def __exit__(self, *_: object) -> None:

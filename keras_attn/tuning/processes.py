@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
+from keras_attn.processes import python_environment
 from keras_attn.training.end_with_parent import ending_with_parent
 from keras_attn.validation import UserError, require
 
@@ -61,7 +62,7 @@ def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
 
     def start(role: str) -> subprocess.Popen:
         return subprocess.Popen(
-            ending_with_parent(command), env={**os.environ, **place, _ROLE: role}
+            ending_with_parent(command), env=python_environment(**place, **{_ROLE: role})
         )
 
     chief = start("chief")

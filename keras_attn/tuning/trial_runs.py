@@ -1,9 +1,7 @@
 """Trials of a search, each a run of its own in a process of its own."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import keras_tuner
 import yaml
 
 from keras_attn.files import write_text
+from keras_attn.processes import python_command, python_environment
 from keras_attn.training.end_with_parent import ending_with_parent
 from keras_attn.training.run_settings import merged
 from keras_attn.tuning.search_space import SearchSpace
@@ -87,9 +86,11 @@ def train(run: Path, settings: Path, log: Path) -> None:
     """
     # What tells this process's place in the search is not for the training.
     environment = {
-        name: value for name, value in os.environ.items() if not name.startswith("KERASTUNER_")
+        name: value
+        for name, value in python_environment().items()
+        if not name.startswith("KERASTUNER_")
     }
-    command = [sys.executable, "-m", "keras_attn", "train", "--out", str(run)]
+    command = python_command("keras_attn", "train", "--out", str(run))
     command += ["--config", str(settings), "--resume"]
     with log.open("ab") as file:
         status = subprocess.run(
