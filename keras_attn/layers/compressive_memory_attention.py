@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.layers.memory_compression import COMPRESSIONS
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention, windows
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
@@ -133,6 +134,7 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         if memory is None:
             options["return_attention_scores"] = return_attention_scores
             return super().call(query, value, key, *masks, **options)
+        query, value, key = visible_inputs(self.compute_dtype, query, value, key, *masks)
         result, (old, old_real), kept = self._attend_behind(
             memory, query, value, key, *masks, **options
         )

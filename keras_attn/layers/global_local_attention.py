@@ -22,8 +22,10 @@ from keras_attn.layers.headed_attention import (
     require_no_scores,
     require_same_length,
 )
+from keras_attn.layers.hidden_positions import of_dtype, without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
+from keras_attn.ops.linear import linear, linear_of_heads
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
 from keras_attn.validation import require, require_positive, require_rate
 
@@ -161,7 +163,9 @@ class GlobalLocalAttention(HeadedAttention):
         pair_masks=None,
     ):
         require_no_scores(self, return_attention_scores)
-        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
+        query, value, key = self._visible(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask
+        )
         require(
             not use_causal_mask,
             "Global positions attend to everything: there is no causal form.",
@@ -173,6 +177,8 @@ class GlobalLocalAttention(HeadedAttention):
             few, local = split_stream(local, self.global_length)
         else:
             of_keys = None if global_query_mask is None else ops.expand_dims(global_query_mask, 1)
+            global_query = of_dtype(global_query, self.compute_dtype)
+            global_query = without_hidden(global_query, global_query_mask)
             few = Stream(global_query, global_query, None, global_query_mask, of_keys)
         labels, pair_masks = labels or GlobalLocalPieces(), pair_masks or GlobalLocalPieces()
         parts = (local, few, labels, pair_masks)
@@ -248,7 +254,7 @@ class GlobalLocalAttention(HeadedAttention):
             ops.cast(self.label_keys, dtype), (self.num_labels, self.num_heads, self.key_dim)
         )
         keys = ops.transpose(keys, (1, 2, 0))
-        return ops.matmul(ops.cast(query, dtype) * self.key_dim**-0.5, keys)
+        return linear_of_heads(ops.cast(query, dtype) * self.key_dim**-0.5, keys)
 
     def _local_bias(self, by_label, labels):
         """What labels add to the scores of a window: (batch, heads, length, 2 * radius + 1)."""
@@ -259,7 +265,7 @@ class GlobalLocalAttention(HeadedAttention):
             self._distance_labels(distances), self.num_labels, axis=0, dtype=by_label.dtype
         )
         # All queries have the same labels: a product's gradient costs less than a gather's.
-        return ops.matmul(by_label, labels)
+        return linear(by_label, labels)
 
     def _global_bias(self, query, local_query, labels):
         """What labels add to a global position's scores: (batch, heads, globals, all)."""

@@ -10,6 +10,7 @@ from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.head_projection import ROLES, HeadProjection
+from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.layers.relative_positions import refuse_relative_positions
 from keras_attn.ops.heads import merge_heads
 from keras_attn.validation import require, require_positive
@@ -123,6 +124,15 @@ class HeadedAttention(keras.layers.Layer):
     def _require_inputs(self, *inputs: Any) -> None:
         """Raises unless the tensors of a call, in the order of its arguments, fit together."""
         require_attention_inputs(*inputs, num_heads=self.num_heads, same_length=not self.can_cross)
+
+    def _visible(self, *inputs: Any) -> tuple[Any, Any, Any]:
+        """Query, value and key of a call, whose arguments must fit together, see `visible_inputs`.
+
+        Args:
+            *inputs: The tensors of the call in the order of its arguments.
+        """
+        self._require_inputs(*inputs)
+        return visible_inputs(self.compute_dtype, *inputs)
 
     def _head_sizes(self) -> dict[str, tuple[int, int]]:
         """For each role that is projected the number of heads and their size."""

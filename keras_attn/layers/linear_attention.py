@@ -8,6 +8,7 @@ from keras import ops
 from keras_attn.layers.attention_capture import is_capturing, is_other, show_attention
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.relative_positions import copy_positions
 from keras_attn.layers.rotary_embedding import RotaryEmbedding
 from keras_attn.ops import masks
@@ -110,8 +111,8 @@ class LinearAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
-        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
-        heads = self._project(query, value, key, training)
+        inputs = self._visible(query, value, key, query_mask, value_mask, key_mask, attention_mask)
+        heads = self._project(*inputs, training)
         mask = masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask)
         attend = partial(
             linear_attention,
@@ -153,6 +154,7 @@ class LinearAttention(HeadedAttention):
         Returns:
             The output (batch, length, features), and the state after the last of these positions.
         """
+        query = without_hidden(query, real)
         heads = self._project(query, query, None)
         key, value, turns = heads["key"], heads["value"], self._turns(heads)
         context = linear_attention(heads["query"], key, value, is_causal=True, **turns)
@@ -198,6 +200,7 @@ class LinearAttention(HeadedAttention):
             `{"sums": (batch, heads, key_dim, value_dim + 1)}`, and while somebody looks at the
             attention the keys and what of them is real.
         """
+        value, key = (without_hidden(x, value_mask) for x in (value, key))
         heads = self._project(None, value, key)
         mask = masks.mask_of_keys(ops.shape(value)[1], value_mask)
         source = {"sums": sums_of_keys(heads["key"], heads["value"], mask)}

@@ -12,6 +12,7 @@ from keras_attn.layers.headed_attention import (
     require_no_scores,
     require_same_length,
 )
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.relative_positions import DistanceBias, copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.local_attention import local_attention
@@ -114,8 +115,8 @@ class LocalAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
-        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
-        heads = self._positioned(self._project(query, value, key, training))
+        inputs = self._visible(query, value, key, query_mask, value_mask, key_mask, attention_mask)
+        heads = self._positioned(self._project(*inputs, training))
         context = self._attend(
             heads,
             key_mask=masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask),
@@ -152,6 +153,7 @@ class LocalAttention(HeadedAttention):
         Returns:
             The output (batch, length, features), and the state after the last of these positions.
         """
+        query = without_hidden(query, real)
         heads = self._positioned(self._project(query, query, None))
         output = self._project_back(self._attend(heads, is_causal=True))
         return output, window_state(heads["key"], heads["value"], self.sliding_window, real)

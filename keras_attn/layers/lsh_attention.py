@@ -11,6 +11,7 @@ from keras_attn.layers.headed_attention import (
     require_no_scores,
     require_same_length,
 )
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.decoding_cache import initial_cache
@@ -121,7 +122,9 @@ class LSHAttention(HeadedAttention):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
-        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
+        query, value, _ = self._visible(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask
+        )
         heads = self._project(query, value, None, training)
         real = masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask)
         attend = partial(
@@ -178,6 +181,7 @@ class LSHAttention(HeadedAttention):
             The output (batch, length, features), and the state, in which step 0 follows the last
             position held.
         """
+        query = without_hidden(query, real)
         heads = self._project(query, query, None)
         vectors = (heads["query"], heads["value"])
         context = lsh_attention(*vectors, self.rotations, self.chunk_length, is_causal=True)

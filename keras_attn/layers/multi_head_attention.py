@@ -9,6 +9,7 @@ from keras_attn.layers.attended_axes import AttendedAxes
 from keras_attn.layers.attention_capture import is_other, show_attention
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
+from keras_attn.layers.hidden_positions import visible_inputs, without_hidden
 from keras_attn.layers.relative_positions import copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
@@ -218,8 +219,8 @@ class MultiHeadAttention(HeadedAttention):
                 training,
                 use_causal_mask,
             )
-        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
-        heads = self._positioned(self._project(query, value, key, training))
+        inputs = self._visible(query, value, key, query_mask, value_mask, key_mask, attention_mask)
+        heads = self._positioned(self._project(*inputs, training))
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask
         )
@@ -251,7 +252,9 @@ class MultiHeadAttention(HeadedAttention):
         names = ("query_mask", "value_mask", "key_mask")
         arguments = [axes.fold_mask(*pair) for pair in zip(names, input_masks, strict=True)]
         attention_mask = axes.fold_attention_mask(attention_mask, query, value)
-        heads = self._project(*(None if x is None else folded[id(x)] for x in inputs), training)
+        inputs = (None if x is None else folded[id(x)] for x in inputs)
+        inputs = visible_inputs(self.compute_dtype, *inputs, *arguments, attention_mask)
+        heads = self._project(*inputs, training)
         heads = self._positioned(heads)
         attention_mask = self._windowed(
             attention_mask, heads["query"], heads["key"], use_causal_mask
@@ -304,6 +307,7 @@ class MultiHeadAttention(HeadedAttention):
             The output (batch, length, features), and the cache, in which step 0 follows the last
             position held.
         """
+        query = without_hidden(query, real)
         heads = self._positioned(self._project(query, query, None))
         window = self._windowed(None, heads["query"], heads["key"], use_causal_mask=True)
         mask = masks.separate_masks(attention_mask=window)
@@ -357,6 +361,7 @@ class MultiHeadAttention(HeadedAttention):
             "`relative_positions` are for self-attention, not for attention to another sequence.",
             relative_positions=self.relative_positions,
         )
+        value, key = (without_hidden(x, value_mask) for x in (value, key))
         heads = self._project(None, value, key)
         source = {"key": heads["key"], "value": heads["value"]}
         if value_mask is None:

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.layers.attention_capture import is_other, noted
 from keras_attn.layers.attention_inputs import require_attention_inputs
+from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
 from keras_attn.ops.decoding_cache import ContinuedCache, FixedCache, continued
@@ -123,6 +124,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         }
         if memory is None:
             return super().call(query, value, key, *masks, **options)
+        query, value, key = visible_inputs(self.compute_dtype, query, value, key, *masks)
         result, _, kept = self._attend_behind(memory, query, value, key, *masks, **options)
         return result, Memory(*kept)
 

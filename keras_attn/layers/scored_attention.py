@@ -9,6 +9,7 @@ from keras import ops
 from keras_attn.layers.attention_capture import is_other, show_attention
 from keras_attn.layers.attention_inputs import require_attention_inputs
 from keras_attn.layers.headed_attention import require_sequences
+from keras_attn.layers.hidden_positions import of_dtype, visible_inputs, without_hidden
 from keras_attn.layers.relative_positions import refuse_relative_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
@@ -85,6 +86,10 @@ class ScoredAttention(keras.layers.Layer):
         require_attention_inputs(
             query, value, key, query_mask, value_mask, key_mask, attention_mask
         )
+        crosses = is_other(query, value)
+        query, value, key = visible_inputs(
+            self.compute_dtype, query, value, key, query_mask, value_mask, key_mask, attention_mask
+        )
         mask = masks.separate_masks(query_mask, value_mask, key_mask, attention_mask)
         key = self._compared_key(value if key is None else key)
         attend = partial(
@@ -99,7 +104,7 @@ class ScoredAttention(keras.layers.Layer):
             seed=self.seed_generator,
             return_scores=return_attention_scores,
         )
-        facts = {"crosses": is_other(query, value), "is_causal": use_causal_mask}
+        facts = {"crosses": crosses, "is_causal": use_causal_mask}
         show_attention(self, attend, ops.expand_dims(value, 1), mask, **facts)
         if not return_attention_scores:
             return result[:, 0]
@@ -135,7 +140,7 @@ class ScoredAttention(keras.layers.Layer):
             The output (batch, length, features), and the cache, in which step 0 follows the last
             position held.
         """
-        query = ops.cast(query, self.compute_dtype)
+        query = without_hidden(ops.cast(query, self.compute_dtype), real)
         key, value = ops.expand_dims(self._compared_key(query), 1), ops.expand_dims(query, 1)
         scores = ops.expand_dims(self._scores(self._compared_query(query), key[:, 0]), 1)
         context = attend_by_scores(scores, value, is_causal=True)
@@ -177,6 +182,10 @@ class ScoredAttention(keras.layers.Layer):
             `{"key": (batch, source, compared features), "value": …, "mask": …}`, of which "mask",
             boolean (batch, 1, 1, source), is there where `value_mask` is given.
         """
+        value, key = (
+            x if x is None else without_hidden(of_dtype(x, self.compute_dtype), value_mask)
+            for x in (value, key)
+        )
         source = {"key": self._compared_key(value if key is None else key), "value": value}
         if value_mask is None:
             return source

@@ -15,6 +15,7 @@ from keras_attn.layers.copies import (
     serialize_layer,
 )
 from keras_attn.layers.headed_attention import require_no_scores, require_same_length
+from keras_attn.layers.hidden_positions import visible_inputs, without_hidden
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
@@ -126,6 +127,9 @@ class SegmentedAttention(keras.layers.Layer):
             num_heads=self.attention.num_heads,
             same_length=True,
         )
+        query, value, key = visible_inputs(
+            self.compute_dtype, query, value, key, query_mask, value_mask, key_mask, attention_mask
+        )
         batch, length = ops.shape(query)[:2]
         real = _rows_mask(
             masks.mask_of_keys(length, value_mask, key_mask, attention_mask), batch, length
@@ -177,6 +181,7 @@ class SegmentedAttention(keras.layers.Layer):
         Returns:
             The output (batch, length, features), and the state after the last of these positions.
         """
+        query = without_hidden(query, real)
         output = self(query, query, use_causal_mask=True)
         length, count = self.segment_length, ops.sum(ops.cast(real, "int32"), axis=1)
         states, real = self._whole(query), self._whole(ops.cast(real, "bool"))

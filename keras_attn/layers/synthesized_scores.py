@@ -14,6 +14,7 @@ from keras import ops
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.head_projection import HeadProjection
 from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.linear import linear_of_heads
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class HeadScores(keras.layers.Layer):
     def call(self, hidden, length):
         dtype = computing_dtype(hidden.dtype)
         kernel = ops.cast(_first(self.kernel, length, -1), dtype)
-        scores = ops.matmul(ops.cast(hidden, dtype), kernel)
+        scores = linear_of_heads(ops.cast(hidden, dtype), kernel)
         if self.bias is None:
             return scores
         return scores + ops.cast(_first(self.bias, length, -1), dtype)
@@ -258,7 +259,7 @@ class FactorizedRandomScores(SynthesizedScores):
         dtype = computing_dtype(self.rows.dtype)
         rows = positions.rows(ops.cast(self.rows, dtype))
         columns = ops.cast(_first(self.columns, positions.length, 1), dtype)
-        return ops.matmul(rows, ops.swapaxes(columns, -1, -2))
+        return linear_of_heads(rows, ops.swapaxes(columns, -1, -2))
 
 
 def _first(tensor: Any, length: Any, axis: int) -> Any:

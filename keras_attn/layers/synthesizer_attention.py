@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
 from keras_attn.layers.headed_attention import HeadedAttention, require_same_length
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.synthesized_scores import ScoredPositions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
@@ -98,7 +99,9 @@ class SynthesizerAttention(HeadedAttention):
         training=None,
         use_causal_mask=False,
     ):
-        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
+        query, value, key = self._visible(
+            query, value, key, query_mask, value_mask, key_mask, attention_mask
+        )
         self._require_length(query.shape)
         heads = self._project(query, value, key, training)
         scores = self._scores_of_whole(query, heads)
@@ -170,7 +173,7 @@ class SynthesizerAttention(HeadedAttention):
             UserError: The prompt is longer than the layer's `max_length`.
         """
         self._require_length(query.shape)
-        query = ops.cast(query, self.compute_dtype)
+        query = without_hidden(ops.cast(query, self.compute_dtype), real)
         heads = self._project(query, query, None)
         context = attend_by_scores(
             self._scores_of_whole(query, heads), heads["value"], is_causal=True

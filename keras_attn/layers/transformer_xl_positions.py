@@ -6,6 +6,7 @@ from keras import ops
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.relative_positions import RelativePositions
 from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.linear import linear, linear_of_heads
 from keras_attn.ops.positions import relative_shift, sinusoidal_positions
 from keras_attn.ops.scores import dot_scores
 from keras_attn.validation import require, require_positive
@@ -103,13 +104,13 @@ class TransformerXLPositions(RelativePositions):
         greatest = query_positions[-1] - key_positions[0]
         distances = greatest - ops.arange(target + source - 1, dtype="int32")
         keys = ops.transpose(self._keys(distances, query.dtype), (1, 2, 0))
-        return relative_shift(ops.matmul(query, keys), source)
+        return relative_shift(linear_of_heads(query, keys), source)
 
     def _keys(self, distances, dtype):
         """W r of distances: (*shape of distances, num_heads, key_dim)."""
         width = self.num_heads * self.key_dim
         waves = sinusoidal_positions(distances, width, self.max_wavelength, dtype)
-        keys = ops.matmul(waves, ops.cast(self.kernel, dtype))
+        keys = linear(waves, ops.cast(self.kernel, dtype))
         return ops.reshape(keys, (*ops.shape(distances), self.num_heads, self.key_dim))
 
     def call(self, query, key):

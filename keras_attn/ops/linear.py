@@ -34,8 +34,8 @@ def linear(
     Returns:
         Tensor (..., units).
     """
-    shape = (*ops.shape(inputs)[:-1], kernel.shape[-1])
-    outputs = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel)
+    shape = (*ops.shape(inputs)[:-1], ops.shape(kernel)[-1])
+    outputs = ops.matmul(ops.reshape(inputs, (-1, kernel.shape[0])), kernel)
     joined = training and keras.backend.standardize_dtype(outputs.dtype) != "bfloat16"
     if not joined:
         outputs = ops.reshape(outputs, shape)
@@ -45,3 +45,21 @@ def linear(
     if activation is not None:
         outputs = activation(outputs)
     return ops.reshape(outputs, shape) if joined else outputs
+
+
+def linear_of_heads(inputs: Any, kernels: Any) -> Any:
+    """Computes the product of each head's vectors and its own kernel.
+
+    A single kernel makes a plain matrix product: TensorFlow's product of (batch, 1, length, width)
+    and one matrix, broadcast over the batch, crashes in oneDNN or gives NaN.
+
+    Args:
+        inputs: Float tensor (batch, heads, length, width).
+        kernels: Float tensor (heads, width, units).
+
+    Returns:
+        Tensor (batch, heads, length, units).
+    """
+    if kernels.shape[0] == 1:
+        return linear(inputs, kernels[0])
+    return ops.matmul(inputs, kernels)

@@ -111,8 +111,9 @@ def lsh_attention(
 
 def unit_vectors(queries: Any) -> Any:
     """Queries as keys: of length 1."""
-    norm = ops.sqrt(ops.sum(ops.square(queries), axis=-1, keepdims=True))
-    return queries / ops.maximum(norm, 1e-6)
+    squares = ops.sum(ops.square(queries), axis=-1, keepdims=True)
+    # The root of 0 has no finite gradient.
+    return queries / ops.sqrt(ops.maximum(squares, 1e-12))
 
 
 @dataclasses.dataclass(frozen=True)

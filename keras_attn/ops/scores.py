@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.blocks import Cut, at_least_one
+from keras_attn.ops.linear import linear
 from keras_attn.ops.segments import map_segments, numbers_at_once
 from keras_attn.ops.tanh import tanh
 
@@ -67,4 +68,4 @@ def additive_scores(query: Any, key: Any, scale: Any) -> Any:
 def _scores_of_pairs(query: Any, key: Any, scale: Any) -> Any:
     # (batch, target, source, units)
     pairs = tanh(ops.expand_dims(query, 2) + ops.expand_dims(key, 1))
-    return ops.matmul(pairs, scale)[..., 0]
+    return linear(pairs, scale)[..., 0]

@@ -1,0 +1,90 @@
+"""Inputs of attention without what their masks hide."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.ops.masks import combine_masks
+
+
+def without_hidden(x: Any, real: Any) -> Any:
+    """Replaces the vectors of hidden positions by zeros.
+
+    What a hidden position holds, NaN included, then reaches neither outputs nor gradients. A
+    product with the mask would keep NaN.
+
+    Args:
+        x: Tensor (batch, length, features), or `None`.
+        real: Boolean (batch or 1, length or 1), `False` at hidden positions, or `None`.
+
+    Returns:
+        Tensor of the shape and dtype of `x`, `x` itself where nothing is hidden.
+    """
+    if x is None or real is None:
+        return x
+    real = ops.expand_dims(ops.cast(real, "bool"), -1)
+    return ops.where(real, x, ops.zeros((), x.dtype))
+
+
+def visible_inputs(
+    dtype: str,
+    query: Any,
+    value: Any,
+    key: Any = None,
+    query_mask: Any = None,
+    value_mask: Any = None,
+    key_mask: Any = None,
+    attention_mask: Any = None,
+) -> tuple[Any, Any, Any]:
+    """Gives the inputs of attention in one dtype, and zeros at positions that are hidden.
+
+    Keys and values are hidden by their masks and by an `attention_mask` that hides them from every
+    query, queries by `query_mask`. A query that is a key or value too is hidden as such, and stays
+    the same tensor as that.
+
+    Args:
+        dtype: Dtype that the mechanism computes in. Keras casts floats alone: integers and
+            booleans come as they are.
+        query: Tensor (batch, target, features).
+        value: Tensor (batch, source, features).
+        key: Tensor (batch, source, features), or `None`.
+        query_mask: Boolean (batch, target), or `None`.
+        value_mask: Boolean (batch, source), or `None`.
+        key_mask: Boolean (batch, source), or `None`.
+        attention_mask: Boolean (batch, target, source) or (batch, heads or 1, target, source), or
+            `None`.
+
+    Returns:
+        Query, value and key.
+    """
+    sources = [id(x) for x in (value, key) if x is not None]
+    source_mask = combine_masks(value_mask, key_mask, seen_by_any(attention_mask))
+    prepared = {}
+    for x in (query, value, key):
+        if x is not None and id(x) not in prepared:
+            real = source_mask if id(x) in sources else query_mask
+            prepared[id(x)] = without_hidden(of_dtype(x, dtype), real)
+    return tuple(None if x is None else prepared[id(x)] for x in (query, value, key))
+
+
+def of_dtype(x: Any, dtype: str) -> Any:
+    """Gives a tensor of a dtype, the tensor itself where it is of that dtype."""
+    x = ops.convert_to_tensor(x)
+    return x if keras.backend.standardize_dtype(x.dtype) == dtype else ops.cast(x, dtype)
+
+
+def seen_by_any(attention_mask: Any) -> Any:
+    """Marks the keys that some query may attend to.
+
+    Args:
+        attention_mask: Boolean (batch, target, source) or (batch, heads or 1, target, source), or
+            `None`.
+
+    Returns:
+        Boolean (batch, source), or `None`.
+    """
+    if attention_mask is None:
+        return None
+    mask = ops.cast(attention_mask, "bool")
+    return ops.any(mask, axis=tuple(range(1, len(mask.shape) - 1)))
