@@ -21,7 +21,7 @@ import numpy as np
 from keras import ops, tree
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
-BASE_CONFIG = {"name", "trainable", "dtype"}
+BASE_CONFIG = {"name", "trainable", "dtype", "activity_regularizer"}  # of every Keras layer
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,6 +14,11 @@ class BiasedTokenEmbedding(TokenEmbedding):
             name="output_bias", shape=(self.vocabulary_size,), initializer="zeros"
         )
 
+    @property
+    def variable_serialization_spec(self):
+        spec = super().variable_serialization_spec
+        return {mode: [*names, "output_bias"] for mode, names in spec.items()}
+
     def logits(self, vectors, output_kernel):
         logits = super().logits(vectors, output_kernel)
         return ops.add(logits, ops.cast(self.output_bias, logits.dtype))

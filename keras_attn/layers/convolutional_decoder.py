@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.convolutional_encoder import HALF_VARIANCE
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.luong_attention import LuongAttention
@@ -13,7 +14,7 @@ from keras_attn.validation import require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ConvolutionalDecoder(keras.layers.Layer):
+class ConvolutionalDecoder(CompositeLayer):
     """Causal gated convolutions, each followed by an attention to the source.
 
         h = convolution(x)

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.weight_normalization import GatedConvolution, WeightNormalizedDense
 from keras_attn.validation import require_positive, require_rate
@@ -14,7 +15,7 @@ HALF_VARIANCE = 0.5**0.5
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ConvolutionalEncoder(keras.layers.Layer):
+class ConvolutionalEncoder(CompositeLayer):
     """Gated convolutions with residual connections, which give keys and values to attend to.
 
     Args:

@@ -6,13 +6,14 @@ import keras
 from keras import ops
 
 from keras_attn.layers.activations import get_activation, serialize_activation
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ConvolutionalSubsampling(keras.layers.Layer):
+class ConvolutionalSubsampling(CompositeLayer):
     """Convolutions over time, one after the other, that shorten a sequence by their strides.
 
     An output stands at every `stride`th input, which is in the middle of what it sees; n inputs

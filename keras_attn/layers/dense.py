@@ -2,10 +2,11 @@
 
 import keras
 
+from keras_attn.layers.adaptable import Adaptable
 from keras_attn.ops.linear import linear
 
 
-class Dense(keras.layers.Dense):
+class Dense(Adaptable, keras.layers.Dense):
     """`keras.layers.Dense` computed by `keras_attn.ops.linear`, which is faster on a CPU.
 
     Args:
@@ -22,3 +23,7 @@ class Dense(keras.layers.Dense):
 
     def call(self, inputs, training=None):
         return linear(inputs, self.kernel, self.bias, self.activation, training)
+
+    def _adapters(self):
+        # Built with `lora_rank`, the layer is loaded before it is called for the first time.
+        return [(self.lora_kernel_a, self.lora_kernel_b)] if hasattr(self, "lora_kernel_a") else []

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.activations import get_activation, serialize_activation
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
@@ -11,7 +12,7 @@ from keras_attn.validation import require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class FeedForward(keras.layers.Layer):
+class FeedForward(CompositeLayer):
     """Two dense layers with an activation between them, applied to each position.
 
     `activation(x W1 + b1) W2 + b2`, or gated `(activation(x W1) * x V) W2`.

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import copy_layer, deserialize_layers, separate_seed, serialize_layer
 from keras_attn.layers.global_local_attention import GlobalLocalAttention
 from keras_attn.layers.residual_connection import ResidualConnection
@@ -9,7 +10,7 @@ from keras_attn.validation import require, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class GlobalLocalEncoderBlock(keras.layers.Layer):
+class GlobalLocalEncoderBlock(CompositeLayer):
     """Global-local attention and a feed-forward network, for both sequences.
 
     The feed-forward network and the normalisations are one for both; whether the projections are

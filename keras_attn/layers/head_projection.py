@@ -6,13 +6,15 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.dense import Dense
 from keras_attn.ops.heads import split_heads
 from keras_attn.ops.linear import linear
+from keras_attn.validation import require, require_one_of, require_positive
 
 ROLES = ("query", "key", "value", "gate")
 
 
-class HeadProjection(keras.layers.Layer):
+class HeadProjection(Dense):
     """Projects a sequence to attention heads, for one role or several at once.
 
     Query, key and value of self-attention come from the same sequence: one kernel that holds
@@ -22,57 +24,18 @@ class HeadProjection(keras.layers.Layer):
     Args:
         heads: For each role ("query", "key", "value", "gate") its number of heads and their
             size, in the order in which they stand in the kernel.
-        use_bias: Whether to add a bias.
         kernel_initializer: Initialiser of each role's part of the kernel.
-        bias_initializer: Initialiser of the bias.
-        kernel_regularizer: Regulariser of the kernel.
-        bias_regularizer: Regulariser of the bias.
-        kernel_constraint: Constraint on the kernel.
-        bias_constraint: Constraint on the bias.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `keras.layers.Dense`, without its activation.
     """
 
     def __init__(
-        self,
-        heads: dict[str, tuple[int, int]],
-        use_bias: bool = True,
-        kernel_initializer="glorot_uniform",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        bias_regularizer=None,
-        kernel_constraint=None,
-        bias_constraint=None,
-        **kwargs,
+        self, heads: dict[str, tuple[int, int]], kernel_initializer="glorot_uniform", **kwargs
     ):
-        super().__init__(**kwargs)
-        self.supports_masking = True
+        super().__init__(int(sum(map(math.prod, heads.values()))), **kwargs)
         self.heads = dict(heads)
-        self.use_bias = use_bias
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
-        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
-        self.bias_regularizer = keras.regularizers.get(bias_regularizer)
-        self.kernel_constraint = keras.constraints.get(kernel_constraint)
-        self.bias_constraint = keras.constraints.get(bias_constraint)
-
-    def build(self, input_shape):
-        self.input_spec = keras.layers.InputSpec(axes={-1: input_shape[-1]})
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(input_shape[-1], sum(self._sizes())),
-            initializer=self._initialize_parts,
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-        )
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight(
-                name="bias",
-                shape=(sum(self._sizes()),),
-                initializer=self.bias_initializer,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-            )
+        self.adapters = {}
+        self._initializer = keras.initializers.get(kernel_initializer)
+        self.kernel_initializer = self._initialize_parts
 
     def call(self, inputs, roles: tuple[str, ...] | None = None, training: bool = False):
         """Projects `inputs` (batch, length, features) to the heads of `roles` (default: all).
@@ -82,7 +45,15 @@ class HeadProjection(keras.layers.Layer):
         """
         roles = tuple(self.heads) if roles is None else roles
         kernel, bias = self._columns(roles)
-        x = linear(inputs, kernel, bias, training=training)
+        return self._split(linear(inputs, kernel, bias, training=training), roles)
+
+    def quantized_call(self, inputs, roles=None, training=False):
+        # A quantized kernel is one piece: all roles are projected, and those asked for returned.
+        x = super().quantized_call(inputs, training=training)
+        parts = dict(zip(self.heads, self._split(x, tuple(self.heads)), strict=True))
+        return [parts[role] for role in roles or self.heads]
+
+    def _split(self, x, roles):
         shapes = [self.heads[role] for role in roles]
         if len(set(shapes)) == 1:
             return split_heads(x, len(roles), shapes[0][0])
@@ -91,17 +62,105 @@ class HeadProjection(keras.layers.Layer):
         parts = zip(ops.split(x, ends, axis=-1), shapes, strict=True)
         return [split_heads(part, 1, num_heads)[0] for part, (num_heads, _) in parts]
 
+    def enable_lora(
+        self,
+        rank: int,
+        lora_alpha: float | None = None,
+        a_initializer="he_uniform",
+        b_initializer="zeros",
+        roles: tuple[str, ...] | None = None,
+    ):
+        """Freezes the kernel and adds a trainable product of two small matrices for each role.
+
+        Args:
+            rank: Number of columns of A and of rows of B, for each role.
+            lora_alpha: The products are multiplied by `lora_alpha / rank`; `rank` by default.
+            a_initializer: Initialiser of A (features, rank).
+            b_initializer: Initialiser of B (rank, heads * head size).
+            roles: The roles that get A and B, each its own: all by default.
+
+        Raises:
+            UserError: The layer is not built, has LoRA already, has a constraint on its kernel, is
+                quantized by GPTQ or AWQ, `rank` is not positive, or it projects to no such role.
+
+        Reference:
+            Hu et al., 2021, https://arxiv.org/abs/2106.09685, sections 4.1 and 4.2.
+        """
+        roles = tuple(self.heads) if roles is None else tuple(roles)
+        require_positive(rank=rank)
+        for role in roles:
+            require_one_of("role", role, self.heads)
+        require(self.built, "LoRA needs a layer that is built.", layer=self.name)
+        require(not self.lora_enabled, "A layer has LoRA only once.", layer=self.name)
+        require(
+            self.kernel_constraint is None,
+            "LoRA needs a kernel without a constraint.",
+            kernel_constraint=self.kernel_constraint,
+        )
+        require(
+            self.quantization_mode not in ("gptq", "awq"),
+            "LoRA works with the quantization modes int8 and int4.",
+            quantization_mode=self.quantization_mode,
+        )
+        self._tracker.unlock()
+        for number, role in enumerate(roles):
+            shapes = {
+                "a": ((self.input_spec.axes[-1], rank), a_initializer),
+                "b": ((rank, math.prod(self.heads[role])), b_initializer),
+            }
+            self.adapters[role] = tuple(
+                self.add_weight(
+                    name=f"{role}_lora_{name}",
+                    shape=shape,
+                    initializer=separate_initializer(keras.initializers.get(initializer), number),
+                    dtype="float32",
+                    regularizer=self.kernel_regularizer,
+                )
+                for name, (shape, initializer) in shapes.items()
+            )
+        self._kernel.trainable = False
+        self._tracker.lock()
+        self.lora_enabled = True
+        self.lora_rank = rank
+        self.lora_alpha = rank if lora_alpha is None else lora_alpha
+
+    @property
+    def lora_kernel_a(self):
+        """A of all adapted roles side by side, (features, roles * rank)."""
+        return ops.concatenate([first for first, _ in self.adapters.values()], axis=-1)
+
+    @property
+    def lora_kernel_b(self):
+        """B of each adapted role in its own rows and columns, (roles * rank, units)."""
+        sizes = zip(self.heads, self._sizes(), strict=True)
+        columns = [
+            ops.pad(self.adapters[role][1], self._above_and_below(role))
+            if role in self.adapters
+            else ops.zeros((len(self.adapters) * self.lora_rank, size), "float32")
+            for role, size in sizes
+        ]
+        return ops.concatenate(columns, axis=-1)
+
+    def _above_and_below(self, role):
+        above = list(self.adapters).index(role)
+        below = len(self.adapters) - 1 - above
+        return ((above * self.lora_rank, below * self.lora_rank), (0, 0))
+
+    def _adapters(self):
+        return list(self.adapters.values())
+
     def compute_mask(self, inputs, previous_mask):
         # Heads have no length axis where Keras looks for one; the attention has the mask already.
         return None
 
     def _columns(self, roles):
+        kernel = self.kernel
         if roles == tuple(self.heads):
-            return self.kernel, self.bias
+            return kernel, self.bias
         ends = list(_running_sums(self._sizes()))
         parts = zip(self.heads, self._sizes(), ends, strict=True)
         spans = {role: (end - size, end) for role, size, end in parts}
-        kernels = [self.kernel[:, slice(*spans[role])] for role in roles]
+        kernels = [kernel[:, slice(*spans[role])] for role in roles]
         kernel = ops.concatenate(kernels, axis=-1) if len(roles) > 1 else kernels[0]
         if self.bias is None:
             return kernel, None
@@ -114,7 +173,7 @@ class HeadProjection(keras.layers.Layer):
     def _initialize_parts(self, shape, dtype=None):
         parts = []
         for role, size in zip(self.heads, self._sizes(), strict=True):
-            initializer = separate_initializer(self.kernel_initializer, ROLES.index(role))
+            initializer = separate_initializer(self._initializer, ROLES.index(role))
             parts.append(initializer((shape[0], size), dtype=dtype))
         return ops.concatenate(parts, axis=-1)
 

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_inputs import require_attention_inputs
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.head_projection import ROLES, HeadProjection
@@ -16,7 +17,7 @@ from keras_attn.ops.heads import merge_heads
 from keras_attn.validation import require, require_positive
 
 
-class HeadedAttention(keras.layers.Layer):
+class HeadedAttention(CompositeLayer):
     """Projects sequences to heads, and what the heads have attended to back to features.
 
     Args:

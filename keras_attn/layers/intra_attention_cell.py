@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.ops.attention import attend_by_scores
@@ -15,7 +16,7 @@ from keras_attn.validation import require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class IntraAttentionCell(keras.layers.Layer):
+class IntraAttentionCell(CompositeLayer):
     """The cell of an LSTM-Network (LSTMN), for `keras.layers.RNN`.
 
     Where an LSTM has one cell and one hidden state, this cell keeps those of all earlier steps

@@ -3,18 +3,19 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.embedding_table import EmbeddingTable
 from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class LearnedPositionEmbedding(keras.layers.Layer):
+class LearnedPositionEmbedding(EmbeddingTable):
     """Adds a learned vector for each position to a sequence of vectors.
 
     Args:
         max_length: Number of positions that can be told apart.
         embeddings_initializer: Initialiser of the position vectors.
         embeddings_regularizer: Regulariser of the position vectors.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:
         inputs: Tensor (batch, length, features), of the compute dtype.
@@ -38,20 +39,20 @@ class LearnedPositionEmbedding(keras.layers.Layer):
         embeddings_regularizer=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
         require_positive(max_length=max_length)
+        super().__init__(
+            int(max_length),
+            1,  # that of the inputs, once the layer is built
+            embeddings_initializer=embeddings_initializer,
+            embeddings_regularizer=embeddings_regularizer,
+            **kwargs,
+        )
         self.max_length = max_length
         self.supports_masking = True
-        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
-        self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
 
     def build(self, input_shape):
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.max_length, input_shape[-1]),
-            initializer=self.embeddings_initializer,
-            regularizer=self.embeddings_regularizer,
-        )
+        self.output_dim = input_shape[-1]
+        super().build()
 
     def call(self, inputs, start_index=0):
         if inputs.shape[1] is not None:
@@ -63,8 +64,8 @@ class LearnedPositionEmbedding(keras.layers.Layer):
             )
         start = ops.reshape(ops.cast(start_index, "int32"), (-1, 1))
         positions = start + ops.arange(ops.shape(inputs)[1], dtype="int32")
-        vectors = ops.take(self.embeddings, positions, axis=0)  # (1 or batch, length, features)
-        return ops.add(inputs, ops.cast(vectors, inputs.dtype))
+        vectors = self._look_up(positions)  # (1 or batch, length, features)
+        return ops.add(ops.cast(inputs, vectors.dtype), vectors)
 
     def compute_output_spec(self, inputs, start_index=0):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
@@ -72,6 +73,4 @@ class LearnedPositionEmbedding(keras.layers.Layer):
     def get_config(self):
         return super().get_config() | {
             "max_length": self.max_length,
-            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
-            "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
         }

@@ -3,12 +3,12 @@
 import keras
 from keras import ops
 
-from keras_attn.ops.linear import linear
+from keras_attn.layers.dense import Dense
 from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class PatchEmbedding(keras.layers.Layer):
+class PatchEmbedding(Dense):
     """Cuts images into patches and projects each to a vector.
 
     The patches follow each other row by row, and so do the pixels of a patch, each with all its
@@ -20,7 +20,7 @@ class PatchEmbedding(keras.layers.Layer):
         use_bias: Whether a bias is added.
         kernel_initializer: Initialiser of the kernel (pixels · channels of a patch, hidden_dim).
         kernel_regularizer: Regulariser of the kernel.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `keras.layers.Dense`, without its activation.
 
     Call arguments:
         inputs: Images (batch, height, width, channels), of any type of numbers; computed with in
@@ -37,6 +37,8 @@ class PatchEmbedding(keras.layers.Layer):
         Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, section 3.1, equation 1.
     """
 
+    fixed_arguments = ("units", "activation")
+
     def __init__(
         self,
         patch_size: int | tuple[int, int],
@@ -46,27 +48,31 @@ class PatchEmbedding(keras.layers.Layer):
         kernel_regularizer=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        self.patch_size = checked_size("patch_size", patch_size)
         require_positive(hidden_dim=hidden_dim)
+        super().__init__(
+            int(hidden_dim),
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            kernel_regularizer=kernel_regularizer,
+            **kwargs,
+        )
+        self.patch_size = checked_size("patch_size", patch_size)
         self.hidden_dim = hidden_dim
-        self.use_bias = use_bias
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
-        self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
+        self.supports_masking = False
 
     def build(self, input_shape):
         height, width = both_sides(self.patch_size)
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(height * width * input_shape[-1], self.hidden_dim),
-            initializer=self.kernel_initializer,
-            regularizer=self.kernel_regularizer,
-        )
-        self.bias = None
-        if self.use_bias:
-            self.bias = self.add_weight(name="bias", shape=(self.hidden_dim,), initializer="zeros")
+        super().build((None, None, height * width * input_shape[-1]))
+        self.input_spec = None  # of the patches, not of the images
 
     def call(self, inputs, training=None):
+        return super().call(self._patches(inputs), training)
+
+    def quantized_call(self, inputs, training=None):
+        return super().quantized_call(self._patches(inputs), training=training)
+
+    def _patches(self, inputs):
+        """Images to their patches, (batch, patches, pixels · channels of a patch)."""
         patch_height, patch_width = both_sides(self.patch_size)
         batch, height, width, channels = ops.shape(inputs)
         self._check(inputs.shape[1:3])
@@ -74,8 +80,7 @@ class PatchEmbedding(keras.layers.Layer):
         x = ops.cast(inputs, self.compute_dtype)
         x = ops.reshape(x, (batch, rows, patch_height, columns, patch_width, channels))
         x = ops.transpose(x, (0, 1, 3, 2, 4, 5))  # (batch, rows, columns, …)
-        x = ops.reshape(x, (batch, rows * columns, self.kernel.shape[0]))
-        return linear(x, self.kernel, self.bias, None, training)
+        return ops.reshape(x, (batch, rows * columns, patch_height * patch_width * channels))
 
     def _check(self, image_size) -> None:
         require(
@@ -99,9 +104,6 @@ class PatchEmbedding(keras.layers.Layer):
         return super().get_config() | {
             "patch_size": self.patch_size,
             "hidden_dim": self.hidden_dim,
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "kernel_regularizer": keras.regularizers.serialize(self.kernel_regularizer),
         }
 
 

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_roles import require_cross_attention
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     copy_layer,
     deserialize_layers,
@@ -18,7 +19,7 @@ from keras_attn.layers.scored_attention import ScoredAttention
 from keras_attn.validation import require, require_positive, require_rate
 
 
-class RecurrentDecoder(keras.layers.Layer):
+class RecurrentDecoder(CompositeLayer):
     """Recurrent layers over a target that know of its source in one way or another.
 
     A subclass gives `call` for whole targets, `initial_state` and `step`, and says by

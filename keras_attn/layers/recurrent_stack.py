@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import separate_seed
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.recurrent_unit import RecurrentUnit
@@ -12,7 +13,7 @@ from keras_attn.validation import require, require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RecurrentStack(keras.layers.Layer):
+class RecurrentStack(CompositeLayer):
     """Recurrent layers of Keras one above the other: an encoder, or a decoder's.
 
     Args:

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_roles import require_self_attention
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
@@ -64,7 +65,7 @@ class ReversibleBranch(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ReversibleBlock(keras.layers.Layer):
+class ReversibleBlock(CompositeLayer):
     """Self-attention and a feed-forward network over two streams, each adding to the other.
 
     `first + attention(norm(second))` and then `second + feed_forward(norm(first))`. From what comes

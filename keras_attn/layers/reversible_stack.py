@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.pure_call import Masked, MaskOf, PureCall
 from keras_attn.layers.reversible_block import ReversibleBlock
 from keras_attn.ops.attention import computing_dtype
@@ -15,7 +16,7 @@ from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ReversibleStack(keras.layers.Layer):
+class ReversibleStack(CompositeLayer):
     """Reversible blocks one after the other, of which training keeps nothing but the output.
 
     The backward pass computes the inputs of each block from its outputs, from the last block to

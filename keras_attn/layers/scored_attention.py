@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attn.layers.attention_capture import is_other, show_attention
 from keras_attn.layers.attention_inputs import require_attention_inputs
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.headed_attention import require_sequences
 from keras_attn.layers.hidden_positions import of_dtype, visible_inputs, without_hidden
 from keras_attn.layers.relative_positions import refuse_relative_positions
@@ -22,7 +23,7 @@ from keras_attn.ops.decoding_cache import (
 from keras_attn.validation import require_rate
 
 
-class ScoredAttention(keras.layers.Layer):
+class ScoredAttention(CompositeLayer):
     """Averages values by the softmax of scores between query and key.
 
     A subclass says what of queries and keys is compared (`_compared_query`, `_compared_key`), and

@@ -3,18 +3,19 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.embedding_table import EmbeddingTable
 from keras_attn.validation import require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SegmentEmbedding(keras.layers.Layer):
+class SegmentEmbedding(EmbeddingTable):
     """Adds a learned vector for each segment to a sequence of vectors.
 
     Args:
         num_segments: Number of segments that can be told apart.
         embeddings_initializer: Initialiser of the segment vectors.
         embeddings_regularizer: Regulariser of the segment vectors.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:
         inputs: Tensor (batch, length, features), of the compute dtype.
@@ -37,31 +38,29 @@ class SegmentEmbedding(keras.layers.Layer):
         embeddings_regularizer=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
         require_positive(num_segments=num_segments)
+        super().__init__(
+            int(num_segments),
+            1,  # that of the inputs, once the layer is built
+            embeddings_initializer=embeddings_initializer,
+            embeddings_regularizer=embeddings_regularizer,
+            **kwargs,
+        )
         self.num_segments = num_segments
         self.supports_masking = True
-        self.embeddings_initializer = keras.initializers.get(embeddings_initializer)
-        self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
 
     def build(self, inputs_shape, segment_ids_shape=None):
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.num_segments, inputs_shape[-1]),
-            initializer=self.embeddings_initializer,
-            regularizer=self.embeddings_regularizer,
-        )
+        self.output_dim = inputs_shape[-1]
+        super().build()
 
     def call(self, inputs, segment_ids):
-        vectors = ops.take(self.embeddings, ops.cast(segment_ids, "int32"), axis=0)
-        return ops.add(inputs, ops.cast(vectors, inputs.dtype))
+        vectors = self._look_up(segment_ids)
+        return ops.add(ops.cast(inputs, vectors.dtype), vectors)
 
-    def compute_output_shape(self, inputs_shape, segment_ids_shape=None):
-        return inputs_shape
+    def compute_output_spec(self, inputs, segment_ids):
+        return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
     def get_config(self):
         return super().get_config() | {
             "num_segments": self.num_segments,
-            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
-            "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
         }

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attn.layers.attention_capture import CapturedAttention, rearranged
 from keras_attn.layers.attention_inputs import require_attention_inputs
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
@@ -38,7 +39,7 @@ class SegmentState(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SegmentedAttention(keras.layers.Layer):
+class SegmentedAttention(CompositeLayer):
     """Self-attention to the own segment and to a memory of those before, for whole sequences.
 
     Gives what the memory attention gives when it reads the segments one after the other, but reads

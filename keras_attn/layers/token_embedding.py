@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.embedding_table import EmbeddingTable
 from keras_attn.validation import require_positive
 
 _LOWEST = -3e4  # which float16 holds, and whose exponential is 0 in every dtype
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class TokenEmbedding(keras.layers.Layer):
+class TokenEmbedding(EmbeddingTable):
     """Looks up token vectors, and turned round projects vectors to logits over the tokens.
 
     The same table serves as input embedding and as output projection; as in the paper, looked-up
@@ -25,7 +26,7 @@ class TokenEmbedding(keras.layers.Layer):
         embeddings_initializer: Initialiser of the table; normal with standard deviation
             `hidden_dim ** -0.5` by default, so that scaled vectors have unit variance.
         embeddings_regularizer: Regulariser of the table.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:
         inputs: Token ids, int32 (batch, length); with `reverse`, vectors (…, hidden_dim).
@@ -52,32 +53,26 @@ class TokenEmbedding(keras.layers.Layer):
         embeddings_regularizer=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
         require_positive(vocabulary_size=vocabulary_size, hidden_dim=hidden_dim)
+        super().__init__(
+            int(vocabulary_size),
+            int(hidden_dim),
+            embeddings_initializer=embeddings_initializer
+            or keras.initializers.RandomNormal(stddev=hidden_dim**-0.5),
+            embeddings_regularizer=embeddings_regularizer,
+            mask_zero=mask_zero,
+            **kwargs,
+        )
         self.vocabulary_size = vocabulary_size
         self.hidden_dim = hidden_dim
         self.scale = scale
-        self.mask_zero = mask_zero
         self.predict_zero = predict_zero
         self.supports_masking = True
-        self.embeddings_initializer = keras.initializers.get(
-            embeddings_initializer or keras.initializers.RandomNormal(stddev=hidden_dim**-0.5)
-        )
-        self.embeddings_regularizer = keras.regularizers.get(embeddings_regularizer)
-
-    def build(self, input_shape=None):
-        self.embeddings = self.add_weight(
-            name="embeddings",
-            shape=(self.vocabulary_size, self.hidden_dim),
-            initializer=self.embeddings_initializer,
-            regularizer=self.embeddings_regularizer,
-        )
 
     def call(self, inputs, reverse=False):
         if reverse:
             return self.logits(inputs, self.output_kernel())
-        vectors = ops.take(self.embeddings, ops.cast(inputs, "int32"), axis=0)
-        vectors = ops.cast(vectors, self.compute_dtype)
+        vectors = self._look_up(inputs)
         if self.scale:
             vectors = ops.multiply(vectors, ops.cast(self.hidden_dim**0.5, vectors.dtype))
         return vectors
@@ -87,17 +82,32 @@ class TokenEmbedding(keras.layers.Layer):
 
         A decoding loop makes it once, before its first step.
         """
-        return ops.cast(ops.transpose(self.embeddings), self.compute_dtype)
+        table = self.embeddings
+        if self.quantization_mode is not None:
+            table = self._look_up(ops.arange(self.vocabulary_size))
+        return ops.cast(ops.transpose(table), self.compute_dtype)
 
     def logits(self, vectors, output_kernel):
         """Projects vectors (…, hidden_dim) to logits by a kernel from `output_kernel()`."""
-        vectors = ops.cast(vectors, self.compute_dtype)
+        vectors = self._rounded(ops.cast(vectors, self.compute_dtype))
         lengths = ops.shape(vectors)[:-1]
         logits = ops.matmul(ops.reshape(vectors, (-1, self.hidden_dim)), output_kernel)
         if not self.predict_zero:
             is_zero = ops.arange(self.vocabulary_size) == 0
             logits = ops.where(is_zero, ops.cast(_LOWEST, logits.dtype), logits)
         return ops.reshape(logits, (*lengths, self.vocabulary_size))
+
+    def _rounded(self, vectors):
+        """Vectors as quantized activations hold them; gradients pass through the rounding."""
+        default = keras.quantizers.AbsMaxQuantizer() if self.quantization_mode == "int8" else None
+        quantizer = keras.quantizers.QuantizationConfig.activation_quantizer_or_default(
+            self.quantization_config, default
+        )
+        if self.quantization_mode is None or quantizer is None:
+            return vectors
+        numbers, scale = quantizer(vectors, axis=-1)
+        rounded = ops.cast(ops.divide(ops.cast(numbers, scale.dtype), scale), vectors.dtype)
+        return vectors + ops.stop_gradient(rounded - vectors)
 
     def compute_mask(self, inputs, mask=None):
         if not self.mask_zero or keras.backend.is_float_dtype(inputs.dtype):
@@ -117,6 +127,4 @@ class TokenEmbedding(keras.layers.Layer):
             "scale": self.scale,
             "mask_zero": self.mask_zero,
             "predict_zero": self.predict_zero,
-            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
-            "embeddings_regularizer": keras.regularizers.serialize(self.embeddings_regularizer),
         }

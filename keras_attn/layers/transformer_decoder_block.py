@@ -5,6 +5,7 @@ from functools import partial
 import keras
 
 from keras_attn.layers.attention_roles import require_cross_attention, require_self_attention
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     build_attention,
     build_self_attention,
@@ -20,7 +21,7 @@ from keras_attn.validation import require, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class TransformerDecoderBlock(keras.layers.Layer):
+class TransformerDecoderBlock(CompositeLayer):
     """Causal self-attention, attention to a source, and a feed-forward network.
 
     The parts are given as layers, from whose configuration the block builds its own. Without

@@ -5,6 +5,7 @@ from functools import partial
 import keras
 
 from keras_attn.layers.attention_roles import require_self_attention
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     build_self_attention,
     copy_layer,
@@ -19,7 +20,7 @@ from keras_attn.validation import require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class TransformerEncoderBlock(keras.layers.Layer):
+class TransformerEncoderBlock(CompositeLayer):
     """Self-attention and a feed-forward network, each with a residual connection.
 
     The parts are given as layers, from whose configuration the block builds its own: any

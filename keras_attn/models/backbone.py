@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import keras
 
+from keras_attn.layers.composite_layer import serialize_policies
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.models.presets import get_preset
 
@@ -21,7 +22,6 @@ class Backbone(keras.Model):
 
     def _keep_arguments(self, dtype: keras.DTypePolicy, **arguments: Any) -> None:
         self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
-        arguments["dtype"] = keras.dtype_policies.serialize(dtype)
         # Not a dict, in which Keras would take layers for parts of the model.
         self._arguments = types.SimpleNamespace(**arguments)
 
@@ -45,7 +45,11 @@ class Backbone(keras.Model):
         return cls(*arguments, **(preset.config | overrides))
 
     def get_config(self):
-        config = {"name": self.name, "trainable": self.trainable} | vars(self._arguments)
+        config = {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": serialize_policies(self),
+        } | vars(self._arguments)
         layers = {part: config[part] for part in self.layer_arguments}
         return config | {
             part: serialize_layer(layer)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.activations import get_activation, serialize_activation
+from keras_attn.layers.composite_layer import serialize_policies
 from keras_attn.layers.copies import deserialize_layers
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.layer_normalization import LayerNormalization
@@ -103,7 +104,7 @@ class MaskedLanguageModel(keras.Model):
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "activation": self.activation,
             "epsilon": self.epsilon,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "dtype": serialize_policies(self),
             "name": self.name,
             "trainable": self.trainable,
         }

@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_attn.layers.composite_layer import serialize_policies
 from keras_attn.layers.copies import deserialize_layers
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
@@ -85,7 +86,7 @@ class SequenceClassifier(keras.Model):
             "num_classes": self.num_classes,
             "pooling": self.pooling,
             "dropout": self.dropout,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "dtype": serialize_policies(self),
             "name": self.name,
             "trainable": self.trainable,
         }

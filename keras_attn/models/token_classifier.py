@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attn.layers.composite_layer import serialize_policies
 from keras_attn.layers.copies import deserialize_layers
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
@@ -78,7 +79,7 @@ class TokenClassifier(keras.Model):
             "encoder": keras.saving.serialize_keras_object(self.encoder),
             "num_classes": self.num_classes,
             "dropout": self.dropout,
-            "dtype": keras.dtype_policies.serialize(self.dtype_policy),
+            "dtype": serialize_policies(self),
             "name": self.name,
             "trainable": self.trainable,
         }

@@ -1,0 +1,46 @@
+"""Quantization and LoRA for subclasses of Keras' layers."""
+
+from typing import Any, ClassVar
+
+from keras import ops
+
+
+class Adaptable:
+    """Lets a subclass of a Keras layer be quantized and adapted as the layer itself.
+
+    Keras quantizes `type(self) is Dense` alone. It also stores kernels with their adapters merged
+    into them, and on loading sets both factors of an adapter to zero, from where no gradient leads
+    away; here the first factor keeps its values, so that an adapter can be trained further.
+
+    A subclass names this class before that of Keras and defines `_adapters`.
+    """
+
+    fixed_arguments: ClassVar[tuple[str, ...]] = ()
+    """Arguments of the Keras layer that the subclass's constructor does not take."""
+
+    lora_enabled: bool
+
+    def _adapters(self) -> list[tuple[Any, Any]]:
+        """The two factors of each adapter; none without LoRA."""
+        raise NotImplementedError
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        """Quantizes the weights; arguments as those of `keras.layers.Layer.quantize`."""
+        super().quantize(mode, type_check=False, config=config)
+
+    def load_own_variables(self, store):
+        enabled, self.lora_enabled = self.lora_enabled, False
+        try:
+            super().load_own_variables(store)
+        finally:
+            self.lora_enabled = enabled
+        for _, second in self._adapters():
+            second.assign(ops.zeros(second.shape, second.dtype))
+
+    def _check_load_own_variables(self, store):
+        if not self._adapters():  # which no file has
+            super()._check_load_own_variables(store)
+
+    def get_config(self):
+        config = super().get_config()
+        return {name: value for name, value in config.items() if name not in self.fixed_arguments}
