@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+_MOST_SHOWN = 1_000
+
 
 class UserError(ValueError):
     """A mistake of the caller, told in one line.
@@ -30,7 +32,7 @@ def require(condition: bool, expectation: str, /, **received: Any) -> None:
         UserError: `condition` is false.
     """
     if not condition:
-        values = ", ".join(f"{name}={value!r}" for name, value in received.items())
+        values = ", ".join(f"{name}={_shown(value)}" for name, value in received.items())
         raise UserError(f"{expectation} Received: {values}." if received else expectation)
 
 
@@ -39,6 +41,7 @@ def require_positive(**received: Any) -> None:
     for name, value in received.items():
         whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
         require(whole and value > 0, f"`{name}` must be a positive integer.", **{name: value})
+        require(value < 2**63, f"`{name}` must be less than 2**63.", **{name: value})
 
 
 def require_rate(**received: Any) -> None:
@@ -53,10 +56,10 @@ def require_one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
     choices = list(choices)
     if value in choices:
         return
-    near = difflib.get_close_matches(str(value), [str(choice) for choice in choices], n=1)
+    near = difflib.get_close_matches(_shown(value)[:100], [str(choice) for choice in choices], n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(repr(choice) for choice in choices)
-    raise UserError(f"`{name}` must be one of {listed}.{hint} Received: {name}={value!r}.")
+    raise UserError(f"`{name}` must be one of {listed}.{hint} Received: {name}={_shown(value)}.")
 
 
 @contextlib.contextmanager
@@ -75,6 +78,15 @@ def making(what: str) -> Iterator[None]:
         raise
     except (TypeError, ValueError) as error:
         raise UserError(f"The {what} cannot be made: {error}.") from error
+
+
+def _shown(value: Any) -> str:
+    """How messages write a value, which may be as long as a file."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no numbers of more than 4,300 digits
+        return "a number of too many digits"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def asserted(message: str) -> str:

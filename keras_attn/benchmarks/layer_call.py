@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from keras_attn.benchmarks.memory import peak_memory
+from keras_attn.documents import parse_json
 from keras_attn.processes import python_command, python_environment
 
 
@@ -36,7 +37,7 @@ def measure_in_a_process(settings: dict[str, Any]) -> dict[str, Any]:
     if process.returncode:
         last_line = (process.stderr.strip().splitlines() or [""])[-1]
         return {"error": f"exit status {process.returncode}: {last_line}"}
-    return json.loads(process.stdout.splitlines()[-1])
+    return parse_json(process.stdout.splitlines()[-1], "the measuring process")
 
 
 def measure(settings: dict[str, Any]) -> dict[str, Any]:
@@ -123,4 +124,4 @@ def _on_jax(layer, function, x, upstream, settings) -> Callable:
 
 
 if __name__ == "__main__":
-    print(json.dumps(measure(json.loads(sys.argv[1]))))
+    print(json.dumps(measure(parse_json(sys.argv[1], "settings"))))

@@ -18,18 +18,13 @@ def setting(assignment: str) -> dict[str, Any]:
     Raises:
         UserError: It has no name or no value, or the value is no YAML.
     """
-    import yaml
-
-    from keras_attn.training.yaml_text import load_yaml
+    from keras_attn.documents import parse_yaml
 
     name, equals, text = assignment.partition("=")
     place = name.strip().split(".")
     if not equals or not all(place):
         raise UserError(f"--set takes NAME=VALUE, such as training.seed=3. Received: {assignment}")
-    try:
-        value = load_yaml(text)
-    except yaml.YAMLError as error:
-        raise UserError(f"--set {assignment}: the value is not valid YAML: {error}") from error
+    value = parse_yaml(text, f"--set {assignment[:100]}: the value")
     settings: dict[str, Any] = {}
     put(settings, place, value)
     return settings

@@ -5,9 +5,11 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO
 
 from keras_attn.cli import decoding_options
 from keras_attn.cli.terminal import quiet_start
+from keras_attn.limits import LINE_BYTES
 from keras_attn.validation import UserError, require, require_positive
 
 EPILOG = f"""\
@@ -150,8 +152,10 @@ def _line(number, hypothesis, options) -> str:
     return "\t".join(columns)
 
 
-def _lines(stream: Iterable[bytes]) -> Iterator[str]:
-    for number, line in enumerate(stream, 1):
+def _lines(stream: BinaryIO) -> Iterator[str]:
+    most = LINE_BYTES.value
+    for number, line in enumerate(iter(lambda: stream.readline(most + 1), b""), 1):
+        LINE_BYTES.check(len(line.rstrip(b"\r\n")), f"standard input, line {number}")
         try:
             yield line.decode("utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:

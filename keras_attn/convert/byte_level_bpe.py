@@ -5,13 +5,14 @@ from typing import Any
 
 from keras_attn.convert.json_files import (
     named_in_errors,
-    read_object,
     read_optional_object,
     require_values,
     tokens_of_ids,
 )
+from keras_attn.documents import read_json_object
+from keras_attn.reading import read_text
 from keras_attn.tokenizers import ByteLevelBpeTokenizer
-from keras_attn.tokenizers.vocabulary_files import bpe_merges, bpe_vocabulary, read_text
+from keras_attn.tokenizers.vocabulary_files import bpe_merges, bpe_vocabulary
 from keras_attn.validation import require, require_one_of
 
 _VOCABULARY = "vocab.json"
@@ -78,7 +79,7 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
 
 def _read_fast(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:
     """The vocabulary and the merges of a `tokenizer.json`, and whether it adds a start token."""
-    content = read_object(path)
+    content = read_json_object(path)
     model = content.get("model") or {}
     require_values(path, content, normalizer=None)
     require_values(

@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn.convert.configuration import CONFIG
-from keras_attn.convert.json_files import named_in_errors, read_object
+from keras_attn.convert.json_files import named_in_errors
+from keras_attn.documents import read_json_object
 from keras_attn.tasks import DecodingSettings
 from keras_attn.validation import require, require_one_of
 
@@ -57,7 +58,7 @@ def read_generation(folder: Path, config: dict[str, Any]) -> tuple[Path, dict[st
         UserError: The file is damaged, or asks for something that is not supported.
     """
     path = folder / GENERATION
-    content = read_object(path) if path.is_file() else config
+    content = read_json_object(path) if path.is_file() else config
     path = path if path.is_file() else folder / CONFIG
     content = {key: value for key, value in content.items() if value is not None}
     for key, value in _NEUTRAL.items():

@@ -10,10 +10,11 @@ from keras_attn.convert.bert import convert_bert
 from keras_attn.convert.configuration import CONFIG
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.gpt2 import convert_gpt2
-from keras_attn.convert.json_files import named_in_errors, read_object
+from keras_attn.convert.json_files import named_in_errors
 from keras_attn.convert.marian import convert_marian
 from keras_attn.convert.sentence_transformers import transformer_folder
 from keras_attn.convert.t5 import convert_t5
+from keras_attn.documents import read_json_object
 from keras_attn.tasks import Task
 from keras_attn.validation import UserError, require, require_one_of
 
@@ -53,7 +54,7 @@ def convert_huggingface(folder: str | Path) -> Conversion:
     )
     model_folder = transformer_folder(folder)
     path = model_folder / CONFIG
-    config = read_object(path)
+    config = read_json_object(path)
     with named_in_errors(path):
         require_one_of("model_type", config.get("model_type"), CONVERTERS)
     try:

@@ -1,30 +1,18 @@
 """JSON files of a checkpoint folder."""
 
 import contextlib
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_attn.tokenizers.vocabulary_files import read_text
+from keras_attn.documents import read_json, read_json_object
 from keras_attn.validation import UserError, require
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """Reads a JSON object.
-
-    Raises:
-        UserError: The file is missing, no JSON or no object; the message names it.
-    """
-    content = _read(path)
-    require(isinstance(content, dict), f"{path}: a JSON object is expected.")
-    return content
 
 
 def read_optional_object(path: Path) -> dict[str, Any]:
     """Reads a JSON object; an empty one where there is no file."""
-    return read_object(path) if path.is_file() else {}
+    return read_json_object(path) if path.is_file() else {}
 
 
 def read_list(path: Path) -> list[Any]:
@@ -33,7 +21,7 @@ def read_list(path: Path) -> list[Any]:
     Raises:
         UserError: The file is missing, no JSON or no list; the message names it.
     """
-    content = _read(path)
+    content = read_json(path)
     require(isinstance(content, list), f"{path}: a JSON list is expected.")
     return content
 
@@ -94,11 +82,3 @@ def tokens_of_ids(path: Path, ids: Any) -> list[str]:
     whole = isinstance(ids, dict) and sorted(ids.values()) == list(range(len(ids)))
     require(whole, f"{path}: the ids of the vocabulary must be 0, 1, 2 …, each once.")
     return sorted(ids, key=ids.__getitem__)
-
-
-def _read(path: Path) -> Any:
-    text = read_text(path)
-    try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise UserError(f"{path}: a JSON file is expected: {error}.") from None

@@ -9,8 +9,9 @@ from keras_attn.convert.json_files import (
     require_values,
 )
 from keras_attn.convert.sentencepiece_file import read_sentencepiece
+from keras_attn.reading import read_bytes, read_text
 from keras_attn.tokenizers import MarianTokenizer
-from keras_attn.tokenizers.vocabulary_files import bpe_vocabulary, read_text
+from keras_attn.tokenizers.vocabulary_files import bpe_vocabulary
 from keras_attn.validation import require, require_one_of
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
@@ -99,7 +100,7 @@ def _read(pieces: Path, vocabulary: Path) -> MarianVocabulary:
     first = [ids.pop(token) for token in _SPECIAL.values()]
     with named_in_errors(vocabulary):
         special = ["<pad>", _START, "</s>", "<unk>"]
-        tokenizer = MarianTokenizer(pieces.read_bytes(), [*special, *ids])
+        tokenizer = MarianTokenizer(read_bytes(pieces), [*special, *ids])
     return MarianVocabulary(vocabulary, tokenizer, (-1, *first, *ids.values()))
 
 

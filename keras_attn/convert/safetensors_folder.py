@@ -7,7 +7,7 @@ import ml_dtypes  # noqa: F401 - tells NumPy what bfloat16 is
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from keras_attn.convert.json_files import read_object
+from keras_attn.documents import read_json_object
 from keras_attn.validation import UserError, require, require_one_of
 
 WEIGHTS = "model.safetensors"
@@ -119,7 +119,7 @@ def _files(folder: Path) -> list[Path]:
 
 def _index(folder: Path) -> dict[str, str]:
     path = folder / INDEX
-    names = read_object(path).get("weight_map")
+    names = read_json_object(path).get("weight_map")
     require(isinstance(names, dict), f"{path}: `weight_map` must hold the file of each tensor.")
     for tensor, name in names.items():
         require(

@@ -5,11 +5,11 @@ from typing import Any
 
 from keras_attn.convert.json_files import (
     read_list,
-    read_object,
     read_optional_object,
     require_known,
     require_values,
 )
+from keras_attn.documents import read_json_object
 from keras_attn.validation import require, require_one_of
 
 _MODULES = "modules.json"
@@ -89,7 +89,7 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
 
 def _pooling(folder: Path) -> str:
     path = folder / "config.json"
-    config = read_object(path)
+    config = read_json_object(path)
     flags = {
         key.removeprefix(_PREFIX): value for key, value in config.items() if key.startswith(_PREFIX)
     }

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from keras_attn.convert.json_files import (
     named_in_errors,
-    read_object,
     read_optional_object,
     require_values,
 )
+from keras_attn.documents import read_json_object
+from keras_attn.reading import read_bytes
 from keras_attn.tokenizers import SentencePieceTokenizer, sentinel_tokens
 from keras_attn.validation import UserError, require, require_one_of
 
@@ -87,7 +88,7 @@ def read_sentencepiece(path: Path) -> "ModelProto":
 
     require(path.is_file(), f"{path}: no such file.")
     try:
-        return ModelProto.FromString(path.read_bytes())
+        return ModelProto.FromString(read_bytes(path))
     except DecodeError:
         raise UserError(f"{path}: a SentencePiece model is expected.") from None
 
@@ -96,7 +97,7 @@ def _read_fast(path: Path, sentinels: list[str]) -> "ModelProto":
     """The model that a `tokenizer.json` was made of; the sentinels are the last of its pieces."""
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-    content = read_object(path)
+    content = read_json_object(path)
     unigram = content.get("model") or {}
     require_values(path, unigram, type="Unigram", unk_id=_FIRST.index("<unk>"), byte_fallback=False)
     normalizer = content.get("normalizer") or {}

@@ -5,13 +5,14 @@ from typing import Any
 
 from keras_attn.convert.json_files import (
     named_in_errors,
-    read_object,
     read_optional_object,
     require_values,
     tokens_of_ids,
 )
+from keras_attn.documents import read_json_object
+from keras_attn.reading import read_text
 from keras_attn.tokenizers import WordPieceTokenizer
-from keras_attn.tokenizers.vocabulary_files import read_text, word_piece_tokens
+from keras_attn.tokenizers.vocabulary_files import word_piece_tokens
 from keras_attn.validation import require, require_one_of
 
 _VOCABULARY = "vocab.txt"
@@ -80,7 +81,7 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
 
 def _read_fast(path: Path) -> tuple[dict[str, Any], list[str]]:
     """The normaliser's options and the vocabulary of a `tokenizer.json`."""
-    content = read_object(path)
+    content = read_json_object(path)
     parts = {key: content.get(key) or {} for key in ("normalizer", "pre_tokenizer", "model")}
     types = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
     for key, part in parts.items():

@@ -1,17 +1,21 @@
 """Text files as lists of strings: tab-separated pairs, line-aligned pairs, single columns."""
 
 import gzip
+import io
 import os
+import stat
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from keras_attn.limits import DECOMPRESSED_BYTES, LINE_BYTES
 from keras_attn.validation import UserError, require
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 _EXCERPT_LENGTH = 40
+_CHUNK_BYTES = 1 << 20
 _HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
 
 
@@ -207,22 +211,45 @@ def _decode_or_none(line: bytes) -> str | None:
 def _read_bytes(path: Path) -> bytes:
     """A file's content, decompressed, without a byte order mark; never empty."""
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = b"".join(_chunks(path, file))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file.") from None
     except IsADirectoryError:
         raise UserError(f"{path}: expected a text file, found a directory.") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}).") from None
-    if content.startswith(_GZIP_MAGIC):
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, OSError, zlib.error) as error:
-            raise UserError(f"{path}: damaged or truncated gzip file ({error}).") from None
     content = content.removeprefix(_BYTE_ORDER_MARK)
     if not content:
         raise UserError(f"{path}: the file is empty.")
     return content
+
+
+def _chunks(path: Path, file: io.BufferedReader) -> Iterator[bytes]:
+    """A file's content in pieces, each read after those before it were found to be small enough."""
+    compressed = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
+    endless = compressed or not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    stream = gzip.GzipFile(fileobj=file) if compressed else file
+    total = line = 0
+    # No line within a piece is too long.
+    size = min(_CHUNK_BYTES, LINE_BYTES.value)
+    while chunk := _read_chunk(path, stream, size, compressed):
+        total += len(chunk)
+        first_end, last_end = chunk.find(b"\n"), chunk.rfind(b"\n")
+        LINE_BYTES.check(line + (first_end if first_end >= 0 else len(chunk)), str(path))
+        line = len(chunk) - last_end - 1 if first_end >= 0 else line + len(chunk)
+        if endless:
+            DECOMPRESSED_BYTES.check(total, str(path))
+        yield chunk
+
+
+def _read_chunk(path: Path, stream: io.BufferedIOBase, size: int, compressed: bool) -> bytes:
+    try:
+        return stream.read(size)
+    except (EOFError, OSError, zlib.error) as error:
+        if not compressed:
+            raise
+        raise UserError(f"{path}: damaged or truncated gzip file ({error}).") from None
 
 
 def is_empty(text: str | None) -> bool:

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.limits import IMAGE_PIXELS
+from keras_attn.reading import read_bytes
 from keras_attn.validation import UserError, require
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _WHITE = 255.0
 _DEPTH = 24  # where a PNG file tells its bits a sample, and after them the kind of its colours
+_SIZE = 16  # and where its width and height
 _IMAGES_A_CALL = 256
 
 
@@ -49,15 +52,7 @@ def read_image(path: str | os.PathLike) -> ImageFile:
         UserError: The file is missing, unreadable, damaged or no PNG file.
     """
     path = Path(path)
-    try:
-        image = ImageFile(path.read_bytes(), str(path))
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file.") from None
-    except IsADirectoryError:
-        raise UserError(f"{path}: expected a PNG file, found a directory.") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path}: cannot be read ({reason}).") from None
+    image = ImageFile(read_bytes(path), str(path))
     _check(image, image.name)
     return image
 
@@ -208,6 +203,8 @@ def _check(image: bytes, name: str) -> None:
         raise UserError(
             f"{name}: expected a PNG image, found a file that begins with {image[:8]!r}."
         )
+    width, height = (int.from_bytes(image[_SIZE + at : _SIZE + at + 4]) for at in (0, 4))
+    IMAGE_PIXELS.check(width * height, name)
     try:
         tf.io.decode_png(image)
     except tf.errors.InvalidArgumentError:

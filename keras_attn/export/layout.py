@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from keras_attn.validation import UserError, require
+from keras_attn import documents
+from keras_attn.validation import require
 
 FORMAT_VERSION = 1
 GOLDEN = Path("assets.extra", "golden.json")
@@ -40,13 +41,8 @@ def read_json(path: Path) -> Any:
     Raises:
         UserError: The file is missing or damaged.
     """
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"The export is not whole: it lacks {path}.") from None
-    except (OSError, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} cannot be read as JSON: {reason}.") from error
+    require(path.exists(), f"The export is not whole: it lacks {path}.")
+    return documents.read_json(path)
 
 
 def write_json(path: Path, content: Any) -> None:

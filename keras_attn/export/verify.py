@@ -1,11 +1,11 @@
 """Verifies an exported SavedModel the way TensorFlow Serving will use it."""
 
 import dataclasses
-import json
 import signal
 import subprocess
 from pathlib import Path
 
+from keras_attn.documents import parse_json
 from keras_attn.export.c_api import SavedModelError, one_line
 from keras_attn.export.layout import read_manifest
 from keras_attn.model_versions import latest_version
@@ -73,7 +73,7 @@ def verify(folder: str | Path, timeout: float = 600) -> Report:
         ) from error
     if process.returncode:
         raise SavedModelError(f"Verifying {folder} failed: {_last_words(process)}.")
-    outcome = json.loads(process.stdout.splitlines()[-1])
+    outcome = parse_json(process.stdout.splitlines()[-1], "the checking process")
     require(outcome["error"] is None, str(outcome["error"]))
     return Report(
         folder,

@@ -15,6 +15,7 @@ import numpy as np
 from keras_attn.export.c_api import DTYPE_CODES, DTYPES, STRING
 from keras_attn.export.layout import WARMUP
 from keras_attn.export.messages import PredictionLog, TensorProto
+from keras_attn.reading import read_bytes
 from keras_attn.validation import UserError, require
 
 MAX_RECORDS = 1000
@@ -47,7 +48,7 @@ def read_warmup(version_folder: Path) -> list[Request]:
     if not path.is_file():
         return []
     try:
-        return [_from_log(record) for record in _records(path.read_bytes())]
+        return [_from_log(record) for record in _records(read_bytes(path))]
     except Exception as error:  # protobuf's DecodeError has no public base but Exception
         raise UserError(f"{path} is damaged: {error}.") from error
 

@@ -16,10 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from keras_attn.documents import parse_json
 from keras_attn.export.runtime import Signature, SignatureTensor
 from keras_attn.serving.errors import Code, RequestError, invalid
+from keras_attn.validation import UserError
 
 DEFAULT_SIGNATURE = "serving_default"
+_MOST_DIMENSIONS = 32
 _BYTES_SUFFIX = "_bytes"
 _NUMBERS = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 
@@ -46,11 +49,11 @@ def parse_request(body: bytes) -> JsonRequest:
         RequestError: It is no JSON in UTF-8, or not of either form.
     """
     try:
-        content = json.loads(body.decode("utf-8"))
-    except RecursionError:
-        raise invalid("JSON Parse error: it is nested too deeply.") from None
-    except ValueError as error:
+        content = parse_json(body.decode("utf-8"), "JSON Parse error")
+    except UnicodeDecodeError as error:
         raise invalid(f"JSON Parse error: {error}.") from None
+    except UserError as error:
+        raise invalid(str(error)) from None
     if not isinstance(content, dict):
         raise invalid(f"The body must be a JSON object. Received: {_kind(content)}.")
     signature = content.get("signature_name", DEFAULT_SIGNATURE)
@@ -147,6 +150,8 @@ def _decode_tensor(name: str, value: Any, info: SignatureTensor) -> np.ndarray:
         lengths = {len(item) if type(item) is list else None for item in items}
         if len(lengths) != 1:
             raise invalid(f"The lists of input {name!r} must be of one length in each dimension.")
+        if len(shape) == _MOST_DIMENSIONS:
+            raise invalid(f"The lists of input {name!r} are nested too deeply.")
         shape.extend(lengths)
         items = list(itertools.chain.from_iterable(items))
     if info.dtype is None:
@@ -228,4 +233,6 @@ def _encode_base64(content: bytes) -> dict[str, str]:
 
 
 def _dump(content: Any) -> bytes:
-    return json.dumps(content, ensure_ascii=False, separators=(", ", ": ")).encode("utf-8")
+    return json.dumps(content, ensure_ascii=False, separators=(", ", ": ")).encode(
+        "utf-8", "replace"
+    )

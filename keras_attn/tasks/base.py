@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 
 import keras
 
+from keras_attn.documents import read_json_object
 from keras_attn.files import replaced_folder
+from keras_attn.reading import path_inside
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.validation import UserError, require, require_one_of
 
@@ -107,7 +109,8 @@ class Task(abc.ABC):
         )
         try:
             roles, description = list(content["tokenizers"]), dict(content["backbone"])
-            tokenizers = {role: load_tokenizer(folder / ASSETS_FOLDER / role) for role in roles}
+            assets, source = folder / ASSETS_FOLDER, f"{folder / TASK_FILE}: `tokenizers`"
+            tokenizers = {role: load_tokenizer(path_inside(assets, role, source)) for role in roles}
             backbone = _make_backbone(description, dtype)
             _load_weights(backbone, folder / WEIGHTS_FILE)
             return found._from_parts(backbone, tokenizers, content)
@@ -134,16 +137,8 @@ class Task(abc.ABC):
 
 
 def _read_json(path: Path) -> dict:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(
-            f"This is no task folder, for it has no {path.name}: {path.parent}."
-        ) from None
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: {error}.") from error
-    require(isinstance(content, dict), f"{path} must hold a JSON object.", found=type(content))
-    return content
+    require(path.exists(), f"This is no task folder, for it has no {path.name}: {path.parent}.")
+    return read_json_object(path)
 
 
 def _check_free(folder: Path) -> None:

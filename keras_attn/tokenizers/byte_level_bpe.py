@@ -7,13 +7,15 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_attn.documents import parse_json
+from keras_attn.reading import read_text
 from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
 from keras_attn.tokenizers.byte_words import ByteWords, byte_characters
 from keras_attn.tokenizers.merges import check_merges, merge_model
 from keras_attn.tokenizers.sentencepiece_model import SentencePieceModel
 from keras_attn.tokenizers.special_text import SpecialTextSplitter
 from keras_attn.tokenizers.training_library import training_library
-from keras_attn.tokenizers.vocabulary_files import bpe_merges, bpe_vocabulary, read_text
+from keras_attn.tokenizers.vocabulary_files import bpe_merges, bpe_vocabulary
 from keras_attn.validation import UserError, require, require_positive
 
 VOCABULARY_FILE = "vocab.json"
@@ -147,7 +149,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
             show_progress=False,
         )
         model.train_from_iterator(lines, trainer)
-        trained = json.loads(model.to_str())["model"]
+        trained = parse_json(model.to_str(), "tokenizers")["model"]
         tokens = sorted(trained["vocab"], key=trained["vocab"].__getitem__)
         merges = [tuple(pair) for pair in trained["merges"]]
         return cls(tokens, merges, special_tokens, lowercase, split_special_tokens)

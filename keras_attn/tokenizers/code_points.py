@@ -1,6 +1,5 @@
 """Properties of all code points, looked up inside the graph."""
 
-import json
 import sys
 from functools import cache
 from importlib import resources
@@ -8,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from keras_attn.documents import parse_json
 
 _PAGE = 256
 
@@ -57,4 +58,4 @@ def lower_case(character: str) -> str:
 @cache
 def _unicode_ranges() -> dict[str, Any]:
     file = resources.files("keras_attn.tokenizers") / "unicode_ranges.json"
-    return json.loads(file.read_text(encoding="utf-8"))
+    return parse_json(file.read_text(encoding="utf-8"), file.name)

@@ -2,11 +2,12 @@
 
 import hashlib
 import inspect
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from keras_attn.documents import read_json_object
+from keras_attn.reading import path_inside, read_bytes
 from keras_attn.tokenizers.base import CONFIG_FILE, FORMAT_VERSION, Tokenizer
 from keras_attn.tokenizers.byte_level_bpe import ByteLevelBpeTokenizer
 from keras_attn.tokenizers.characters import CharacterTokenizer
@@ -68,7 +69,7 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
     description = _read_description(path)
     cls = _CLASSES[description["kind"]]
     assets = {
-        name: _read_asset(path.parent / name, digest)
+        name: _read_asset(path_inside(path.parent, name, f"{path}: `assets`"), digest)
         for name, digest in description["assets"].items()
     }
     try:
@@ -77,23 +78,8 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
         raise UserError(f"{path}: damaged tokenizer: {error}") from None
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{path}: no such file.") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}.") from None
-
-
 def _read_description(path: Path) -> dict[str, Any]:
-    try:
-        description = json.loads(_read(path).decode())
-    except ValueError as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{path}: damaged tokenizer: {error}") from None
-    require(isinstance(description, dict), f"{path}: a JSON object is expected.")
+    description = read_json_object(path)
     version = description.get("format_version")
     require(
         isinstance(version, int) and 1 <= version <= FORMAT_VERSION,
@@ -113,11 +99,10 @@ def _read_description(path: Path) -> dict[str, Any]:
 
 
 def _read_asset(path: Path, digest: str) -> bytes:
-    data = _read(path)
-    received = hashlib.sha256(data).hexdigest()
+    data = read_bytes(path)
     require(
-        received == digest,
-        f"{path}: damaged tokenizer: its SHA-256 must be {digest}.",
-        sha256=received,
+        hashlib.sha256(data).hexdigest() == digest,
+        f"{path}: damaged tokenizer: its SHA-256 must be that of {CONFIG_FILE}.",
+        expected=digest,
     )
     return data

@@ -1,25 +1,7 @@
 """The files in which BERT's and GPT-2's vocabularies are passed on."""
 
-import json
-from pathlib import Path
-
-from keras_attn.validation import UserError, require
-
-
-def read_text(path: str | Path) -> str:
-    """Reads a UTF-8 file.
-
-    Raises:
-        UserError: It is missing, cannot be read or is no UTF-8; the message names it.
-    """
-    try:
-        return Path(path).read_bytes().decode()
-    except (FileNotFoundError, NotADirectoryError):
-        raise UserError(f"{path}: no such file.") from None
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}.") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: a UTF-8 file is expected: {error}.") from None
+from keras_attn.documents import parse_json
+from keras_attn.validation import require
 
 
 def word_piece_tokens(text: str) -> list[str]:
@@ -38,12 +20,7 @@ def bpe_vocabulary(text: str, name: str) -> list[str]:
     Raises:
         UserError: It is no such map, or ids are missing or appear twice.
     """
-    try:
-        ids = json.loads(text, object_pairs_hook=_unique)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{name}: a JSON file is expected: {error}.") from None
-    except KeyError as error:
-        raise UserError(f"{name}: a token must not appear twice: {error}.") from None
+    ids = parse_json(text, name)
     whole = isinstance(ids, dict) and all(type(value) is int for value in ids.values())
     require(whole and bool(ids), f"{name}: a JSON object of tokens and their ids is expected.")
     tokens = sorted(ids, key=ids.__getitem__)
@@ -76,12 +53,3 @@ def bpe_merges(text: str, name: str) -> list[tuple[str, str]]:
         require(pair, f"{name}, line {number}: two tokens and a space are expected.", line=line)
         merges.append((parts[0], parts[1]))
     return merges
-
-
-def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = {}
-    for key, value in pairs:
-        if key in found:
-            raise KeyError(key)
-        found[key] = value
-    return found

@@ -8,11 +8,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from keras_attn.reading import read_text
 from keras_attn.tokenizers.base import Tokenizer, read_texts
 from keras_attn.tokenizers.bert_words import BertWords
 from keras_attn.tokenizers.special_text import SpecialTextSplitter
 from keras_attn.tokenizers.training_library import training_library
-from keras_attn.tokenizers.vocabulary_files import read_text, word_piece_tokens
+from keras_attn.tokenizers.vocabulary_files import word_piece_tokens
 from keras_attn.validation import UserError, require, require_positive
 
 VOCABULARY_FILE = "vocab.txt"

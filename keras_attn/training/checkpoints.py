@@ -15,6 +15,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from keras_attn.documents import read_json
 from keras_attn.files import remove_unfinished, replaced_folder
 from keras_attn.validation import UserError, require
 
@@ -80,7 +81,7 @@ def read_checkpoint(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str
     """
     folder = Path(folder)
     try:
-        content = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
+        content = _read_state(folder)
         digests, state = content["sha256"], content["state"]
         require(
             content["format"] == _FORMAT,
@@ -212,10 +213,16 @@ def _step(folder: Path) -> int:
     return int(folder.name.removeprefix("step-"))
 
 
+def _read_state(folder: Path) -> dict[str, Any]:
+    try:
+        return read_json(folder / STATE_FILE)
+    except UserError as error:
+        raise UserError(f"The checkpoint {folder} is damaged: {error}") from error
+
+
 def _is_milestone(folder: Path) -> bool:
     try:
-        content = json.loads((folder / STATE_FILE).read_text(encoding="utf-8"))
-        return bool(content["state"]["milestone"])
+        return bool(_read_state(folder)["state"]["milestone"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from keras_attn.documents import parse_json
 from keras_attn.validation import UserError, require
 
 # sysexits.h: a failure that may be gone when tried again.
@@ -106,7 +107,7 @@ class Cluster:
         if not text:
             return None
         try:
-            config = json.loads(text)
+            config = parse_json(text, _VARIABLE)
             addresses, task = dict(config["cluster"]), config["task"]
             kind, index = task["type"], int(task["index"])
             chiefs, workers = addresses.pop("chief", []), addresses.pop("worker", [])
@@ -115,12 +116,13 @@ class Cluster:
                 index + (len(chiefs) if kind == "worker" else 0),
                 len(chiefs),
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, UserError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            if isinstance(error, UserError) and not str(error).startswith(_VARIABLE):
                 raise
+            shown = text if len(text) <= 1000 else f"{text[:1000]}…"
             raise UserError(
                 'TF_CONFIG must be JSON such as {"cluster": {"worker": ["host:port", …]}, '
-                f'"task": {{"type": "worker", "index": 0}}}}. Received: {text!r}.'
+                f'"task": {{"type": "worker", "index": 0}}}}. Received: {shown!r}.'
             ) from error
         others = [*addresses, *({kind} - {"chief", "worker"})]
         require(

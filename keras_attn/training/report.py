@@ -3,11 +3,11 @@
 import csv
 import html
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_attn.documents import read_json
 from keras_attn.files import write_text
 from keras_attn.validation import UserError, require
 
@@ -200,5 +200,4 @@ def _text(path: Path) -> str:
 
 
 def _json(path: Path) -> Any:
-    text = _text(path)
-    return json.loads(text) if text else None
+    return read_json(path) if path.is_file() else None

@@ -3,18 +3,17 @@
 import contextlib
 import copy
 import dataclasses
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from keras_attn import documents
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.models.recipes import FINE_TUNING
 from keras_attn.training.settings import TrainingSettings
-from keras_attn.training.yaml_text import load_yaml
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 RUN_FILE = "run.yaml"
@@ -168,15 +167,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         UserError: The file is missing, cannot be read, has a key twice or holds no mapping.
     """
     path = Path(path)
-    try:
-        content = load_yaml(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"There is no such file of settings: {path}.") from None
-    except OSError as error:
-        raise UserError(f"{path} cannot be read as settings: {error.strerror}.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"{path} is no valid YAML: {reason}") from error
+    require(path.exists(), f"There is no such file of settings: {path}.")
+    content = documents.read_yaml(path)
     require(isinstance(content, dict), f"{path} must hold sections of settings.", found=content)
     return content
 
@@ -280,6 +272,6 @@ def kind_of_task(folder: str | Path) -> str | None:
     folder = Path(folder)
     for path in (folder / "task.json", folder / "task" / "task.json"):
         if path.is_file():
-            with contextlib.suppress(ValueError, AttributeError):  # told when it is loaded
-                return json.loads(path.read_text(encoding="utf-8")).get("task")
+            with contextlib.suppress(UserError):  # told when it is loaded
+                return documents.read_json_object(path).get("task")
     return None

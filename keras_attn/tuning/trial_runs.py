@@ -1,6 +1,5 @@
 """Trials of a search, each a run of its own in a process of its own."""
 
-import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import keras_tuner
 import yaml
 
+from keras_attn.documents import read_json
 from keras_attn.files import write_text
 from keras_attn.processes import python_command, python_environment
 from keras_attn.training.end_with_parent import ending_with_parent
@@ -68,7 +68,7 @@ class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
             # KerasTuner's workers do not tell their chief why a trial failed.
             write_text(folder / FAILURE_FILE, str(error))
             raise
-        summary = json.loads((run / SUMMARY_FILE).read_text(encoding="utf-8"))
+        summary = read_json(run / SUMMARY_FILE)
         return {self.oracle.objective.name: summary["value"]}
 
 

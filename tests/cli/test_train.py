@@ -80,7 +80,7 @@ def test_file_then_set_then_options(called, tmp_path):
         (["--set", "training.=3"], "--set takes NAME=VALUE"),
         (["--set", "training.seed=[3"], "--set training.seed=[3: the value is not valid YAML"),
         (["--set", "training={seed: 1, seed: 3}"], "line 1 has the key 'seed' a second time"),
-        (["--config", "."], "error: . cannot be read as settings: Is a directory."),
+        (["--config", "."], "error: .: a regular file is expected."),
         (["--set", "training.sead=3"], "Did you mean `seed`? Received: sead=3."),
         (["--set", "traning.seed=3"], "Did you mean 'training'? Received: section='traning'."),
         (["--config", "none.yaml"], "There is no such file of settings: none.yaml."),

@@ -278,7 +278,7 @@ MISTAKES = {
     "a list": (lambda f: write_json(f / "config.json", []), "config.json: a JSON object is"),
     "lists in lists": (
         lambda f: (f / "config.json").write_text("[" * 10**5),
-        "config.json: a JSON file is expected: maximum recursion depth",
+        "config.json: the JSON is nested too deeply",
     ),
     "architecture": (
         config(model_type="bort"),

@@ -101,6 +101,6 @@ def test_mistakes(key, folder):
 def test_no_json(folder):
     check_mistake(
         lambda folder: (folder / "generation_config.json").write_text("{"),
-        "generation_config.json: a JSON file is expected",
+        "generation_config.json: valid JSON is expected",
         folder,
     )

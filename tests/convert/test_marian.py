@@ -418,7 +418,7 @@ MISTAKES = {
     "trained positions": (tensors(with_trained_positions), "embed_positions.weight must hold sin"),
     "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
     "missing shard": (lose_shard, "model-00002-of-00002.safetensors: no such file"),
-    "cut JSON": (lambda f: truncate(f / "vocab.json"), "vocab.json: a JSON file is expected"),
+    "cut JSON": (lambda f: truncate(f / "vocab.json"), "vocab.json: valid JSON is expected"),
     "small embedding": (
         renumbered(lambda ids: ids | {"new": len(ids)}),
         "vocab.json: the vocabulary does not fit the embedding. Received: tokens=73, rows=72",

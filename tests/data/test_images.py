@@ -156,7 +156,7 @@ def test_a_damaged_file_is_named(name, tmp_path):
 def test_no_file_or_a_folder(tmp_path):
     with pytest.raises(UserError, match=r"absent.png: no such file\."):
         read_images([tmp_path / "absent.png"])
-    with pytest.raises(UserError, match="expected a PNG file, found a directory"):
+    with pytest.raises(UserError, match="a regular file is expected"):
         read_images([tmp_path])
 
 

@@ -73,7 +73,7 @@ def test_mistakes_name_the_file(folder, tmp_path):
     pairs = read_labelled_images(folder, skip_bad_files=True)
     assert (len(pairs), pairs.skipped) == (5, 3)
     bad.unlink()
-    with pytest.raises(UserError, match=r"inner: expected a PNG file, found a directory\. "):
+    with pytest.raises(UserError, match=r"inner: a regular file is expected\. "):
         read_labelled_images(folder)
 
 

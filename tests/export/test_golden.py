@@ -83,7 +83,7 @@ def test_all_else_must_be_equal(expected, received, difference):
     ("content", "message"),
     [
         (None, "The export is not whole: it lacks .*golden.json"),
-        ("{", "cannot be read as JSON: Expecting"),
+        ("{", "valid JSON is expected: Expecting"),
         ("[]", "not a file of golden outputs"),
         (json.dumps({"examples": [], "rtol": 1e-4}), "holds no example"),
         (json.dumps({"examples": [], "rtol": None}), "not a file of golden outputs"),

@@ -161,7 +161,7 @@ def _truncate(path, length):
         (_remove("saved_model.pb"), "holds 'saved_model.pb'"),
         (_remove(MANIFEST), "not exported by keras_attn"),
         (lambda copy: (copy / MANIFEST).write_text("[]"), "format version.*format_version=None"),
-        (lambda copy: (copy / MANIFEST).write_text("{"), "cannot be read as JSON"),
+        (lambda copy: (copy / MANIFEST).write_text("{"), "valid JSON is expected"),
         (_remove(GOLDEN), "it lacks .*golden.json"),
         (_truncate(WARMUP, 1), "warmup_requests is damaged"),
         (_truncate("saved_model.pb", 3), "saved_model.pb is damaged"),

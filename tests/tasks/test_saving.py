@@ -163,12 +163,12 @@ def other_backbone(folder, **config):
 
 DAMAGE = {
     "no description": (lambda f: (f / "task.json").unlink(), "no task folder, .* no task.json"),
-    "cut description": (lambda f: truncated(f / "task.json"), "task.json is damaged"),
+    "cut description": (lambda f: truncated(f / "task.json"), "task.json: valid JSON is expected"),
     "binary description": (
         lambda f: (f / "task.json").write_bytes(b"\xff\x00"),
-        "task.json is damaged",
+        "task.json: a UTF-8 file is expected",
     ),
-    "a list": (lambda f: (f / "task.json").write_text("[]"), "must hold a JSON object"),
+    "a list": (lambda f: (f / "task.json").write_text("[]"), "a JSON object is expected"),
     "later version": (
         lambda f: changed(f, format_version=7),
         "must be 1. Received: format_version=7",

@@ -187,10 +187,10 @@ def test_files(tmp_path):
 @pytest.mark.parametrize(
     ("tokens", "merges", "message"),
     [
-        ("{", "", "{0}: a JSON file is expected: Expecting property name"),
+        ("{", "", "{0}: valid JSON is expected: Expecting property name"),
         ("[1]", "", "{0}: a JSON object of tokens and their ids is expected."),
         ('{"a": "b"}', "", "{0}: a JSON object of tokens and their ids is expected."),
-        ('{"a": 0, "a": 1}', "", "{0}: a token must not appear twice: 'a'."),
+        ('{"a": 0, "a": 1}', "", "{0}: the key 'a' must not appear twice."),
         ('{"a": 0, "b": 2}', "", "{0}: the ids must be 0 to 1, each once. Received: token='b'"),
         ([*BYTES], "", "{0}, {1}: The vocabulary must hold the special token <|endoftext|>."),
         ([*BYTES[1:], END], "", "must hold all bytes. Received: missing='Ā'."),

@@ -93,7 +93,7 @@ def test_missing_files(tmp_path):
     (tmp_path / "file").write_text("")
     assert failure(tmp_path / "file") == f"{tmp_path}/file/tokenizer.json: no such file."
     (tmp_path / "folder" / "tokenizer.json").mkdir(parents=True)
-    assert failure(tmp_path / "folder").startswith(f"{tmp_path}/folder/tokenizer.json: Is a dir")
+    assert failure(tmp_path / "folder").startswith(f"{tmp_path}/folder/tokenizer.json: a regular file is expected")
 
 
 def test_a_model_that_is_not_the_saved_one(tmp_path):
@@ -106,9 +106,9 @@ def test_a_model_that_is_not_the_saved_one(tmp_path):
 @pytest.mark.parametrize(
     ("contents", "message"),
     [
-        (b"", "damaged tokenizer: Expecting value"),
-        (b'{"kind": "characters", "conf', "damaged tokenizer: Unterminated string"),
-        (b"\xff\xfe", "damaged tokenizer: 'utf-8' codec can't decode"),
+        (b"", "valid JSON is expected: Expecting value"),
+        (b'{"kind": "characters", "conf', "valid JSON is expected: Unterminated string"),
+        (b"\xff\xfe", "a UTF-8 file is expected: 'utf-8' codec can't decode"),
         (b"[1, 2]", "a JSON object is expected"),
         ({"format_version": 2}, "`format_version` must be at most 1. Received: format_version=2."),
         ({"format_version": None}, "`format_version` must be at most 1."),

@@ -153,7 +153,7 @@ def test_files(tmp_path):
 def test_malformed_files(tmp_path):
     path = tmp_path / "vocab.txt"
     assert failure(path) == "no such file."
-    assert "directory" in failure(tmp_path)
+    assert failure(tmp_path) == "a regular file is expected."
     for lines, message in (
         ([*SPECIAL, "a", "b", "a"], "must not hold a token twice. Received: token='a'."),
         ([token for token in SPECIAL if token != "[UNK]"], "hold the special token [UNK]."),

@@ -149,7 +149,7 @@ def test_mistakes(layer, message):
         (b"", "must hold sections of settings. Received: found=None."),
         (b"- a\n", r"must hold sections of settings. Received: found=\['a'\]."),
         (b"a: [\n", "is no valid YAML"),
-        (b"a: \xff\n", "is no valid YAML"),
+        (b"a: \xff\n", "a UTF-8 file is expected"),
         (b"a: {}\nb: {}\na: {}\n", "is no valid YAML: line 3 has the key 'a' a second time"),
         (b"a:\n  b: 1\n  c: {d: 1}\n  b: 2\n", "line 4 has the key 'b' a second time"),
     ],
@@ -164,7 +164,7 @@ def test_files_that_are_no_settings(tmp_path, content, message):
 
 
 def test_a_folder_is_no_file_of_settings(tmp_path):
-    with pytest.raises(UserError, match=f"^{tmp_path} cannot be read as settings: Is a directory."):
+    with pytest.raises(UserError, match=f"^{tmp_path}: a regular file is expected."):
         read_yaml(tmp_path)
 
 

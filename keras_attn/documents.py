@@ -1,0 +1,186 @@
+"""Reads JSON and YAML: the only place that parses them.
+
+Both are refused in one line where they are too large or nested too deeply, have a key twice, or
+hold numbers that no computer needs.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode
+
+from keras_attn.limits import DEPTH, YAML_BYTES, YAML_NODES
+from keras_attn.reading import read_text
+from keras_attn.validation import UserError, require
+
+_MOST_BITS = 128  # of a whole number: the states of random generators have as many
+
+
+def read_json(path: str | Path) -> Any:
+    """Reads a JSON file.
+
+    Raises:
+        UserError: It is missing, cannot be read or is no JSON; the message names it.
+    """
+    return parse_json(read_text(path), str(path))
+
+
+def read_json_object(path: str | Path) -> dict[str, Any]:
+    """Reads a JSON file that holds an object.
+
+    Raises:
+        UserError: See `read_json`, or it holds something else.
+    """
+    content = read_json(path)
+    require(isinstance(content, dict), f"{path}: a JSON object is expected.")
+    return content
+
+
+def parse_json(text: str, name: str) -> Any:
+    """Parses JSON.
+
+    Args:
+        text: What was read.
+        name: What messages call it.
+
+    Raises:
+        UserError: It is no JSON, has a key twice, or is nested too deeply.
+    """
+    try:
+        content = json.loads(text, object_pairs_hook=_unique)
+    except RecursionError:
+        raise UserError(f"{name}: the JSON is nested too deeply.") from None
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+    except json.JSONDecodeError as error:
+        raise UserError(f"{name}: valid JSON is expected: {error}.") from None
+    except ValueError:
+        raise UserError(f"{name}: a number has too many digits.") from None
+    # Brackets inside of texts count too: they only make it look twice.
+    if text.count("[") + text.count("{") > DEPTH.value:
+        _check_depth(content, name)
+    return content
+
+
+def read_yaml(path: str | Path) -> Any:
+    """Reads a YAML file.
+
+    Raises:
+        UserError: It is missing, cannot be read or is no YAML; the message names it.
+    """
+    return parse_yaml(read_text(path, YAML_BYTES), str(path))
+
+
+def parse_yaml(text: str, name: str) -> Any:
+    """Parses YAML into plain values.
+
+    Args:
+        text: What was read.
+        name: What messages call it.
+
+    Raises:
+        UserError: It is no YAML, has a key twice, is nested too deeply, or its aliases stand for
+            too much.
+    """
+    YAML_BYTES.check(len(text.encode("utf-8", "replace")), name)
+    try:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is not None:
+                _check_nodes(node, name)
+            return None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except RecursionError:
+        raise UserError(f"{name}: the YAML is nested too deeply.") from None
+    except UserError:
+        raise
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        reason = " ".join(str(error).split())[:300]
+        raise UserError(f"{name} is no valid YAML: {reason}") from None
+
+
+class _Loader(yaml.SafeLoader):
+    """The usual loader lets the last of two equal keys count, and says nothing."""
+
+    def compose_mapping_node(self, anchor: str | None) -> MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen = set()
+        for key, _ in node.value:
+            if (key.tag, str(key.value)) in seen:
+                line = key.start_mark.line + 1
+                raise yaml.YAMLError(f"line {line} has the key {key.value!r} a second time")
+            seen.add((key.tag, str(key.value)))
+        return node
+
+    def construct_yaml_int(self, node: ScalarNode) -> int:
+        try:
+            value = super().construct_yaml_int(node)
+        except ValueError:  # Python's own limit
+            value = 1 << _MOST_BITS + 1
+        if abs(value).bit_length() > _MOST_BITS:
+            raise yaml.YAMLError(f"line {node.start_mark.line + 1} has a number of too many digits")
+        return value
+
+    def construct_yaml_timestamp(self, node: ScalarNode) -> Any:
+        try:
+            return super().construct_yaml_timestamp(node)
+        except ValueError as error:
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"line {line} has no such date: {node.value} ({error})") from None
+
+
+for _kind in ("int", "timestamp"):
+    _Loader.add_constructor(
+        f"tag:yaml.org,2002:{_kind}", getattr(_Loader, f"construct_yaml_{_kind}")
+    )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        seen = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise UserError(f"the key {twice!r} must not appear twice.")
+    return content
+
+
+def _check_depth(content: Any, name: str) -> None:
+    level, depth = [content], 0
+    while level:
+        level = [item for value in level for item in _items(value)]
+        depth += bool(level)
+        DEPTH.check(depth, name)
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _check_nodes(root: Node, name: str) -> None:
+    """Counts the values, and levels, that a document has with each alias written out."""
+    known: dict[int, tuple[int, int] | None] = {}
+
+    def size_and_depth(node: Node, above: int) -> tuple[int, int]:
+        if id(node) in known:
+            require(known[id(node)] is not None, f"{name}: an alias must not hold itself.")
+            return known[id(node)]
+        known[id(node)] = None
+        parts = [] if isinstance(node, ScalarNode) else node.value
+        if isinstance(node, MappingNode):
+            parts = [part for pair in parts for part in pair]
+        below = [size_and_depth(part, above + 1) for part in parts]
+        size = 1 + sum(size for size, _ in below)
+        depth = max((1 + depth for _, depth in below), default=0)
+        YAML_NODES.check(size, name)
+        DEPTH.check(above + depth, name)
+        known[id(node)] = size, depth
+        return known[id(node)]
+
+    size_and_depth(root, 0)

@@ -1,0 +1,85 @@
+"""Limits of what is read and built, each with its name, its default and how to raise it.
+
+They stop a damaged or hostile file before it takes the machine's memory or time. Each is an
+environment variable, so that it holds for the command line, Python and the processes that are
+started. docs/limits.md lists them; those of a server's requests are options of `keras-attn serve`.
+"""
+
+import dataclasses
+import os
+
+from keras_attn.validation import UserError, require
+
+
+@dataclasses.dataclass(frozen=True)
+class Limit:
+    """A number that may not be exceeded.
+
+    Attributes:
+        variable: Environment variable that sets another value.
+        default: The value where the variable is not set.
+        what: What is counted, as messages call it.
+    """
+
+    variable: str
+    default: int
+    what: str
+
+    @property
+    def value(self) -> int:
+        """The limit that holds now.
+
+        Raises:
+            UserError: The environment variable is no positive integer.
+        """
+        text = os.environ.get(self.variable)
+        if not text:
+            return self.default
+        whole = text.isascii() and text.isdecimal() and len(text) < 20 and int(text) > 0
+        require(whole, f"{self.variable} must be a positive integer.", **{self.variable: text[:50]})
+        return int(text)
+
+    def check(self, count: int, place: str) -> None:
+        """Refuses what exceeds the limit.
+
+        Args:
+            count: What was counted; it may be one above the limit where counting stopped.
+            place: What a message begins with, such as the name of a file.
+
+        Raises:
+            UserError: It exceeds the limit.
+        """
+        if count > self.value:
+            raise UserError(
+                f"{place}: at most {self.value:,} {self.what} are accepted. If this is intended, "
+                f"set the environment variable {self.variable} to a larger number."
+            )
+
+
+FILE_BYTES = Limit(
+    "KERAS_ATTN_MAX_FILE_BYTES", 256 << 20, "bytes of a JSON, vocabulary or tokenizer file"
+)
+YAML_BYTES = Limit("KERAS_ATTN_MAX_YAML_BYTES", 1 << 20, "bytes of YAML")
+YAML_NODES = Limit("KERAS_ATTN_MAX_YAML_NODES", 100_000, "values of YAML, aliases written out,")
+DEPTH = Limit("KERAS_ATTN_MAX_DEPTH", 100, "levels of nesting in JSON and YAML")
+DECOMPRESSED_BYTES = Limit(
+    "KERAS_ATTN_MAX_DECOMPRESSED_BYTES", 2 << 30, "bytes of a compressed file, once decompressed,"
+)
+LINE_BYTES = Limit("KERAS_ATTN_MAX_LINE_BYTES", 16 << 20, "bytes of a line")
+IMAGE_PIXELS = Limit("KERAS_ATTN_MAX_IMAGE_PIXELS", 1 << 26, "pixels of an image")
+LAYERS = Limit("KERAS_ATTN_MAX_LAYERS", 1_000, "layers of a model")
+PARAMETERS = Limit("KERAS_ATTN_MAX_PARAMETERS", 12_000_000_000, "parameters of a model")
+HYPOTHESES = Limit("KERAS_ATTN_MAX_HYPOTHESES", 1_024, "beams, alternatives or samples of a text")
+
+LIMITS = (
+    FILE_BYTES,
+    YAML_BYTES,
+    YAML_NODES,
+    DEPTH,
+    DECOMPRESSED_BYTES,
+    LINE_BYTES,
+    IMAGE_PIXELS,
+    LAYERS,
+    PARAMETERS,
+    HYPOTHESES,
+)

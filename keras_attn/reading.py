@@ -1,0 +1,77 @@
+"""Reads files that may be damaged, hostile or none at all."""
+
+import stat
+from pathlib import Path
+
+from keras_attn.limits import FILE_BYTES, Limit
+from keras_attn.validation import UserError, require
+
+
+def read_bytes(path: str | Path, limit: Limit = FILE_BYTES) -> bytes:
+    """Reads a regular file: no folder, pipe or device, which may never end.
+
+    Args:
+        path: The file.
+        limit: How many bytes it may have.
+
+    Raises:
+        UserError: It is missing, cannot be read, is no regular file or too large; the message
+            names it.
+    """
+    path = Path(path)
+    try:
+        status = path.stat()
+        # Before it is opened: a pipe waits for a writer.
+        require(stat.S_ISREG(status.st_mode), f"{path}: a regular file is expected.")
+        limit.check(status.st_size, str(path))
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"{path}: no such file.") from None
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}.") from None
+    except ValueError as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{str(path)!r} is not the name of a file.") from None  # it has a NUL
+
+
+def read_text(path: str | Path, limit: Limit = FILE_BYTES) -> str:
+    """Reads a regular file of UTF-8.
+
+    Args:
+        path: The file.
+        limit: How many bytes it may have.
+
+    Raises:
+        UserError: See `read_bytes`, or it is no UTF-8.
+    """
+    try:
+        return read_bytes(path, limit).decode()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: a UTF-8 file is expected: {error}.") from None
+
+
+def path_inside(folder: Path, name: object, source: str) -> Path:
+    """Returns the path of a file or folder that another file names.
+
+    Args:
+        folder: Where it must lie.
+        name: Its name, as it was read.
+        source: What messages call the place that names it.
+
+    Raises:
+        UserError: It is no plain name, or a link that leads out of the folder.
+    """
+    plain = isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\\0:")
+    require(
+        plain and name.isprintable() and len(name.encode("utf-8", "replace")) < 256,
+        f"{source} may name what lies in its folder alone.",
+        name=name,
+    )
+    path = folder / name
+    require(
+        path.resolve().is_relative_to(folder.resolve()),
+        f"{source} may name what lies in its folder alone; this is a link that leads out of it.",
+        name=name,
+    )
+    return path
