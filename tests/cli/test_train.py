@@ -78,7 +78,7 @@ def test_file_then_set_then_options(called, tmp_path):
     [
         (["--set", "seed"], "--set takes NAME=VALUE, such as training.seed=3. Received: seed"),
         (["--set", "training.=3"], "--set takes NAME=VALUE"),
-        (["--set", "training.seed=[3"], "--set training.seed=[3: the value is not valid YAML"),
+        (["--set", "training.seed=[3"], "--set training.seed=[3: the value is no valid YAML"),
         (["--set", "training={seed: 1, seed: 3}"], "line 1 has the key 'seed' a second time"),
         (["--config", "."], "error: .: a regular file is expected."),
         (["--set", "training.sead=3"], "Did you mean `seed`? Received: sead=3."),

@@ -93,7 +93,9 @@ def test_missing_files(tmp_path):
     (tmp_path / "file").write_text("")
     assert failure(tmp_path / "file") == f"{tmp_path}/file/tokenizer.json: no such file."
     (tmp_path / "folder" / "tokenizer.json").mkdir(parents=True)
-    assert failure(tmp_path / "folder").startswith(f"{tmp_path}/folder/tokenizer.json: a regular file is expected")
+    assert failure(tmp_path / "folder").startswith(
+        f"{tmp_path}/folder/tokenizer.json: a regular file is expected"
+    )
 
 
 def test_a_model_that_is_not_the_saved_one(tmp_path):
