@@ -110,7 +110,7 @@ def beam_search(
     check_length_penalty(length_penalty, length_penalty_form)
     require_one_of("stopping", stopping, STOPPING)
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids), free_end)
-    form = DecoderState(state)
+    form = DecoderState(state, max_length)
     check_coverage_penalty(coverage_penalty, state)
     constraints = constraints or Constraints()
     constraints.check_sources(form.batch)

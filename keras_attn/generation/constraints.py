@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_attn.generation.token_sets import token_set
+from keras_attn.ops.padding import padding_last
 from keras_attn.validation import require
 
 
@@ -22,8 +23,9 @@ class Constraints:
     Attributes:
         no_repeat_ngram: No run of so many tokens occurs twice in a text; 0 for no such rule.
         banned: Sequences of token ids that do not occur in a text.
-        prefix_ids: int32 (batch, length), the tokens that each source's texts begin with, 0 after
-            their end, the end token not among them. They stand whatever the other two forbid.
+        prefix_ids: int32 (batch, length), the tokens that each source's texts begin with, the end
+            token not among them; 0 is padding wherever it stands. They stand whatever the other
+            two forbid.
 
     Raises:
         UserError: A value is out of its range.
@@ -47,6 +49,8 @@ class Constraints:
                 "`banned` must hold sequences of token ids of 0 or more, none of them empty.",
                 sequence=sequence,
             )
+        if self.prefix_ids is not None and len(np.shape(self.prefix_ids)) == 2:
+            object.__setattr__(self, "prefix_ids", padding_last(self.prefix_ids))
 
     def check_sources(self, sources: Any) -> None:
         """Finds prefixes that are not one for each source, as far as their numbers are known.

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.ops.decoding_room import require_room
 from keras_attn.validation import UserError, require
 
 #: `step(token_ids, state, index) -> (logits, state)`.
@@ -17,6 +18,8 @@ class DecoderState:
 
     Args:
         state: `{"source": tree, "hypothesis": tree}` of tensors or None, with one row per source.
+            `state["source"]["room"]`, if there is one, has as many rows as there is room for steps.
+        max_length: Number of steps of the search.
 
     Attributes:
         batch: The count of sources, an int where it is known and a scalar tensor elsewhere.
@@ -24,10 +27,10 @@ class DecoderState:
         initial: The state, every leaf a tensor.
 
     Raises:
-        UserError: The state has another form.
+        UserError: The state has another form, or no room for as many steps.
     """
 
-    def __init__(self, state: dict) -> None:
+    def __init__(self, state: dict, max_length: Any) -> None:
         require(
             isinstance(state, dict) and set(state) == {"source", "hypothesis"},
             'The state must be a dict of "source" and "hypothesis".',
@@ -49,6 +52,8 @@ class DecoderState:
             'The tensors of `state["hypothesis"]` must have one row per source.',
             shapes=[tuple(leaf.shape) for leaf in hypothesis],
         )
+        source = self.initial["source"]
+        require_room(source.get("room") if isinstance(source, dict) else None, max_length)
         self.batch = ops.shape(leaves[0])[0]
         wide = any(keras.backend.standardize_dtype(leaf.dtype) == "float64" for leaf in leaves)
         self.dtype = "float64" if wide else "float32"

@@ -58,7 +58,7 @@ def greedy_search(
     check_length_penalty(length_penalty, length_penalty_form)
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
     constraints = constraints or Constraints()
-    form = DecoderState(state)
+    form = DecoderState(state, max_length)
     constraints.check_sources(form.batch)
 
     def choose(logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:

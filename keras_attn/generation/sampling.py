@@ -149,7 +149,7 @@ def sample(
     """
     require_positive(samples=samples)
     check_length_penalty(length_penalty, length_penalty_form)
-    form = DecoderState(state)
+    form = DecoderState(state, max_length)
     batch, rows = form.batch, form.batch * samples
     constraints = constraints or Constraints()
     constraints.check_sources(batch)

@@ -17,6 +17,8 @@ from keras_attn.models.encoder_decoder import (
     token_embeddings,
 )
 from keras_attn.ops import masks
+from keras_attn.ops.decoding_room import nan_beyond, room, within_room
+from keras_attn.ops.padding import padding_last
 from keras_attn.validation import require_positive, require_rate
 
 _EMBEDDING_DEVIATION = 0.1  # the paper's, section 3.5
@@ -159,17 +161,20 @@ class ConvSeq2Seq(Backbone):
         """Makes the state from which `step` generates.
 
         Args:
-            source_ids: int32 (batch, source), 0 at padding.
-            max_length: Not needed: a hypothesis keeps as many inputs as its convolutions see.
+            source_ids: int32 (batch, source), 0 at padding, wherever it stands.
+            max_length: Not needed: a hypothesis keeps as many inputs as its convolutions see. There
+                is room for as many tokens as there are learned positions.
             beams: Number of hypotheses of each source, those of a beam search.
 
         Returns:
             `{"source": …, "hypothesis": …}`, both with one row for each source.
         """
         require_positive(beams=beams)
+        source_ids = padding_last(source_ids)
         key, value = self.encode(source_ids)
         source = self.decoder.project_source(key, value, masks.padding_mask(source_ids))
         source |= {
+            "room": room(max_length, self.max_length),
             "beams": ops.arange(beams, dtype="int32"),
             "output_kernel": self.output_embedding.output_kernel(),
         }
@@ -191,8 +196,9 @@ class ConvSeq2Seq(Backbone):
         source = state["source"]
         beams = source["beams"].shape[0]
         require_rows(token_ids, source["attended"], beams)
+        within = within_room(index, source["room"].shape[0])
         x = self.target_embedding(ops.expand_dims(token_ids, 1))
-        x = self.target_positions(x, start_index=index)[:, 0]
+        x = nan_beyond(self.target_positions(x, start_index=index)[:, 0], within)
         x, windows = self.decoder.step(x, source, state["hypothesis"]["windows"], beams)
         logits = self.output_embedding.logits(x, source["output_kernel"])
         return logits, {"source": source, "hypothesis": {"windows": windows}}

@@ -73,10 +73,12 @@ class LanguageModel(Backbone):
         start_ids, …)`. The prompts' keys and values are held once for all hypotheses.
 
         Args:
-            prompt_ids: int32 (batch, length), at least one token a row, and 0 after its end.
+            prompt_ids: int32 (batch, length), at least one token a row. 0 is padding wherever it
+                stands: prompts padded on the left, or with 0 between tokens, continue as their
+                tokens alone do.
             max_length: Number of positions to make room for from the prompts' last tokens on,
-                the `max_length` of the search, as JAX and XLA need it; `None`, on TensorFlow
-                without XLA, for caches that grow.
+                at least the `max_length` of the search, as JAX and XLA need it; `None`, on
+                TensorFlow without XLA, for caches that grow.
             beams: Number of hypotheses of each prompt, those of a beam search.
 
         Returns:
@@ -101,6 +103,10 @@ class LanguageModel(Backbone):
                 (rows,).
 
         Returns:
-            Logits (rows, vocabulary), and the state with this position added.
+            Logits (rows, vocabulary), and the state with this position added. Beyond the
+            `max_length` of the state logits are NaN where the index is traced.
+
+        Raises:
+            UserError: The index is known, and beyond the `max_length` of the state.
         """
         return self._decoder.step(token_ids, state, index)

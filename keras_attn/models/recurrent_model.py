@@ -16,6 +16,7 @@ from keras_attn.models.encoder_decoder import (
     token_embeddings,
 )
 from keras_attn.ops import masks
+from keras_attn.ops.padding import padding_last
 from keras_attn.validation import require, require_positive
 
 
@@ -113,7 +114,7 @@ class RecurrentModel(Backbone):
         """Makes the state from which `step` generates.
 
         Args:
-            source_ids: int32 (batch, source), 0 at padding.
+            source_ids: int32 (batch, source), 0 at padding, wherever it stands.
             max_length: Not needed: states have the same size at every position.
             beams: Number of hypotheses of each source, those of a beam search.
             coverage: Whether a hypothesis holds as "coverage" how much attention each position of
@@ -131,6 +132,7 @@ class RecurrentModel(Backbone):
             "A coverage needs a decoder with additive or Luong attention.",
             coverage=coverage,
         )
+        source_ids = padding_last(source_ids)
         source, ends = self.encode(source_ids)
         projected, states = self.decoder.initial_state(
             source,

@@ -9,6 +9,7 @@ from keras_attn.models.encoder_decoder import id_inputs
 from keras_attn.models.stepwise_decoder import StepwiseDecoder
 from keras_attn.models.token_stack import TokenStack
 from keras_attn.ops import masks
+from keras_attn.ops.padding import padding_last
 
 
 class StackedSeq2Seq(Backbone):
@@ -53,7 +54,7 @@ class StackedSeq2Seq(Backbone):
         self.decoder_norm = decoder.norm
         self.max_length = max_length
         self._encoder = encoder
-        self._decoder = StepwiseDecoder(decoder)
+        self._decoder = StepwiseDecoder(decoder, max_length)
 
     def encode(self, source_ids) -> Any:
         """Encodes source ids, int32 (batch, source), to vectors (batch, source, hidden_dim)."""
@@ -63,7 +64,7 @@ class StackedSeq2Seq(Backbone):
         """Makes the state from which `step` generates.
 
         Args:
-            source_ids: int32 (batch, source), 0 at padding.
+            source_ids: int32 (batch, source), 0 at padding, wherever it stands.
             max_length: Number of target positions to make room for, as JAX and XLA need it;
                 `None`, on TensorFlow without XLA, for caches that grow.
             beams: Number of hypotheses of each source, those of a beam search.
@@ -77,6 +78,7 @@ class StackedSeq2Seq(Backbone):
         Raises:
             UserError: No `max_length` on another backend than TensorFlow.
         """
+        source_ids = padding_last(source_ids)
         encoded = self.encode(source_ids)
         padding_mask = masks.padding_mask(source_ids)
         projected = [block.project_source(encoded, padding_mask) for block in self.decoder_blocks]
@@ -95,6 +97,10 @@ class StackedSeq2Seq(Backbone):
                 `max_length` one for each row (rows,).
 
         Returns:
-            Logits (rows, target vocabulary), and the state with this position added.
+            Logits (rows, target vocabulary), and the state with this position added. Beyond the
+            `max_length` of the state logits are NaN where the index is traced.
+
+        Raises:
+            UserError: The index is known, and beyond the `max_length` of the state.
         """
         return self._decoder.step(token_ids, state, index)

@@ -14,6 +14,8 @@ from keras_attn.ops.decoding_cache import (
     is_growing,
     is_shared,
 )
+from keras_attn.ops.decoding_room import nan_beyond, room, within_room
+from keras_attn.ops.padding import padding_last
 from keras_attn.validation import require, require_positive
 
 
@@ -54,6 +56,7 @@ class StepwiseDecoder:
             "projected": projected or [None] * len(blocks),
             "past": None,
             "start": None,
+            "room": room(max_length, self._max_length),
             "beams": ops.arange(beams, dtype="int32"),
             "output_kernel": self._stack.projection.output_kernel(),
         }
@@ -66,16 +69,16 @@ class StepwiseDecoder:
         """Makes the state after all but the last token of each prompt.
 
         Args:
-            prompt_ids: int32 (batch, length), 0 at padding, which stands at the end.
+            prompt_ids: int32 (batch, length), 0 at padding, wherever it stands.
             max_length: Number of positions to make room for after those of the state, or `None`.
             beams: Number of hypotheses of each prompt.
 
         Returns:
             The last token of each prompt, int32 (batch,), and the state, whose step 0 is theirs.
         """
-        prompt_ids = ops.convert_to_tensor(prompt_ids, dtype="int32")
+        prompt_ids = padding_last(ops.convert_to_tensor(prompt_ids, dtype="int32"))
         batch, length = ops.shape(prompt_ids)
-        self._require_room(prompt_ids.shape[1], max_length)
+        left = self._positions_left(prompt_ids.shape[1], max_length)
         state = self.initial_state(batch, max_length, beams)
         start = ops.sum(ops.cast(masks.padding_mask(prompt_ids), "int32"), axis=1) - 1
         start = ops.maximum(start, 0)
@@ -84,7 +87,7 @@ class StepwiseDecoder:
         for i, block in enumerate(self._stack.blocks):
             x, caches[i] = block.decode_prompt(x, caches[i], past)
         last = ops.take_along_axis(prompt_ids, ops.expand_dims(start, 1), axis=1)[:, 0]
-        source = state["source"] | {"past": past, "start": start}
+        source = state["source"] | {"past": past, "start": start, "room": room(max_length, left)}
         return last, _with_caches(source, state["hypothesis"], caches)
 
     def step(self, token_ids: Any, state: dict, index: Any) -> tuple[Any, dict]:
@@ -104,6 +107,7 @@ class StepwiseDecoder:
         beams, start = source["beams"].shape[0], source["start"]
         of_source = [source["caches"], source["projected"], start]
         require_rows(token_ids, of_source, beams)
+        within = [] if source["room"] is None else [within_room(index, source["room"].shape[0])]
         mask = None
         if "ancestors" in hypothesis:
             growing = any(is_shared(cache) and is_growing(cache) for cache in caches)
@@ -113,6 +117,8 @@ class StepwiseDecoder:
             sees_all = growing and beams == 1 and start is None
             mask = None if sees_all else ancestor_mask(ancestors, beams, source["past"])
         position = index if start is None else index + ops.repeat(start, beams)
+        if start is not None and self._max_length is not None:
+            within.append(within_room(position, self._max_length))
         x = self._stack.embedded(ops.expand_dims(token_ids, 1), position)
         x = ops.reshape(x, (-1, beams, x.shape[-1]))  # (sources, beams, features)
         parts = zip(self._stack.blocks, source["projected"], strict=True)
@@ -120,18 +126,27 @@ class StepwiseDecoder:
             x, caches[i] = block.decode_step(x, caches[i], index, projected, mask)
         x = self._stack.normalized(x)
         x = ops.reshape(x, (-1, x.shape[-1]))  # (rows, features)
+        x = nan_beyond(x, *within)
         logits = self._stack.projection.logits(x, source["output_kernel"])
         return logits, _with_caches(source, hypothesis, caches)
 
-    def _require_room(self, length, max_length):
-        known = length is not None and max_length is not None and self._max_length is not None
+    def _positions_left(self, length, max_length):
+        """Number of the model's positions from the last of a prompt on, `None` if not known."""
         require(
-            not known or length - 1 + max_length <= self._max_length,
+            length != 0,
+            "Prompts must have at least one token; begin from nothing with `initial_state`.",
+            prompts=length,
+        )
+        if length is None or self._max_length is None:
+            return None
+        require(
+            length - 1 + (max_length or 0) <= self._max_length,
             "Prompts and what follows must not be longer than the model's positions.",
             prompts=length,
             max_length=max_length,
             positions=self._max_length,
         )
+        return self._max_length - (length - 1)
 
 
 def _caches(state: dict) -> list:
