@@ -12,7 +12,7 @@ from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask, first_of_each
 from keras_attn.tasks.hypothesis import perplexity_of
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import fitting_ids, label_log_probabilities
+from keras_attn.tasks.text_ids import fitting_ids, label_log_probabilities, padded
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_reading import TokenReading, token_texts
 from keras_attn.tokenizers import Tokenizer
@@ -111,7 +111,8 @@ class CausalLMTask(GeneratingTask):
             return first_of_each(self._outputs(input_ids, draw(input_ids, seed, settings)))
 
         def sample_ids(text_ids, seed, **settings):
-            return first_of_each(self._ids_outputs(draw(text_ids, seed, settings)))
+            drawn = draw(self.real_ids(text_ids), seed, settings)
+            return first_of_each(self._ids_outputs(drawn))
 
         def example_ids(texts):
             return {"text_ids": self.input_ids(tf.constant(texts)), **_examples(len(texts))}
@@ -152,7 +153,7 @@ class CausalLMTask(GeneratingTask):
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Turns prompts into ids, the start id before them and 0 as padding."""
-        return self._started(self._prompt(texts)).to_tensor(default_value=self.tokenizer.pad_id)
+        return padded(self._started(self._prompt(texts)))
 
     def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenReading:
         """Reads prompts and what continues them as the model does.
@@ -166,17 +167,31 @@ class CausalLMTask(GeneratingTask):
         """
         longest = self.decoding.max_length
         target_ids = fitting_ids(self.tokenizer, target, longest, "target text")
-        ids = tf.concat([self._started(self._prompt(text)), target_ids], axis=1)
-        ids = ids.to_tensor(default_value=self.tokenizer.pad_id)
+        ids = padded(tf.concat([self._started(self._prompt(text)), target_ids], axis=1))
         return TokenReading({"token_ids": ids}, target=token_texts(self.tokenizer, ids))
 
     def _prompt(self, texts):
         longest = self.decoding.max_source_length
         return fitting_ids(self.tokenizer, texts, longest, self.input_name)
 
+    def real_ids(self, input_ids: tf.Tensor) -> tf.Tensor:
+        """Turns ids as users give them into those that the model reads, with padding at the end.
+
+        Args:
+            input_ids: int32 (batch, length), 0 at padding, wherever it stands. A row without a
+                token begins with the start id, as the empty text does.
+
+        Returns:
+            int32 (batch, length), at least one token a row.
+        """
+        return padded(self._begun(_tokens(input_ids), always=False))
+
     def _started(self, prompt):
+        return self._begun(prompt, self.add_start)
+
+    def _begun(self, prompt, always):
         lengths = prompt.row_lengths()
-        starts = tf.ones_like(lengths) if self.add_start else tf.cast(lengths == 0, lengths.dtype)
+        starts = tf.ones_like(lengths) if always else tf.cast(lengths == 0, lengths.dtype)
         ids = tf.fill([tf.reduce_sum(starts)], tf.constant(self.tokenizer.start_id, prompt.dtype))
         return tf.concat([tf.RaggedTensor.from_row_lengths(ids, starts), prompt], axis=1)
 
@@ -187,7 +202,7 @@ class CausalLMTask(GeneratingTask):
         # What a text begins with decides how the rest is written: where the tokenizer puts
         # spaces. So the continuation is what the whole text has more than the prompt.
         n_best, length = token_ids.shape[1:]
-        prompts = tf.RaggedTensor.from_tensor(input_ids, padding=self.tokenizer.pad_id)
+        prompts = _tokens(input_ids)
         prompts = tf.gather(prompts, tf.repeat(tf.range(prompts.nrows()), n_best))
         whole = tf.concat([prompts, tf.reshape(token_ids, [-1, length])], axis=1)
         whole = self.tokenizer.detokenize(whole.to_tensor(default_value=self.tokenizer.pad_id))
@@ -204,18 +219,20 @@ class CausalLMTask(GeneratingTask):
 
         if jit:
             log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
-        prompt, target = (
-            tf.RaggedTensor.from_tensor(ids, padding=self.tokenizer.pad_id)
-            for ids in (input_ids, target_ids)
-        )
+        prompt, target = _tokens(input_ids), _tokens(target_ids)
         whole = tf.concat([prompt, target], axis=1)
-        labels = whole[:, 1:].to_tensor()
+        labels = padded(whole[:, 1:])
         places = tf.range(1, tf.shape(labels)[1] + 1)
         counted = places >= tf.cast(prompt.row_lengths(), tf.int32)[:, None]
         return {
-            "log_probability": log_probabilities(whole[:, :-1].to_tensor(), labels, counted),
+            "log_probability": log_probabilities(padded(whole[:, :-1]), labels, counted),
             "length": tf.cast(target.row_lengths(), tf.int32),
         }
+
+
+def _tokens(ids):
+    """The ids but for padding, ragged."""
+    return tf.ragged.boolean_mask(ids, ids != 0)
 
 
 def _examples(count):

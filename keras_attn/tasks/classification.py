@@ -11,6 +11,7 @@ from keras_attn.tasks.text_ids import (
     example_texts,
     framed_ids,
     ids_with_end,
+    real_ids,
 )
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_reading import TokenReading, read_source
@@ -121,8 +122,8 @@ class ClassificationTask(LabellingTask):
         return self.input_ids(strings)
 
     def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What the model takes of ids."""
-        return {"token_ids": encoded}
+        """What the model takes of ids, in which 0 is padding wherever it stands."""
+        return {"token_ids": real_ids(encoded)}
 
     def _batches(self, inputs):
         texts = check_texts("texts", inputs)

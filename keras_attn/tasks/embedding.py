@@ -17,6 +17,7 @@ from keras_attn.tasks.text_ids import (
     check_framed_length,
     example_texts,
     framed_ids,
+    real_ids,
 )
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_reading import TokenReading, read_source
@@ -170,7 +171,7 @@ class EmbeddingTask(Task):
             return {"embedding": embed(self.input_ids(text))}
 
         def from_ids(token_ids):
-            return {"embedding": embed(token_ids)}
+            return {"embedding": embed(real_ids(token_ids))}
 
         return {
             "serving_default": ServingFunction(from_texts, {"text": _TEXTS}),

@@ -22,7 +22,7 @@ from keras_attn.tasks.hypothesis import (
     perplexity_of,
 )
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import batches_by_length, example_texts, ids_with_end
+from keras_attn.tasks.text_ids import batches_by_length, example_texts, ids_with_end, real_ids
 from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.tasks.token_reading import TokenReading
 from keras_attn.tokenizers import Tokenizer
@@ -325,7 +325,7 @@ class GeneratingTask(Task):
         """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`).
 
         Beside each signature of texts stands one of token ids. Ids of targets end with the end id,
-        as those do that come out.
+        as those do that come out; 0 is padding wherever it stands.
         """
         _check_n_best(n_best, self.decoding)
         ids_name = f"{self.input_role}_ids"
@@ -339,14 +339,17 @@ class GeneratingTask(Task):
         def score(text, target):
             return self._score_texts(text, target, jit)
 
+        def read_ids(inputs):
+            return self.real_ids(inputs[ids_name])
+
         def best_ids(**inputs):
-            return first_of_each(self._generate_ids(inputs[ids_name], 1, jit))
+            return first_of_each(self._generate_ids(read_ids(inputs), 1, jit))
 
         def several_ids(**inputs):
-            return self._generate_ids(inputs[ids_name], n_best, jit)
+            return self._generate_ids(read_ids(inputs), n_best, jit)
 
         def score_ids(target_ids, **inputs):
-            return self._score_ids(inputs[ids_name], target_ids, jit)
+            return self._score_ids(read_ids(inputs), real_ids(target_ids), jit)
 
         def example_ids(texts):
             return {ids_name: self.input_ids(tf.constant(texts))}
@@ -389,6 +392,17 @@ class GeneratingTask(Task):
             target if length < longest else next(fitting)
             for target, length in zip(targets, lengths, strict=True)
         ]
+
+    def real_ids(self, input_ids: tf.Tensor) -> tf.Tensor:
+        """Turns ids as users give them into those that the model reads, with padding at the end.
+
+        Args:
+            input_ids: int32 (batch, length), 0 at padding, wherever it stands.
+
+        Returns:
+            int32 (batch, length).
+        """
+        return real_ids(input_ids)
 
     def resources(self) -> list:
         """Gives all that the serving functions use."""

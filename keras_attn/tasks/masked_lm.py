@@ -18,6 +18,8 @@ from keras_attn.tasks.text_ids import (
     check_framed_length,
     example_texts,
     framed_ids,
+    padded,
+    real_ids,
 )
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_reading import TokenReading, read_source
@@ -181,8 +183,9 @@ class MaskedLMTask(Task):
             return {"text": filled, "probability": tf.exp(scores)}
 
         def from_ids(token_ids):
-            positions, count = self._gaps(token_ids)
-            found, scores = best(token_ids, positions, 1)
+            read = real_ids(token_ids)  # in which the gaps stand in the same order
+            positions, count = self._gaps(read)
+            found, scores = best(read, positions, 1)
             return {
                 "token_ids": self._in_gaps(token_ids, token_ids, found[..., 0], count),
                 "probability": self._in_gaps(
@@ -191,7 +194,7 @@ class MaskedLMTask(Task):
             }
 
         def several_from_ids(token_ids):
-            chosen, totals, count = self._ways(token_ids, most, best)
+            chosen, totals, count = self._ways(real_ids(token_ids), most, best)
             ways = tf.repeat(token_ids, most, axis=0)
             gaps = tf.reshape(chosen, [-1, tf.shape(chosen)[2]])
             filled = self._in_gaps(ways, ways, gaps, tf.repeat(count, most))
@@ -254,7 +257,7 @@ class MaskedLMTask(Task):
         is_gap = token_ids == self.tokenizer.mask_id
         everywhere = tf.zeros_like(token_ids) + tf.range(tf.shape(token_ids)[1])
         count = tf.reduce_sum(tf.cast(is_gap, tf.int32), axis=1)
-        return tf.ragged.boolean_mask(everywhere, is_gap).to_tensor(), count
+        return padded(tf.ragged.boolean_mask(everywhere, is_gap)), count
 
     def _best_tokens(self, token_ids, positions, n_best):
         """Ids and log-probabilities (batch, gaps, n_best) of what fits best into each gap."""

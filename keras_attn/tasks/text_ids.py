@@ -3,6 +3,7 @@
 import keras
 import tensorflow as tf
 
+from keras_attn.ops.padding import padding_last
 from keras_attn.tasks.hypothesis import length_sorted_batches
 from keras_attn.tasks.texts import shortened
 from keras_attn.tokenizers import Tokenizer
@@ -116,7 +117,7 @@ def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: 
     """
     ids = fitting_ids(tokenizer, texts, max_length, what)
     end = tf.fill([ids.nrows(), 1], tf.constant(tokenizer.end_id, ids.dtype))
-    return tf.concat([ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)
+    return padded(tf.concat([ids, end], axis=1))
 
 
 def framed_ids(
@@ -158,7 +159,36 @@ def framed(tokenizer: Tokenizer, ids: tf.RaggedTensor) -> tf.Tensor:
         tf.fill([ids.nrows(), 1], tf.constant(special, ids.dtype))
         for special in (tokenizer.start_id, tokenizer.end_id)
     )
-    return tf.concat([start, ids, end], axis=1).to_tensor(default_value=tokenizer.pad_id)
+    return padded(tf.concat([start, ids, end], axis=1))
+
+
+def padded(ids: tf.RaggedTensor) -> tf.Tensor:
+    """Turns ragged ids into a tensor inside a graph, with 0 as padding.
+
+    Args:
+        ids: int32 (batch, None), ragged.
+
+    Returns:
+        int32 (batch, length) with a length of at least 1, even of an empty batch.
+    """
+    return _with_a_column(ids.to_tensor())
+
+
+def real_ids(ids: tf.Tensor) -> tf.Tensor:
+    """Turns ids as users give them into those that a model reads, inside a graph.
+
+    Args:
+        ids: int32 (batch, length), 0 at padding, wherever it stands.
+
+    Returns:
+        int32 (batch, length) with padding at the end and a length of at least 1.
+    """
+    return _with_a_column(padding_last(ids))
+
+
+def _with_a_column(ids):
+    missing = tf.cast(tf.shape(ids)[1] == 0, tf.int32)
+    return tf.pad(ids, [[0, 0], [0, missing]])
 
 
 def fitting_ids(

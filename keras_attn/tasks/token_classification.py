@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import keras
 import tensorflow as tf
 
+from keras_attn.ops.padding import order_with_padding_last
 from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
 from keras_attn.tasks.labels import LabelTask
@@ -16,6 +17,7 @@ from keras_attn.tasks.text_ids import (
     fitting,
     fitting_batches,
     framed,
+    real_ids,
 )
 from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.tasks.token_reading import TokenReading, read_source
@@ -174,12 +176,17 @@ class TokenClassificationTask(LabelTask):
         if jit:
             classify = tf.function(classify, jit_compile=True, autograph=False)
 
+        def from_ids(token_ids):
+            scores = classify(real_ids(token_ids))
+            places = tf.argsort(order_with_padding_last(token_ids))  # of each id in what is read
+            return {"probabilities": tf.exp(tf.gather(scores, places, axis=1, batch_dims=1))}
+
         return {
             "serving_default": ServingFunction(
                 lambda text: self._answer(text, classify), {"text": _TEXTS}
             ),
             "token_ids": ServingFunction(
-                lambda token_ids: {"probabilities": tf.exp(classify(token_ids))},
+                from_ids,
                 {"token_ids": _IDS},
                 lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
                 longest={"token_ids": self.max_length},
