@@ -106,7 +106,6 @@ class AttendedAxes:
         """
         if mask is None:
             return None
-        mask = ops.cast(ops.convert_to_tensor(mask), "bool")
         require(
             len(mask.shape) == self.rank - 1,
             f"`{name}` must have the shape of its input without the features.",
@@ -120,8 +119,8 @@ class AttendedAxes:
 
         Args:
             mask: Boolean tensor (batch, other sizes, heads or 1, *attended sizes of the query,
-                *attended sizes of the value), or `None`. The heads, and the other sizes from the
-                last one on, may be left out.
+                *attended sizes of the value), or `None`. The heads, the other sizes from the last
+                one on and the batch may be left out.
             query: Tensor (batch, ..., features).
             value: Tensor (batch, ..., features), of the same rank.
 
@@ -133,14 +132,13 @@ class AttendedAxes:
         """
         if mask is None:
             return None
-        mask = ops.cast(ops.convert_to_tensor(mask), "bool")
         pairs = 2 * len(self.axes)
         leading = 2 + len(self.others)  # batch, others, heads
         given = len(mask.shape) - pairs
         require(
-            1 <= given <= leading,
+            0 <= given <= leading,
             "`attention_mask` must be (batch, other axes, heads, target axes, source axes), of "
-            "which heads and other axes may be left out.",
+            "which heads, other axes and batch may be left out.",
             shape=tuple(mask.shape),
             attention_axes=self.axes,
         )

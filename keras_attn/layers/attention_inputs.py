@@ -1,10 +1,12 @@
 """What goes into a call of attention: that shapes fit each other, as far as they are known."""
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
-import keras
 import numpy as np
 
+from keras_attn.ops import masks
 from keras_attn.validation import require
 
 
@@ -25,18 +27,17 @@ def require_attention_inputs(
         query: Tensor (batch, target, features).
         value: Tensor (batch, source, features).
         key: Tensor (batch, source, features), or `None`.
-        query_mask: Boolean (batch, target), or `None`.
-        value_mask: Boolean (batch, source), or `None`.
-        key_mask: Boolean (batch, source), or `None`.
-        attention_mask: Boolean (batch, target, source) or (batch, heads, target, source), or
-            `None`. In masks an axis of 1 is for all.
+        query_mask: Mask (batch, target), or `None`.
+        value_mask: Mask (batch, source), or `None`.
+        key_mask: Mask (batch, source), or `None`.
+        attention_mask: Mask (target, source), (batch, target, source) or
+            (batch, heads, target, source), or `None`. In masks an axis of 1 is for all.
         num_heads: Number of the mechanism's heads.
         same_length: Whether the mechanism attends within one sequence, target and source being as
             long as each other.
 
     Raises:
-        UserError: An input or a mask has another rank, a size differs, or a mask holds numbers to
-            be added to scores.
+        UserError: An input or a mask has another rank, or a size differs.
     """
     inputs = {"query": query, "value": value} | ({} if key is None else {"key": key})
     for name, x in inputs.items():
@@ -53,8 +54,45 @@ def require_attention_inputs(
     _require_mask("query_mask", query_mask, {2: (batch, target)})
     _require_mask("value_mask", value_mask, {2: (batch, source)})
     _require_mask("key_mask", key_mask, {2: (batch, source)})
-    pairs = {3: (batch, target, source), 4: (batch, num_heads, target, source)}
+    pairs = (batch, num_heads, target, source)
+    pairs = {2: pairs[2:], 3: (batch, *pairs[2:]), 4: pairs}
     _require_mask("attention_mask", attention_mask, pairs)
+
+
+def reads_masks(call: Callable) -> Callable:
+    """Decorates the call of an attention layer, which is then given boolean masks that fit.
+
+    The layer has a method `_require_inputs`, which is given the first seven arguments. Where masks
+    of other numbers than 0 and 1 are traced, the call's output becomes NaN.
+
+    Args:
+        call: Method of a layer with the first seven arguments of `MultiHeadAttention.call`.
+    """
+
+    @functools.wraps(call)
+    def reading(
+        self: Any,
+        query: Any,
+        value: Any,
+        key: Any = None,
+        query_mask: Any = None,
+        value_mask: Any = None,
+        key_mask: Any = None,
+        attention_mask: Any = None,
+        *further: Any,
+        **options: Any,
+    ) -> Any:
+        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
+        *given, valid = masks.boolean_masks(
+            query_mask=query_mask,
+            value_mask=value_mask,
+            key_mask=key_mask,
+            attention_mask=attention_mask,
+        )
+        outputs = call(self, query, value, key, *given, *further, **options)
+        return masks.unless_refused(outputs, valid)
+
+    return reading
 
 
 def _require_mask(name: str, mask: Any, sizes_by_rank: dict[int, tuple]) -> None:
@@ -66,31 +104,8 @@ def _require_mask(name: str, mask: Any, sizes_by_rank: dict[int, tuple]) -> None
         f"`{name}` must have rank {' or '.join(map(str, sizes_by_rank))}.",
         **{f"{name}_shape": shape},
     )
-    dtype = getattr(mask, "dtype", None) or np.asarray(mask).dtype
-    dtype = keras.backend.standardize_dtype(dtype)
-    require(
-        not keras.backend.is_float_dtype(dtype),
-        f"`{name}` must be boolean, True where something may be attended to: nothing is added to "
-        "scores.",
-        dtype=dtype,
-    )
-    if dtype != "bool":
-        others = np.setdiff1d(_known_values(mask), (0, 1))
-        require(
-            not others.size,
-            f"`{name}` must hold 1 (True) where something may be attended to, and 0 elsewhere.",
-            **{name: others[:3].tolist()},
-        )
     sizes = dict(enumerate(sizes_by_rank[len(shape)]))
     _require_sizes(name, mask, sizes, or_one=True)
-
-
-def _known_values(x: Any) -> np.ndarray:
-    """The values of a tensor; none while a graph is traced, where it has none yet."""
-    try:
-        return np.asarray(x)
-    except (TypeError, ValueError, NotImplementedError):
-        return np.empty(0)
 
 
 def _require_sizes(name: str, x: Any, sizes: dict[int, int | None], or_one: bool = False) -> None:

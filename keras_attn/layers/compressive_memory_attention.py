@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_inputs import reads_masks
 from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.layers.memory_compression import COMPRESSIONS
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention, windows
@@ -111,6 +112,7 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         compressed = self._nothing(batch_size, self.compressed_length, features)
         return CompressiveMemory(*memory, *compressed)
 
+    @reads_masks
     def call(
         self,
         query,
@@ -125,7 +127,7 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         use_causal_mask=False,
         memory=None,
     ):
-        masks = (query_mask, value_mask, key_mask, attention_mask)
+        given = (query_mask, value_mask, key_mask, attention_mask)
         options = {
             "return_attention_scores": return_attention_scores or self.compress.needs_usage,
             "training": training,
@@ -133,10 +135,10 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         }
         if memory is None:
             options["return_attention_scores"] = return_attention_scores
-            return super().call(query, value, key, *masks, **options)
-        query, value, key = visible_inputs(self.compute_dtype, query, value, key, *masks)
+            return super().call(query, value, key, *given, **options)
+        query, value, key = visible_inputs(self.compute_dtype, query, value, key, *given)
         result, (old, old_real), kept = self._attend_behind(
-            memory, query, value, key, *masks, **options
+            memory, query, value, key, *given, **options
         )
         scores = None
         if self.compress.needs_usage:

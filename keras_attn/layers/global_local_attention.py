@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
+from keras_attn.layers.attention_inputs import reads_masks
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.global_local_streams import (
     GlobalLocalPieces,
@@ -145,6 +146,7 @@ class GlobalLocalAttention(HeadedAttention):
             initializer=separate_initializer(self.kernel_initializer, len(ROLES) + 1),
         )
 
+    @reads_masks
     def call(
         self,
         query,
@@ -171,6 +173,9 @@ class GlobalLocalAttention(HeadedAttention):
             "Global positions attend to everything: there is no causal form.",
             use_causal_mask=use_causal_mask,
         )
+        global_query_mask, *pairs, valid = masks.boolean_masks(
+            global_query_mask=global_query_mask, **(pair_masks or GlobalLocalPieces())._asdict()
+        )
         key_mask = masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask)
         local = Stream(query, value, key, query_mask, key_mask)
         if global_query is None:
@@ -180,9 +185,9 @@ class GlobalLocalAttention(HeadedAttention):
             global_query = of_dtype(global_query, self.compute_dtype)
             global_query = without_hidden(global_query, global_query_mask)
             few = Stream(global_query, global_query, None, global_query_mask, of_keys)
-        labels, pair_masks = labels or GlobalLocalPieces(), pair_masks or GlobalLocalPieces()
-        parts = (local, few, labels, pair_masks)
-        output, global_output = self._attend(*parts, training, global_query is not None)
+        parts = (local, few, labels or GlobalLocalPieces(), GlobalLocalPieces(*pairs))
+        outputs = self._attend(*parts, training, global_query is not None)
+        output, global_output = (masks.unless_refused(x, valid) for x in outputs)
         if global_query is None:
             return ops.concatenate([global_output, output], axis=1)
         return output, global_output

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attn.layers.block_inputs import mask_of_rows, read_block_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import copy_layer, deserialize_layers, separate_seed, serialize_layer
 from keras_attn.layers.global_local_attention import GlobalLocalAttention
@@ -34,6 +35,7 @@ class GlobalLocalEncoderBlock(CompositeLayer):
         labels: `GlobalLocalPieces` of int32 labels, as for the attention.
         pair_masks: `GlobalLocalPieces` of booleans, as for the attention.
         training: Whether dropout is applied.
+        mask: Mask (batch, length) that Keras, or a wrapper such as `TimeDistributed`, hands over.
 
     Returns:
         Tensors (batch, length, features) and (batch, globals, features).
@@ -93,14 +95,17 @@ class GlobalLocalEncoderBlock(CompositeLayer):
         labels=None,
         pair_masks=None,
         training=None,
+        mask=None,
     ):
+        inputs, attention_mask = read_block_inputs(inputs, mask, padding_mask)
+        global_inputs, global_mask = read_block_inputs(global_inputs, None, global_padding_mask)
         x, few = (self.attention_residual.before(y) for y in (inputs, global_inputs))
         attended = self.attention(
             x,
             x,
-            value_mask=padding_mask,
+            attention_mask=attention_mask,
             global_query=few,
-            global_query_mask=global_padding_mask,
+            global_query_mask=mask_of_rows(global_inputs, global_mask),
             labels=labels,
             pair_masks=pair_masks,
             training=training,

@@ -127,12 +127,11 @@ class HeadedAttention(CompositeLayer):
         require_attention_inputs(*inputs, num_heads=self.num_heads, same_length=not self.can_cross)
 
     def _visible(self, *inputs: Any) -> tuple[Any, Any, Any]:
-        """Query, value and key of a call, whose arguments must fit together, see `visible_inputs`.
+        """Query, value and key of a call, see `visible_inputs`.
 
         Args:
             *inputs: The tensors of the call in the order of its arguments.
         """
-        self._require_inputs(*inputs)
         return visible_inputs(self.compute_dtype, *inputs)
 
     def _head_sizes(self) -> dict[str, tuple[int, int]]:

@@ -52,8 +52,8 @@ def visible_inputs(
         query_mask: Boolean (batch, target), or `None`.
         value_mask: Boolean (batch, source), or `None`.
         key_mask: Boolean (batch, source), or `None`.
-        attention_mask: Boolean (batch, target, source) or (batch, heads or 1, target, source), or
-            `None`.
+        attention_mask: Boolean (target, source), (batch, target, source) or
+            (batch, heads or 1, target, source), or `None`.
 
     Returns:
         Query, value and key.
@@ -78,13 +78,14 @@ def seen_by_any(attention_mask: Any) -> Any:
     """Marks the keys that some query may attend to.
 
     Args:
-        attention_mask: Boolean (batch, target, source) or (batch, heads or 1, target, source), or
-            `None`.
+        attention_mask: Boolean (target, source), (batch, target, source) or
+            (batch, heads or 1, target, source), or `None`.
 
     Returns:
-        Boolean (batch, source), or `None`.
+        Boolean (batch or 1, source), or `None`.
     """
     if attention_mask is None:
         return None
-    mask = ops.cast(attention_mask, "bool")
-    return ops.any(mask, axis=tuple(range(1, len(mask.shape) - 1)))
+    if len(attention_mask.shape) == 2:
+        attention_mask = ops.expand_dims(attention_mask, 0)
+    return ops.any(attention_mask, axis=tuple(range(1, len(attention_mask.shape) - 1)))

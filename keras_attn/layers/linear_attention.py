@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import is_capturing, is_other, show_attention
+from keras_attn.layers.attention_inputs import reads_masks
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.layers.hidden_positions import without_hidden
@@ -97,6 +98,7 @@ class LinearAttention(HeadedAttention):
             relative_positions, num_heads, key_dim, self.dtype_policy
         )
 
+    @reads_masks
     def call(
         self,
         query,

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
+from keras_attn.layers.attention_inputs import reads_masks
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
@@ -101,6 +102,7 @@ class LocalAttention(HeadedAttention):
         if self.relative_positions is not None and not self.relative_positions.built:
             self.relative_positions.build(None)
 
+    @reads_masks
     def call(
         self,
         query,

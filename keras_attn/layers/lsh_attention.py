@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import is_capturing, show_attention
+from keras_attn.layers.attention_inputs import reads_masks
 from keras_attn.layers.headed_attention import (
     HeadedAttention,
     require_no_scores,
@@ -108,6 +109,7 @@ class LSHAttention(HeadedAttention):
         sizes = super()._head_sizes()
         return {role: sizes[role] for role in ("query", "value")}
 
+    @reads_masks
     def call(
         self,
         query,

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.layers.attended_axes import AttendedAxes
 from keras_attn.layers.attention_capture import is_other, show_attention
+from keras_attn.layers.attention_inputs import reads_masks
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
 from keras_attn.layers.hidden_positions import visible_inputs, without_hidden
@@ -195,6 +196,7 @@ class MultiHeadAttention(HeadedAttention):
         }
         return sizes | ({"gate": (self.num_heads, self.value_dim)} if self.use_gate else {})
 
+    @reads_masks
     def call(
         self,
         query,
@@ -446,7 +448,6 @@ class MultiHeadAttention(HeadedAttention):
         window = ops.less(ops.abs(distance), self.sliding_window)[None]  # (1, target, source)
         if attention_mask is None:
             return window
-        attention_mask = ops.cast(ops.convert_to_tensor(attention_mask), "bool")
         if len(attention_mask.shape) == 4:
             window = ops.expand_dims(window, 0)
         return ops.logical_and(attention_mask, window)

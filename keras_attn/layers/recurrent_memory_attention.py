@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import is_other, noted
-from keras_attn.layers.attention_inputs import require_attention_inputs
+from keras_attn.layers.attention_inputs import reads_masks, require_attention_inputs
 from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
@@ -102,6 +102,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         shape = (batch_size, length)
         return ops.zeros((*shape, features), self.compute_dtype), ops.zeros(shape, dtype="bool")
 
+    @reads_masks
     def call(
         self,
         query,
@@ -116,16 +117,16 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         use_causal_mask=False,
         memory=None,
     ):
-        masks = (query_mask, value_mask, key_mask, attention_mask)
+        given = (query_mask, value_mask, key_mask, attention_mask)
         options = {
             "return_attention_scores": return_attention_scores,
             "training": training,
             "use_causal_mask": use_causal_mask,
         }
         if memory is None:
-            return super().call(query, value, key, *masks, **options)
-        query, value, key = visible_inputs(self.compute_dtype, query, value, key, *masks)
-        result, _, kept = self._attend_behind(memory, query, value, key, *masks, **options)
+            return super().call(query, value, key, *given, **options)
+        query, value, key = visible_inputs(self.compute_dtype, query, value, key, *given)
+        result, _, kept = self._attend_behind(memory, query, value, key, *given, **options)
         return result, Memory(*kept)
 
     def _attend_behind(
@@ -340,6 +341,5 @@ def _behind(past: Any, attention_mask: Any) -> Any:
     """A mask over the segment as one over the past and the segment."""
     if attention_mask is None:
         return None
-    attention_mask = ops.cast(attention_mask, "bool")
     shape = (*ops.shape(attention_mask)[:-1], ops.shape(past)[1])
     return ops.concatenate([ops.ones(shape, dtype="bool"), attention_mask], axis=-1)

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_roles import require_self_attention
+from keras_attn.layers.block_inputs import read_block_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     build_self_attention,
@@ -17,7 +18,6 @@ from keras_attn.layers.copies import (
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.pure_call import Masked, MaskOf
-from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
 
 
@@ -84,10 +84,13 @@ class ReversibleBlock(CompositeLayer):
             with it is honoured.
         second: Tensor (batch, length, features).
         padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
-        attention_mask: Boolean (batch, length, length) or (batch, heads or 1, length, length),
-            `True` where a position may attend to another.
+        attention_mask: Boolean (length, length), (batch, length, length) or
+            (batch, heads or 1, length, length), `True` where a position may attend to another. Both
+            masks may hold 1 and 0 of any number type instead; other numbers are refused: by an
+            error, or where a graph is traced by an output of NaN.
         training: Whether dropout is applied.
         use_causal_mask: Whether a position attends only to itself and those before it.
+        mask: Mask (batch, length) that Keras, or a wrapper such as `TimeDistributed`, hands over.
 
     Returns:
         Both streams, of their shapes.
@@ -135,13 +138,11 @@ class ReversibleBlock(CompositeLayer):
         self.attention.build(first_shape)
         self.feed_forward.build(first_shape)
 
-    def branches(
-        self, padding_mask=None, attention_mask=None, training=None, use_causal_mask=False
-    ) -> list:
+    def branches(self, attention_mask=None, training=None, use_causal_mask=False) -> list:
         """The layers that change the streams in turn, each with how it is called."""
         attend = partial(
             self.attention,
-            attention_mask=masks.with_padding(attention_mask, padding_mask),
+            attention_mask=attention_mask,
             training=training,
             use_causal_mask=use_causal_mask,
         )
@@ -156,9 +157,11 @@ class ReversibleBlock(CompositeLayer):
         attention_mask=None,
         training=None,
         use_causal_mask=False,
+        mask=None,
     ):
+        first, attention_mask = read_block_inputs(first, mask, padding_mask, attention_mask)
         mask = MaskOf()(first)
-        for _, branch in self.branches(padding_mask, attention_mask, training, use_causal_mask):
+        for _, branch in self.branches(attention_mask, training, use_causal_mask):
             first, second = second, ops.add(first, branch(Masked(mask)(second)))
         return first, second
 
@@ -166,7 +169,8 @@ class ReversibleBlock(CompositeLayer):
         self, first, second, padding_mask=None, attention_mask=None, use_causal_mask=False
     ) -> tuple:
         """The inputs of a call without dropout, from its outputs and its masks."""
-        branches = self.branches(padding_mask, attention_mask, False, use_causal_mask)
+        first, attention_mask = read_block_inputs(first, None, padding_mask, attention_mask)
+        branches = self.branches(attention_mask, False, use_causal_mask)
         for _, branch in reversed(branches):
             first, second = ops.subtract(second, branch(first)), first
         return first, second
@@ -229,6 +233,7 @@ class ReversibleBlock(CompositeLayer):
         attention_mask=None,
         training=None,
         use_causal_mask=False,
+        mask=None,
     ):
         return tuple(keras.KerasTensor(first.shape, self.compute_dtype) for _ in range(2))
 

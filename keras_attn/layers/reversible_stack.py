@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.block_inputs import read_block_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.pure_call import Masked, MaskOf, PureCall
 from keras_attn.layers.reversible_block import ReversibleBlock
@@ -31,10 +32,13 @@ class ReversibleStack(CompositeLayer):
             with it is honoured.
         second: Tensor (batch, length, features).
         padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
-        attention_mask: Boolean (batch, length, length) or (batch, heads or 1, length, length),
-            `True` where a position may attend to another.
+        attention_mask: Boolean (length, length), (batch, length, length) or
+            (batch, heads or 1, length, length), `True` where a position may attend to another. Both
+            masks may hold 1 and 0 of any number type instead; other numbers are refused: by an
+            error, or where a graph is traced by an output of NaN.
         training: Whether dropout is applied, and gradients are computed in this way.
         use_causal_mask: Whether a position attends only to itself and those before it.
+        mask: Mask (batch, length) that Keras, or a wrapper such as `TimeDistributed`, hands over.
 
     Returns:
         Both streams, of their shapes.
@@ -73,9 +77,10 @@ class ReversibleStack(CompositeLayer):
         attention_mask=None,
         training=None,
         use_causal_mask=False,
+        mask=None,
     ):
+        first, attention_mask = read_block_inputs(first, mask, padding_mask, attention_mask)
         options = {
-            "padding_mask": padding_mask,
             "attention_mask": attention_mask,
             "training": training,
             "use_causal_mask": use_causal_mask,
@@ -106,6 +111,7 @@ class ReversibleStack(CompositeLayer):
         attention_mask=None,
         training=None,
         use_causal_mask=False,
+        mask=None,
     ):
         return tuple(keras.KerasTensor(first.shape, self.compute_dtype) for _ in range(2))
 

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import is_other, show_attention
-from keras_attn.layers.attention_inputs import require_attention_inputs
+from keras_attn.layers.attention_inputs import reads_masks, require_attention_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.headed_attention import require_sequences
 from keras_attn.layers.hidden_positions import of_dtype, visible_inputs, without_hidden
@@ -71,6 +71,10 @@ class ScoredAttention(CompositeLayer):
         """Scores (batch, target, source), float32 or wider, of what is compared."""
         raise NotImplementedError
 
+    def _require_inputs(self, *inputs):
+        require_attention_inputs(*inputs)
+
+    @reads_masks
     def call(
         self,
         query,
@@ -84,9 +88,6 @@ class ScoredAttention(CompositeLayer):
         training=None,
         use_causal_mask=False,
     ):
-        require_attention_inputs(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask
-        )
         crosses = is_other(query, value)
         query, value, key = visible_inputs(
             self.compute_dtype, query, value, key, query_mask, value_mask, key_mask, attention_mask
@@ -238,9 +239,7 @@ class ScoredAttention(CompositeLayer):
         training=None,
         use_causal_mask=False,
     ):
-        require_attention_inputs(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask
-        )
+        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
         shape = self.compute_output_shape(query.shape, value.shape)
         output = keras.KerasTensor(shape, self.compute_dtype)
         if not return_attention_scores:

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import CapturedAttention, rearranged
-from keras_attn.layers.attention_inputs import require_attention_inputs
+from keras_attn.layers.attention_inputs import reads_masks, require_attention_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     build_self_attention,
@@ -103,6 +103,10 @@ class SegmentedAttention(CompositeLayer):
         build_self_attention(self.attention, query_shape)
         self.features = query_shape[-1]
 
+    def _require_inputs(self, *inputs):
+        require_attention_inputs(*inputs, num_heads=self.attention.num_heads, same_length=True)
+
+    @reads_masks
     def call(
         self,
         query,
@@ -117,17 +121,6 @@ class SegmentedAttention(CompositeLayer):
         use_causal_mask=False,
     ):
         require_no_scores(self, return_attention_scores)
-        require_attention_inputs(
-            query,
-            value,
-            key,
-            query_mask,
-            value_mask,
-            key_mask,
-            attention_mask,
-            num_heads=self.attention.num_heads,
-            same_length=True,
-        )
         query, value, key = visible_inputs(
             self.compute_dtype, query, value, key, query_mask, value_mask, key_mask, attention_mask
         )
@@ -137,7 +130,7 @@ class SegmentedAttention(CompositeLayer):
         )
         value, real = self._whole(value), self._whole(real)
         if query_mask is not None:
-            query_mask = ops.broadcast_to(ops.cast(query_mask, "bool"), (batch, length))
+            query_mask = ops.broadcast_to(query_mask, (batch, length))
             query_mask = self._folded(self._whole(query_mask))
         memories = self.attention.memories(value, real, self.segment_length)
         with rearranged(lambda shown: self._over_positions(shown, batch, length)):

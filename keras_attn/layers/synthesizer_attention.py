@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention_capture import show_attention
+from keras_attn.layers.attention_inputs import reads_masks
 from keras_attn.layers.headed_attention import HeadedAttention, require_same_length
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.synthesized_scores import ScoredPositions
@@ -86,6 +87,7 @@ class SynthesizerAttention(HeadedAttention):
         """
         return columns(self.scores(query, positions=positions))
 
+    @reads_masks
     def call(
         self,
         query,

@@ -5,6 +5,7 @@ from functools import partial
 import keras
 
 from keras_attn.layers.attention_roles import require_cross_attention, require_self_attention
+from keras_attn.layers.block_inputs import read_block_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     build_attention,
@@ -16,7 +17,6 @@ from keras_attn.layers.copies import (
 )
 from keras_attn.layers.recomputation import recomputed
 from keras_attn.layers.residual_connection import ResidualConnection
-from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
 
 
@@ -48,10 +48,13 @@ class TransformerDecoderBlock(CompositeLayer):
         source: Tensor (batch, source, features), the encoder's output.
         padding_mask: Boolean (batch, target), `False` at padding of the inputs.
         source_padding_mask: Boolean (batch, source), `False` at padding of the source.
-        attention_mask: Boolean (batch, target, target) or (batch, heads or 1, target, target) for
-            the self-attention, `True` where a position may attend to another.
+        attention_mask: Boolean (target, target), (batch, target, target) or
+            (batch, heads or 1, target, target) for the self-attention, `True` where a position may
+            attend to another. All masks may hold 1 and 0 of any number type instead; other numbers
+            are refused: by an error, or where a graph is traced by an output of NaN.
         training: Whether dropout is applied.
         use_causal_mask: Whether a position attends only to itself and those before it.
+        mask: Mask (batch, target) that Keras, or a wrapper such as `TimeDistributed`, hands over.
 
     Returns:
         A tensor of the shape of the inputs.
@@ -137,12 +140,15 @@ class TransformerDecoderBlock(CompositeLayer):
         attention_mask=None,
         training=None,
         use_causal_mask=True,
+        mask=None,
     ):
         self._require_source(source is not None)
+        inputs, attention_mask = read_block_inputs(inputs, mask, padding_mask, attention_mask)
+        source, source_mask = read_block_inputs(source, None, source_padding_mask)
         parts = partial(
             self._parts,
-            attention_mask=masks.with_padding(attention_mask, padding_mask),
-            source_mask=masks.with_padding(None, source_padding_mask),
+            attention_mask=attention_mask,
+            source_mask=source_mask,
             training=training,
             use_causal_mask=use_causal_mask,
         )

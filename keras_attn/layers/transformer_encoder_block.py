@@ -5,6 +5,7 @@ from functools import partial
 import keras
 
 from keras_attn.layers.attention_roles import require_self_attention
+from keras_attn.layers.block_inputs import read_block_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     build_self_attention,
@@ -15,7 +16,6 @@ from keras_attn.layers.copies import (
 )
 from keras_attn.layers.recomputation import recomputed
 from keras_attn.layers.residual_connection import ResidualConnection
-from keras_attn.ops import masks
 from keras_attn.validation import require_rate
 
 
@@ -44,10 +44,13 @@ class TransformerEncoderBlock(CompositeLayer):
         inputs: Tensor (batch, length, features), of the compute dtype. A mask that Keras
             propagates with it is honoured.
         padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
-        attention_mask: Boolean (batch, length, length) or (batch, heads or 1, length, length),
-            `True` where a position may attend to another.
+        attention_mask: Boolean (length, length), (batch, length, length) or
+            (batch, heads or 1, length, length), `True` where a position may attend to another. Both
+            masks may hold 1 and 0 of any number type instead; other numbers are refused: by an
+            error, or where a graph is traced by an output of NaN.
         training: Whether dropout is applied.
         use_causal_mask: Whether a position attends only to itself and those before it.
+        mask: Mask (batch, length) that Keras, or a wrapper such as `TimeDistributed`, hands over.
 
     Returns:
         A tensor of the shape of the inputs.
@@ -110,10 +113,12 @@ class TransformerEncoderBlock(CompositeLayer):
         attention_mask=None,
         training=None,
         use_causal_mask=False,
+        mask=None,
     ):
+        inputs, attention_mask = read_block_inputs(inputs, mask, padding_mask, attention_mask)
         parts = partial(
             self._parts,
-            attention_mask=masks.with_padding(attention_mask, padding_mask),
+            attention_mask=attention_mask,
             training=training,
             use_causal_mask=use_causal_mask,
         )

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import keras
+import numpy as np
 from keras import ops
 
 from keras_attn.validation import require
@@ -17,6 +19,52 @@ def padding_mask(ids: Any) -> Any:
         Boolean tensor (batch, length), True where `ids` is not 0.
     """
     return ops.not_equal(ids, 0)
+
+
+def boolean_masks(**given: Any) -> tuple:
+    """Reads masks as Keras' layers take them: boolean, or 0 and 1 of any number type.
+
+    Anything else, such as an additive mask, is refused, so that it is never inverted. While a graph
+    is traced values cannot be seen: then the masks allow everything where one holds other numbers,
+    and `unless_refused` turns what comes of it into NaN.
+
+    Args:
+        **given: Masks by name, or None.
+
+    Returns:
+        The boolean masks in their order, None where there is none, and at the end a scalar boolean
+        tensor, `False` where a mask is refused, or None where no mask had to be traced.
+
+    Raises:
+        UserError: A mask holds something else than 0 and 1.
+    """
+    read = {name: _zeros_and_ones(name, mask) for name, mask in given.items()}
+    valid = combine_masks(*(valid for _, valid in read.values()))
+    if valid is None:
+        return (*(mask for mask, _ in read.values()), None)
+    found = [None if mask is None else mask | ~valid for mask, _ in read.values()]
+    return (*found, valid)
+
+
+def unless_refused(outputs: Any, valid: Any) -> Any:
+    """Turns tensors into NaN where masks that limit them are refused.
+
+    Args:
+        outputs: Tensors of any shape in any structure; boolean ones are left as they are.
+        valid: What `boolean_masks` returned last.
+
+    Returns:
+        Tensors of the shapes of `outputs`; these themselves where `valid` is None.
+    """
+    if valid is None:
+        return outputs
+
+    def refuse(x: Any) -> Any:
+        if x is None or keras.backend.standardize_dtype(x.dtype) == "bool":
+            return x
+        return ops.where(valid, x, float("nan"))
+
+    return keras.tree.map_structure(refuse, outputs)
 
 
 def causal_mask(target_length: Any, source_length: Any) -> Any:
@@ -49,7 +97,7 @@ def combine_masks(*masks: Any) -> Any:
     combined = None
     for mask in masks:
         if mask is not None:
-            mask = ops.cast(mask, "bool")
+            mask = _boolean("mask", mask)
             combined = mask if combined is None else ops.logical_and(combined, mask)
     return combined
 
@@ -70,7 +118,7 @@ def separate_masks(
         query_mask: Boolean tensor (batch, target), or None.
         value_mask: Boolean tensor (batch, source), or None.
         key_mask: Boolean tensor (batch, source), or None.
-        attention_mask: Boolean tensor (batch, target, source) or
+        attention_mask: Boolean tensor (target, source), (batch, target, source) or
             (batch, heads or 1, target, source), or None.
 
     Returns:
@@ -91,9 +139,9 @@ def separate_masks(
         # (batch, 1, 1, source)
         masks.append(ops.expand_dims(source_mask, (1, 2)))
     if attention_mask is not None:
-        attention_mask = _with_rank("attention_mask", attention_mask, (3, 4))
-        if len(attention_mask.shape) == 3:
-            attention_mask = ops.expand_dims(attention_mask, 1)
+        attention_mask = _with_rank("attention_mask", attention_mask, (2, 3, 4))
+        while len(attention_mask.shape) < 4:
+            attention_mask = ops.expand_dims(attention_mask, -3)
         masks.append(attention_mask)
     return tuple(masks)
 
@@ -107,8 +155,8 @@ def mask_of_keys(
         length: Number of keys, an integer or a scalar integer tensor.
         value_mask: Boolean tensor (batch, source), or None. An axis of 1 is for all, here too.
         key_mask: Boolean tensor (batch, source), or None.
-        attention_mask: Boolean tensor (batch, 1, source) or (batch, heads or 1, 1, source), or
-            None.
+        attention_mask: Boolean tensor (1, source), (batch, 1, source) or
+            (batch, heads or 1, 1, source), or None.
 
     Returns:
         Boolean tensor (batch or 1, heads or 1, length), or None where nothing is masked.
@@ -121,7 +169,7 @@ def mask_of_keys(
         require(
             part.shape[2] == 1,
             "Without scores `attention_mask` cannot differ between queries: it must be "
-            "(batch, 1, source) or (batch, heads or 1, 1, source).",
+            "(1, source), (batch, 1, source) or (batch, heads or 1, 1, source).",
             shape=tuple(part.shape),
         )
     joined = combine_masks(*parts)
@@ -162,7 +210,7 @@ def attention_mask(
         query_mask: Boolean tensor (batch, target), or None.
         value_mask: Boolean tensor (batch, source), or None.
         key_mask: Boolean tensor (batch, source), or None.
-        attention_mask: Boolean tensor (batch, target, source) or
+        attention_mask: Boolean tensor (target, source), (batch, target, source) or
             (batch, heads or 1, target, source), or None.
         causal: Whether a query may attend only to keys up to its own position, the last query
             being aligned to the last key.
@@ -193,13 +241,13 @@ def with_padding(attention_mask: Any, padding_mask: Any) -> Any:
     """Joins an attention mask with one that marks padding among the keys.
 
     Args:
-        attention_mask: Boolean tensor (batch, target, source) or
+        attention_mask: Boolean tensor (target, source), (batch, target, source) or
             (batch, heads or 1, target, source), or None.
         padding_mask: Boolean tensor (batch, source), False at padding, or None.
 
     Returns:
-        Boolean tensor of the rank of `attention_mask`, (batch, 1, source) without one, or None
-        where both are None.
+        Boolean tensor of the rank of `attention_mask`, but at least (batch, target or 1, source),
+        or None where both are None.
     """
     if padding_mask is not None:
         padding_mask = ops.expand_dims(_with_rank("padding_mask", padding_mask, (2,)), 1)
@@ -211,11 +259,49 @@ def with_padding(attention_mask: Any, padding_mask: Any) -> Any:
 def _with_rank(name: str, mask: Any, ranks: tuple[int, ...]) -> Any:
     if mask is None:
         return None
-    mask = ops.convert_to_tensor(mask)
+    mask = _boolean(name, mask)
     wanted = " or ".join(str(rank) for rank in ranks)
     require(
         len(mask.shape) in ranks,
         f"`{name}` must have rank {wanted}.",
         shape=tuple(mask.shape),
     )
-    return ops.cast(mask, "bool")
+    return mask
+
+
+def _boolean(name: str, mask: Any) -> Any:
+    found, valid = _zeros_and_ones(name, mask)
+    require(
+        valid is None,
+        f"`{name}` must be boolean where its values are not known yet.",
+        **{name: mask},
+    )
+    return found
+
+
+def _zeros_and_ones(name: str, mask: Any) -> tuple:
+    """The boolean mask, and whether it is none but of 0 and 1: None where that is certain."""
+    if mask is None:
+        return None, None
+    mask = ops.convert_to_tensor(mask)
+    if keras.backend.standardize_dtype(mask.dtype) == "bool":
+        return mask, None
+    known = _known_values(mask)
+    if known is None:
+        return ops.not_equal(mask, 0), ops.all(ops.equal(mask, 0) | ops.equal(mask, 1))
+    others = known[(known != 0) & (known != 1)]
+    require(
+        not others.size,
+        f"`{name}` must hold 1 (True) where something may be attended to, and 0 elsewhere: nothing "
+        "is added to scores.",
+        **{name: np.unique(others)[:3].tolist()},
+    )
+    return ops.not_equal(mask, 0), None
+
+
+def _known_values(x: Any) -> np.ndarray | None:
+    """The values of a tensor; None while a graph is traced, where it has none yet."""
+    try:
+        return ops.convert_to_numpy(x)
+    except (AttributeError, TypeError, ValueError, NotImplementedError, RuntimeError):
+        return None

@@ -126,8 +126,8 @@ def test_with_one_length_every_name_of_it_is_the_same(axes):
         ),
         (
             1,
-            {"attention_mask": np.ones((2, 3), bool)},
-            r"may be left out. Received: shape=\(2, 3\), attention_axes=\(1,\).",
+            {"attention_mask": np.ones(3, bool)},
+            r"may be left out. Received: shape=\(3,\), attention_axes=\(1,\).",
         ),
         (
             1,

@@ -206,8 +206,8 @@ def test_mistakes_in_the_constructor(arguments, message):
         (
             {},
             (X, X),
-            {"attention_mask": np.ones((5, 5), bool)},
-            r"`attention_mask` must have rank 3 or 4. Received: attention_mask_shape=\(5, 5\).",
+            {"attention_mask": np.ones(5, bool)},
+            r"`attention_mask` must have rank 2 or 3 or 4. Received: attention_mask_shape=\(5,\).",
         ),
         (
             {},

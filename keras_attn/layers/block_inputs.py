@@ -1,0 +1,52 @@
+"""The inputs of blocks, with the masks that limit them."""
+
+from typing import Any
+
+from keras_attn.layers.pure_call import Masked, MaskOf
+from keras_attn.ops import masks
+
+_MASK_OF = MaskOf()
+
+
+def read_block_inputs(
+    inputs: Any,
+    mask: Any = None,
+    padding_mask: Any = None,
+    attention_mask: Any = None,
+) -> tuple:
+    """Joins the masks of a block's call, as Keras' layers take them.
+
+    Args:
+        inputs: Tensor (batch, length, features).
+        mask: What Keras hands over: the mask that it propagates with the inputs, or which a wrapper
+            such as `TimeDistributed` has taken from them; or `None`.
+        padding_mask: Mask (batch, length) of the call, or `None`.
+        attention_mask: Mask of the call over pairs of positions, or `None`.
+
+    Returns:
+        The inputs, with which Keras propagates `mask` inside the block, and a boolean mask over
+        pairs that joins the other two, or `None`. Where a mask of other numbers than 0 and 1 is
+        traced the inputs are NaN.
+
+    Raises:
+        UserError: A mask holds something else than 0 and 1.
+    """
+    if mask is None and not (padding_mask is None and attention_mask is None):
+        mask = _MASK_OF(inputs)  # which Keras hands over to calls with one tensor alone
+    mask, padding_mask, attention_mask, valid = masks.boolean_masks(
+        mask=mask, padding_mask=padding_mask, attention_mask=attention_mask
+    )
+    inputs = masks.unless_refused(inputs, valid)
+    if mask is not None and _MASK_OF(inputs) is None:
+        inputs = Masked(mask)(inputs)
+    return inputs, masks.with_padding(attention_mask, padding_mask)
+
+
+def mask_of_rows(inputs: Any, attention_mask: Any) -> Any:
+    """The mask (batch, length) of what `read_block_inputs` returns for a padding mask alone.
+
+    None leaves it to Keras to hand over the mask that it propagates.
+    """
+    if attention_mask is None:
+        return None
+    return masks.combine_masks(_MASK_OF(inputs), attention_mask[:, 0])
