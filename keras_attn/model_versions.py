@@ -5,14 +5,21 @@ from pathlib import Path
 from keras_attn.validation import require
 
 SAVED_MODEL = "saved_model.pb"
+LARGEST_VERSION = 2**63 - 1
 
 
 def version_folders(folder: str | Path) -> dict[int, Path]:
-    """Returns the folders in a model folder that are named by whole numbers, in ascending order."""
+    """Returns the folders in a model folder that are named by versions, in ascending order.
+
+    As in TensorFlow Serving, versions are decimal numbers below 2**63, which zeros may precede;
+    everything else is ignored. Of two names of one version the shorter counts.
+    """
     folder = Path(folder)
     found = folder.iterdir() if folder.is_dir() else ()
     numbered = (path for path in found if path.name.isascii() and path.name.isdecimal())
-    return dict(sorted((int(path.name), path) for path in numbered if path.is_dir()))
+    shortest_last = sorted(numbered, key=lambda path: len(path.name), reverse=True)
+    versions = {int(path.name): path for path in shortest_last if path.is_dir()}
+    return {number: versions[number] for number in sorted(versions) if number <= LARGEST_VERSION}
 
 
 def latest_version(folder: str | Path) -> Path:

@@ -44,6 +44,11 @@ def require_positive(**received: Any) -> None:
         require(value < 2**63, f"`{name}` must be less than 2**63.", **{name: value})
 
 
+def is_port(text: str) -> bool:
+    """Whether a text is the number of a port, 1 to 65535."""
+    return text.isascii() and text.isdecimal() and len(text) < 6 and 0 < int(text) < 2**16
+
+
 def require_rate(**received: Any) -> None:
     """Raises unless every value is a number in [0, 1), as dropout rates are."""
     for name, value in received.items():

@@ -2,7 +2,6 @@
 
 import argparse
 import importlib.util
-import ipaddress
 import os
 import re
 import sys
@@ -37,6 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rest-port", type=int, default=8501, metavar="N", help="0: a free one (default: 8501)")
     add("--grpc-port", type=int, default=8500, metavar="N", help="0: a free one (default: 8500)")
     add("--host", default="127.0.0.1", metavar="ADDRESS", help="(default: this machine alone)")
+    add(
+        "--allowed-hosts",
+        nargs="+",
+        default=[],
+        metavar="NAME",
+        help="further names in Host and Origin of requests; '*': all (see docs/serving.md)",
+    )
     add(
         "--poll", type=float, default=2.0, metavar="S", help="look for versions every S seconds (2)"
     )
@@ -98,8 +104,11 @@ def run(options: argparse.Namespace) -> None:
         options.xla,
         options.poll,
     )
-    ports = serving.Ports(options.host, options.rest_port, options.grpc_port)
-    if not _is_loopback(options.host):
+    hosts = tuple(options.allowed_hosts)
+    for name in hosts:
+        require(serving.is_host(name), "A host is a name or an address, no port.", host=name)
+    ports = serving.Ports(options.host, options.rest_port, options.grpc_port, hosts)
+    if not serving.is_loopback(options.host):
         _tell(
             f"warning: {options.host} can be reached from other machines, and there is no "
             "authentication"
@@ -141,10 +150,3 @@ def _folders(models: list[str]) -> dict[str, Path]:
         folders[name] = Path(folder)
         require(folders[name].is_dir(), "There must be a folder of versions.", folder=folder)
     return folders
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -228,7 +228,7 @@ class CppSavedModel:
             raise SavedModelError(f"{self.folder} is closed.")
         operation = self._library.TF_GraphOperationByName(self._graph, name.encode())
         outputs = self._library.TF_OperationNumOutputs(operation) if operation else 0
-        if not index.isdecimal() or int(index) >= outputs:
+        if not index.isdecimal() or len(index) > 9 or int(index) >= outputs:
             raise SavedModelError(f"{self.folder} has no dense tensor named {tensor!r}.")
         return c_api.Output(operation, int(index))
 

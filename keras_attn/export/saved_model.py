@@ -153,7 +153,7 @@ def _write_version(folder: Path, version: int | None, write: Callable[[Path], No
 
 def _choose_version(folder: Path, version: int | None) -> int:
     if version is None:
-        return max(version_folders(folder), default=0) + 1
+        version = max(version_folders(folder), default=0) + 1
     require_positive(version=version)
     target = folder / str(version)
     require(

@@ -1,9 +1,12 @@
-"""HTTP connections whose clients must send their headers in time."""
+"""HTTP connections: headers come in time, refusals are JSON, half-closed ones get an answer."""
 
 import asyncio
 
 import h11
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from keras_attn.serving.json_codec import encode_error
 
 
 class TimelyProtocol(H11Protocol):
@@ -13,7 +16,10 @@ class TimelyProtocol(H11Protocol):
     """
 
     header_timeout = 10.0
+    most_connections = 1024
+    overloaded: ASGIApp
     _timer: asyncio.TimerHandle | None = None
+    _has_ended = False  # the client, which sends nothing more
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Starts to wait for the first headers."""
@@ -22,16 +28,47 @@ class TimelyProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Reads on; starts to wait where headers have begun, and stops where they are whole."""
+        full = max(len(self.connections), len(self.tasks)) >= self.most_connections
+        self.app = self.overloaded if full else self.config.loaded_app
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
             self._stop_waiting()
         elif self._timer is None:
             self._wait_for_headers()
 
+    def eof_received(self) -> bool:
+        """Keeps the connection of a client that waits for its answer."""
+        self._has_ended = True
+        return self._is_answering()
+
+    def on_response_complete(self) -> None:
+        """Begins the next request, if there is one."""
+        super().on_response_complete()
+        if self._has_ended and not self._is_answering():
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuses what is no HTTP, as the REST API writes errors."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            body = encode_error(msg)
+            headers = {
+                "content-type": "application/json",
+                "content-length": str(len(body)),
+                "connection": "close",
+            }
+            response = h11.Response(status_code=400, headers=list(headers.items()))
+            for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event))
+        self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forgets the connection."""
         self._stop_waiting()
         super().connection_lost(exc)
+
+    def _is_answering(self) -> bool:
+        cycle = self.cycle
+        return cycle is not None and not cycle.response_complete and not cycle.more_body
 
     def _wait_for_headers(self) -> None:
         self._timer = self.loop.call_later(self.header_timeout, self.transport.close)
@@ -42,6 +79,15 @@ class TimelyProtocol(H11Protocol):
             self._timer = None
 
 
-def protocol(header_timeout: float) -> type[TimelyProtocol]:
-    """Returns the protocol with a time limit in seconds."""
-    return type("Protocol", (TimelyProtocol,), {"header_timeout": header_timeout})
+def protocol(
+    header_timeout: float, most_connections: int, overloaded: ASGIApp
+) -> type[TimelyProtocol]:
+    """Returns the protocol with its limits.
+
+    Args:
+        header_timeout: Seconds in which headers must be complete.
+        most_connections: Number of connections from which on `overloaded` answers.
+        overloaded: Answers in place of the application.
+    """
+    limits = {"header_timeout": header_timeout, "most_connections": most_connections}
+    return type("Protocol", (TimelyProtocol,), limits | {"overloaded": staticmethod(overloaded)})

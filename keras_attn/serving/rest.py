@@ -14,10 +14,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 
+from keras_attn.model_versions import LARGEST_VERSION
 from keras_attn.serving.errors import Code, RequestError, invalid
+from keras_attn.serving.hosts import AllowedHosts
 from keras_attn.serving.json_codec import decode_inputs, encode_error, encode_outputs, parse_request
 from keras_attn.serving.metrics import CONTENT_TYPE
 from keras_attn.serving.model_server import ModelServer, signature_of
@@ -26,7 +28,6 @@ from keras_attn.serving.page import page
 _MODEL = r"/v1/models/([^/:]+)(?:/versions/([0-9]+)|/labels/([^/:]+))?"
 _PREDICT = re.compile(_MODEL + ":(classify|regress|predict)")
 _STATUS = re.compile(_MODEL + "(/metadata)?")
-_LARGEST_VERSION = 2**63 - 1
 _TOO_LARGE, _TOO_SLOW = 413, 408
 _LINGER_SECONDS = 1.0
 _JSON = {"content-type": "application/json"}
@@ -66,14 +67,15 @@ class _Refusal(Response):
         await send({"type": "http.response.body", "body": b""})
 
 
-def rest_application(server: ModelServer) -> Starlette:
+def rest_application(server: ModelServer, hosts: AllowedHosts) -> ASGIApp:
     """Returns the application that answers over HTTP.
 
     Args:
         server: What it serves.
+        hosts: The names that requests may use for it.
     """
     api = _Api(server)
-    return Starlette(
+    application = Starlette(
         routes=[
             Route("/", api.page),
             Route("/metrics", api.metrics),
@@ -82,6 +84,22 @@ def rest_application(server: ModelServer) -> Starlette:
         ],
         exception_handlers={HTTPException: _http_error},
     )
+
+    async def checked(scope: Scope, receive: Receive, send: Send) -> None:
+        names = {name for name, _ in scope["headers"]}
+        status, reason = 403, hosts.refused(scope["headers"])
+        if {b"content-length", b"transfer-encoding"} <= names:
+            # Where a body ends could be read in two ways: the next request may hide in it.
+            status, reason = 400, "A request has either Content-Length or Transfer-Encoding."
+        answer = _refusal(status, reason) if reason else application
+        await answer(scope, receive, send)
+
+    return checked
+
+
+async def overloaded(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers, in place of the application, where there are too many connections."""
+    await _refusal(503, "There are too many connections.")(scope, receive, send)
 
 
 class _Api:
@@ -144,13 +162,15 @@ class _Api:
 
 def _address(match: re.Match) -> _Address:
     name, version, label, action = match.groups(default="")
-    return _Address(urllib.parse.unquote(name), version and int(version[:25]), label, action)
+    return _Address(
+        urllib.parse.unquote(name), version and int(version.lstrip("0")[:25] or 0), label, action
+    )
 
 
 def _number(address: _Address) -> int | None:
     if address.version == "":
         return None
-    if address.version > _LARGEST_VERSION:
+    if address.version > LARGEST_VERSION:
         raise invalid("Failed to convert version to numeric: it is too large.")
     return address.version
 
@@ -178,12 +198,16 @@ async def _answered(body: Awaitable[bytes], tell: Callable[[str], None]) -> Resp
     except RequestError as error:
         return _error(error.code.http_status, str(error))
     except _HttpError as error:
-        return _Refusal(encode_error(str(error)), error.status, _JSON | {"connection": "close"})
+        return _refusal(error.status, str(error))
     except ClientDisconnect:
         return _error(Code.CANCELLED.http_status, "The client has gone.")
     except Exception as error:  # a mistake in the server, which goes on
         tell(f"error in the server: {error!r}")
         return _error(Code.INTERNAL.http_status, "An error in the server.")
+
+
+def _refusal(status: int, message: str) -> _Refusal:
+    return _Refusal(encode_error(message), status, _JSON | {"connection": "close"})
 
 
 def _json(body: bytes, status: int) -> Response:

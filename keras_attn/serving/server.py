@@ -12,9 +12,10 @@ import grpc
 import uvicorn
 
 from keras_attn.serving.grpc_services import WholeMessages, add_services
+from keras_attn.serving.hosts import AllowedHosts
 from keras_attn.serving.http_protocol import protocol
 from keras_attn.serving.model_server import ModelServer, ModelSettings
-from keras_attn.serving.rest import rest_application
+from keras_attn.serving.rest import overloaded, rest_application
 from keras_attn.validation import UserError
 
 _KEEP_ALIVE_SECONDS = 75
@@ -28,11 +29,14 @@ class Ports:
         host: The address of this machine on which it listens.
         rest: Port of the REST API; 0 takes a free one.
         grpc: Port of gRPC; 0 takes a free one.
+        allowed_hosts: Names that requests over HTTP may use beside this machine's own, see
+            `AllowedHosts`.
     """
 
     host: str = "127.0.0.1"
     rest: int = 8501
     grpc: int = 8500
+    allowed_hosts: tuple[str, ...] = ()
 
 
 class Server:
@@ -76,17 +80,18 @@ class Server:
             await self.models.open()
             grpc_port = await self._start_grpc()
             undo.pop_all()
-        self.ports = Ports(self.ports.host, listening.getsockname()[1], grpc_port)
+        self.ports = dataclasses.replace(
+            self.ports, rest=listening.getsockname()[1], grpc=grpc_port
+        )
         config = uvicorn.Config(
-            rest_application(self.models),
-            http=protocol(self._limits.read_timeout),
+            rest_application(self.models, AllowedHosts(self.ports.host, self.ports.allowed_hosts)),
+            http=protocol(self._limits.read_timeout, self._limits.connections, overloaded),
             ws="none",
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            limit_concurrency=self._limits.connections,
             timeout_graceful_shutdown=int(self._limits.timeout) + 1,
         )
         self._http = _HttpServer(config)

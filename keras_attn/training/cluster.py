@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from keras_attn.documents import parse_json
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError, is_port, require
 
 # sysexits.h: a failure that may be gone when tried again.
 TRY_AGAIN = 75
@@ -64,7 +64,7 @@ class Cluster:
         for address in self.workers:
             host, _, port = address.rpartition(":")
             require(
-                bool(host) and port.isdecimal() and 0 < int(port) < 2**16,
+                bool(host) and is_port(port),
                 "A worker must be given as host:port.",
                 worker=address,
             )

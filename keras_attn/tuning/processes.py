@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from keras_attn.processes import python_environment
 from keras_attn.training.end_with_parent import ending_with_parent
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError, is_port, require
 
 _ROLE = "KERASTUNER_TUNER_ID"
 _ADDRESS = "KERASTUNER_ORACLE_IP"
@@ -34,7 +34,7 @@ def tuning_role() -> str:
         missing=", ".join(missing),
     )
     port = os.environ[_PORT]
-    require(port.isdecimal() and 0 < int(port) < 2**16, f"{_PORT} must be a port.", **{_PORT: port})
+    require(is_port(port), f"{_PORT} must be a port.", **{_PORT: port})
     return "chief" if "chief" in os.environ[_ROLE] else "worker"
 
 

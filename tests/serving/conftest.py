@@ -29,13 +29,13 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(folders, settings=None, tell=lambda line: None):
+def running(folders, settings=None, tell=lambda line: None, ports=None):
     # With XLA, for it is switched off for the whole process and for good.
     settings = settings or ModelSettings(limits=LIMITS, xla=True, poll_seconds=0.05)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    server = Server(folders, Ports(rest=0, grpc=0), settings, tell)
+    server = Server(folders, ports or Ports(rest=0, grpc=0), settings, tell)
     try:
         asyncio.run_coroutine_threadsafe(server.start(), loop).result(_PATIENCE)
         yield Running(server, loop)
