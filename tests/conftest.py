@@ -17,6 +17,19 @@ import keras
 import numpy as np
 import pytest
 
+if keras.backend.backend() == "torch":
+    import torch
+
+    def to_array(self, dtype=None, copy=None):
+        """As on the other backends, where what has a gradient is converted like anything else."""
+        is_bfloat16 = self.dtype == torch.bfloat16
+        array = keras.ops.convert_to_numpy(self) if is_bfloat16 else self.detach().cpu().numpy()
+        return np.array(array, dtype, copy=copy)
+
+    torch.Tensor.__array__ = to_array
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        torch.set_num_threads(1)
+
 pytest.register_assert_rewrite("tests.harness")
 
 ABSENT_DATA = "shared data absent"

@@ -36,6 +36,33 @@ def wait_for(tensors: list, others: list) -> list:
     return _WAITING[keras.backend.backend()](tensors, others)
 
 
+def torch_custom_gradient(function: Callable) -> Callable:
+    """The form that `custom_gradient` has on torch, where Keras passes on one output alone.
+
+    Args:
+        function: Takes tensors and returns outputs, a tensor or a tuple of tensors, and
+            `gradient(*upstream)`, which returns one gradient for each input.
+
+    Returns:
+        A function of the same tensors that returns the outputs.
+    """
+    torch = importlib.import_module("torch")
+
+    class WithGradient(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, *inputs: Any) -> Any:
+            outputs, context.gradient = function(*inputs)
+            # `gradient` may hold the outputs: those that hold it in turn must be others.
+            return keras.tree.map_structure(lambda x: x.detach(), outputs)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(context: Any, *upstream: Any) -> Any:
+            return context.gradient(*upstream)
+
+    return lambda *inputs: WithGradient.apply(*map(keras.ops.convert_to_tensor, inputs))
+
+
 def _tensorflow(function, *inputs):
     tf = importlib.import_module("tensorflow")
     with tf.GradientTape(watch_accessed_variables=False) as tape:
@@ -64,5 +91,23 @@ def _wait_on_jax(tensors, others):
     return importlib.import_module("jax").lax.optimization_barrier((tensors, others))[0]
 
 
-_WAITING = {"tensorflow": _wait_on_tensorflow, "jax": _wait_on_jax}
-_BACKENDS = {"tensorflow": _tensorflow, "jax": _jax}
+def _torch(function, *inputs):
+    torch = importlib.import_module("torch")
+    with torch.enable_grad():
+        inputs = [x.detach().requires_grad_() for x in inputs]
+        output = function(*inputs)
+
+    def pull_back(upstream):
+        if not output.requires_grad:
+            return [torch.zeros_like(x) for x in inputs]
+        return torch.autograd.grad(output, inputs, upstream, materialize_grads=True)
+
+    return output.detach(), pull_back
+
+
+def _wait_on_torch(tensors, _):  # which computes in the order of the calls
+    return tensors
+
+
+_WAITING = {"tensorflow": _wait_on_tensorflow, "jax": _wait_on_jax, "torch": _wait_on_torch}
+_BACKENDS = {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}

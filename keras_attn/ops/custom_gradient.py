@@ -6,6 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.ops.autodiff import torch_custom_gradient
+
 
 def custom_gradient(function: Callable) -> Callable:
     """`keras.ops.custom_gradient`, with one way for all backends to give the upstream gradient.
@@ -18,6 +20,8 @@ def custom_gradient(function: Callable) -> Callable:
     Returns:
         A function of the same tensors that returns the outputs.
     """
+    if keras.backend.backend() == "torch":
+        return torch_custom_gradient(function)
 
     def with_gradient(*inputs: Any) -> tuple[Any, Callable]:
         outputs, gradient = function(*inputs)

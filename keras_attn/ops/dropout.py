@@ -65,6 +65,7 @@ class DrawnSeed(keras.random.SeedGenerator):
         index = ops.cast(number, value.dtype)
         # A large odd step keeps the numbers of one seed away from those of its neighbours.
         self._value = value + ops.stack([index * 1_640_531_527, ops.zeros_like(index)])
+        self._initial_seed = 0  # Keras on torch takes a generator of None for no seed at all
 
     def next(self, ordered: bool = True) -> Any:
         """The seed, each time the same."""

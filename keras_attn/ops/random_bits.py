@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import keras
 from keras import ops
 
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -25,13 +26,13 @@ def random_bits(key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, An
         [Salmon et al., 2011](https://doi.org/10.1145/2063384.2063405), section 4.2.
     """
     keys = (*key, ops.bitwise_xor(ops.bitwise_xor(*key), _word(_PARITY)))
-    left, right = counter[0] + keys[0], counter[1] + keys[1]
+    left, right = _wrapped(counter[0] + keys[0]), _wrapped(counter[1] + keys[1])
     for group in range(5):
         for distance in _ROTATIONS[group % 2]:
-            left = left + right
+            left = _wrapped(left + right)
             right = ops.bitwise_xor(_rotate(right, distance), left)
-        left = left + keys[(group + 1) % 3]
-        right = right + keys[(group + 2) % 3] + _word(group + 1)
+        left = _wrapped(left + keys[(group + 1) % 3])
+        right = _wrapped(right + keys[(group + 2) % 3] + _word(group + 1))
     return left, right
 
 
@@ -46,8 +47,8 @@ def random_uniform(key: tuple[Any, Any], counter: tuple[Any, Any]) -> Any:
         float32 (..., 2), multiples of 2 ** -24 in [0, 1).
     """
     words = random_bits(
-        tuple(ops.cast(part, "uint32") for part in key),
-        tuple(ops.cast(part, "uint32") for part in counter),
+        tuple(_wrapped(ops.cast(part, "uint32")) for part in key),
+        tuple(_wrapped(ops.cast(part, "uint32")) for part in counter),
     )
     highest = [ops.right_shift(word, _word(8)) for word in words]
     return ops.cast(ops.cast(ops.stack(highest, axis=-1), "int32"), "float32") * 2.0**-24
@@ -57,7 +58,13 @@ def _word(value: int) -> Any:
     return ops.convert_to_tensor(value, dtype="uint32")
 
 
+def _wrapped(word: Any) -> Any:
+    """Takes a word modulo 2³² where Keras makes uint32 of 64 bits: on torch."""
+    if keras.backend.backend() != "torch":
+        return word
+    return ops.bitwise_and(word, _word(0xFFFFFFFF))
+
+
 def _rotate(word: Any, distance: int) -> Any:
-    return ops.bitwise_or(
-        ops.left_shift(word, _word(distance)), ops.right_shift(word, _word(32 - distance))
-    )
+    left = _wrapped(ops.left_shift(word, _word(distance)))
+    return ops.bitwise_or(left, ops.right_shift(word, _word(32 - distance)))

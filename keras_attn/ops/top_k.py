@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import keras
 from keras import ops
 
 _FEW = 256  # columns, from which on blocks pay
@@ -25,20 +26,27 @@ def top_k(values: Any, k: int) -> tuple[Any, Any]:
     block = _block_size(columns, k)
     blocks = -(-columns // block)
     if columns < _FEW or blocks <= k:
-        found, places = ops.top_k(values, k)
+        found, places = _top_k(values, k)
         return found, ops.cast(places, "int32")
     rows = ops.arange(ops.shape(values)[0], dtype="int32")[:, None]
     values = ops.pad(values, ((0, 0), (0, blocks * block - columns)), constant_values=-math.inf)
     values = ops.reshape(values, (-1, blocks, block))
-    _, best = ops.top_k(ops.max(values, axis=-1), k)
+    _, best = _top_k(ops.max(values, axis=-1), k)
     # In their order within the row, for the leftmost of equal values to stay that.
     best = ops.sort(ops.cast(best, "int32"), axis=-1)  # (rows, k)
     candidates = ops.take(ops.reshape(values, (-1, block)), best + rows * blocks, axis=0)
-    found, places = ops.top_k(ops.reshape(candidates, (-1, k * block)), k)
+    found, places = _top_k(ops.reshape(candidates, (-1, k * block)), k)
     places = ops.cast(places, "int32")
     best = ops.take(ops.reshape(best, (-1,)), places // block + rows * k)
     # With NaN among them, what is padded may seem to be the best.
     return found, ops.minimum(best * block + places % block, columns - 1)
+
+
+def _top_k(values: Any, k: int) -> tuple[Any, Any]:
+    if keras.backend.backend() != "torch":
+        return ops.top_k(values, k)
+    places = ops.argsort(-values, axis=-1)[:, :k]  # of equal values torch's `topk` takes any
+    return ops.take_along_axis(values, places, axis=-1), places
 
 
 def _block_size(columns: int, k: int) -> int:

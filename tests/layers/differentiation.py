@@ -9,7 +9,7 @@ STEP = 1e-5
 
 
 def in_float64():
-    """JAX computes in float64 only where it is told to; TensorFlow always may."""
+    """JAX computes in float64 only where it is told to; the others always may."""
     if keras.backend.backend() != "jax":
         return contextlib.nullcontext()
     import jax
@@ -20,7 +20,7 @@ def in_float64():
 def value_and_gradients(function):
     """The function of a list of tensors, a number, as one of arrays that gives its gradients too.
 
-    It is compiled at its first call, for many more.
+    Where the backend compiles, it does so at the first call, for many more.
     """
     if keras.backend.backend() == "jax":
         import jax
@@ -28,6 +28,15 @@ def value_and_gradients(function):
         # The compiler's time is what counts here.
         options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
         return jax.jit(jax.value_and_grad(function), compiler_options=options)
+    if keras.backend.backend() == "torch":
+        import torch
+
+        def run(arrays):
+            tensors = [torch.tensor(array, requires_grad=True) for array in arrays]
+            value = function(tensors)
+            return value, torch.autograd.grad(value, tensors, materialize_grads=True)
+
+        return run
     import tensorflow as tf
 
     @tf.function(autograph=False)

@@ -87,6 +87,12 @@ def gradients(model, function):
                 return (function() ** 2).sum() * 1e-3
 
         return [numpy(gradient) for gradient in jax.jit(jax.grad(loss))(values)]
+    if keras.backend.backend() == "torch":
+        import torch
+
+        loss = (function() ** 2).sum() * 1e-3
+        found = torch.autograd.grad(loss, [v.value for v in model.trainable_variables])
+        return [numpy(gradient) for gradient in found]
     import tensorflow as tf
 
     with tf.GradientTape() as tape:

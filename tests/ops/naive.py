@@ -67,6 +67,15 @@ def context_and_gradients(function, *tensors, compiled=False):
             return (context, *pull_back(upstream.astype(context.dtype)))
 
         run = jax.jit(run) if compiled else run
+    elif keras.backend.backend() == "torch":
+
+        def run(*tensors):
+            *inputs, upstream = tensors
+            inputs = [x.detach().requires_grad_(x.is_floating_point()) for x in inputs]
+            context = function(*inputs)
+            context.backward(upstream.to(context.dtype))
+            return (context, *(x.grad for x in inputs))
+
     else:
         import tensorflow as tf
 
