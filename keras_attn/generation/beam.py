@@ -23,6 +23,7 @@ from keras_attn.generation.hypotheses import (
     length_normalizer,
 )
 from keras_attn.generation.token_rules import TokenRules
+from keras_attn.ops.top_k import leftmost_top_k
 from keras_attn.validation import require, require_one_of, require_positive
 
 STOPPING = ("exact", "early", "heuristic")
@@ -219,7 +220,7 @@ class _BeamSearch:
         columns = ranked.shape[-1]
         ranked = ops.reshape(ranked, (self.batch, self.beams, columns))
         totals = ranked + live["log_probabilities"][..., None]
-        log_probabilities, places = ops.top_k(
+        log_probabilities, places = leftmost_top_k(
             ops.reshape(totals, (self.batch, self.beams * columns)),
             min(2 * self.beams, self.beams * columns),
         )
@@ -250,7 +251,7 @@ class _BeamSearch:
             ended = ended + self._pick(bonus, candidates.parents)
         ended = ops.where(self._may_finish(candidates), ended, -math.inf)
         # Those that finished earlier stand first and so win a tie.
-        scores, picks = ops.top_k(ops.concatenate([finished.scores, ended], axis=1), self.kept)
+        scores, picks = leftmost_top_k(ops.concatenate([finished.scores, ended], axis=1), self.kept)
         picks = ops.cast(picks, "int32")
         is_new = picks >= self.kept
         places = ops.broadcast_to(ops.arange(self.kept), (self.batch, self.kept))
@@ -273,7 +274,7 @@ class _BeamSearch:
     def keep(self, live: dict, candidates: _Candidates, index: Any) -> tuple[dict, Any]:
         """The `beams` best candidates that do not end, and their parents' rows, int32 (rows,)."""
         going_on = ops.where(candidates.is_end, -math.inf, candidates.log_probabilities)
-        log_probabilities, picks = ops.top_k(going_on, self.beams)
+        log_probabilities, picks = leftmost_top_k(going_on, self.beams)
         picks = ops.cast(picks, "int32")
         last = self._pick(candidates.token_ids, picks)
         parents = self._pick(candidates.parents, picks)

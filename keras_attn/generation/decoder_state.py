@@ -67,7 +67,7 @@ class DecoderState:
             raise UserError(
                 f"`step` must return a state of the structure it received. Received: {reason}"
             ) from error
-        return _tensors(state)
+        return _tensors(keras.tree.map_structure(lambda _, leaf: leaf, self.initial, state))
 
     def unflatten(self, tensors: list) -> dict:
         """The state of which `flatten` made `tensors`."""
@@ -119,4 +119,7 @@ def run_step(step: Step, token_ids: Any, state: dict, index: Any, rows: Any) -> 
 
 
 def _tensors(tree: Any) -> list:
-    return [leaf for leaf in keras.tree.flatten(tree) if leaf is not None]
+    leaves = []
+    # In the order of `map_structure`, which on torch is not that of `flatten`.
+    keras.tree.map_structure(leaves.append, tree)
+    return [leaf for leaf in leaves if leaf is not None]

@@ -21,6 +21,7 @@ def draw_columns(logits: Any, uniforms: Any) -> Any:
     Returns:
         int32 (rows,).
     """
+    logits, uniforms = ops.convert_to_tensor(logits), ops.convert_to_tensor(uniforms)
     columns = logits.shape[-1]
     block = 2 ** round(math.log2(columns) / 2)
     blocks = -(-columns // block)

@@ -15,6 +15,7 @@ from keras_attn.generation.hypotheses import (
 )
 from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules
+from keras_attn.ops.top_k import leftmost_top_k
 
 
 def greedy_search(
@@ -65,7 +66,7 @@ def greedy_search(
         is_banned = constraints.banned_tokens(token_ids, index, logits.shape[-1])
         # Two, since the most probable one may be an end token that comes too early.
         log_probabilities, token_ids = rules.rank(logits, index, 2, form.dtype, is_banned)
-        best, choice = ops.top_k(log_probabilities, 1)
+        best, choice = leftmost_top_k(log_probabilities, 1)
         token = ops.squeeze(ops.take_along_axis(token_ids, choice, axis=1), axis=1)
         return token, ops.squeeze(best, axis=1)
 

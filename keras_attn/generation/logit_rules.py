@@ -136,7 +136,7 @@ def _nucleus(best: Any, peak: Any, total: Any, p: Any) -> tuple[Any, Any]:
 
 def _keep(logits: Any, threshold: Any, count: Any) -> Any:
     """The logits above the threshold, and the first that equal it, `count` in all."""
-    above, equal = logits > threshold, logits == threshold
+    above, equal = ops.greater(logits, threshold), ops.equal(logits, threshold)
     room = count - ops.sum(ops.cast(above, "int32"), axis=-1, keepdims=True)
     is_first = ops.cumsum(ops.cast(equal, "int32"), axis=-1) <= room
     kept = ops.logical_or(above, ops.logical_and(equal, is_first))

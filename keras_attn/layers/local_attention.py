@@ -175,7 +175,7 @@ class LocalAttention(HeadedAttention):
             The output (batch, beams, features) and the state with this position.
         """
         heads = self._project_hypotheses(query)
-        position = ops.reshape(ops.cast(index, "int32") + cache.start, (-1, 1))  # (rows, 1)
+        position = ops.reshape(ops.add(ops.cast(index, "int32"), cache.start), (-1, 1))  # (rows, 1)
         heads = self._moved(heads, position)
         bias = self._bias(self.sliding_window)
         context, cache = local_attention_step(

@@ -6,6 +6,8 @@ from typing import Any
 import keras
 
 from keras_attn.layers.pure_call import MaskOf, PureCall
+from keras_attn.ops.autodiff import vector_jacobian_product
+from keras_attn.ops.custom_gradient import custom_gradient
 
 
 def recomputed(layer: keras.layers.Layer, function: Callable, *tensors: Any) -> Any:
@@ -34,6 +36,26 @@ def recomputed(layer: keras.layers.Layer, function: Callable, *tensors: Any) -> 
         return pure(arguments[: len(tensors)], arguments[len(tensors) :], states)
 
     # Weights go in as tensors: on JAX a scope of our own hides what stands for them.
-    output, after = keras.remat(call)(*tensors, *weights)
+    remat = _remat_on_torch if keras.backend.backend() == "torch" else keras.remat
+    output, after = remat(call)(*tensors, *weights)
     pure.assign(after)
     return output
+
+
+def _remat_on_torch(call: Callable) -> Callable:
+    """`keras.remat` there keeps what our own gradients need, and counts what is saved."""
+
+    def with_gradient(*arguments: Any) -> tuple[Any, Callable]:
+        output, after = call(*arguments)
+
+        def gradient(upstream: Any, *_: Any) -> tuple:
+            pull_back = vector_jacobian_product(lambda *given: call(*given)[0], *arguments)[1]
+            return tuple(pull_back(upstream))
+
+        return (output, *after), gradient
+
+    def run(*arguments: Any) -> tuple[Any, list]:
+        output, *after = custom_gradient(with_gradient)(*arguments)
+        return output, after
+
+    return run

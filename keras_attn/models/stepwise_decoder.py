@@ -116,7 +116,7 @@ class StepwiseDecoder:
             # A lone hypothesis attends to all that a growing cache holds, padding aside.
             sees_all = growing and beams == 1 and start is None
             mask = None if sees_all else ancestor_mask(ancestors, beams, source["past"])
-        position = index if start is None else index + ops.repeat(start, beams)
+        position = index if start is None else ops.add(index, ops.repeat(start, beams))
         if start is not None and self._max_length is not None:
             within.append(within_room(position, self._max_length))
         x = self._stack.embedded(ops.expand_dims(token_ids, 1), position)

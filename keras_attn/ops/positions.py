@@ -44,6 +44,7 @@ def sinusoidal_positions(
     """
     require_positive(hidden_dim=hidden_dim)
     require(max_wavelength > 0, "`max_wavelength` must be above 0.", max_wavelength=max_wavelength)
+    dtype = keras.backend.standardize_dtype(dtype)
     require(dtype in ("float32", "float64"), "`dtype` must be float32 or float64.", dtype=dtype)
     if isinstance(positions, int):
         require_positive(positions=positions)

@@ -26,26 +26,38 @@ def top_k(values: Any, k: int) -> tuple[Any, Any]:
     block = _block_size(columns, k)
     blocks = -(-columns // block)
     if columns < _FEW or blocks <= k:
-        found, places = _top_k(values, k)
+        found, places = leftmost_top_k(values, k)
         return found, ops.cast(places, "int32")
     rows = ops.arange(ops.shape(values)[0], dtype="int32")[:, None]
     values = ops.pad(values, ((0, 0), (0, blocks * block - columns)), constant_values=-math.inf)
     values = ops.reshape(values, (-1, blocks, block))
-    _, best = _top_k(ops.max(values, axis=-1), k)
+    _, best = leftmost_top_k(ops.max(values, axis=-1), k)
     # In their order within the row, for the leftmost of equal values to stay that.
     best = ops.sort(ops.cast(best, "int32"), axis=-1)  # (rows, k)
     candidates = ops.take(ops.reshape(values, (-1, block)), best + rows * blocks, axis=0)
-    found, places = _top_k(ops.reshape(candidates, (-1, k * block)), k)
+    found, places = leftmost_top_k(ops.reshape(candidates, (-1, k * block)), k)
     places = ops.cast(places, "int32")
     best = ops.take(ops.reshape(best, (-1,)), places // block + rows * k)
     # With NaN among them, what is padded may seem to be the best.
     return found, ops.minimum(best * block + places % block, columns - 1)
 
 
-def _top_k(values: Any, k: int) -> tuple[Any, Any]:
+def leftmost_top_k(values: Any, k: int) -> tuple[Any, Any]:
+    """`keras.ops.top_k`, of equal values the leftmost on torch too, which takes any.
+
+    Args:
+        values: Float tensor (rows, columns).
+        k: How many, at most the number of columns.
+
+    Returns:
+        The values (rows, k) and their columns (rows, k).
+    """
     if keras.backend.backend() != "torch":
         return ops.top_k(values, k)
-    places = ops.argsort(-values, axis=-1)[:, :k]  # of equal values torch's `topk` takes any
+    if k == 1:
+        places = ops.argmax(values, axis=-1, keepdims=True)
+    else:
+        places = ops.argsort(-values, axis=-1)[:, :k]
     return ops.take_along_axis(values, places, axis=-1), places
 
 

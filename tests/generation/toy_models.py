@@ -17,7 +17,7 @@ def compiled(function, **options):
 
         return tf.function(function, autograph=False, **options)
     if keras.backend.backend() == "torch":
-        return function  # which Keras compiles nowhere
+        return function  # Keras compiles nothing there
     import jax
 
     return jax.jit(function)

@@ -1,6 +1,7 @@
 """Gradients of layers on the backend in use, and central differences that judge them."""
 
 import contextlib
+from unittest import mock
 
 import keras
 import numpy as np
@@ -9,9 +10,13 @@ STEP = 1e-5
 
 
 def in_float64():
-    """JAX computes in float64 only where it is told to; the others always may."""
-    if keras.backend.backend() != "jax":
+    """TensorFlow always may; JAX, and Keras on torch, compute in float64 only where told to."""
+    if keras.backend.backend() == "tensorflow":
         return contextlib.nullcontext()
+    if keras.backend.backend() == "torch":
+        from keras.src.backend.common.dtypes import BIT64_TO_BIT32_DTYPE
+
+        return mock.patch.dict(BIT64_TO_BIT32_DTYPE, float64="float64")
     import jax
 
     return jax.enable_x64(True)
@@ -34,7 +39,7 @@ def value_and_gradients(function):
         def run(arrays):
             tensors = [torch.tensor(array, requires_grad=True) for array in arrays]
             value = function(tensors)
-            return value, torch.autograd.grad(value, tensors, materialize_grads=True)
+            return value.detach(), torch.autograd.grad(value, tensors, materialize_grads=True)
 
         return run
     import tensorflow as tf

@@ -193,10 +193,12 @@ def test_nothing_hidden_has_a_gradient(mechanism):
 
     def of_the_seen(tensors):
         padded = layer(tensors[0], tensors[0], query_mask=REAL, value_mask=REAL)
-        total = keras.ops.sum(keras.ops.where(REAL[..., None], padded, 0.0) * X)
+        total = keras.ops.sum(
+            keras.ops.where(REAL[..., None], padded, 0.0) * keras.ops.convert_to_tensor(X)
+        )
         if mechanism.causal:
             causal = layer(tensors[1], tensors[1], use_causal_mask=True)
-            total += keras.ops.sum((causal * X)[:, :5])
+            total += keras.ops.sum((causal * keras.ops.convert_to_tensor(X))[:, :5])
         return total
 
     of_padded, of_causal = map(numpy, value_and_gradients(of_the_seen)([X, X])[1])

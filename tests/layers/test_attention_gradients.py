@@ -52,7 +52,8 @@ def check(layer, inputs, *calls):
             if "memory" in options:  # which comes out without gradient
                 outputs = outputs[0]
             for output in keras.tree.flatten(outputs):
-                total += keras.ops.sum(output * rng.normal(size=output.shape))
+                shares = keras.ops.convert_to_tensor(rng.normal(size=output.shape))
+                total += keras.ops.sum(output * shares)
         return total
 
     arrays = [keras.ops.convert_to_numpy(weight) for weight in weights] + list(inputs)
@@ -160,7 +161,7 @@ def test_the_cell_that_attends_to_its_earlier_states():
         return keras.layers.RNN(cell, return_sequences=True, **policy)
 
     with in_float64():
-        check(built(make, X), (X,), {"mask": REAL})
+        check(built(make, X), (X,), {"mask": keras.ops.convert_to_tensor(REAL)})
 
 
 def of_each_layer():

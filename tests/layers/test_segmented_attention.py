@@ -75,7 +75,7 @@ def test_gradients_stay_within_a_segment(name):
     gradients = []
     for function in (lambda x: layer(x, x, use_causal_mask=True), lambda x: one_by_one(layer, x)):
         run = value_and_gradients(
-            lambda tensors, f=function: keras.ops.sum(f(tensors[0]) * upstream)
+            lambda tensors, f=function: keras.ops.sum(keras.ops.multiply(f(tensors[0]), upstream))
         )
         gradients.append(numpy(run([x])[1][0]))
     np.testing.assert_allclose(*gradients, atol=3e-6)

@@ -17,6 +17,7 @@ from keras_attn.layers import (
 from keras_attn.models import Transformer
 from keras_attn.validation import UserError
 from tests.backends import named, quick, thinned
+from tests.generation.toy_models import compiled
 from tests.layers.judges import numpy, spread_weights
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
@@ -135,16 +136,6 @@ def test_bfloat16_past_position_256(learned):
         if index >= 250:
             found = numpy(logits).astype("float32")[0]
             np.testing.assert_allclose(found, expected[index], atol=0.06)
-
-
-def compiled(function):
-    if keras.backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        return tf.function(function)
-    import jax
-
-    return jax.jit(function)
 
 
 def test_the_encoder_is_that_of_the_whole():
