@@ -29,7 +29,8 @@ class TokenEmbedding(EmbeddingTable):
         **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:
-        inputs: Token ids, int32 (batch, length); with `reverse`, vectors (…, hidden_dim).
+        inputs: Token ids (batch, length), of any number type; with `reverse`, vectors
+            (…, hidden_dim).
         reverse: Whether to project vectors to logits instead of looking up ids.
 
     Returns:
@@ -68,6 +69,15 @@ class TokenEmbedding(EmbeddingTable):
         self.scale = scale
         self.predict_zero = predict_zero
         self.supports_masking = True
+
+    def __call__(self, inputs, reverse=False, **options):
+        # Ids may come as floats, as those of a `keras.Input` without a dtype do; masks are of ids.
+        if not reverse:
+            symbolic = isinstance(inputs, keras.KerasTensor)
+            inputs = inputs if symbolic else ops.convert_to_tensor(inputs)
+            if keras.backend.is_float_dtype(keras.backend.standardize_dtype(inputs.dtype)):
+                inputs = ops.cast(inputs, "int32")
+        return super().__call__(inputs, reverse=reverse, **options)
 
     def call(self, inputs, reverse=False):
         if reverse:

@@ -37,7 +37,7 @@ class Bert(Backbone):
         dropout: Share dropped in training of the embeddings and of each part's output.
         attention_dropout: Share of the attention probabilities dropped in training.
         epsilon: Added to the variance in the normalisations.
-        pooler: Whether there is a pooler.
+        pooler: Whether there is a pooler. It is trained once it is used, see `use_pooler`.
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
         attention: Attention layer to build that of every block from, multi-head by default.
@@ -139,6 +139,7 @@ class Bert(Backbone):
 
         # === Pooler, beside the graph ===
         self.pooler = None
+        self._pools = False
         if pooler:
             self.pooler = Dense(
                 hidden_dim,
@@ -148,6 +149,7 @@ class Bert(Backbone):
                 name="pooler",
             )
             self.pooler.build((None, hidden_dim))
+            self.pooler.trainable = False  # without a gradient, of which `fit` would warn
 
         # === Config ===
         self.hidden_dim = hidden_dim
@@ -181,6 +183,28 @@ class Bert(Backbone):
             inputs = _in_one_segment(inputs["token_ids"])
         return super().__call__(inputs, *args, **kwargs)
 
+    @property
+    def trainable(self):
+        """Whether the weights are to be trained: those of the pooler once it is used."""
+        return keras.Model.trainable.fget(self)
+
+    @trainable.setter
+    def trainable(self, value):
+        keras.Model.trainable.fset(self, value)
+        if getattr(self, "pooler", None) is not None and not self._pools:
+            self.pooler.trainable = False
+
+    def use_pooler(self):
+        """Lets the pooler be trained with the rest, as the first call of `pooled` does.
+
+        Raises:
+            UserError: The model was made without a pooler.
+        """
+        require(self.pooler is not None, "The model has no pooler.", pooler=None)
+        if not self._pools:
+            self._pools = True
+            self.pooler.trainable = self.trainable
+
     def pooled(self, vectors):
         """Applies the pooler.
 
@@ -193,7 +217,7 @@ class Bert(Backbone):
         Raises:
             UserError: The model was made without a pooler.
         """
-        require(self.pooler is not None, "The model has no pooler.", pooler=None)
+        self.use_pooler()
         return self.pooler(vectors[:, 0])
 
 

@@ -20,7 +20,10 @@ def parameter_count(make: Callable[[], keras.Model]) -> int:
 
     def count() -> int:
         with keras.StatelessScope(initialize_variables=False):
-            return sum(math.prod(weight.shape) for weight in make().trainable_variables)
+            model = make()
+            if getattr(model, "pooler", None) is not None:
+                model.use_pooler()
+            return sum(math.prod(weight.shape) for weight in model.trainable_variables)
 
     with concurrent.futures.ThreadPoolExecutor(1) as own_thread:
         return own_thread.submit(count).result()

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.known_values import known_values
 from keras_attn.ops.softmax import softmax_with_sums
+from keras_attn.validation import require
 
 PADDING_ID = 0
 
@@ -28,6 +31,10 @@ def token_cross_entropy(
         Four scalars, float32 (float64 for float64 logits): the smoothed loss, the negative
         log-likelihood of the labels, the number of labels that are no padding, and the number of
         those that have the largest logit (a tie counts as right).
+
+    Raises:
+        UserError: A label has no column among the logits. While a graph is traced, where labels
+            cannot be seen, the loss and the log-likelihood are NaN instead.
     """
     losses, nll, correct = losses_per_label(labels, logits, label_smoothing, first_label)
     real = ops.not_equal(ops.cast(labels, "int32"), PADDING_ID)
@@ -36,11 +43,16 @@ def token_cross_entropy(
 
 
 def losses_per_label(
-    labels: Any, logits: Any, label_smoothing: float = 0.0, first_label: int = 0
+    labels: Any,
+    logits: Any,
+    label_smoothing: float = 0.0,
+    first_label: int = 0,
+    ignore_id: int = PADDING_ID,
 ) -> tuple[Any, Any, Any]:
     """Smoothed loss, negative log-likelihood and correctness of each label, 0 at padding.
 
-    The arguments are those of `token_cross_entropy`; each result has the shape of the labels.
+    The arguments are those of `token_cross_entropy`, but for `ignore_id`, the label that stands for
+    padding; each result has the shape of the labels.
     """
     labels = ops.cast(labels, "int32")
     if keras.backend.standardize_dtype(logits.dtype) != "float64":
@@ -49,12 +61,30 @@ def losses_per_label(
     shape = ops.shape(labels)
     flat_labels = ops.reshape(labels, (-1,))  # (labels,)
     flat_logits = ops.reshape(logits, (-1, vocabulary))  # (labels, vocabulary)
-    columns = ops.maximum(flat_labels - first_label, 0) if first_label else flat_labels
+    real = ops.not_equal(flat_labels, ignore_id)
+    columns = flat_labels - first_label if first_label else flat_labels
+    exists = ops.logical_and(columns >= 0, columns < vocabulary)
+    _require_columns(flat_labels, vocabulary, first_label, ignore_id)
+    columns = ops.where(exists, columns, 0)
     losses, nll, correct = _smoothed_cross_entropy(columns, flat_logits, label_smoothing)
-    real = ops.not_equal(flat_labels, PADDING_ID)
+    losses, nll = (ops.where(exists, x, float("nan")) for x in (losses, nll))
+    correct = ops.where(exists, correct, 0.0)
     zeros = ops.zeros_like(losses)
     return tuple(
         ops.reshape(ops.where(real, values, zeros), shape) for values in (losses, nll, correct)
+    )
+
+
+def _require_columns(labels: Any, vocabulary: int, first_label: int, ignore_id: int) -> None:
+    known = known_values(labels)
+    if known is None:
+        return
+    last = first_label + vocabulary - 1
+    others = known[(known != ignore_id) & ((known < first_label) | (known > last))]
+    require(
+        not others.size,
+        f"Labels must be in [{first_label}, {last}], or {ignore_id} where they are ignored.",
+        labels=np.unique(others)[:3].tolist(),
     )
 
 

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attn.ops.known_values import known_values
 from keras_attn.validation import require
 
 
@@ -286,7 +287,7 @@ def _zeros_and_ones(name: str, mask: Any) -> tuple:
     mask = ops.convert_to_tensor(mask)
     if keras.backend.standardize_dtype(mask.dtype) == "bool":
         return mask, None
-    known = _known_values(mask)
+    known = known_values(mask)
     if known is None:
         return ops.not_equal(mask, 0), ops.all(ops.equal(mask, 0) | ops.equal(mask, 1))
     others = known[(known != 0) & (known != 1)]
@@ -297,11 +298,3 @@ def _zeros_and_ones(name: str, mask: Any) -> tuple:
         **{name: np.unique(others)[:3].tolist()},
     )
     return ops.not_equal(mask, 0), None
-
-
-def _known_values(x: Any) -> np.ndarray | None:
-    """The values of a tensor; None while a graph is traced, where it has none yet."""
-    try:
-        return ops.convert_to_numpy(x)
-    except (AttributeError, TypeError, ValueError, NotImplementedError, RuntimeError):
-        return None

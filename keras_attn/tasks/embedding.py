@@ -69,6 +69,8 @@ class EmbeddingTask(Task):
             "Such a `pooling` needs a backbone with a pooler.",
             pooling=pooling,
         )
+        if pooling == _POOLER:
+            backbone.use_pooler()
         check_framed_length(backbone, max_length)
         self.tokenizer = tokenizer
         self.pooling = pooling

@@ -1,6 +1,6 @@
-"""Losses, learning rates and the trainer.
+"""Losses, metrics, learning rates and the trainer.
 
-Names are imported when first used: losses and schedules need only Keras, the rest TensorFlow.
+Names are imported when first used: losses, metrics, schedules need only Keras, the rest TensorFlow.
 """
 
 import importlib
@@ -8,6 +8,8 @@ from typing import Any
 
 _HOME = {
     "TokenCrossEntropy": "losses",
+    "TokenAccuracy": "metrics",
+    "Perplexity": "metrics",
     "InverseSquareRoot": "schedules",
     "TransformerSchedule": "schedules",
     "WarmupConstant": "schedules",

@@ -42,7 +42,7 @@ from keras_attn.training.strategy import (
     resolve_jit,
     strategy_of,
 )
-from keras_attn.training.validation_set import ValidationSet, Validator
+from keras_attn.training.validation_set import ValidationSet, Validator, require_examples
 from keras_attn.validation import UserError, require
 
 # What decides which rows are in which batch.
@@ -134,11 +134,18 @@ class Trainer:
             What came out. The backbone then has the weights that were kept.
 
         Raises:
-            UserError: The folder is in use or not writable, a checkpoint does not fit, the data
-                changed since the checkpoint, `freeze` matches nothing or everything, the loss is
-                no longer a number, or there is not enough memory.
+            UserError: `train_examples` are other data, the folder is in use or not writable, a
+                checkpoint does not fit, the data changed since the checkpoint, `freeze` matches
+                nothing or everything, the loss is no longer a number, or there is not enough
+                memory.
             TrainingInterrupted: SIGINT or SIGTERM came; a checkpoint was written.
         """
+        require_examples(train_examples=train_examples)
+        require(
+            validation is None or isinstance(validation, ValidationSet) or callable(validation),
+            "`validation` must be a `ValidationSet`, or a callable that gives values by name.",
+            validation=type(validation).__name__,
+        )
         if self.settings.deterministic:
             tf.config.experimental.enable_op_determinism()
         run_folder = RunFolder(self.out_folder, resume, PREPARED, self._agreement.is_chief)

@@ -10,9 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.data import plan_epoch
+from keras_attn.data.examples import Examples
 from keras_attn.training.feed import distributed_batches
 from keras_attn.training.state import means
 from keras_attn.training.step import SUMS, make_evaluation_step
+from keras_attn.validation import require
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,21 @@ class ValidationSet:
     decode_metrics: Callable[[], dict[str, float]] | None = None
     final_metrics: Callable[[], dict[str, float]] | None = None
     samples: Callable[[], list[tuple[str, str, str]]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.examples is not None:
+            require_examples(examples=self.examples)
+
+
+def require_examples(**given: Any) -> None:
+    """Raises unless data are examples that can be put into batches (data named by keyword)."""
+    for name, data in given.items():
+        require(
+            isinstance(data, Examples),
+            f"`{name}` must be examples from `keras_attn.data`, which the trainer itself puts into "
+            "batches. A `tf.data.Dataset` is for `fit` of `task.backbone`, a Keras model.",
+            **{name: type(data).__name__},
+        )
 
 
 class Validator:

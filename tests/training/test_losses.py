@@ -1,11 +1,13 @@
-"""The loss of Keras: reductions, weights, saving, training."""
+"""Loss and metrics over tokens in Keras: reductions, weights, labels, saving, training."""
 
 import keras
 import numpy as np
 import pytest
 
-from keras_attn.training import TokenCrossEntropy
+from keras_attn.models import CausalTransformer
+from keras_attn.training import Perplexity, TokenAccuracy, TokenCrossEntropy
 from keras_attn.validation import UserError
+from tests.layers.judges import numpy
 from tests.ops.naive_cross_entropy import naive_loss
 
 
@@ -66,3 +68,125 @@ def test_compile_and_fit(batch):
 def test_label_smoothing_must_be_a_rate(value):
     with pytest.raises(UserError, match=rf"label_smoothing={value!r}"):
         TokenCrossEntropy(value)
+
+
+LABELS = np.array([[1, 2, 0], [3, 4, 2]])
+LOGITS = np.random.default_rng(0).normal(size=(2, 3, 5)).astype("float32")
+WEIGHTS = np.array([[1.0, 0.5, 3.0], [0.0, 2.0, 0.0]], "float32")
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS, WEIGHTS[:, 0], np.zeros_like(WEIGHTS)])
+@pytest.mark.parametrize("reduction", ["mean_with_sample_weight", "sum", "none", None])
+def test_reductions_as_those_of_keras(reduction, weights):
+    ours = TokenCrossEntropy(reduction=reduction, ignore_id=-1)
+    theirs = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction=reduction)
+    found = ours(LABELS, LOGITS, sample_weight=weights)
+    if weights is not None and weights.ndim == 1:  # a weight for each row is ours alone
+        weights = np.broadcast_to(weights[:, None], LABELS.shape)
+    expected = theirs(LABELS, LOGITS, sample_weight=weights)
+    np.testing.assert_allclose(numpy(found), numpy(expected), rtol=1e-5)
+
+
+def test_means_are_over_real_tokens_and_their_weights():
+    naive = naive_loss(LABELS, LOGITS, 0.0)
+    mean = TokenCrossEntropy(reduction="mean")
+    by_weight = TokenCrossEntropy(reduction="mean_with_sample_weight")
+    np.testing.assert_allclose(float(mean(LABELS, LOGITS)), naive.sum() / 5, rtol=1e-5)
+    np.testing.assert_allclose(float(by_weight(LABELS, LOGITS)), naive.sum() / 5, rtol=1e-5)
+    # The third token is padding, so that its weight of 3 counts for nothing: 1 + 0.5 + 2.
+    found = float(by_weight(LABELS, LOGITS, sample_weight=WEIGHTS))
+    np.testing.assert_allclose(found, (naive * WEIGHTS).sum() / 3.5, rtol=1e-5)
+    with pytest.raises(ValueError, match="reduction"):
+        TokenCrossEntropy(reduction="median")
+
+
+def test_the_label_that_is_ignored():
+    labels = np.where(LABELS == 2, -100, LABELS)
+    theirs = keras.losses.SparseCategoricalCrossentropy(
+        from_logits=True, ignore_class=-100, reduction="none"
+    )(labels, LOGITS)
+    loss = TokenCrossEntropy(reduction="none", ignore_id=-100)
+    np.testing.assert_allclose(numpy(loss(labels, LOGITS)), numpy(theirs), rtol=1e-5)
+    assert keras.losses.deserialize(keras.losses.serialize(loss)).ignore_id == -100
+    with pytest.raises(UserError, match="`ignore_id` must be a whole number. .*ignore_id=None"):
+        TokenCrossEntropy(ignore_id=None)
+
+
+@pytest.mark.parametrize(("label", "ignore_id"), [(-1, 0), (-100, 0), (5, 0), (-1, -100), (0, 1)])
+def test_labels_without_a_logit(label, ignore_id):
+    labels = np.where(LABELS == 2, label, LABELS + (ignore_id == 1))
+    loss = TokenCrossEntropy(ignore_id=ignore_id)
+    if label == 0:  # a label like the others where another one is ignored
+        assert np.isfinite(float(loss(np.minimum(labels, 4), LOGITS)))
+        return
+    message = rf"Labels must be in \[0, 4\], or {ignore_id} where they are ignored. .*=\[{label}\]"
+    with pytest.raises(UserError, match=message):
+        loss(labels, LOGITS)
+    traced = compiled(lambda labels, logits: loss(labels, logits))
+    if traced is not None:
+        assert np.isnan(float(traced(labels, LOGITS)))
+        assert np.isfinite(float(traced(LABELS, LOGITS)))
+
+
+def compiled(function):
+    """A traced function, whose labels cannot be seen; none on torch."""
+    if keras.backend.backend() == "torch":
+        return None
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.jit(function)
+    import tensorflow as tf
+
+    return tf.function(lambda *given: function(*map(tf.convert_to_tensor, given)))
+
+
+HALF = np.log(
+    [
+        [[1, 2, 1, 4.0], [1, 2, 2, 3], [1, 1, 5, 1]],
+        [[1, 1, 1, 5.0], [2, 2, 3, 1], [9, 1, 1, 1]],
+    ]
+)
+
+
+def test_metrics_by_hand():
+    # Probabilities of the labels: 1/4, 1/4, padding; 5/8, 1/4, padding: right is the third alone.
+    labels = np.array([[1, 2, 0], [3, 1, 0]])
+    accuracy, perplexity = TokenAccuracy(), Perplexity()
+    for rows in (slice(0, 1), slice(1, 2)):
+        accuracy.update_state(labels[rows], HALF[rows])
+        perplexity.update_state(labels[rows], HALF[rows])
+    assert float(accuracy.result()) == 0.25
+    assert float(perplexity.result()) == pytest.approx((4 * 4 * 8 / 5 * 4) ** (1 / 4), rel=1e-5)
+    accuracy.reset_state()
+    accuracy.update_state(labels, HALF, sample_weight=[1, 3])
+    assert float(accuracy.result()) == 3 / 8
+    # With -100 instead, padding is a label like the others: two more, of which one is right.
+    accuracy = TokenAccuracy(ignore_id=-100)
+    accuracy.update_state(labels, HALF)
+    assert float(accuracy.result()) == pytest.approx(2 / 6)
+    assert float(Perplexity().result()) == 1
+
+
+@pytest.mark.parametrize("make", [TokenAccuracy, Perplexity])
+def test_metrics_can_be_saved(make):
+    metric = make(ignore_id=-100, name="mine")
+    again = keras.metrics.deserialize(keras.metrics.serialize(metric))
+    assert (type(again), again.ignore_id, again.name) == (make, -100, "mine")
+    with pytest.raises(UserError, match="ignore_id=1.5"):
+        make(ignore_id=1.5)
+
+
+def test_metrics_of_a_language_model():
+    model = CausalTransformer(5, num_layers=1, hidden_dim=6, num_heads=2, intermediate_dim=7)
+    model.compile("sgd", TokenCrossEntropy(), metrics=[TokenAccuracy(), Perplexity(), "accuracy"])
+    inputs = {"token_ids": np.array([[1, 3, 2, 0], [1, 4, 0, 0]], "int32")}
+    labels = np.array([[3, 2, 4, 0], [4, 2, 0, 0]], "int32")
+    found = model.evaluate(inputs, labels, verbose=0, return_dict=True)
+    logits = numpy(model(inputs))
+    real = labels != 0
+    right = (logits.argmax(-1) == labels)[real].mean()
+    assert found["token_accuracy"] == pytest.approx(right)
+    assert found["perplexity"] == pytest.approx(
+        np.exp(naive_loss(labels, logits, 0.0)[real].mean()), rel=1e-4
+    )

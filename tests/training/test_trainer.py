@@ -51,6 +51,18 @@ def test_a_warm_up_longer_than_the_run_is_shortened(tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
+def test_other_data_than_examples_is_refused_before_anything_is_written(tmp_path):
+    dataset = tf.data.Dataset.from_tensors(({"token_ids": [[1, 2]]}, [[2, 3]]))
+    trainer = Trainer(StandInTask(), settings(), tmp_path / "run")
+    with pytest.raises(UserError, match="`train_examples` must be examples .*_TensorDataset"):
+        trainer.fit(dataset)
+    with pytest.raises(UserError, match="`validation` must be a `ValidationSet`, .*_TensorDataset"):
+        trainer.fit(examples(), dataset)
+    with pytest.raises(UserError, match="`examples` must be examples from .* examples='list'"):
+        ValidationSet([dataset])
+    assert not (tmp_path / "run").exists()
+
+
 def test_run_folder(run):
     folder, trainer, result = run
     names = {path.name for path in folder.iterdir()} - {".lock"}
