@@ -2,6 +2,8 @@
 
 import importlib
 
+from keras_attn.registration import register_with_keras
+
 __version__ = "0.1.0"
 
 _SUBPACKAGES = (
@@ -32,3 +34,6 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+register_with_keras()

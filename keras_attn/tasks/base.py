@@ -166,9 +166,6 @@ def _describe(backbone: keras.Model) -> dict:
 
 
 def _make_backbone(description: dict, dtype: str) -> keras.Model:
-    # Registers the classes that the configuration names.
-    import keras_attn.models  # noqa: F401
-
     config = description["config"] | {"dtype": dtype}
     return keras.saving.deserialize_keras_object(description | {"config": config})
 
