@@ -28,10 +28,11 @@ def replaced_file(path: str | Path) -> Iterator[Path]:
         temporary.touch()
     mode = temporary.stat().st_mode
     try:
-        yield temporary
-        temporary.chmod(mode)
-        _flush(temporary)
-        temporary.replace(path)
+        with _naming(path):
+            yield temporary
+            temporary.chmod(mode)
+            _flush(temporary)
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -59,19 +60,41 @@ def replaced_folder(folder: str | Path) -> Iterator[Path]:
     with _named_by(folder):
         temporary.mkdir(parents=True)
     try:
-        yield temporary
-        _give_modes_of_umask(temporary)
-        shutil.rmtree(old, ignore_errors=True)
-        if folder.exists():
-            folder.rename(old)
-        temporary.rename(folder)
-        _flush(folder.parent)
+        with _naming(folder):
+            yield temporary
+            _give_modes_of_umask(temporary)
+            shutil.rmtree(old, ignore_errors=True)
+            if folder.exists():
+                folder.rename(old)
+            temporary.rename(folder)
+            _flush(folder.parent)
         shutil.rmtree(old, ignore_errors=True)
     except BaseException:
         if old.exists() and not folder.exists():
             old.rename(folder)
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def check_room(path: Path, size: int) -> None:
+    """Reserves room on the disk for a file, and gives it back.
+
+    HDF5 cannot close a file for which there is no room, and takes the process with it.
+
+    Args:
+        path: Where the file is going to be; nothing may be there yet.
+        size: Bytes that it needs.
+
+    Raises:
+        OSError: There is no room.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        with path.open("xb") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -85,6 +108,17 @@ def remove_unfinished(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Puts the name of a file into errors without one, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 @contextlib.contextmanager

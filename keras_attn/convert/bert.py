@@ -26,6 +26,7 @@ from keras_attn.convert.sentence_transformers import embedding_settings, transfo
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.convert.word_piece import read_word_piece
 from keras_attn.models import Bert, MaskedLanguageModel
+from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import EmbeddingTask, MaskedLMTask
 from keras_attn.validation import require_one_of
 
@@ -119,6 +120,7 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     tensors.check_layers(model_folder / CONFIG, num_hidden_layers=arguments["num_layers"])
     has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
     with keys_in_errors(model_folder / CONFIG, _USED):
+        check_sizes(arguments, lambda: Bert(**arguments), 2 * tensors.parameters)
         encoder = Bert(**arguments, pooler=has_pooler or architecture == _OF_TEXTS)
     weights = bert_weights(encoder)
     if architecture in _CLASSIFIERS:

@@ -17,6 +17,7 @@ from keras_attn.convert.json_files import named_in_errors, require_known, requir
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.models import Gpt2
+from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import CausalLMTask, DecodingSettings
 from keras_attn.validation import require, require_one_of
 
@@ -101,6 +102,7 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
     tensors.check_rows(folder / CONFIG, vocab_size=rows)
     tensors.check_layers(folder / CONFIG, n_layer=arguments["num_layers"])
     with keys_in_errors(folder / CONFIG, _USED):
+        check_sizes(arguments, lambda: Gpt2(**arguments), 2 * tensors.parameters)
         backbone = Gpt2(**arguments)
     fill_gpt2(backbone, tensors)
     task = CausalLMTask(backbone, tokenizer, decoding, add_start)

@@ -32,6 +32,7 @@ from keras_attn.convert.marian_vocabulary import (
 from keras_attn.convert.marian_weights import fill_marian, never_predict
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.models import Marian
+from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import require, require_one_of
 
@@ -150,6 +151,7 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
     decoding = decoding_of(path, options, positions, longest_target(options, positions))
 
     with keys_in_errors(folder / CONFIG, _USED):
+        check_sizes(arguments, lambda: Marian(**arguments), 2 * tensors.parameters)
         backbone = Marian(**arguments)
     fill_marian(backbone, tensors, *rows)
     if options.get("renormalize_logits") and options.get("bad_words_ids"):

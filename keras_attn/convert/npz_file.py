@@ -43,6 +43,7 @@ class NpzFile:
                 getattr(array, "dtype", np.dtype(bytes)).kind == "f",
                 f"{path}: {name} must be an array of floating-point numbers.",
             )
+            require(bool(np.isfinite(array).all()), f"{path}: {name} must be finite.")
         self.shapes = {name: array.shape for name, array in self._arrays.items()}
 
     def read(self, name: str) -> np.ndarray:

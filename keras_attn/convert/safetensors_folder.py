@@ -1,5 +1,6 @@
 """The tensors of a checkpoint folder: one safetensors file or several, never a pickle."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -46,13 +47,17 @@ class SafetensorsFolder:
         """Reads a tensor as float32.
 
         Raises:
-            UserError: Its dtype is none of floating point, or the file is damaged.
+            UserError: Its dtype is none of floating point, a value is not finite, or the file is
+                damaged.
         """
         path = self._file_of[name]
         try:
             dtype = self._files[path].get_slice(name).get_dtype()
             require_one_of(f"dtype of {name} in {path}", dtype, _FLOATING)
-            return self._files[path].get_tensor(name).astype(np.float32)
+            tensor = self._files[path].get_tensor(name).astype(np.float32)
+            wrong = int(np.sum(~np.isfinite(tensor)))
+            require(wrong == 0, f"{path}: {name} must be finite.", not_finite=wrong)
+            return tensor
         except SafetensorError as error:
             raise UserError(f"{path} is damaged or no safetensors file: {error}.") from error
 
@@ -87,6 +92,11 @@ class SafetensorsFolder:
                 f"{path}: `{key}` must not exceed the {len(self.shapes)} tensors.",
                 **{key: count},
             )
+
+    @property
+    def parameters(self) -> int:
+        """Number of values in all tensors."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
 
     def _open(self, path: Path) -> None:
         try:

@@ -26,6 +26,7 @@ from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.sentencepiece_file import read_t5_tokenizer
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.models import T5
+from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import require, require_one_of
 
@@ -120,6 +121,7 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
         num_decoder_layers=arguments.get("decoder_layers"),
     )
     with keys_in_errors(folder / CONFIG, _USED):
+        check_sizes(arguments, lambda: T5(**arguments), 2 * tensors.parameters)
         backbone = T5(**arguments)
     fill_t5(backbone, tensors)
     task = Seq2SeqTask(backbone, tokenizer, tokenizer, decoding)

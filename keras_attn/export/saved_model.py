@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -28,6 +29,7 @@ from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.model_versions import version_folders
 from keras_attn.tasks.serving import Servable, ServingFunction
+from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 
@@ -98,12 +100,14 @@ def export_saved_model(
         "`examples` must be strings, at least one.",
         examples=examples,
     )
+    resources = list(task.resources())
+    require_finite(each for each in resources if isinstance(each, tf.Variable | keras.Variable))
     functions = dict(task.serving_functions(n_best, jit=jit))
     require(bool(functions), "The task must give at least one serving function.", task=task)
     options = {"jit": jit, "n_best": n_best}
 
     def write(path: Path) -> None:
-        stored = StoredWeights(task.resources(), weights, only)
+        stored = StoredWeights(resources, weights, only)
         reading = {
             name: dataclasses.replace(each, function=stored.reading(each.function))
             for name, each in functions.items()
@@ -138,7 +142,7 @@ def _write_version(folder: Path, version: int | None, write: Callable[[Path], No
             write(temporary)
         except tf.errors.ResourceExhaustedError as error:
             reason = str(error).splitlines()[0]
-            raise UserError(f"The export cannot be written: {reason}") from error
+            raise UserError(f"The export {target} cannot be written: {reason}") from error
         try:
             temporary.rename(target)
         except OSError as error:

@@ -8,6 +8,7 @@ import keras
 from keras_attn.layers.composite_layer import serialize_policies
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.models.presets import get_preset
+from keras_attn.models.size_check import check_sizes
 
 
 class Backbone(keras.Model):
@@ -39,10 +40,16 @@ class Backbone(keras.Model):
             The model.
 
         Raises:
-            UserError: No preset of this family has that name.
+            UserError: No preset of this family has that name, or the model would be too large.
         """
         preset = get_preset(name, family=cls.__name__)
-        return cls(*arguments, **(preset.config | overrides))
+        config = preset.config | overrides
+
+        def make() -> "Backbone":
+            return cls(*arguments, **config)
+
+        check_sizes({"vocabulary_size": arguments} | config, make)
+        return make()
 
     def get_config(self):
         config = {

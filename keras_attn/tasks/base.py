@@ -2,7 +2,6 @@
 
 import abc
 import json
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ import keras
 from keras_attn.documents import read_json_object
 from keras_attn.files import replaced_folder
 from keras_attn.reading import path_inside
+from keras_attn.tasks.weights import WeightsFile, save_weights
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.validation import UserError, require, require_one_of
 
@@ -19,6 +19,11 @@ TASK_FILE = "task.json"
 WEIGHTS_FILE = "model.weights.h5"
 ASSETS_FOLDER = "assets"
 FORMAT_VERSION = 1
+# What Keras, and the classes that are made, say of values that do not fit.
+_DAMAGES = (
+    *(ValueError, TypeError, KeyError, AttributeError, ImportError),
+    *(OverflowError, MemoryError, RecursionError),
+)
 
 
 class Task(abc.ABC):
@@ -60,13 +65,14 @@ class Task(abc.ABC):
         try:
             with replaced_folder(folder) as temporary:
                 self._write(temporary)
-        except OSError as error:
-            raise UserError(f"The task cannot be saved in {folder}: {error}.") from error
+        except (OSError, RuntimeError) as error:  # HDF5 has its own for a full disk
+            reason = getattr(error, "strerror", None) or " ".join(str(error).split())[:200]
+            raise UserError(f"The task cannot be saved in {folder}: {reason}.") from error
 
     def _write(self, folder: Path) -> None:
         for role, tokenizer in self.tokenizers.items():
             tokenizer.save(folder / ASSETS_FOLDER / role)
-        self.backbone.save_weights(folder / WEIGHTS_FILE)
+        save_weights(self.backbone, folder / WEIGHTS_FILE)
         content = {
             "format_version": FORMAT_VERSION,
             "task": self.kind,
@@ -111,12 +117,13 @@ class Task(abc.ABC):
             roles, description = list(content["tokenizers"]), dict(content["backbone"])
             assets, source = folder / ASSETS_FOLDER, f"{folder / TASK_FILE}: `tokenizers`"
             tokenizers = {role: load_tokenizer(path_inside(assets, role, source)) for role in roles}
-            backbone = _make_backbone(description, dtype)
-            _load_weights(backbone, folder / WEIGHTS_FILE)
+            weights = WeightsFile(folder / WEIGHTS_FILE)
+            backbone = _make_backbone(description, dtype, weights)
+            weights.load(backbone)
             return found._from_parts(backbone, tokenizers, content)
         except UserError:
             raise
-        except (ValueError, TypeError, KeyError, AttributeError, ImportError) as error:
+        except _DAMAGES as error:
             # Keras puts the whole configuration before its reason, and what to do about it behind.
             reason = str(error).rpartition("Exception encountered:")[2]
             reason = " ".join(reason.split()).partition(" If you trust")[0][:200]
@@ -165,18 +172,13 @@ def _describe(backbone: keras.Model) -> dict:
     }
 
 
-def _make_backbone(description: dict, dtype: str) -> keras.Model:
+def _make_backbone(description: dict, dtype: str, weights: WeightsFile) -> keras.Model:
+    from keras_attn.models.size_check import check_sizes
+
     config = description["config"] | {"dtype": dtype}
-    return keras.saving.deserialize_keras_object(description | {"config": config})
 
+    def make() -> keras.Model:
+        return keras.saving.deserialize_keras_object(description | {"config": config})
 
-def _load_weights(backbone: keras.Model, path: Path) -> None:
-    require(path.is_file(), "The task folder lacks its weights.", missing=str(path))
-    try:
-        with warnings.catch_warnings():
-            # Keras only warns where it leaves layers as they were initialised.
-            warnings.filterwarnings("error", "Skipping", UserWarning)
-            backbone.load_weights(path)
-    except (OSError, ValueError, KeyError, UserWarning) as error:
-        first_line = str(error).strip().splitlines()[0]
-        raise UserError(f"{path} is damaged or of another model: {first_line}") from error
+    check_sizes(config, make, weights.parameters, weights.arrays)
+    return make()

@@ -208,6 +208,9 @@ def _checked(name: str, annotation: Any, value: Any) -> Any:
     words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
     empty = " or nothing" if optional else ""
     require(right, f"`{name}` must be {words[kind]}{empty}.", **{name: value})
+    require(
+        kind is not int or abs(value) < 2**63, f"`{name}` must be below 2**63.", **{name: value}
+    )
     finite = kind is not float or math.isfinite(value)
     require(finite, f"`{name}` must be a finite number.", **{name: value})
     return value
@@ -229,3 +232,5 @@ def _as_float(value: Any) -> Any:
         return float(value)
     except (TypeError, ValueError):
         return value
+    except OverflowError:
+        return math.inf  # which is refused as such

@@ -190,19 +190,19 @@ DAMAGE = {
     "no weights": (lambda f: (f / "model.weights.h5").unlink(), "lacks its weights. .*weights.h5'"),
     "cut weights": (
         lambda f: truncated(f / "model.weights.h5"),
-        "weights.h5 is damaged or of another",
+        "weights.h5 is damaged: Unable to synchronously open file .truncated file",
     ),
     "no file of weights": (
         lambda f: (f / "model.weights.h5").write_text("hello"),
-        "weights.h5 is damaged or of another",
+        "weights.h5 is damaged: it is no HDF5 file.",
     ),
     "other weights": (
         lambda f: other_backbone(f, hidden_dim=12),
-        "weights.h5 is damaged or of another",
+        r"weights.h5 is of another model: .* must be of shape \(.*12.*\), and is of \(.*8.*\)\.",
     ),
     "more weights": (
         lambda f: other_backbone(f, num_layers=2),
-        "weights.h5 is damaged or of another",
+        "weights.h5 is of another model: it lacks layers/.*/vars/0, of shape",
     ),
     "no tokenizer": (lambda f: (f / "assets/target/tokenizer.json").unlink(), "target"),
     "cut tokenizer": (lambda f: truncated(f / "assets/source/tokenizer.json"), "source"),

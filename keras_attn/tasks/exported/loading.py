@@ -18,6 +18,7 @@ from keras_attn.tasks.exported.labelling import (
     ExportedMaskedLM,
     ExportedTokenClassification,
 )
+from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError
 
 
@@ -57,4 +58,6 @@ def _load(folder: Path) -> Any:
         first_line = str(error).strip().splitlines()[0]
         raise UserError(f"{folder} is a damaged SavedModel: {first_line}") from error
     require_signatures(folder, model, frozenset({"serving_default"}))
+    used = (each for signature in model.signatures.values() for each in signature.variables)
+    require_finite({id(each): each for each in used}.values(), f"{folder}: ")
     return model

@@ -1,0 +1,238 @@
+"""Task folders that were made to harm: refused in one line, before memory or time is spent."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+
+import h5py
+import numpy as np
+import pytest
+
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.validation import UserError
+from tests.tasks.made import make_task
+
+pytestmark = pytest.mark.tensorflow
+
+WEIGHTS = "model.weights.h5"
+DIGITS = "9" * 5_000
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("saved") / "task"
+    make_task().save(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "task")
+
+
+def changed(name, change):
+    """A damage to a JSON file."""
+
+    def damage(folder):
+        content = json.loads((folder / name).read_text())
+        change(content)
+        (folder / name).write_text(json.dumps(content))
+
+    return damage
+
+
+def sized(**sizes):
+    return changed("task.json", lambda task: task["backbone"]["config"].update(sizes))
+
+
+def written(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def device(name, target="/dev/zero"):
+    def damage(folder):
+        (folder / name).unlink()
+        (folder / name).symlink_to(target)
+
+    return damage
+
+
+def pipe(folder):
+    (folder / "task.json").unlink()
+    os.mkfifo(folder / "task.json")
+
+
+def weights(change):
+    def damage(folder):
+        with h5py.File(folder / WEIGHTS, "r+") as file:
+            names = []
+            file.visititems(lambda name, item: names.append(name) if "vars/" in name else None)
+            change(file, names[1])
+
+    return damage
+
+
+def replaced(file, name, **arguments):
+    del file[name]
+    file.create_dataset(name, **arguments)
+
+
+def linked(file, name):
+    del file[name]
+    file[name] = h5py.ExternalLink("/etc/other.h5", "/weights")
+
+
+def roles(*names):
+    return changed("task.json", lambda task: task.update(tokenizers=list(names)))
+
+
+def assets(name):
+    return changed(
+        "assets/source/tokenizer.json", lambda content: content.update(assets={name: "00"})
+    )
+
+
+OUT = "may name what lies in its folder alone"
+DAMAGES = {
+    "a role above": (roles("../../task/assets/source", "target"), OUT),
+    "an absolute role": (roles("/etc", "target"), OUT),
+    "a role that is no text": (roles(7, "target"), OUT),
+    "an asset above": (assets("../../../x"), OUT),
+    "an absolute asset": (assets("/etc/passwd"), OUT),
+    "an asset with NUL": (assets("a\0b"), OUT),
+    "an asset of Windows": (assets("..\\x"), OUT),
+    "a linked asset": (
+        lambda folder: (
+            assets("link")(folder),
+            (folder / "assets/source/link").symlink_to("/etc/passwd"),
+        ),
+        "this is a link that leads out of it",
+    ),
+    "an asset without an end": (
+        lambda folder: (
+            assets("link")(folder),
+            (folder / "assets/source/link").symlink_to("/dev/zero"),
+        ),
+        "this is a link that leads out of it",
+    ),
+    "a device": (device("task.json"), "task.json: a regular file is expected."),
+    "a pipe": (pipe, "task.json: a regular file is expected."),
+    "weights of a device": (device(WEIGHTS), "lacks its weights"),
+    "deep": (written("task.json", "[" * 50_000 + "]" * 50_000), "nested too deeply"),
+    "deeper than 100": (written("task.json", "[" * 200 + "]" * 200), "at most 100 levels"),
+    "deep tokenizer": (
+        written("assets/source/tokenizer.json", "[" * 50_000 + "]" * 50_000),
+        "source/tokenizer.json: the JSON is nested too deeply",
+    ),
+    "a key twice": (written("task.json", '{"task": 1, "task": 2}'), "'task' must not appear twice"),
+    "a long number": (written("task.json", f'{{"a": {DIGITS}}}'), "a number has too many digits"),
+    "many layers": (sized(num_layers=10**9), "`num_layers`=1000000000: at most 1,000 layers of a"),
+    "more layers than arrays": (sized(num_layers=900), "must not exceed the .* arrays of the wei"),
+    "a fraction of a layer": (sized(num_layers=1e9), "must be a positive integer"),
+    "a wide model": (sized(hidden_dim=10**9), "at most 12,000,000,000 parameters of a model"),
+    "wider than its file": (sized(hidden_dim=20_000, intermediate_dim=20_000), "than the weights"),
+    "a large vocabulary": (sized(vocabulary_size=10**12), "at most 12,000,000,000 parameters"),
+    "many heads": (sized(num_heads=10**9, hidden_dim=10**9), "at most 12,000,000,000 parameters"),
+    "too large a number": (sized(hidden_dim=10**30), "must be less than 2\\*\\*63"),
+    "many beams": (
+        changed("task.json", lambda task: task["decoding"].update(beams=10**9)),
+        "`beams`=1000000000: at most 1,024 beams",
+    ),
+    "a long answer": (
+        changed("task.json", lambda task: task["decoding"].update(max_length=10**9)),
+        "`max_length`=1000000000: at most 1,048,576 tokens",
+    ),
+    "a lost weight": (weights(lambda file, name: file.pop(name)), "is of another model: it lacks"),
+    "another shape": (
+        weights(lambda file, name: replaced(file, name, data=np.zeros((3, 5), "float32"))),
+        r"must be of shape \(.*\), and is of \(3, 5\)\.",
+    ),
+    "one weight more": (
+        weights(lambda file, name: file.create_dataset("layers/more/vars/0", data=[1.0])),
+        "the model has no layers/more/vars/0",
+    ),
+    "an array larger than the file": (
+        weights(
+            lambda file, name: replaced(file, name, shape=(10**9, 10**3), dtype="f4", chunks=True)
+        ),
+        "its arrays exceed the file",
+    ),
+    "a link to another file": (weights(linked), "an array refers to elsewhere"),
+    "an array of a device": (
+        weights(
+            lambda file, name: replaced(
+                file, name, shape=(3,), dtype="f4", external=[("/dev/zero", 0, h5py.h5f.UNLIMITED)]
+            )
+        ),
+        "an array refers to elsewhere",
+    ),
+    "NaN": (
+        weights(
+            lambda file, name: file[name].write_direct(np.full(file[name].shape, np.nan, "f4"))
+        ),
+        r"weights .*/\w+ have \d+ values that are not finite",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_what_harms_is_refused_in_one_line(copied, name):
+    damage, message = DAMAGES[name]
+    damage(copied)
+    with pytest.raises(UserError, match=message) as caught:
+        Seq2SeqTask.load(copied)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+
+
+def test_the_digest_of_a_foreign_file_is_not_told(copied):
+    assets("symbols.txt")(copied)
+    (copied / "assets/source/symbols.txt").write_text("secret")
+    with pytest.raises(UserError, match="its SHA-256 must be") as caught:
+        Seq2SeqTask.load(copied)
+    assert "2bb80d53" not in str(caught.value)  # how that of "secret" begins
+
+
+def test_weights_that_are_not_finite_are_not_exported(tmp_path):
+    from keras_attn.export import export_saved_model
+
+    task = make_task()
+    weight = task.backbone.trainable_weights[0]
+    values = weight.numpy()
+    values[1, 2] = np.inf
+    weight.assign(values)
+    with pytest.raises(UserError, match=rf"{weight.path} have 1 values that are not finite"):
+        export_saved_model(task, tmp_path / "exported")
+    assert not (tmp_path / "exported").exists()
+
+
+def test_a_disk_that_is_full_is_one_line_and_leaves_the_old_task(tmp_path):
+    """Files may not grow beyond a size: HDF5 has errors of its own for it."""
+    task = make_task()
+    task.save(tmp_path / "task")
+    before = (tmp_path / "task" / WEIGHTS).read_bytes()
+    larger = make_task(model={"hidden_dim": 32})
+    handler, limits = (
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+        (resource.getrlimit(resource.RLIMIT_FSIZE)),
+    )
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(UserError, match=f"cannot be saved in {tmp_path}/task: ") as caught:
+            larger.save(tmp_path / "task")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert "\n" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["task"]
+    assert (tmp_path / "task" / WEIGHTS).read_bytes() == before
+
+
+def test_limits_of_settings_can_be_raised(monkeypatch):
+    monkeypatch.setenv("KERAS_ATTN_MAX_HYPOTHESES", "5000")
+    assert DecodingSettings(beams=5000).beams == 5000
+    monkeypatch.setenv("KERAS_ATTN_MAX_HYPOTHESES", "3")
+    with pytest.raises(UserError, match="`beams`=4: at most 3 beams"):
+        DecodingSettings(beams=4)
