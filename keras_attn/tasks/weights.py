@@ -86,7 +86,8 @@ def save_weights(model: keras.Model, path: Path) -> None:
     Raises:
         OSError: It has none.
     """
-    written = [*model.weights, *(model.optimizer.variables if model.optimizer else ())]
+    optimizer = getattr(model, "optimizer", None)  # which is saved with a compiled model
+    written = [*model.weights, *(optimizer.variables if optimizer else ())]
     values = sum(math.prod(variable.shape) for variable in written)
     check_room(path, _BYTES_A_VALUE * values + _BYTES_A_WEIGHT * len(written))
     model.save_weights(path)
