@@ -4,6 +4,7 @@ import argparse
 import difflib
 import importlib.metadata
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -27,6 +28,7 @@ from keras_attn.cli import (
 from keras_attn.validation import UserError
 
 PROGRAM = "keras-attn"
+_LONG_WORD = re.compile(r"(\S{200})\S+")
 COMMANDS = (
     presets,
     train,
@@ -61,6 +63,7 @@ class _Parser(argparse.ArgumentParser):
     """Tells mistakes in one line, with the nearest right word."""
 
     def error(self, message: str) -> NoReturn:
+        message = _LONG_WORD.sub(r"\1…", message)
         raise UserError(f"{message} (see `{self.prog} --help`)")
 
     def _check_value(self, action: argparse.Action, value: str) -> None:

@@ -29,6 +29,8 @@ _TRAINED = {
 }
 # Those that only conversions make as well.
 _CLASSES = _TRAINED | {MarianTokenizer.kind: MarianTokenizer}
+# What the classes, and the libraries below them, say of values that do not fit.
+_DAMAGES = (ValueError, TypeError, KeyError, AttributeError, RuntimeError, OverflowError)
 
 
 def train_tokenizer(kind: str, texts: Iterable[str], **options: Any) -> Tokenizer:
@@ -74,7 +76,7 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
     }
     try:
         return cls.from_config(description["config"], assets)
-    except (UserError, TypeError) as error:
+    except _DAMAGES as error:
         raise UserError(f"{path}: damaged tokenizer: {error}") from None
 
 

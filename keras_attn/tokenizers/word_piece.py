@@ -20,6 +20,7 @@ VOCABULARY_FILE = "vocab.txt"
 PAD, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUED = "##"
 _MOST_CHARACTERS = 100
+_LONGEST_TOKEN = 256  # of FastWordpieceTokenizer
 _MOST_BYTES = 4 * _MOST_CHARACTERS
 
 
@@ -67,6 +68,14 @@ class WordPieceTokenizer(Tokenizer):
     ) -> None:
         super().__init__(tokens, special_tokens=(PAD, START, END, UNKNOWN))
         require(MASK in tokens, f"The vocabulary must hold the special token {MASK}.")
+        for token in tokens:
+            size = len(token.removeprefix(CONTINUED).encode("utf-8", "replace"))
+            require(
+                size <= _LONGEST_TOKEN,
+                f"A token has at most {_LONGEST_TOKEN} bytes.",
+                token=token[:50],
+                bytes=size,
+            )
         self.lowercase = bool(lowercase)  # by `BertWords`, not by the base class
         self.mask_id = list(tokens).index(MASK)
         self.strip_accents = strip_accents
