@@ -274,7 +274,10 @@ _BIASES = ("pooler.dense.bias", "embeddings.LayerNorm.bias")
 
 MISTAKES = {
     "no configuration": (lambda f: (f / "config.json").unlink(), "config.json: no such file."),
-    "damaged configuration": (lambda f: truncate(f / "config.json"), "config.json: a JSON file"),
+    "damaged configuration": (
+        lambda f: truncate(f / "config.json"),
+        "config.json: valid JSON is expected",
+    ),
     "a list": (lambda f: write_json(f / "config.json", []), "config.json: a JSON object is"),
     "lists in lists": (
         lambda f: (f / "config.json").write_text("[" * 10**5),
@@ -311,7 +314,7 @@ MISTAKES = {
     ),
     "impossible size": (
         config(intermediate_size=10**14),
-        "config.json: a model of these sizes does not fit into memory.$",
+        "config.json: A model of .*intermediate_size=1.* at most 12,000,000,000 parameters",
     ),
     "fewer layers": (config(num_hidden_layers=1), "left over: encoder.layer.1.* and 13 more"),
     "more layers": (config(num_hidden_layers=3), "missing: encoder.layer.2.* and 13 more"),

@@ -1,4 +1,5 @@
 import json
+import os
 
 import keras
 import numpy as np
@@ -113,7 +114,27 @@ def lose_state(folder):
     (folder / "state.json").unlink()
 
 
-DAMAGES = [damage_array, damage_state, cut_state, cut_array, lose_array, lose_state]
+def nest_state(folder):
+    (folder / "state.json").write_text('{"state": ' + "[" * 50_000 + "]" * 50_000 + "}")
+
+
+def lengthen_state(folder):
+    (folder / "state.json").write_text('{"state": ' + "9" * 5_000 + "}")
+
+
+def list_state(folder):
+    (folder / "state.json").write_text("[]")
+
+
+def pipe_state(folder):
+    (folder / "state.json").unlink()
+    os.mkfifo(folder / "state.json")
+
+
+DAMAGES = [
+    *(damage_array, damage_state, cut_state, cut_array, lose_array, lose_state),
+    *(nest_state, lengthen_state, list_state, pipe_state),
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
