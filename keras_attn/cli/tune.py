@@ -11,7 +11,8 @@ from keras_attn.validation import UserError
 
 EPILOG = """\
 Every trial is a `keras-attn train` of its own; TUNING/trials.csv, trials.png and best.yaml tell
-what came out. What is varied by default depends on the preset's family; --space FILE changes that:
+what came out. What is varied by default depends on the preset's family; options and --set give all
+trials their values, which are not varied then. --space FILE changes what is varied:
 
   training.learning_rate: {min: 3.0e-4, max: 1.0e-2, log: true}
   model.num_layers: {min: 1, max: 4}
@@ -78,9 +79,11 @@ def run(options: argparse.Namespace) -> int | None:
         from keras_attn.tuning.tune import tune
         from keras_attn.tuning.tuning_settings import TuningSettings
 
+    config, *given = train_command.settings_layers(options)
     tune(
         options.out,
-        *train_command.settings_layers(options),
+        *given,
+        config=config,
         space=read_yaml(options.space) if options.space else None,
         tuning=TuningSettings(**given),
         resume=options.resume,

@@ -21,8 +21,9 @@ from keras_attn.training.agreement import Agreement
 from keras_attn.training.cpu import resolve_parts, share_cores
 from keras_attn.training.kinds import RUN_KINDS, RunKind
 from keras_attn.training.report import write_report
-from keras_attn.training.run_folder import RunFolder
-from keras_attn.training.run_settings import RUN_FILE, RunSettings, kind_of_task, read_yaml
+from keras_attn.training.resuming import check_changes, flat, without_automatic
+from keras_attn.training.run_folder import CHECKPOINTS_FOLDER, RunFolder
+from keras_attn.training.run_settings import RUN_FILE, RunSettings, kind_of_task
 from keras_attn.training.strategy import make_strategy, resolve_jit, resolve_strategy
 from keras_attn.training.trainer import Trainer
 from keras_attn.validation import UserError, require, require_one_of
@@ -59,16 +60,17 @@ def train(
     out = Path(out)
     begun = (out / RUN_FILE).is_file()
     if resume and begun:
-        settings = RunSettings.read(out / RUN_FILE, *layers)
-        preset = read_yaml(out / RUN_FILE).get("preset")
-        require(
-            settings.preset == preset,
-            f"A run that is resumed keeps its preset, {preset}.",
-            preset=settings.preset,
-        )
+        before = RunSettings.read(out / RUN_FILE)
+        settings = RunSettings.read(out / RUN_FILE, *map(without_automatic, layers))
+        check_changes(before.to_dict(), settings.to_dict())
     else:
         complete = any("data" in layer for layer in layers)
         require(complete or not resume, "There is no run to resume.", out=str(out))
+        require(
+            not resume or not (out / CHECKPOINTS_FOLDER).exists(),
+            f"The run cannot be resumed without its {RUN_FILE}.",
+            out=str(out),
+        )
         settings = RunSettings.resolve(*layers)
     resume = resume and begun
     check(settings)
@@ -136,7 +138,7 @@ def _train(
             _report_new_head(task, begun_with)
 
     validation = kind.validation_set(task, settings, texts["validation"])
-    record = _Record(settings, out / RUN_FILE)
+    record = _Record(settings, out / RUN_FILE, resume)
     callbacks = [record] if chief else []
     Trainer(task, settings.training, out, callbacks).fit(examples, validation, resume=resume)
     record.require_true(agreement)
@@ -150,17 +152,25 @@ def _train(
 
 
 class _Record(keras.callbacks.Callback):
-    """Writes the settings once an epoch of the run begins with them, and not before.
+    """Writes the settings once training begins with them, and not before.
 
-    So those that do not fit the run leave its own in place, and so does a run that has ended.
+    A run that is resumed begins with its first epoch: settings that do not fit it leave its own in
+    place, and so does a run that is finished.
     """
 
-    def __init__(self, settings: RunSettings, path: Path) -> None:
+    def __init__(self, settings: RunSettings, path: Path, resume: bool) -> None:
         super().__init__()
-        self._settings, self._path = settings, path
+        self._settings, self._path, self._resume = settings, path, resume
         self._is_written = False
 
+    def on_train_begin(self, logs: dict | None = None) -> None:
+        if not self._resume:
+            self._write()
+
     def on_epoch_begin(self, epoch: int, logs: dict | None = None) -> None:
+        self._write()
+
+    def _write(self) -> None:
         if not self._is_written:
             self._settings.write(self._path)
             self._is_written = True
@@ -169,26 +179,15 @@ class _Record(keras.callbacks.Callback):
         """Raises a UserError where the file says something else than the settings."""
         changes = []
         if agreement.is_chief and not self._is_written:
-            before = _flat(RunSettings.read(self._path).to_dict())
-            now = _flat(self._settings.to_dict())
+            before = flat(RunSettings.read(self._path).to_dict())
+            now = flat(self._settings.to_dict())
             changes = [f"{name}={now[name]!r}" for name in now if now[name] != before.get(name)]
         (is_changed,) = agreement.of_chief(bool(changes))
         if is_changed:
             raise UserError(
-                "The run has ended: other settings change nothing of what was trained, and its "
-                f"{RUN_FILE} keeps its own. Received: {', '.join(changes)}."
+                "This run is finished, so new settings have no effect; "
+                f"{RUN_FILE} is unchanged. Received: {', '.join(changes)}."
             )
-
-
-def _flat(sections: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by names such as `training.seed`."""
-    found = {}
-    for name, value in sections.items():
-        if isinstance(value, Mapping) and value:
-            found |= _flat(value, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = value
-    return found
 
 
 def _measure_test(out: Path, settings: RunSettings, kind: RunKind, texts: Any) -> dict[str, float]:

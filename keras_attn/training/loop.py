@@ -38,7 +38,11 @@ _SECONDS_BETWEEN_LOOKS = 0.5
 
 @dataclass
 class TrainingLoop:
-    """One run in progress; its parts are made by `Trainer`."""
+    """One run in progress; its parts are made by `Trainer`.
+
+    `confirms` tells that an earlier part of the run had the same settings, so that there may be
+    nothing left to do.
+    """
 
     task: Any
     settings: TrainingSettings
@@ -59,6 +63,7 @@ class TrainingLoop:
     recorder: Recorder
     progress: ProgressReport
     signals: SignalWatch
+    confirms: bool = False
     _pending: list = field(default_factory=list)
     _tokens_to_show: float = 0.0
     _padding_share: float = 0.0
@@ -72,6 +77,7 @@ class TrainingLoop:
         self._model = self.task.backbone
         self._model.stop_training = False
         self._stopwatch = Stopwatch(self.state.seconds)
+        self._first = (self.state.step, self.state.validated_step)
         self._last_look = self._last_saved = time.monotonic()
         self._saved_step = self.state.step if self.checkpoints.folders() else -1
         self._watched = any(_watches_batches(callback) for callback in self.callbacks)
@@ -88,6 +94,11 @@ class TrainingLoop:
         while not self._finished():
             self._epoch()
         self._callbacks.on_train_end(dict(self.state.validation))
+
+    @property
+    def has_done_nothing(self) -> bool:
+        """Whether an earlier part of the run had done everything."""
+        return self.confirms and self._first == (self.state.step, self.state.validated_step)
 
     def close(self) -> None:
         """Gives back what the loop holds."""
@@ -178,7 +189,10 @@ class TrainingLoop:
             [
                 self.signals.received or 0,
                 bool(self._model.stop_training),
-                limit is not None and self._stopwatch.total / 60 >= limit,
+                # An update a start at least, so that a run that is out of time can go on.
+                limit is not None
+                and self.state.step > self._first[0]
+                and self._stopwatch.here / 60 >= limit,
                 0 < settings.checkpoint_minutes <= since_saved,
             ]
         )

@@ -133,6 +133,15 @@ class Recorder:
         self._writer.flush()
 
 
+def validations(path: Path) -> int:
+    """Counts the rows of a metrics.csv that have values of a validation, 0 without a file."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
+    except (OSError, UnicodeDecodeError):
+        return 0
+    return sum(any(row[name] for name in row if str(name).startswith("val_")) for row in rows)
+
+
 class SilentRecorder:
     """Has the methods of `Recorder` and writes nothing: one of several workers writes."""
 

@@ -13,6 +13,8 @@ from keras_attn.validation import UserError
 _LOCK = ".lock"
 # What may be there before training starts.
 PREPARED = ("run.yaml", "tokenizers")
+CHECKPOINTS_FOLDER = "checkpoints"
+SUMMARY_FILE = "summary.json"
 
 
 def require_new(path: str | Path, allowed: Collection[str] = PREPARED) -> None:
@@ -35,8 +37,8 @@ def require_new(path: str | Path, allowed: Collection[str] = PREPARED) -> None:
 class RunFolder:
     """A run's folder, held by one process at a time.
 
-    Use as a context manager. Attributes: `path`, `checkpoints`, `task`, `metrics`, `timings`,
-    `samples`, `tensorboard`.
+    Use as a context manager. Attributes: `path`, `checkpoints`, `task`, `summary`, `metrics`,
+    `timings`, `samples`, `tensorboard`.
 
     Args:
         path: The folder; made when missing.
@@ -56,8 +58,9 @@ class RunFolder:
         writes: bool = True,
     ) -> None:
         self.path = Path(path)
-        self.checkpoints = self.path / "checkpoints"
+        self.checkpoints = self.path / CHECKPOINTS_FOLDER
         self.task = self.path / "task"
+        self.summary = self.path / SUMMARY_FILE
         self.metrics = self.path / "metrics.csv"
         self.timings = self.path / "timings.csv"
         self.samples = self.path / "samples.json"

@@ -27,8 +27,9 @@ class TrainingSettings:
     Attributes:
         epochs: Passes over the data, or None.
         steps: Updates of the weights, or None.
-        max_minutes: Time after which training ends in good order, or None. A run that this ends
-            is not reproducible to the bit.
+        max_minutes: Minutes after which training stops cleanly, with an update at least, or None;
+            a run that is resumed has as many again. A run that this ends is not reproducible to
+            the bit.
         max_parameters: Most weights that the model may have, or None; a larger one is refused.
         batch_tokens: Most source and most target tokens of a batch with its padding, all replicas
             together.

@@ -46,7 +46,7 @@ class TrainingState:
         best_step: Its step.
         waiting: Validations since then.
         target_tokens: Target tokens seen in all.
-        seconds: Time spent training; decides nothing but `max_minutes`.
+        seconds: Time spent training, in all parts of the run.
         settings: The settings that the run was started or resumed with.
         data: Checksum of the training examples; 0 where it is not known.
     """

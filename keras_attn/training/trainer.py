@@ -1,5 +1,6 @@
 """Training a task: the public entry."""
 
+import contextlib
 import json
 import math
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from keras_attn.training.checkpoints import (
     assign_model_arrays,
     assign_optimizer_arrays,
     average_checkpoints,
+    model_arrays,
     read_checkpoint,
 )
 from keras_attn.training.diagnosis import why_exhausted
@@ -30,7 +32,7 @@ from keras_attn.training.interruption import SignalWatch, StopValidation, Traini
 from keras_attn.training.loop import BEST_FOLDER, TrainingLoop
 from keras_attn.training.optimizer import make_optimizer
 from keras_attn.training.progress import QUIET, ProgressReport, say
-from keras_attn.training.recorder import Recorder, SilentRecorder
+from keras_attn.training.recorder import Recorder, SilentRecorder, validations
 from keras_attn.training.run_folder import PREPARED, RunFolder
 from keras_attn.training.schedules import make_schedule
 from keras_attn.training.settings import TrainingSettings
@@ -212,7 +214,8 @@ class Trainer:
         checkpoints = Checkpoints(folder.checkpoints, keep, self._say, self._agreement.is_chief)
         state, data = TrainingState(), examples.checksum
         if resume:
-            state = self._restore(checkpoints, model, optimizer, data)
+            state = self._restore(folder, checkpoints, model, optimizer, data)
+        confirms = state.settings == settings.to_dict()
         state.settings, state.data = settings.to_dict(), data
         validator = None
         if validation is not None:
@@ -245,6 +248,7 @@ class Trainer:
             recorder=Recorder(folder, state) if chief else SilentRecorder(),
             progress=ProgressReport(total_steps, state.step, self._console),
             signals=signals,
+            confirms=confirms,
         )
 
     def _warmup_steps(self, total_steps: int) -> int:
@@ -268,6 +272,7 @@ class Trainer:
 
     def _restore(
         self,
+        run: RunFolder,
         checkpoints: Checkpoints,
         model: keras.Model,
         optimizer: keras.optimizers.Optimizer,
@@ -275,6 +280,7 @@ class Trainer:
     ) -> TrainingState:
         found = self._common_checkpoint(checkpoints)
         if found is None:
+            self._require_nothing_to_lose(run)
             self._say(
                 f"There is no checkpoint in {checkpoints.folder}: starting from the beginning."
             )
@@ -294,6 +300,12 @@ class Trainer:
                 "in the data would be another.",
                 **{name: now[name]},
             )
+        require(
+            state.best_value is None or state.settings.get("metric") in (None, now["metric"]),
+            "A run that is resumed keeps its `metric`, which has chosen the best model so far.",
+            metric=now["metric"],
+            of_the_run=state.settings.get("metric"),
+        )
         assign_model_arrays(model, arrays)
         assign_optimizer_arrays(optimizer, arrays)
         changed = [
@@ -304,6 +316,19 @@ class Trainer:
         note = f" Settings changed: {', '.join(changed)}." if changed else ""
         self._say(f"Resuming from {folder} (epoch {state.epoch + 1}, step {state.step}).{note}")
         return state
+
+    def _require_nothing_to_lose(self, run: RunFolder) -> None:
+        """Raises if a run whose checkpoints are gone has a model that training would replace."""
+        # A run killed before its first checkpoint has validated once, and has its best weights.
+        begun = (run.checkpoints / BEST_FOLDER).exists() and validations(run.metrics) < 2
+        kept = run.task.exists() and (run.summary.exists() or not begun)
+        require(
+            self._agreement.all(not kept),
+            "The checkpoints of the run are gone, and training from the beginning would replace "
+            "its model. Start a new run in another folder.",
+            checkpoints=str(run.checkpoints),
+            model=str(run.task),
+        )
 
     def _common_checkpoint(self, checkpoints: Checkpoints) -> tuple | None:
         """Folder, arrays and state of the newest sound checkpoint that all workers see."""
@@ -327,6 +352,10 @@ class Trainer:
     def _finish(self, loop: TrainingLoop) -> TrainingResult:
         """Chooses the weights to keep, and writes the task."""
         state = loop.state
+        confirmed = self._confirmed(loop) if loop.has_done_nothing else None
+        if confirmed is not None:
+            self._agreement.meet()
+            return self._told(loop, confirmed)
         kept, values = self._choose(loop)
         result = TrainingResult(
             step=state.step,
@@ -341,11 +370,38 @@ class Trainer:
             with replaced_folder(loop.folder.task) as temporary:
                 self.task.save(temporary)
             summary = json.dumps(asdict(result), indent=1) + "\n"
-            write_text(loop.folder.path / "summary.json", summary)
+            write_text(loop.folder.summary, summary)
         self._agreement.meet()
+        return self._told(loop, result)
+
+    def _told(self, loop: TrainingLoop, result: TrainingResult) -> TrainingResult:
         shown = f", {result.metric} {result.value:.4f}" if result.value is not None else ""
-        loop.progress.say(f"Done after {state.step} steps: kept {kept}{shown}.")
+        loop.progress.say(f"Done after {result.step} steps: kept {result.kept}{shown}.")
         return result
+
+    def _confirmed(self, loop: TrainingLoop) -> TrainingResult | None:
+        """What an earlier part of the run came to, if its task folder is sound."""
+        result, arrays = None, self._saved_weights(loop)
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            result = TrainingResult(**json.loads(loop.folder.summary.read_text(encoding="utf-8")))
+        sound = arrays is not None and result is not None and result.step == loop.state.step
+        if not self._agreement.all(sound):
+            return None
+        if result.best_value is not None:
+            try:
+                read_checkpoint(loop.checkpoints.folder / BEST_FOLDER)
+            except UserError as error:
+                loop.progress.say(f"{error} The model in {loop.folder.task} is kept as it is.")
+        assign_model_arrays(self.task.backbone, arrays)
+        return result
+
+    def _saved_weights(self, loop: TrainingLoop) -> dict[str, np.ndarray] | None:
+        """The weights in the task folder, `None` where there is no sound one."""
+        try:
+            task = type(self.task).load(loop.folder.task, dtype=self.settings.precision)
+        except (AttributeError, OSError, ValueError):
+            return None
+        return model_arrays(task.backbone)
 
     def _choose(self, loop: TrainingLoop) -> tuple[str, dict[str, float]]:
         """Gives the model the best or the averaged weights, the last where there are neither.
@@ -382,7 +438,9 @@ class Trainer:
         try:
             arrays, _ = read_checkpoint(loop.checkpoints.folder / BEST_FOLDER)
         except UserError as error:
-            loop.progress.say(f"{error} Keeping other weights instead.")
+            arrays = self._saved_weights(loop)
+            others = "other weights" if arrays is None else f"those of {loop.folder.task}"
+            loop.progress.say(f"{error} Keeping {others} instead.")
         return arrays if self._agreement.all(arrays is not None) else None
 
 

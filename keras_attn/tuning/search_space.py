@@ -1,6 +1,6 @@
 """What a search varies: settings by their place in run.yaml, and the values that each may take."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -127,6 +127,26 @@ class SearchSpace:
     def restricted(self, entries: Mapping[str, Any]) -> "SearchSpace":
         """The space with some entries replaced, or more of them."""
         return SearchSpace(self._entries | dict(entries))
+
+    def places(self) -> set[str]:
+        """All settings that the space gives a value."""
+        groups = [each.groups for each in self._dimensions.values() if isinstance(each, Options)]
+        inside = {place for group in groups for places in group.values() for place in places}
+        named = {name for name in self._entries if "." in name}
+        return named | inside
+
+    def without(self, given: Collection[str]) -> "SearchSpace":
+        """The space without settings that have a value already.
+
+        Args:
+            given: Names of settings. One of a group takes the whole group away.
+        """
+        kept = {}
+        for name, entry in self._entries.items():
+            held = SearchSpace({name: entry}).places()
+            if not held & set(given):
+                kept[name] = entry
+        return SearchSpace(kept)
 
     def draw(self, hyperparameters: Any) -> dict[str, Any]:
         """Asks KerasTuner for the values of a trial.

@@ -13,6 +13,7 @@ from keras_attn.files import write_text
 from keras_attn.models.presets import get_preset
 from keras_attn.training.job import check_metric, goal_of
 from keras_attn.training.progress import say
+from keras_attn.training.resuming import flat
 from keras_attn.training.run_folder import RunFolder
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, merged, read_yaml
 from keras_attn.training.state import metric_goal
@@ -37,6 +38,7 @@ _TRIALS = "trials"
 def tune(
     out: str | Path,
     *layers: Mapping[str, Any],
+    config: Mapping[str, Any] | None = None,
     space: Mapping[str, Any] | None = None,
     tuning: TuningSettings | None = None,
     resume: bool = False,
@@ -49,7 +51,8 @@ def tune(
 
     Args:
         out: The folder of the search.
-        *layers: Nested settings as in run.yaml, those that all trials share.
+        *layers: Nested settings as in run.yaml that all trials have: what they name is not varied.
+        config: Nested settings below the layers, of which those that are varied do not count.
         space: What is varied, as for `SearchSpace`; laid over the default space of the preset's
             family.
         tuning: The numbers of the search.
@@ -60,14 +63,18 @@ def tune(
         The best trial; None for one of several workers, which only runs trials.
 
     Raises:
-        UserError: Settings or the folder are not as they must be, or every trial failed.
+        UserError: Settings or the folder are not as they must be, a setting is both given and
+            varied, or every trial failed.
         WorkerLost: This is a worker, and its chief cannot be reached.
     """
     out = Path(out)
     recorded = recorded_search(out) if resume else {}
     named = any("preset" in layer for layer in layers)
     require(bool(recorded) or named or not resume, "There is no search to resume.", out=str(out))
-    layers = (recorded.get("settings", {}), *layers)
+    given = flat(functools.reduce(merged, layers, {}))
+    if "attention" in given:  # by its name alone
+        given["attention.name"] = given["attention"]
+    layers = (recorded.get("settings", {}), config or {}, *layers)
     tuning = tuning or TuningSettings(**recorded.get("tuning", {}))
     base = RunSettings.resolve(*layers)
     require(base.preset is not None, "A search needs a preset.", preset=base.preset)
@@ -75,7 +82,9 @@ def tune(
     if space is None and "space" in recorded:
         searched = SearchSpace(recorded["space"])
     else:
-        searched = family_space(get_preset(base.preset).family).restricted(space or {})
+        _require_no_conflict(SearchSpace(space or {}), given)
+        default = family_space(get_preset(base.preset).family).without(given)
+        searched = default.restricted(space or {})
     require(bool(searched.names), "A search needs something to vary.", space=searched.to_dict())
     settings = functools.reduce(merged, layers, {})
     check_space(searched, settings)
@@ -98,6 +107,15 @@ def tune(
         tuner.search()
         write()
         return _conclude(out, tuner.oracle, searched, base)
+
+
+def _require_no_conflict(space: SearchSpace, given: Mapping[str, Any]) -> None:
+    both = sorted(space.places() & set(given))
+    require(
+        not both,
+        "A setting is either given or varied by the space.",
+        **{name: given[name] for name in both},
+    )
 
 
 def _note(out: Path, search: dict[str, Any], recorded: Mapping[str, Any]) -> None:

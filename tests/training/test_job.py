@@ -365,12 +365,23 @@ def test_mistakes_are_told_in_one_line(words, tmp_path, name):
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        ({"model": {"hidden_dim": 16}}, "does not fit the model"),
-        ({"preset": "g2p_base"}, "keeps its preset, g2p_small. Received: preset='g2p_base'"),
+        (
+            {"model": {"hidden_dim": 16}},
+            "keeps these settings.* model.hidden_dim=16, which is 8 in",
+        ),
+        ({"preset": "g2p_base"}, "keeps these settings.* preset='g2p_base', which is 'g2p_small'"),
+        ({"data": {"max_source_length": 12}}, "data.max_source_length=12, which is 16 in run.yaml"),
+        ({"decoding": {"beams": 5}}, "keeps these settings.* Received: decoding.beams=5"),
         ({"data": {"train": ["nowhere.tsv"]}}, "nowhere.tsv"),
-        ({"training": {"batch_tokens": 99, "epochs": 3}}, "keeps its `batch_tokens`, .*tokens=99"),
-        ({"training": {"seed": 99, "epochs": 3}}, "keeps its `seed`, 1: .* Received: seed=99"),
-        ({"training": {"learning_rate": 9.0}}, "has ended.* Received: training.learning_rate=9.0"),
+        (
+            {"training": {"batch_tokens": 99, "epochs": 3}},
+            "keeps these .* training.batch_tokens=99",
+        ),
+        ({"training": {"seed": 99, "epochs": 3}}, "keeps these .* training.seed=99, which is 1"),
+        (
+            {"training": {"learning_rate": 9.0}},
+            "is finished.* Received: training.learning_rate=9.0",
+        ),
     ],
 )
 def test_resuming_with_a_mistake_changes_nothing(finished, layer, message):

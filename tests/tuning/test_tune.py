@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from keras_attn.training.cluster import WorkerLost
+from keras_attn.training.resuming import flat
 from keras_attn.training.run_settings import RunSettings, read_yaml
 from keras_attn.tuning import trial_runs
 from keras_attn.tuning.tune import tune
@@ -227,3 +228,39 @@ def test_yaml_of_a_search_is_plain(tmp_path, trained):
     tune(tmp_path, BASE, space=SPACE, tuning=TuningSettings(trials=1))
     text = (tmp_path / "search.yaml").read_text()
     assert yaml.safe_load(text)["space"]["model.dropout"] == {"min": 0.0, "max": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("given", "unvaried"),
+    [
+        ({"training": {"batch_tokens": 256}}, {"training.batch_tokens"}),
+        ({"training": {"learning_rate": 0.002}}, {"training.learning_rate"}),
+        (
+            {"model": {"num_layers": 2, "norm_first": False}},
+            {"model.num_layers", "model.norm_first"},
+        ),
+        ({"model": {"rotary_positions": True}}, {"positions"}),
+    ],
+)
+def test_a_setting_that_is_given_is_not_varied(tmp_path, trained, given, unvaried):
+    from keras_attn.tuning.spaces import SPACES
+
+    runs, train = trained
+    train.failing = set()
+    vary = {"model.num_layers": {"min": 1, "max": 6}, "model.dropout": {"min": 0.0, "max": 0.4}}
+    vary = {name: vary[name] for name in vary if name not in unvaried}
+    # What a configuration says is varied all the same.
+    config = BASE | {"training": {"warmup_steps": 77}}
+    tuning = TuningSettings(algorithm="random", trials=4)
+    tune(tmp_path, given, config=config, space=vary, tuning=tuning)
+    found = [flat(settings) for settings in runs]
+    assert all(settings[name] == value for settings in found for name, value in flat(given).items())
+    assert len({settings["training.warmup_steps"] for settings in found}) > 1
+    space = read_yaml(tmp_path / "search.yaml")["space"]
+    assert set(SPACES["Transformer"]) - set(space) == unvaried - set(vary)
+
+
+def test_a_setting_is_not_both_given_and_varied(tmp_path):
+    with pytest.raises(UserError, match=r"either given or varied .*model.num_layers=2\."):
+        tune(tmp_path / "out", BASE, {"model": {"num_layers": 2}}, space=SPACE)
+    assert not (tmp_path / "out").exists()
