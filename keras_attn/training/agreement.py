@@ -1,16 +1,24 @@
 """What several workers tell each other between updates, so that all decide alike."""
 
-from collections.abc import Sequence
+import json
+import random
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from keras_attn.training.cluster import Cluster, WorkerLost, why_lost
-from keras_attn.validation import require
+from keras_attn.validation import UserError, require
 
 # Telling costs a message to and fro: often enough for a signal's grace time, seldom enough for
 # updates of a few milliseconds.
 _STEPS_BETWEEN = 10
+# Files on a network's disk are seen by others after a while.
+_SECONDS_TO_APPEAR = 5.0
 
 
 class Agreement:
@@ -63,6 +71,45 @@ class Agreement:
         others = np.flatnonzero(numbers != numbers[0]).tolist()
         require(not others, f"All workers must have the chief's {what}.", other_workers=others)
 
+    def require_equal_settings(self, settings: Mapping[str, Any]) -> None:
+        """Raises a UserError that names the settings in which workers differ from the chief.
+
+        Args:
+            settings: Plain values by name; all workers have the same names.
+        """
+        names = sorted(settings)
+        values = (json.dumps(settings[name], sort_keys=True).encode() for name in names)
+        numbers = self.gather([zlib.crc32(value) for value in values])
+        others = [
+            f"worker {index} has another {', '.join(names[at] for at in np.flatnonzero(row))}"
+            for index, row in enumerate(numbers != numbers[0])
+            if row.any()
+        ]
+        if others:
+            raise UserError(
+                f"All workers must have the chief's settings. Received: {'; '.join(others)}."
+            )
+
+    def require_shared(self, folder: Path) -> None:
+        """Raises a UserError unless all workers see the chief's folder."""
+        if self.workers == 1:
+            return
+        (number,) = self.of_chief(random.SystemRandom().randrange(2**48))
+        mark = folder / f".shared-{number:012x}"
+        if self.is_chief:
+            mark.touch()
+        self.meet()
+        sees = self.gather([_appears(mark)])[:, 0]
+        if self.is_chief:
+            mark.unlink(missing_ok=True)
+        blind = np.flatnonzero(sees == 0)
+        if len(blind):
+            raise UserError(
+                "The run folder must be one that all workers share: worker "
+                f"{self._cluster.named(blind.tolist())} does not see the chief's. "
+                f"Received: {str(folder)!r}."
+            )
+
     def meet(self) -> None:
         """Waits until all workers are here."""
         self.gather([0.0])
@@ -81,3 +128,13 @@ class Agreement:
 
         results = self._strategy.run(replica, args=(rows,))
         return self._strategy.experimental_local_results(results)[0]
+
+
+def _appears(path: Path) -> bool:
+    """Whether a file is there, or comes in a few seconds."""
+    deadline = time.monotonic() + _SECONDS_TO_APPEAR
+    while not path.exists():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True

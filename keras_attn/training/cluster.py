@@ -1,18 +1,21 @@
 """Workers on several machines: who they are, and their joining within a time limit."""
 
 import contextlib
+import errno
 import json
 import os
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+import keras_attn
 from keras_attn.documents import parse_json
 from keras_attn.validation import UserError, is_port, require
 
@@ -21,8 +24,10 @@ TRY_AGAIN = 75
 _VARIABLE = "TF_CONFIG"
 _HELLO = b"keras_attn worker "
 _GO = b"go\n"
+_MOST = 2048  # bytes of a line that workers send each other
 _SECONDS_BETWEEN_CALLS = 0.5
 _SECONDS_TO_ANSWER = 2.0
+_SECONDS_TO_TELL = 3.0
 # How TensorFlow's messages list workers that it does not hear, and name a node of a graph.
 _TASK = re.compile(r"^(?:Task )?/job:(chief|worker)/(?:replica:\d+/)?task:(\d+)\b(?!/)", re.M)
 _GRAPH_NODE = re.compile(r"\{\{.*?\}\}")
@@ -137,15 +142,17 @@ def wait_for_all(cluster: Cluster, seconds: float) -> None:
     """Returns, in all workers at about the same time, once every one of them has come.
 
     TensorFlow's own joining waits for ever and cannot be interrupted. The workers call at the
-    chief's address, which is free again afterwards.
+    chief's address, which is free again afterwards. What keeps one of them from joining ends all.
 
     Args:
         cluster: The workers.
         seconds: How long to wait for the others.
 
     Raises:
-        UserError: The chief's port is in use.
-        WorkerLost: Somebody did not come in time; the chief names them.
+        UserError: The chief's port is in use, two processes call themselves the same worker, or
+            one has another version of this package.
+        WorkerLost: Somebody did not come in time, or the port of one is in use; the chief and that
+            worker name them.
     """
     deadline = time.monotonic() + seconds
     if cluster.is_chief:
@@ -177,16 +184,32 @@ def why_lost(cluster: Cluster, message: str) -> str:
 
 
 @contextlib.contextmanager
-def ended_by_alarm(seconds: float) -> Iterator[None]:
-    """Lets SIGALRM end the process after a time, even where Python cannot run (status 142)."""
+def ended_by_alarm(seconds: float, reason: str) -> Iterator[None]:
+    """Lets SIGALRM end the process after a time, even where Python cannot run (status 142).
+
+    Args:
+        seconds: The time.
+        reason: One sentence for the user, which a shell prints at the end of that time.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    script = 'sleep "$1" && printf "keras-attn: %s\\n" "$2" >&2; kill -ALRM "$3"'
+    arguments = [f"{seconds:.3f}", reason, str(os.getpid())]
     before = signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    shell = subprocess.Popen(
+        ["/bin/sh", "-c", script, "sh", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    signal.setitimer(signal.ITIMER_REAL, seconds + _SECONDS_TO_TELL)  # should the shell be gone
     try:
         yield
     finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
@@ -210,26 +233,103 @@ def _place(cluster: Cluster, index: int) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+@dataclass(frozen=True)
+class _Hello:
+    """What a worker says when it calls the chief.
+
+    Attributes:
+        index: Its place among the workers.
+        version: Of this package.
+        trouble: Why its own port cannot be used; empty where it can.
+    """
+
+    index: int
+    version: str = keras_attn.__version__
+    trouble: str = ""
+
+    def to_line(self) -> bytes:
+        return _HELLO + json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> "_Hello | None":
+        """None for another caller's line."""
+        if not line.startswith(_HELLO):
+            return None
+        with contextlib.suppress(ValueError, TypeError):
+            return cls(**json.loads(line.removeprefix(_HELLO)))
+        return None
+
+
 def _receive(cluster: Cluster, deadline: float, seconds: float) -> None:
-    missing, here = set(range(1, len(cluster.workers))), {}
+    missing, here, connections = set(range(1, len(cluster.workers))), {}, []
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(_server(cluster))
-        while missing:
+
+        def next_caller(deadline: float) -> tuple[socket.socket, _Hello | None]:
             server.settimeout(max(deadline - time.monotonic(), 0.001))
-            try:
-                connection, _ = server.accept()
-            except TimeoutError:
-                names = cluster.named(missing)
-                raise WorkerLost(f"Worker {names} did not come within {seconds:g} s.") from None
-            stack.enter_context(connection)
-            index = _heard(connection)
-            if index in range(1, len(cluster.workers)):
-                here[index] = connection  # the newest, where a worker was started again
-                missing.discard(index)
-        for connection in here.values():
-            with contextlib.suppress(OSError):
-                connection.sendall(_GO)
-                connection.recv(1)  # nothing: the other side closes first, and the port is free
+            connection = stack.enter_context(server.accept()[0])
+            return connection, _heard(connection)
+
+        try:
+            while missing:
+                try:
+                    connection, hello = next_caller(deadline)
+                except TimeoutError:
+                    names = cluster.named(missing)
+                    raise WorkerLost(f"Worker {names} did not come within {seconds:g} s.") from None
+                if hello is None or hello.index not in range(1, len(cluster.workers)):
+                    continue
+                connections.append(connection)
+                _check(cluster, hello, here.get(hello.index))
+                here[hello.index] = connection
+                missing.discard(hello.index)
+        except (UserError, WorkerLost) as error:
+            kind, reason = type(error).__name__, getattr(error, "reason", str(error))
+            line = json.dumps({"kind": kind, "reason": reason}).encode() + b"\n"
+            _answer(connections, line)
+            last = min(deadline, time.monotonic() + _SECONDS_TO_TELL)
+            with contextlib.suppress(TimeoutError):  # those who are on their way
+                while True:
+                    _answer([next_caller(last)[0]], line)
+            raise
+        _answer(here.values(), _GO)
+
+
+def _check(cluster: Cluster, hello: _Hello, before: socket.socket | None) -> None:
+    """Raises if a worker cannot be one of them."""
+    name = cluster.named([hello.index])
+    if hello.trouble:
+        raise WorkerLost(f"Worker {name} cannot join: its port is {hello.trouble}.")
+    require(
+        hello.version == keras_attn.__version__,
+        f"All workers must have the same version of keras_attn; worker {name} has another.",
+        chief=keras_attn.__version__,
+        worker=hello.version,
+    )
+    require(
+        before is None or _is_closed(before),  # a worker may be started again
+        f"Two processes call themselves worker {name}; each needs an index of its own.",
+        worker_index=hello.index,
+    )
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        return not connection.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    finally:
+        connection.settimeout(5.0)
+
+
+def _answer(connections: Iterable[socket.socket], line: bytes) -> None:
+    for connection in connections:
+        with contextlib.suppress(OSError):
+            connection.sendall(line)
+            connection.recv(1)  # nothing: the other side closes first, and the port is free
 
 
 def _server(cluster: Cluster) -> socket.socket:
@@ -243,29 +343,46 @@ def _server(cluster: Cluster) -> socket.socket:
         ) from error
 
 
-def _heard(connection: socket.socket) -> int | None:
-    """The index of the worker that calls, or None for another caller."""
+def _heard(connection: socket.socket) -> _Hello | None:
+    """What the worker that calls says, or None for another caller."""
     connection.settimeout(5.0)
     with contextlib.suppress(OSError):
-        line = connection.makefile("rb").readline(64)
-        number = line.removeprefix(_HELLO).strip()
-        if line.startswith(_HELLO) and number.isdigit():
-            return int(number)
+        return _Hello.from_line(connection.makefile("rb").readline(_MOST))
     return None
 
 
+def _trouble(cluster: Cluster) -> str:
+    """Why this worker's port cannot be used."""
+    try:
+        socket.create_server(("", _place(cluster, cluster.index)[1])).close()
+    except OSError as error:
+        return "in use" if error.errno == errno.EADDRINUSE else str(error.strerror)
+    return ""
+
+
 def _call(cluster: Cluster, deadline: float, seconds: float) -> None:
-    hello = _HELLO + b"%d\n" % cluster.index
-    chief = _place(cluster, 0)
-    while (left := deadline - time.monotonic()) > 0:
+    hello = _Hello(cluster.index, trouble=_trouble(cluster))
+    chief, answer = _place(cluster, 0), b""
+    while (left := deadline - time.monotonic()) > 0 and not answer:
         with (
             contextlib.suppress(OSError),
             socket.create_connection(chief, timeout=left) as connection,
         ):
-            connection.sendall(hello)
-            if connection.recv(len(_GO)) == _GO:
-                return
-        time.sleep(_SECONDS_BETWEEN_CALLS)
+            connection.sendall(hello.to_line())
+            answer = connection.makefile("rb").readline(_MOST)
+        if not answer:
+            time.sleep(_SECONDS_BETWEEN_CALLS)
+    if answer == _GO:
+        return
+    kind, reason = "", ""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        told = json.loads(answer)
+        kind, reason = str(told["kind"]), str(told["reason"])
+    if reason:
+        raise UserError(reason) if kind == "UserError" else WorkerLost(reason)
+    if hello.trouble:
+        name = cluster.named([cluster.index])
+        raise WorkerLost(f"Worker {name} cannot join: its port is {hello.trouble}.")
     raise WorkerLost(
         f"The chief ({cluster.workers[0]}) and all workers did not come within {seconds:g} s."
     )

@@ -3,7 +3,6 @@
 import dataclasses
 import importlib.util
 import json
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -97,11 +96,14 @@ def _train(
 ) -> dict[str, float] | None:
     chief = agreement.is_chief
     (resume,) = agreement.of_chief(resume)
-    shared = settings.to_dict() | {"data": None}  # whose place may be another on each machine
-    agreement.require_equal("settings", zlib.crc32(json.dumps(shared, sort_keys=True).encode()))
+    sections = settings.to_dict()
+    del sections["data"]  # whose place may be another on each machine
+    training = {f"training.{name}": value for name, value in sections.pop("training").items()}
+    agreement.require_equal_settings(sections | training)
     allowed = (RUN_FILE, TOKENIZERS_FOLDER)
     with RunFolder(out, resume, allowed, writes=chief):
         pass  # Found to be writable and free before the work begins.
+    agreement.require_shared(out)
     if chief and not resume:
         # Once more when the lengths are known; a run killed before that can be resumed too.
         settings.write(out / RUN_FILE)

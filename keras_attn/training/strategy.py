@@ -136,8 +136,9 @@ def _join_workers(join_seconds: float, lost_seconds: float) -> tf.distribute.Str
         ],
     )
     cluster.to_environment()  # with the chief, if there is one, among the workers
+    others = cluster.named({*range(len(cluster.workers))} - {cluster.index})
     # Should a worker die just now, TensorFlow waits for it for ever and lets no Python run.
-    with ended_by_alarm(join_seconds):
+    with ended_by_alarm(join_seconds, f"Worker {others} did not join within {join_seconds:g} s."):
         try:
             return tf.distribute.MultiWorkerMirroredStrategy()
         except tf.errors.OpError as error:

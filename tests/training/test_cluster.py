@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from keras_attn.training import cluster
 from keras_attn.training.cluster import Cluster, WorkerLost, wait_for_all, why_lost
 from keras_attn.validation import UserError
 
@@ -109,7 +111,7 @@ def test_those_who_do_not_come_are_named(capsys):
     workers = (f"127.0.0.1:{free_port()}", "b:1", "c:1", "d:1")
     errors = wait_in_threads([Cluster(workers, 0), Cluster(workers, 2)], 1.5)
     assert errors[0].reason == "Worker 1 (b:1), 3 (d:1) did not come within 1.5 s."
-    assert errors[2].reason.startswith(f"The chief ({workers[0]}) and all workers did not come")
+    assert errors[2].reason == errors[0].reason
     assert {error.code for error in errors.values()} == {75}
     assert errors[0].reason in capsys.readouterr().err
 
@@ -149,11 +151,13 @@ def test_port_in_use_is_told():
 def test_alarm_ends_a_process_that_runs_no_python():
     script = (
         "from keras_attn.training.cluster import ended_by_alarm\n"
-        "with ended_by_alarm(5): pass\n"
-        "with ended_by_alarm(0.3): (1 << 400_000_000) ** 5\n"  # holds the interpreter
+        "with ended_by_alarm(5, 'No.'): pass\n"
+        "with ended_by_alarm(0.3, 'Nobody.'): (1 << 400_000_000) ** 5\n"  # holds the interpreter
     )
-    done = subprocess.run([sys.executable, "-c", script], timeout=60, check=False)
-    assert done.returncode == -signal.SIGALRM
+    done = subprocess.run(
+        [sys.executable, "-c", script], timeout=60, check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGALRM, "keras-attn: Nobody.\n")
 
 
 NODE = (
@@ -184,3 +188,47 @@ def test_a_lost_worker_that_does_not_answer():
         "The work with the other workers failed, though all can be reached: Collective ops is "
         "aborted by: failed to connect to all addresses; last error: UNKNOWN"
     )
+
+
+def test_a_worker_whose_port_is_in_use_ends_all():
+    """With the chief's word and its own, long before the time is up."""
+    with socket.create_server(("", 0)) as server:
+        port = server.getsockname()[1]
+        workers = (f"127.0.0.1:{free_port()}", f"127.0.0.1:{port}", f"127.0.0.1:{free_port()}")
+        begin = time.monotonic()
+        errors = wait_in_threads([Cluster(workers, index) for index in (2, 0, 1)], 20)
+        assert time.monotonic() - begin < 10
+    told = f"Worker 1 ({workers[1]}) cannot join: its port is in use."
+    assert {index: error.reason for index, error in errors.items()} == dict.fromkeys(range(3), told)
+    assert {error.code for error in errors.values()} == {75}
+
+
+def test_two_processes_of_one_index_end_all():
+    workers = tuple(f"127.0.0.1:{free_port()}" for _ in range(3))
+    begin = time.monotonic()
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(wait_for_all, Cluster(workers, index), 20) for index in (0, 1, 1)]
+        errors = [call.exception() for call in calls]
+    assert time.monotonic() - begin < 10
+    told = f"Two processes call themselves worker 1 ({workers[1]}); .* worker_index=1."
+    assert isinstance(errors[0], UserError)
+    assert re.match(re.escape(told).replace(r"\.\*", ".*"), str(errors[0]))
+    assert [str(error) for error in errors] == [str(errors[0])] * 3
+
+
+def test_another_version_ends_all(monkeypatch):
+    workers = tuple(f"127.0.0.1:{free_port()}" for _ in range(2))
+    older = (cluster._HELLO + b'{"index": 1, "version": "0.0.9"}\n', [])
+
+    def call():
+        port = int(workers[0].rpartition(":")[2])
+        with called(port) as connection:
+            connection.sendall(older[0])
+            older[1].append(connection.makefile("rb").readline())
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    with pytest.raises(UserError, match=rf"version .* worker 1 \({workers[1]}\) .*'0\.0\.9'"):
+        wait_for_all(Cluster(workers, 0), 20)
+    thread.join(10)
+    assert json.loads(older[1][0])["kind"] == "UserError"
