@@ -26,9 +26,11 @@ from keras_attn.training.optimizer import averaged_weights
 from keras_attn.training.progress import ProgressReport
 from keras_attn.training.recorder import Recorder, Stopwatch
 from keras_attn.training.run_folder import RunFolder
+from keras_attn.training.schedules import PlannedCosine
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import TrainingState, means, zero_sums
 from keras_attn.training.step import UPDATE_VALUES, TrainingStep
+from keras_attn.training.time_plan import TimePlan
 from keras_attn.training.validation_set import Validator
 from keras_attn.validation import UserError
 
@@ -72,12 +74,16 @@ class TrainingLoop:
     _stopped: bool = False
     _time_is_up: bool = False
     _checkpoint_is_due: bool = False
+    _last_step: float = math.inf  # that fits into the time
 
     def __post_init__(self) -> None:
         self._model = self.task.backbone
         self._model.stop_training = False
         self._stopwatch = Stopwatch(self.state.seconds)
         self._first = (self.state.step, self.state.validated_step)
+        self._planner = None
+        if isinstance(self.schedule, PlannedCosine):
+            self._planner = TimePlan(60 * self.settings.max_minutes, self.state)
         self._last_look = self._last_saved = time.monotonic()
         self._saved_step = self.state.step if self.checkpoints.folders() else -1
         self._watched = any(_watches_batches(callback) for callback in self.callbacks)
@@ -187,6 +193,7 @@ class TrainingLoop:
         limit = settings.max_minutes
         told = self.agreement.gather(
             [
+                self._planner.plan(self.state, self._stopwatch.here) if self._planner else 0,
                 self.signals.received or 0,
                 bool(self._model.stop_training),
                 # An update a start at least, so that a run that is out of time can go on.
@@ -196,9 +203,12 @@ class TrainingLoop:
                 0 < settings.checkpoint_minutes <= since_saved,
             ]
         )
-        self._signal = int(told[:, 0].max()) or None
-        self._stopped = bool(told[:, 1].any())
-        self._time_is_up, self._checkpoint_is_due = map(bool, told[0, 2:])
+        self._signal = int(told[:, 1].max()) or None
+        self._stopped = bool(told[:, 2].any())
+        self._time_is_up, self._checkpoint_is_due = map(bool, told[0, 3:])
+        if told[0, 0]:
+            self._last_step = int(told[0, 0])
+            self.schedule.plan(self._last_step)
 
     def _validation_due(self) -> bool:
         every, step = self.settings.validate_every, self.state.step
@@ -343,6 +353,7 @@ class TrainingLoop:
         return (
             self._stopped
             or self._time_is_up
+            or state.step >= self._last_step
             or (settings.steps is not None and state.step >= settings.steps)
             or (0 < settings.patience <= state.waiting)
         )

@@ -108,12 +108,17 @@ class WarmupCosine(Schedule):
 
     def __call__(self, step: Any) -> Any:
         """Rate of the update after `step` updates, a float32 scalar."""
-        number = _update_number(step)
-        span = self.total_steps - self.warmup_steps
-        progress = ops.clip((number - self.warmup_steps) / span, 0.0, 1.0)
+        number, (warmup_steps, total_steps) = _update_number(step), self._ends()
+        span = total_steps - warmup_steps
+        progress = ops.clip((number - warmup_steps) / span, 0.0, 1.0)
         falling = 0.5 * (1.0 + ops.cos(math.pi * progress))
         rate = self.floor + (self.peak - self.floor) * falling
-        return ops.minimum(rate, self.peak * number / max(self.warmup_steps, 1))
+        rising = self.peak * number / ops.maximum(ops.cast(warmup_steps, "float32"), 1.0)
+        return ops.minimum(rate, rising)
+
+    def _ends(self) -> tuple[Any, Any]:
+        """The updates at which the rate stops to rise, and to fall."""
+        return self.warmup_steps, self.total_steps
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor."""
@@ -123,6 +128,36 @@ class WarmupCosine(Schedule):
             "total_steps": self.total_steps,
             "floor": self.floor,
         }
+
+
+@keras.saving.register_keras_serializable("keras_attn")
+class PlannedCosine(WarmupCosine):
+    """`WarmupCosine` for a run that a clock may end: its last update can be moved while it runs.
+
+    A warm-up that does not fit takes a tenth of the updates.
+
+    Args:
+        peak: Largest rate, reached at update `warmup_steps`.
+        warmup_steps: Updates with a rising rate; 0 for none.
+        total_steps: Update from which the rate stays at `floor`, until `plan` says otherwise.
+        floor: Last rate.
+    """
+
+    def __init__(
+        self, peak: float, warmup_steps: int, total_steps: int, floor: float = 0.0
+    ) -> None:
+        super().__init__(peak, warmup_steps, total_steps, floor)
+        self._planned = keras.Variable(
+            float(total_steps), dtype="float32", trainable=False, name="planned_steps"
+        )
+
+    def plan(self, total_steps: int) -> None:
+        """Moves the last update, to `total_steps` at most as many as at the beginning."""
+        self._planned.assign(float(min(total_steps, self.total_steps)))
+
+    def _ends(self) -> tuple[Any, Any]:
+        total = self._planned.value
+        return ops.where(self.warmup_steps < total, float(self.warmup_steps), total / 10), total
 
 
 @keras.saving.register_keras_serializable("keras_attn")

@@ -29,7 +29,7 @@ class TrainingSettings:
         steps: Updates of the weights, or None.
         max_minutes: Minutes after which training stops cleanly, with an update at least, or None;
             a run that is resumed has as many again. A run that this ends is not reproducible to
-            the bit.
+            the bit. `"cosine"` then falls until that time, by the measured speed.
         max_parameters: Most weights that the model may have, or None; a larger one is refused.
         batch_tokens: Most source and most target tokens of a batch with its padding, all replicas
             together.

@@ -34,7 +34,7 @@ from keras_attn.training.optimizer import make_optimizer
 from keras_attn.training.progress import QUIET, ProgressReport, say
 from keras_attn.training.recorder import Recorder, SilentRecorder, validations
 from keras_attn.training.run_folder import PREPARED, RunFolder
-from keras_attn.training.schedules import make_schedule
+from keras_attn.training.schedules import PlannedCosine, WarmupCosine, make_schedule
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import TrainingState, better, metric_goal
 from keras_attn.training.step import TrainingStep
@@ -195,6 +195,8 @@ class Trainer:
         )
         loss_scaling = settings.precision == "mixed_float16"
         with self._strategy.scope():
+            if settings.max_minutes is not None and isinstance(schedule, WarmupCosine):
+                schedule = PlannedCosine(**schedule.get_config())
             optimizer = make_optimizer(settings, schedule, model.trainable_variables, loss_scaling)
         step = TrainingStep(
             model,

@@ -1,15 +1,19 @@
 """What a resumed run keeps: its model whatever is damaged, its settings, and time of its own."""
 
+import itertools
 import shutil
 import signal
+import types
 
 import numpy as np
 import pytest
 import yaml
 
-from keras_attn.training import TrainingInterrupted, job
+from keras_attn.training import TrainingInterrupted, job, recorder
 from keras_attn.training.resuming import MAY_CHANGE, check_changes, flat, without_automatic
 from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.state import TrainingState
+from keras_attn.training.time_plan import TimePlan
 from keras_attn.validation import UserError
 from tests.training.made_run import run_settings, write_words
 from tests.training.stand_in import StandInTask, metrics_rows, train
@@ -123,24 +127,61 @@ def test_an_average_that_was_kept_stays(tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_minutes_are_those_of_each_start(tmp_path, monkeypatch):
-    """A run that is out of time goes on: the clock stands still until the eighth update."""
-    from keras_attn.training import recorder
+@pytest.fixture
+def clock(monkeypatch):
+    """Every look at the clock takes a second."""
+    seconds = itertools.count()
+    monkeypatch.setattr(
+        recorder, "time", types.SimpleNamespace(monotonic=lambda: float(next(seconds)))
+    )
 
-    class Clock:
-        now = 0.0
 
-        def monotonic(self):
-            Clock.now += 1.0
-            return Clock.now
-
-    monkeypatch.setattr(recorder, "time", Clock())
+@pytest.mark.usefixtures("clock")
+def test_minutes_are_those_of_each_start(tmp_path):
     numbers = {"epochs": 9, "metric": "per", "max_minutes": 0.2}
     steps = []
     for _ in range(3):
         _, result = train(tmp_path / "run", lambda: {"per": 1.0}, resume=bool(steps), **numbers)
         steps.append(result.step)
     assert 0 < steps[0] < steps[1] < steps[2]
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_cosine_ends_with_the_time(tmp_path):
+    numbers = {"schedule": "cosine", "warmup_steps": 3, "epochs": 90}
+    _, result = train(tmp_path / "run", max_minutes=3.0, **numbers)
+    assert 30 < result.step < 180
+    rates = [float(row["learning_rate"]) for row in metrics_rows(tmp_path / "run")]
+    assert max(rates) > 0.04
+    assert rates[-1] < 0.0005
+    # With more time than it needs it is the plain one.
+    numbers["epochs"] = 2
+    train(tmp_path / "long", max_minutes=1e6, **numbers)
+    train(tmp_path / "plain", **numbers)
+    long, plain = (
+        [row["learning_rate"] for row in metrics_rows(tmp_path / name)]
+        for name in ("long", "plain")
+    )
+    assert long == plain
+
+
+def test_a_plan_of_updates_in_a_time():
+    """Two updates a second, after a first that takes ten; then one a second."""
+    plan, state = TimePlan(100.0, TrainingState()), TrainingState()
+    assert plan.plan(state, 0.0) == 0
+    state.step = 1
+    assert plan.plan(state, 10.0) == 0
+    state.step = 11
+    assert plan.plan(state, 15.0) == 11 + 2 * 85
+    assert plan.plan(state, 16.0) == 0
+    state.step = 31
+    assert plan.plan(state, 40.0) == 31 + 60
+    state.step = 91
+    assert plan.plan(state, 100.0) == 91
+    # A run that is resumed goes by what it knows, and makes an update at least.
+    state = TrainingState(step=50, seconds=100.0)
+    assert TimePlan(20.0, state).plan(state, 0.0) == 60
+    assert TimePlan(1e-9, state).plan(state, 0.0) == 51
 
 
 @pytest.fixture(scope="module")

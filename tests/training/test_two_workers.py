@@ -11,6 +11,7 @@ from tests.training.two_workers import LOST_SECONDS
 pytestmark = pytest.mark.tensorflow
 
 # TensorFlow's servers listen on every interface: in a network of its own nobody else reaches them.
+SLOW = pytest.mark.slow
 ALONE = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 
 
@@ -76,3 +77,23 @@ def test_a_group_that_ended_goes_on_to_the_bit(scenario, name, codes):
     assert found["ended"]["seconds"] < 3 * LOST_SECONDS + 10
     assert found["goes_on"] == [0, 0]
     assert found["equal"]
+
+
+@pytest.mark.parametrize(
+    ("what", "codes", "said"),
+    [
+        pytest.param("folders", [2, 2], "one that all workers share: worker 1 (127", marks=SLOW),
+        pytest.param("seeds", [2, 2], "worker 1 has another training.seed", marks=SLOW),
+        pytest.param("data", [2, 2], "the chief's training data", marks=SLOW),
+        pytest.param("port", [75, 75], "cannot join: its port is in use", marks=SLOW),
+        pytest.param("crash", [75, 2], None, marks=SLOW),
+    ],
+)
+def test_workers_that_cannot_work_together_say_why(scenario, what, codes, said):
+    found = scenario(f"refused {what}")
+    assert found["codes"] == codes
+    assert found["seconds"] < 60
+    for index, lines in enumerate(found["said"]):
+        assert len(lines) == 1
+        expected = said or ("Worker 1 (127", "nowhere.tsv")[index]
+        assert expected in lines[0]

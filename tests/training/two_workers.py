@@ -120,6 +120,36 @@ def ended(folder, config, number, index, seconds=0.0):
     return found
 
 
+def refused(folder, config, what):
+    """Two workers that cannot work together: their statuses and last lines."""
+    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    runs, configs = [folder / "run"] * 2, [config] * 2
+    if what == "folders":
+        runs[1] = folder / "other"
+    if what == "seeds":
+        configs[1] = folder / "other.yaml"
+        settings = yaml.safe_load(config.read_text())
+        settings["training"]["seed"] = 7
+        configs[1].write_text(yaml.safe_dump(settings))
+    if what == "data":
+        configs[1] = folder / "other.yaml"
+        settings = yaml.safe_load(config.read_text())
+        settings["data"]["train"] = [write_words(folder / "others.tsv", 150, seed=2)]
+        configs[1].write_text(yaml.safe_dump(settings))
+    if what == "crash":
+        configs[1] = folder / "other.yaml"
+        settings = yaml.safe_load(config.read_text())
+        settings["data"]["train"] = [str(folder / "nowhere.tsv")]
+        configs[1].write_text(yaml.safe_dump(settings))
+    with socket.create_server(("", 0)) as server:
+        if what == "port":
+            workers[1] = f"127.0.0.1:{server.getsockname()[1]}"
+        found = statuses([start(runs[i], configs[i], workers, i) for i in (0, 1)])
+    logs = [pathlib.Path(f"{runs[i]}.{i}.log").read_text().splitlines() for i in (0, 1)]
+    found["said"] = [[line for line in log if line.startswith("keras-attn: ")] for log in logs]
+    return found
+
+
 if __name__ == "__main__":
     folder, scenario = pathlib.Path(sys.argv[1]), sys.argv[2]
     data = write_words(folder / "words.tsv", 150, seed=1)
@@ -146,4 +176,6 @@ if __name__ == "__main__":
         scenarios[f"killed at random {seed}"] = functools.partial(
             ended, folder, config, signal.SIGKILL, moment.randrange(2), moment.uniform(0, 4)
         )
+    for what in ("folders", "seeds", "data", "port", "crash"):
+        scenarios[f"refused {what}"] = functools.partial(refused, folder, config, what)
     print(json.dumps(scenarios[scenario]()))
