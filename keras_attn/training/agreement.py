@@ -69,7 +69,11 @@ class Agreement:
         """Raises a UserError unless all workers have the chief's number, such as a checksum."""
         numbers = self.gather([mine])[:, 0]
         others = np.flatnonzero(numbers != numbers[0]).tolist()
-        require(not others, f"All workers must have the chief's {what}.", other_workers=others)
+        require(
+            not others,
+            f"All workers must have the chief's {what}.",
+            others=self._cluster.named(others) if others else None,
+        )
 
     def require_equal_settings(self, settings: Mapping[str, Any]) -> None:
         """Raises a UserError that names the settings in which workers differ from the chief.

@@ -92,7 +92,7 @@ def test_a_group_that_ended_goes_on_to_the_bit(scenario, name, codes):
 def test_workers_that_cannot_work_together_say_why(scenario, what, codes, said):
     found = scenario(f"refused {what}")
     assert found["codes"] == codes
-    assert found["seconds"] < 60
+    assert found["seconds"] < 200  # on a machine with much else to do
     for index, lines in enumerate(found["said"]):
         assert len(lines) == 1
         expected = said or ("Worker 1 (127", "nowhere.tsv")[index]
