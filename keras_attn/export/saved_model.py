@@ -100,13 +100,13 @@ def export_saved_model(
         "`examples` must be strings, at least one.",
         examples=examples,
     )
-    resources = list(task.resources())
-    require_finite(each for each in resources if isinstance(each, tf.Variable | keras.Variable))
     functions = dict(task.serving_functions(n_best, jit=jit))
     require(bool(functions), "The task must give at least one serving function.", task=task)
     options = {"jit": jit, "n_best": n_best}
 
     def write(path: Path) -> None:
+        resources = list(task.resources())
+        require_finite(each for each in resources if isinstance(each, tf.Variable | keras.Variable))
         stored = StoredWeights(resources, weights, only)
         reading = {
             name: dataclasses.replace(each, function=stored.reading(each.function))

@@ -204,7 +204,7 @@ def test_weights_that_are_not_finite_are_not_exported(tmp_path):
     values[1, 2] = np.inf
     weight.assign(values)
     with pytest.raises(UserError, match=rf"{weight.path} have 1 values that are not finite"):
-        export_saved_model(task, tmp_path / "exported")
+        export_saved_model(task, tmp_path / "exported", n_best=2)
     assert not (tmp_path / "exported").exists()
 
 
