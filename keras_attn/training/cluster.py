@@ -256,7 +256,7 @@ class _Hello:
         if not line.startswith(_HELLO):
             return None
         with contextlib.suppress(ValueError, TypeError):
-            return cls(**json.loads(line.removeprefix(_HELLO)))
+            return cls(**parse_json(line.removeprefix(_HELLO).decode(), "a worker"))
         return None
 
 
@@ -376,7 +376,7 @@ def _call(cluster: Cluster, deadline: float, seconds: float) -> None:
         return
     kind, reason = "", ""
     with contextlib.suppress(ValueError, KeyError, TypeError):
-        told = json.loads(answer)
+        told = parse_json(answer.decode(), "the chief")
         kind, reason = str(told["kind"]), str(told["reason"])
     if reason:
         raise UserError(reason) if kind == "UserError" else WorkerLost(reason)

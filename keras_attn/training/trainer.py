@@ -15,6 +15,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from keras_attn.data import EpochPlan, plan_epoch
+from keras_attn.documents import read_json
 from keras_attn.files import replaced_folder, write_text
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.training.agreement import Agreement
@@ -385,7 +386,7 @@ class Trainer:
         """What an earlier part of the run came to, if its task folder is sound."""
         result, arrays = None, self._saved_weights(loop)
         with contextlib.suppress(OSError, ValueError, TypeError):
-            result = TrainingResult(**json.loads(loop.folder.summary.read_text(encoding="utf-8")))
+            result = TrainingResult(**read_json(loop.folder.summary))
         sound = arrays is not None and result is not None and result.step == loop.state.step
         if not self._agreement.all(sound):
             return None
