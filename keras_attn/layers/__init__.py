@@ -16,6 +16,7 @@ from keras_attn.layers.intra_attention_cell import IntraAttentionCell
 from keras_attn.layers.learned_position_embedding import LearnedPositionEmbedding
 from keras_attn.layers.linear_attention import LinearAttention
 from keras_attn.layers.local_attention import LocalAttention
+from keras_attn.layers.lora import enable_lora
 from keras_attn.layers.lsh_attention import LSHAttention
 from keras_attn.layers.luong_attention import LuongAttention
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
@@ -80,4 +81,5 @@ __all__ = [
     "TransformerEncoderBlock",
     "TransformerXLPositions",
     "VocabularyBias",
+    "enable_lora",
 ]

@@ -4,6 +4,8 @@ from typing import Any, ClassVar
 
 from keras import ops
 
+from keras_attn.validation import require
+
 
 class Adaptable:
     """Lets a subclass of a Keras layer be quantized and adapted as the layer itself.
@@ -12,7 +14,7 @@ class Adaptable:
     into them, and on loading sets both factors of an adapter to zero, from where no gradient leads
     away; here the first factor keeps its values, so that an adapter can be trained further.
 
-    A subclass names this class before that of Keras and defines `_adapters`.
+    A subclass names this class before that of Keras.
     """
 
     fixed_arguments: ClassVar[tuple[str, ...]] = ()
@@ -21,12 +23,22 @@ class Adaptable:
     lora_enabled: bool
 
     def _adapters(self) -> list[tuple[Any, Any]]:
-        """The two factors of each adapter; none without LoRA."""
-        raise NotImplementedError
+        """The two factors of each adapter; none before `enable_lora`."""
+        made = hasattr(self, "lora_kernel_a")
+        return [(self.lora_kernel_a, self.lora_kernel_b)] if made else []
 
     def quantize(self, mode=None, type_check=True, config=None):
         """Quantizes the weights; arguments as those of `keras.layers.Layer.quantize`."""
         super().quantize(mode, type_check=False, config=config)
+
+    def save_own_variables(self, store):
+        mode = self.quantization_mode
+        require(
+            mode not in ("gptq", "awq") or getattr(self, f"is_{mode}_calibrated"),
+            f"A layer was not calibrated; leave it out of `quantize({mode!r})` by its `filters`.",
+            layer=self.path,
+        )
+        super().save_own_variables(store)
 
     def load_own_variables(self, store):
         enabled, self.lora_enabled = self.lora_enabled, False

@@ -23,7 +23,3 @@ class Dense(Adaptable, keras.layers.Dense):
 
     def call(self, inputs, training=None):
         return linear(inputs, self.kernel, self.bias, self.activation, training)
-
-    def _adapters(self):
-        # Built with `lora_rank`, the layer is loaded before it is called for the first time.
-        return [(self.lora_kernel_a, self.lora_kernel_b)] if hasattr(self, "lora_kernel_a") else []

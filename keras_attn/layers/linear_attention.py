@@ -98,6 +98,11 @@ class LinearAttention(HeadedAttention):
             relative_positions, num_heads, key_dim, self.dtype_policy
         )
 
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
+        if self.relative_positions is not None:
+            self.relative_positions.build(None)
+
     @reads_masks
     def call(
         self,

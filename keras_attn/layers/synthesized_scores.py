@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.adaptable import Adaptable
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.head_projection import HeadProjection
 from keras_attn.ops.attention import computing_dtype
@@ -58,7 +59,7 @@ class SynthesizedScores(keras.layers.Layer):
         return None
 
 
-class HeadScores(keras.layers.Layer):
+class HeadScores(Adaptable, keras.layers.EinsumDense):
     """W h + b of each head, from what is inside of it.
 
     Args:
@@ -77,26 +78,18 @@ class HeadScores(keras.layers.Layer):
     """
 
     def __init__(self, num_heads, length, use_bias, kernel_initializer, **kwargs):
-        super().__init__(**kwargs)
-        self.num_heads, self.length = num_heads, length
-        self.use_bias = use_bias
-        self.kernel_initializer = kernel_initializer
-
-    def build(self, hidden_shape):
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(self.num_heads, hidden_shape[-1], self.length),
-            initializer=self._initialize_heads,
+        super().__init__(
+            "bhtu,hul->bhtl",
+            (num_heads, None, length),
+            bias_axes="hl" if use_bias else None,
+            kernel_initializer=self._initialize_heads,
+            **kwargs,
         )
-        self.bias = None
-        if self.use_bias:
-            shape = (self.num_heads, 1, self.length)
-            self.bias = self.add_weight(name="bias", shape=shape, initializer="zeros")
+        self.length = length
+        self._initializer = kernel_initializer
 
     def _initialize_heads(self, shape, dtype=None):
-        initializers = (
-            separate_initializer(self.kernel_initializer, head) for head in range(shape[0])
-        )
+        initializers = (separate_initializer(self._initializer, head) for head in range(shape[0]))
         return ops.stack([initializer(shape[1:], dtype=dtype) for initializer in initializers])
 
     def call(self, hidden, length):
@@ -106,6 +99,14 @@ class HeadScores(keras.layers.Layer):
         if self.bias is None:
             return scores
         return scores + ops.cast(_first(self.bias, length, -1), dtype)
+
+    def quantized_call(self, hidden, length):
+        scores = super().quantized_call(hidden)
+        return ops.cast(_first(scores, length, -1), computing_dtype(hidden.dtype))
+
+    def compute_output_spec(self, hidden, length):
+        shape = (*hidden.shape[:-1], length if isinstance(length, int) else None)
+        return keras.KerasTensor(shape, computing_dtype(hidden.dtype))
 
 
 class _HiddenScores(SynthesizedScores):

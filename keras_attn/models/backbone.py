@@ -1,6 +1,7 @@
 """What all backbones have in common: presets, and configurations with layers in them."""
 
 import types
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import keras
@@ -20,6 +21,23 @@ class Backbone(keras.Model):
 
     layer_arguments: ClassVar[tuple[str, ...]] = ()
     """Names of the arguments that are layers, or may be."""
+
+    _embedded: Callable | None = None
+    """From token ids to what the first of the `blocks` takes, where one follows the other."""
+
+    def get_quantization_layer_structure(self, mode: str | None = None) -> dict[str, Any] | None:
+        """The layers in their order, for the quantization modes "gptq" and "awq".
+
+        Args:
+            mode: The mode.
+
+        Returns:
+            What Keras asks for, or `None` where a block takes more than the output of the one
+            before, as in encoder-decoders.
+        """
+        if self._embedded is None:
+            return None
+        return {"pre_block_layers": [self._embedded], "sequential_blocks": self.blocks}
 
     def _keep_arguments(self, dtype: keras.DTypePolicy, **arguments: Any) -> None:
         self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss

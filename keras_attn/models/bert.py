@@ -158,6 +158,7 @@ class Bert(Backbone):
         self.positions = positions
         self.norm = norm
         self.blocks = blocks
+        self._embedded = self._normalized_embedding
         limits = (max_length, getattr(attention, "max_length", None) or max_length)
         self.max_length = min(limits)
         self._keep_arguments(
@@ -177,6 +178,10 @@ class Bert(Backbone):
             recompute=recompute,
             attention=attention,
         )
+
+    def _normalized_embedding(self, token_ids):
+        x = self.segments(self.embedding(token_ids), ops.zeros_like(token_ids))
+        return self.norm(self.positions(x))
 
     def __call__(self, inputs, *args, **kwargs):
         if isinstance(inputs, dict) and inputs.get("segment_ids") is None:

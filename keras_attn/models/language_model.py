@@ -40,6 +40,7 @@ class LanguageModel(Backbone):
         self.blocks = stack.blocks
         self.norm = stack.norm
         self.max_length = max_length
+        self._embedded = stack.embedded
         self._decoder = StepwiseDecoder(stack, max_length)
 
     def initial_state(self, batch_size, max_length: int | None = None, beams: int = 1) -> dict:

@@ -4,17 +4,16 @@ import keras
 from keras import ops
 
 from keras_attn.layers.activations import get_activation, serialize_activation
-from keras_attn.layers.composite_layer import serialize_policies
-from keras_attn.layers.copies import deserialize_layers
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.token_embedding import TokenEmbedding
 from keras_attn.layers.vocabulary_bias import VocabularyBias
+from keras_attn.models.encoder_model import EncoderModel
 from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class MaskedLanguageModel(keras.Model):
+class MaskedLanguageModel(EncoderModel):
     """Predicts tokens at any positions of texts, those before and those after them in view.
 
     BERT's head over an encoder's vectors: a dense layer with an activation, a normalisation, and
@@ -100,18 +99,10 @@ class MaskedLanguageModel(keras.Model):
         return super().__call__(inputs, *args, **kwargs)
 
     def get_config(self):
-        return {
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
+        return super().get_config() | {
             "activation": self.activation,
             "epsilon": self.epsilon,
-            "dtype": serialize_policies(self),
-            "name": self.name,
-            "trainable": self.trainable,
         }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**deserialize_layers(config, "encoder", custom_objects=custom_objects))
 
 
 def _everywhere(token_ids) -> dict:

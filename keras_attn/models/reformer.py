@@ -122,6 +122,7 @@ class Reformer(LanguageModel):
         # === Config ===
         self.hidden_dim = hidden_dim
         self.blocks = blocks
+        self._embedded = None  # of two streams
         shared = (
             "num_layers",
             "hidden_dim",

@@ -4,11 +4,10 @@ from typing import Any
 
 import keras
 
-from keras_attn.layers.composite_layer import serialize_policies
-from keras_attn.layers.copies import deserialize_layers
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.sequence_pooling import SequencePooling
+from keras_attn.models.encoder_model import EncoderModel
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
 
@@ -16,7 +15,7 @@ _TOKEN_IDS = "token_ids"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SequenceClassifier(keras.Model):
+class SequenceClassifier(EncoderModel):
     """Pools an encoder's vectors and projects them to logits over classes.
 
     Args:
@@ -81,19 +80,11 @@ class SequenceClassifier(keras.Model):
         self.dropout = dropout
 
     def get_config(self):
-        return {
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
+        return super().get_config() | {
             "num_classes": self.num_classes,
             "pooling": self.pooling,
             "dropout": self.dropout,
-            "dtype": serialize_policies(self),
-            "name": self.name,
-            "trainable": self.trainable,
         }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**deserialize_layers(config, "encoder", custom_objects=custom_objects))
 
 
 def _inputs_of(encoder: keras.Model) -> tuple[dict, Any]:

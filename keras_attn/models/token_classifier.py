@@ -2,15 +2,14 @@
 
 import keras
 
-from keras_attn.layers.composite_layer import serialize_policies
-from keras_attn.layers.copies import deserialize_layers
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
+from keras_attn.models.encoder_model import EncoderModel
 from keras_attn.validation import require, require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class TokenClassifier(keras.Model):
+class TokenClassifier(EncoderModel):
     """Projects each of an encoder's vectors to logits over classes.
 
     Args:
@@ -75,15 +74,7 @@ class TokenClassifier(keras.Model):
         self.dropout = dropout
 
     def get_config(self):
-        return {
-            "encoder": keras.saving.serialize_keras_object(self.encoder),
+        return super().get_config() | {
             "num_classes": self.num_classes,
             "dropout": self.dropout,
-            "dtype": serialize_policies(self),
-            "name": self.name,
-            "trainable": self.trainable,
         }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**deserialize_layers(config, "encoder", custom_objects=custom_objects))

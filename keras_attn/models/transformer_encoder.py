@@ -116,6 +116,7 @@ class TransformerEncoder(Backbone):
         self.positions = stack.positions
         self.blocks = stack.blocks
         self.norm = stack.norm
+        self._embedded = stack.embedded
         self.max_length = sizes.max_length(attention)
         self._keep_arguments(
             sizes.dtype, vocabulary_size=vocabulary_size, attention=attention, **sizes.config
