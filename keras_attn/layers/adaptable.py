@@ -40,6 +40,11 @@ class Adaptable:
         )
         super().save_own_variables(store)
 
+    def _get_kernel_with_merged_lora(self):
+        # Keras leaves the zero points of GPTQ and AWQ out of files, and then cannot load them.
+        kernel, scale, zero = super()._get_kernel_with_merged_lora()
+        return kernel, scale, getattr(self, "kernel_zero", None) if zero is None else zero
+
     def load_own_variables(self, store):
         enabled, self.lora_enabled = self.lora_enabled, False
         try:

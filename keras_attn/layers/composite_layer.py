@@ -33,6 +33,26 @@ def serialize_policies(layer: keras.layers.Layer) -> dict:
     return keras.dtype_policies.serialize(policy)
 
 
+def with_default_policy(description: dict | str | None, dtype: str) -> keras.DTypePolicy:
+    """Describes another dtype policy in which the same layers are quantized.
+
+    Args:
+        description: What `serialize_policies` returned.
+        dtype: Name of the policy of what is not quantized.
+
+    Returns:
+        The policy.
+    """
+    policy = keras.dtype_policies.get(description)
+    if not isinstance(policy, keras.dtype_policies.DTypePolicyMap):
+        return keras.dtype_policies.get(dtype)
+    modes = {path: part.name.partition("_from_")[0] for path, part in policy.items()}
+    quantized = {path: f"{mode}_from_{dtype}" for path, mode in modes.items()}
+    policies = keras.dtype_policies.DTypePolicyMap(keras.dtype_policies.get(dtype))
+    policies.update(quantized)
+    return policies
+
+
 def _policy(layer):
     policy = layer.dtype_policy
     return policy[layer.path] if isinstance(policy, keras.dtype_policies.DTypePolicyMap) else policy

@@ -10,6 +10,7 @@ import keras
 
 from keras_attn.documents import read_json_object
 from keras_attn.files import replaced_folder
+from keras_attn.layers.composite_layer import with_default_policy
 from keras_attn.reading import path_inside
 from keras_attn.tasks.weights import WeightsFile, save_weights
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
@@ -175,7 +176,8 @@ def _describe(backbone: keras.Model) -> dict:
 def _make_backbone(description: dict, dtype: str, weights: WeightsFile) -> keras.Model:
     from keras_attn.models.size_check import check_sizes
 
-    config = description["config"] | {"dtype": dtype}
+    config = description["config"]
+    config = config | {"dtype": with_default_policy(config.get("dtype"), dtype)}
 
     def make() -> keras.Model:
         return keras.saving.deserialize_keras_object(description | {"config": config})
