@@ -1,4 +1,4 @@
-"""Attention layers and Transformer blocks for Keras 3, on TensorFlow and JAX."""
+"""Attention layers and Transformer blocks for Keras 3, on TensorFlow, JAX and torch."""
 
 from keras_attn.layers.additive_attention import AdditiveAttention
 from keras_attn.layers.alibi_bias import AlibiBias

@@ -1,0 +1,32 @@
+"""Exported layers, blocks and models compute in other runtimes what they compute in Keras."""
+
+import pytest
+
+from tests.export.interop import (
+    BLOCKS,
+    LAYERS,
+    MODELS,
+    RUNTIMES,
+    TOLERANCE,
+    difference,
+    reason_why_not,
+)
+
+pytestmark = [pytest.mark.interop, pytest.mark.tensorflow]
+
+
+def cases():
+    """Those that a format cannot run are expected to fail: once they run, the list is too long."""
+    for name in (*LAYERS, *BLOCKS, *MODELS):
+        for known in (False,) if name in MODELS else (True, False):
+            for form in RUNTIMES:
+                reason = reason_why_not(name, form, known)
+                marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+                length = "fixed" if known else "unknown"
+                yield pytest.param(name, form, known, id=f"{name}-{form}-{length}", marks=marks)
+
+
+@pytest.mark.filterwarnings("default")  # of the converters
+@pytest.mark.parametrize(("name", "form", "length_known"), cases())
+def test_the_runtime_gives_what_the_model_gives(name, form, length_known, tmp_path):
+    assert difference(name, form, length_known, tmp_path) < TOLERANCE
