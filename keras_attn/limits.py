@@ -69,7 +69,6 @@ LINE_BYTES = Limit("KERAS_ATTN_MAX_LINE_BYTES", 16 << 20, "bytes of a line")
 IMAGE_PIXELS = Limit("KERAS_ATTN_MAX_IMAGE_PIXELS", 1 << 26, "pixels of an image")
 LAYERS = Limit("KERAS_ATTN_MAX_LAYERS", 1_000, "layers of a model")
 PARAMETERS = Limit("KERAS_ATTN_MAX_PARAMETERS", 12_000_000_000, "parameters of a model")
-LENGTH = Limit("KERAS_ATTN_MAX_LENGTH", 1 << 20, "tokens of a text")
 HYPOTHESES = Limit("KERAS_ATTN_MAX_HYPOTHESES", 1_024, "beams, alternatives or samples of a text")
 
 LIMITS = (
@@ -82,6 +81,5 @@ LIMITS = (
     IMAGE_PIXELS,
     LAYERS,
     PARAMETERS,
-    LENGTH,
     HYPOTHESES,
 )

@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 from keras_attn.generation import LENGTH_PENALTY_FORMS, STOPPING, Constraints, SamplingRules
-from keras_attn.limits import HYPOTHESES, LENGTH
+from keras_attn.limits import HYPOTHESES
 from keras_attn.validation import require, require_one_of, require_positive
 
 
@@ -63,8 +63,6 @@ class DecodingSettings:
             max_length=self.max_length,
         )
         HYPOTHESES.check(self.beams, f"`beams`={self.beams}")
-        for name in ("max_source_length", "max_length"):
-            LENGTH.check(getattr(self, name), f"`{name}`={getattr(self, name)}")
         whole = isinstance(self.min_length, numbers.Integral)
         require(
             whole and 0 <= self.min_length <= self.max_length,

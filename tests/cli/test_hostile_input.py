@@ -45,7 +45,6 @@ def refused(result, message):
         ("model.hidden_dim=1000000000", "at most 12,000,000,000 parameters of a model"),
         (f"model.hidden_dim={2**64}", "`hidden_dim` must be less than 2**63"),
         ("decoding.beams=1000000000", "at most 1,024 beams"),
-        ("decoding.max_length=1000000000", "at most 1,048,576 tokens"),
     ],
 )
 def test_settings(keras_attn, folder, setting, message):

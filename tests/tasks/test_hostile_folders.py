@@ -140,10 +140,6 @@ DAMAGES = {
         changed("task.json", lambda task: task["decoding"].update(beams=10**9)),
         "`beams`=1000000000: at most 1,024 beams",
     ),
-    "a long answer": (
-        changed("task.json", lambda task: task["decoding"].update(max_length=10**9)),
-        "`max_length`=1000000000: at most 1,048,576 tokens",
-    ),
     "a lost weight": (weights(lambda file, name: file.pop(name)), "is of another model: it lacks"),
     "another shape": (
         weights(lambda file, name: replaced(file, name, data=np.zeros((3, 5), "float32"))),
