@@ -180,6 +180,7 @@ class MultiHeadAttention(HeadedAttention):
                 f"`{name}` must have as many axes as `query`.",
                 **{f"{name}_shape": shape, "query_shape": query_shape},
             )
+        _require_equal_lengths(value_shape, key_shape)
         super().build(query_shape, value_shape, key_shape)
         if self.relative_positions is not None and not self.relative_positions.built:
             self.relative_positions.build(None)
@@ -452,6 +453,10 @@ class MultiHeadAttention(HeadedAttention):
             window = ops.expand_dims(window, 0)
         return ops.logical_and(attention_mask, window)
 
+    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+        _require_equal_lengths(value_shape, key_shape)
+        return super().compute_output_shape(query_shape, value_shape, key_shape)
+
     def _scores_shape(self, query_shape, value_shape):
         require_no_scores(self, return_attention_scores=self.flash_attention is True)
         axes = AttendedAxes.of(self.attention_axes, len(query_shape))
@@ -472,3 +477,15 @@ class MultiHeadAttention(HeadedAttention):
     @classmethod
     def from_config(cls, config):
         return cls(**deserialize_layers(config, "relative_positions"))
+
+
+def _require_equal_lengths(value_shape: tuple | None, key_shape: tuple | None) -> None:
+    if value_shape is None or key_shape is None:
+        return
+    pairs = zip(value_shape[1:-1], key_shape[1:-1], strict=False)  # `build` compares ranks
+    require(
+        all(one == other or None in (one, other) for one, other in pairs),
+        "The lengths of `value` and `key` must be equal.",
+        value_shape=tuple(value_shape),
+        key_shape=tuple(key_shape),
+    )

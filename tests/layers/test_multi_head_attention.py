@@ -202,7 +202,7 @@ def test_mistakes_in_the_constructor(arguments, message):
             r"`value` must have as many axes as `query`. Received: value_shape=\(2, 11, 13, 1\), "
             r"query_shape=\(2, 5, 7\).",
         ),
-        ({}, (X, SOURCE, KEY[:, :5]), {}, r"key_shape=\(2, 5, 3\), expected=\(2, 11, None\)"),
+        ({}, (X, SOURCE, KEY[:, :5]), {}, r"must be equal. .*key_shape=\(2, 5, 3\)"),
         (
             {},
             (X, X),
