@@ -8,6 +8,7 @@ from keras import ops
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.weight_normalization import GatedConvolution, WeightNormalizedDense
+from keras_attn.ops import masks
 from keras_attn.validation import require_positive, require_rate
 
 # A sum of two has the variance of one.
@@ -81,6 +82,8 @@ class ConvolutionalEncoder(CompositeLayer):
         self.output_projection.build(hidden_shape)
 
     def call(self, inputs, mask=None, training=None):
+        mask, valid = masks.boolean_masks(mask=mask)
+        inputs = masks.unless_refused(inputs, valid)
         x = self.input_projection(inputs, training=training)
         for dropout, convolution in zip(self.dropouts, self.convolutions, strict=True):
             y = _without_padding(dropout(x, training=training), mask)

@@ -9,6 +9,7 @@ from keras_attn.layers.activations import get_activation, serialize_activation
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
+from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
 
 
@@ -86,6 +87,8 @@ class ConvolutionalSubsampling(CompositeLayer):
             features = self.hidden_dim
 
     def call(self, inputs, mask=None, training=None):
+        mask, valid = masks.boolean_masks(mask=mask)
+        inputs = masks.unless_refused(inputs, valid)
         x = inputs
         for convolution, stride in zip(self.convolutions, self.strides, strict=True):
             if mask is not None:

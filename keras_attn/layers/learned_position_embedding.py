@@ -67,6 +67,9 @@ class LearnedPositionEmbedding(EmbeddingTable):
         vectors = self._look_up(positions)  # (1 or batch, length, features)
         return ops.add(ops.cast(inputs, vectors.dtype), vectors)
 
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
     def compute_output_spec(self, inputs, start_index=0):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 

@@ -207,6 +207,8 @@ class LinearAttention(HeadedAttention):
             `{"sums": (batch, heads, key_dim, value_dim + 1)}`, and while somebody looks at the
             attention the keys and what of them is real.
         """
+        value_mask, valid = masks.boolean_masks(value_mask=value_mask)
+        value = masks.unless_refused(value, valid)
         value, key = (without_hidden(x, value_mask) for x in (value, key))
         heads = self._project(None, value, key)
         mask = masks.mask_of_keys(ops.shape(value)[1], value_mask)

@@ -364,6 +364,8 @@ class MultiHeadAttention(HeadedAttention):
             "`relative_positions` are for self-attention, not for attention to another sequence.",
             relative_positions=self.relative_positions,
         )
+        value_mask, valid = masks.boolean_masks(value_mask=value_mask)
+        value = masks.unless_refused(value, valid)
         value, key = (without_hidden(x, value_mask) for x in (value, key))
         heads = self._project(None, value, key)
         source = {"key": heads["key"], "value": heads["value"]}

@@ -9,6 +9,7 @@ from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import separate_seed
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.recurrent_unit import RecurrentUnit
+from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -115,6 +116,8 @@ class RecurrentStack(CompositeLayer):
             width = output
 
     def call(self, inputs, mask=None, initial_states=None, context=None, training=None):
+        mask, valid = masks.boolean_masks(mask=mask)
+        inputs = masks.unless_refused(inputs, valid)
         x, summaries = inputs, []
         for i, (layer, dropout) in enumerate(
             zip(self.recurrent_layers, self.dropouts, strict=True)

@@ -66,6 +66,9 @@ class RotaryEmbedding(RelativePositions):
         positions = ops.cast(positions, computing_dtype(inputs.dtype)) / self.scaling_factor
         return rotate_by_position(inputs, positions, self.max_wavelength)
 
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
     def compute_output_spec(self, inputs, positions=None):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 

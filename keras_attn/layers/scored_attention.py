@@ -184,6 +184,8 @@ class ScoredAttention(CompositeLayer):
             `{"key": (batch, source, compared features), "value": …, "mask": …}`, of which "mask",
             boolean (batch, 1, 1, source), is there where `value_mask` is given.
         """
+        value_mask, valid = masks.boolean_masks(value_mask=value_mask)
+        value = masks.unless_refused(value, valid)
         value, key = (
             x if x is None else without_hidden(of_dtype(x, self.compute_dtype), value_mask)
             for x in (value, key)

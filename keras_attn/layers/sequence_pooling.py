@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.validation import require_one_of
 
@@ -36,9 +37,13 @@ class SequencePooling(keras.layers.Layer):
         self.pooling = pooling
 
     def call(self, inputs, mask=None):
+        mask, valid = masks.boolean_masks(mask=mask)
+        return masks.unless_refused(self._pooled(inputs, mask), valid)
+
+    def _pooled(self, inputs, mask):
         if mask is None:
             mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
-        real = ops.expand_dims(ops.cast(mask, "bool"), -1)  # (batch, length, 1)
+        real = ops.expand_dims(mask, -1)  # (batch, length, 1)
         if self.pooling == "first":
             return ops.where(real, inputs, ops.zeros((), inputs.dtype))[:, 0]
         dtype = computing_dtype(inputs.dtype)

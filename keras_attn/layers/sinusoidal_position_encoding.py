@@ -42,6 +42,9 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         encoding = sinusoidal_positions(positions, features, interleaved=self.interleaved)
         return ops.add(inputs, ops.cast(encoding, inputs.dtype))
 
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
     def compute_output_spec(self, inputs, start_index=0):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 

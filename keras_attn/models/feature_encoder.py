@@ -9,6 +9,7 @@ from keras_attn.layers.dense import Dense
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.token_stack import TokenStack
 from keras_attn.models.transformer_sizes import TransformerSizes
+from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
 
 
@@ -150,13 +151,15 @@ class FeatureEncoder(Backbone):
         )
 
     def __call__(self, inputs, *args, **kwargs):
-        if isinstance(inputs, dict) and inputs.get("padding_mask") is None:
-            inputs = _without_padding(inputs["features"])
+        if isinstance(inputs, dict):
+            inputs = inputs | _read(inputs["features"], inputs.get("padding_mask"))
         return super().__call__(inputs, *args, **kwargs)
 
 
-def _without_padding(features) -> dict:
+def _read(features, padding_mask=None) -> dict:
     if not isinstance(features, keras.KerasTensor):
         features = ops.convert_to_tensor(features, "float32")
-    mask = ops.ones_like(features[..., 0], dtype="bool")
-    return {"features": features, "padding_mask": mask}
+    if padding_mask is None:
+        padding_mask = ops.ones_like(features[..., 0], dtype="bool")
+    padding_mask, valid = masks.boolean_masks(padding_mask=padding_mask)
+    return {"features": masks.unless_refused(features, valid), "padding_mask": padding_mask}

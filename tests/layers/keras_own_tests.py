@@ -2,7 +2,9 @@
 
     python -m tests.layers.keras_own_tests
 
-prints each failure with the last line of its error.
+prints each failure with its error. Those of `keras.layers.Attention` and `AdditiveAttention` are
+left out: they take a list of query and value and a list of masks, where every layer of ours is
+called as `MultiHeadAttention` is.
 """
 
 import importlib.util

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.layers import TokenEmbedding
+from keras_attn.layers import LearnedPositionEmbedding, SegmentEmbedding, TokenEmbedding
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy
@@ -66,6 +66,42 @@ def test_both_directions_train_one_table():
 def test_padding_is_masked():
     np.testing.assert_array_equal(numpy(built()(IDS)._keras_mask), IDS != 0)
     assert getattr(built(mask_zero=False)(IDS), "_keras_mask", None) is None
+
+
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "uint8", "bool"])
+def test_ids_of_any_number_type_as_those_of_keras(dtype, policy):
+    ids = np.array([[1, 257, 0], [300, 0, 0]])
+    if dtype in ("uint8", "bool"):
+        ids = np.minimum(ids, 255 if dtype == "uint8" else 1)
+    ours = TokenEmbedding(301, 4, scale=False, dtype=policy)
+    theirs = keras.layers.Embedding(301, 4, mask_zero=True, dtype=policy)
+    ours.build()
+    theirs.build()
+    theirs.set_weights(ours.get_weights())
+    inputs = keras.Input((None,))  # float32, unless told otherwise
+    found, expected = ours(ids.astype(dtype)), theirs(ids.astype(dtype))
+    np.testing.assert_array_equal(numpy(found), numpy(expected))
+    np.testing.assert_array_equal(numpy(found._keras_mask), ids != 0)
+    model = keras.Model(inputs, [ours(inputs), ours(inputs)._keras_mask])
+    vectors, mask = model.predict_on_batch(ids.astype("float32"))
+    np.testing.assert_array_equal(mask, ids != 0)
+    np.testing.assert_array_equal(vectors, numpy(theirs(ids)))
+    loaded = keras.Model.from_config(model.get_config())
+    np.testing.assert_array_equal(loaded.predict_on_batch(ids.astype("float32"))[1], mask)
+
+
+def test_segments_and_positions_of_float_ids():
+    ids, x = np.array([[0, 1, 2], [2, 0, 0]]), numbers(1, 2, 3, 4)
+    layer = SegmentEmbedding(3)
+    expected = layer(x, ids)
+    np.testing.assert_array_equal(numpy(layer(x, ids.astype("float32"))), numpy(expected))
+    symbolic = keras.Input((3, 4)), keras.Input((3,))
+    found = keras.Model(symbolic, layer(*symbolic)).predict_on_batch([x, ids])
+    np.testing.assert_allclose(found, numpy(expected), atol=1e-6)
+    positions = LearnedPositionEmbedding(7)
+    expected = numpy(positions(x, start_index=2))
+    np.testing.assert_array_equal(numpy(positions(x, start_index=2.0)), expected)
 
 
 @pytest.mark.parametrize("mask_zero", [True, False])
