@@ -27,6 +27,6 @@ def cases():
 
 
 @pytest.mark.filterwarnings("default")  # of the converters
-@pytest.mark.parametrize(("name", "form", "length_known"), cases())
+@pytest.mark.parametrize(("name", "form", "length_known"), list(cases()))
 def test_the_runtime_gives_what_the_model_gives(name, form, length_known, tmp_path):
     assert difference(name, form, length_known, tmp_path) < TOLERANCE
