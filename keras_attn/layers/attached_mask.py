@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.recomputation import Rematerialized
+
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class AttachedMask(keras.layers.Layer):
+class AttachedMask(Rematerialized, keras.layers.Layer):
     """Gives a sequence of vectors the mask that comes with it, and zeros where it is `False`.
 
     Args:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.layers.pure_call import Masked, MaskOf
 from keras_attn.ops import masks
 
@@ -9,35 +10,40 @@ _MASK_OF = MaskOf()
 
 
 def read_block_inputs(
+    dtype: str,
     inputs: Any,
     mask: Any = None,
     padding_mask: Any = None,
     attention_mask: Any = None,
 ) -> tuple:
-    """Joins the masks of a block's call, as Keras' layers take them.
+    """Joins the masks of a block's call, as Keras' layers take them, and hides what they hide.
 
     Args:
-        inputs: Tensor (batch, length, features).
+        dtype: Dtype that the block computes in.
+        inputs: Tensor (batch, length, features), or `None`.
         mask: What Keras hands over: the mask that it propagates with the inputs, or which a wrapper
             such as `TimeDistributed` has taken from them; or `None`.
         padding_mask: Mask (batch, length) of the call, or `None`.
         attention_mask: Mask of the call over pairs of positions, or `None`.
 
     Returns:
-        The inputs, with which Keras propagates `mask` inside the block, and a boolean mask over
-        pairs that joins the other two, or `None`. Where a mask of other numbers than 0 and 1 is
-        traced the inputs are NaN.
+        The inputs, 0 at padding, with which Keras propagates `mask` inside the block, and a boolean
+        mask over pairs that joins the other two, or `None`. Where a mask of other numbers than 0
+        and 1 is traced the inputs are NaN.
 
     Raises:
         UserError: A mask holds something else than 0 and 1.
     """
-    if mask is None and not (padding_mask is None and attention_mask is None):
+    if inputs is None:
+        return None, None
+    if mask is None:
         mask = _MASK_OF(inputs)  # which Keras hands over to calls with one tensor alone
     mask, padding_mask, attention_mask, valid = masks.boolean_masks(
         mask=mask, padding_mask=padding_mask, attention_mask=attention_mask
     )
+    inputs = without_hidden(as_float(inputs, dtype), masks.combine_masks(mask, padding_mask))
     inputs = masks.unless_refused(inputs, valid)
-    if mask is not None and _MASK_OF(inputs) is None:
+    if mask is not None:
         inputs = Masked(mask)(inputs)
     return inputs, masks.with_padding(attention_mask, padding_mask)
 

@@ -3,9 +3,12 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.hidden_positions import as_float
+from keras_attn.layers.recomputation import Rematerialized
+
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ClassToken(keras.layers.Layer):
+class ClassToken(Rematerialized, keras.layers.Layer):
     """Puts one learned vector before each sequence.
 
     Args:
@@ -35,7 +38,8 @@ class ClassToken(keras.layers.Layer):
         )
 
     def call(self, inputs):
-        shape = (ops.shape(inputs)[0], 1, inputs.shape[-1])
+        inputs = as_float(inputs, self.compute_dtype)
+        shape = (ops.shape(inputs)[0], 1, self.vector.shape[0])
         first = ops.broadcast_to(ops.cast(self.vector, inputs.dtype), shape)
         return ops.concatenate([first, inputs], axis=1)
 

@@ -2,8 +2,10 @@
 
 import keras
 
+from keras_attn.layers.recomputation import Rematerialized
 
-class CompositeLayer(keras.layers.Layer):
+
+class CompositeLayer(Rematerialized, keras.layers.Layer):
     """A layer whose configuration says which of the layers inside of it are quantized."""
 
     def get_config(self):

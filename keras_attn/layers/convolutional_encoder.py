@@ -1,12 +1,11 @@
 """The encoder of "Convolutional Sequence to Sequence Learning"."""
 
-from typing import Any
-
 import keras
 from keras import ops
 
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.weight_normalization import GatedConvolution, WeightNormalizedDense
 from keras_attn.ops import masks
 from keras_attn.validation import require_positive, require_rate
@@ -83,10 +82,10 @@ class ConvolutionalEncoder(CompositeLayer):
 
     def call(self, inputs, mask=None, training=None):
         mask, valid = masks.boolean_masks(mask=mask)
-        inputs = masks.unless_refused(inputs, valid)
+        inputs = masks.unless_refused(without_hidden(inputs, mask), valid)
         x = self.input_projection(inputs, training=training)
         for dropout, convolution in zip(self.dropouts, self.convolutions, strict=True):
-            y = _without_padding(dropout(x, training=training), mask)
+            y = without_hidden(dropout(x, training=training), mask)
             x = (convolution(y, training=training) + x) * HALF_VARIANCE
         z = self.output_projection(x, training=training)
         scaled = z * self.gradient_scale
@@ -104,7 +103,3 @@ class ConvolutionalEncoder(CompositeLayer):
             "gradient_scale": self.gradient_scale,
             "dropout": self.dropout,
         }
-
-
-def _without_padding(x, mask) -> Any:
-    return x if mask is None else x * ops.cast(ops.expand_dims(mask, -1), x.dtype)

@@ -3,10 +3,11 @@
 import keras
 
 from keras_attn.layers.adaptable import Adaptable
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.linear import linear
 
 
-class Dense(Adaptable, keras.layers.Dense):
+class Dense(Adaptable, Rematerialized, keras.layers.Dense):
     """`keras.layers.Dense` computed by `keras_attn.ops.linear`, which is faster on a CPU.
 
     Args:

@@ -2,10 +2,11 @@
 
 import keras
 
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.dropout import dropout
 
 
-class Dropout(keras.layers.Dropout):
+class Dropout(Rematerialized, keras.layers.Dropout):
     """`keras.layers.Dropout` computed by `keras_attn.ops.dropout`, which is faster on a CPU.
 
     Args:

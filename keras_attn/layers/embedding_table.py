@@ -4,9 +4,10 @@ import keras
 from keras import ops
 
 from keras_attn.layers.adaptable import Adaptable
+from keras_attn.layers.recomputation import Rematerialized
 
 
-class EmbeddingTable(Adaptable, keras.layers.Embedding):
+class EmbeddingTable(Adaptable, Rematerialized, keras.layers.Embedding):
     """`keras.layers.Embedding` for layers that do more than looking up vectors.
 
     A subclass looks them up with `_look_up`, whether the table is quantized or not.

@@ -23,7 +23,7 @@ from keras_attn.layers.headed_attention import (
     require_no_scores,
     require_same_length,
 )
-from keras_attn.layers.hidden_positions import of_dtype, without_hidden
+from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
 from keras_attn.ops.linear import linear, linear_of_heads
@@ -182,7 +182,7 @@ class GlobalLocalAttention(HeadedAttention):
             few, local = split_stream(local, self.global_length)
         else:
             of_keys = None if global_query_mask is None else ops.expand_dims(global_query_mask, 1)
-            global_query = of_dtype(global_query, self.compute_dtype)
+            global_query = as_float(global_query, self.compute_dtype)
             global_query = without_hidden(global_query, global_query_mask)
             few = Stream(global_query, global_query, None, global_query_mask, of_keys)
         parts = (local, few, labels or GlobalLocalPieces(), GlobalLocalPieces(*pairs))
@@ -315,5 +315,7 @@ def _of_labels(by_label: Any, labels: Any) -> Any:
     if labels is None:
         return None
     shape = (*ops.shape(by_label)[:3], ops.shape(labels)[2])
+    if 0 in by_label.shape:  # of which TensorFlow gathers nothing
+        return ops.zeros(shape, by_label.dtype)
     labels = ops.broadcast_to(ops.expand_dims(ops.cast(labels, "int32"), 1), shape)
     return ops.take_along_axis(by_label, labels, axis=-1)

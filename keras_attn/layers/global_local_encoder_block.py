@@ -97,8 +97,10 @@ class GlobalLocalEncoderBlock(CompositeLayer):
         training=None,
         mask=None,
     ):
-        inputs, attention_mask = read_block_inputs(inputs, mask, padding_mask)
-        global_inputs, global_mask = read_block_inputs(global_inputs, None, global_padding_mask)
+        inputs, attention_mask = read_block_inputs(self.compute_dtype, inputs, mask, padding_mask)
+        global_inputs, global_mask = read_block_inputs(
+            self.compute_dtype, global_inputs, None, global_padding_mask
+        )
         x, few = (self.attention_residual.before(y) for y in (inputs, global_inputs))
         attended = self.attention(
             x,

@@ -37,15 +37,14 @@ def visible_inputs(
     key_mask: Any = None,
     attention_mask: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """Gives the inputs of attention in one dtype, and zeros at positions that are hidden.
+    """Gives the inputs of attention as floats, and zeros at positions that are hidden.
 
     Keys and values are hidden by their masks and by an `attention_mask` that hides them from every
     query, queries by `query_mask`. A query that is a key or value too is hidden as such, and stays
     the same tensor as that.
 
     Args:
-        dtype: Dtype that the mechanism computes in. Keras casts floats alone: integers and
-            booleans come as they are.
+        dtype: Dtype that the mechanism computes in.
         query: Tensor (batch, target, features).
         value: Tensor (batch, source, features).
         key: Tensor (batch, source, features), or `None`.
@@ -64,14 +63,22 @@ def visible_inputs(
     for x in (query, value, key):
         if x is not None and id(x) not in prepared:
             real = source_mask if id(x) in sources else query_mask
-            prepared[id(x)] = without_hidden(of_dtype(x, dtype), real)
+            prepared[id(x)] = without_hidden(as_float(x, dtype), real)
     return tuple(None if x is None else prepared[id(x)] for x in (query, value, key))
 
 
-def of_dtype(x: Any, dtype: str) -> Any:
-    """Gives a tensor of a dtype, the tensor itself where it is of that dtype."""
+def as_float(x: Any, dtype: str) -> Any:
+    """Casts integers and booleans, as Keras does not, to the dtype that a layer computes in."""
     x = ops.convert_to_tensor(x)
-    return x if keras.backend.standardize_dtype(x.dtype) == dtype else ops.cast(x, dtype)
+    is_float = keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype))
+    return x if is_float else ops.cast(x, dtype)
+
+
+def of_known_features(x: Any, features: int | None) -> Any:
+    """Tells a graph how many features a tensor has, where it does not know."""
+    if x is None or x.shape[-1] is not None:
+        return x
+    return ops.reshape(x, (*ops.shape(x)[:-1], features))
 
 
 def seen_by_any(attention_mask: Any) -> Any:

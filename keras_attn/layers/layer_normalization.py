@@ -2,10 +2,11 @@
 
 import keras
 
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.layer_norm import layer_norm
 
 
-class LayerNormalization(keras.layers.LayerNormalization):
+class LayerNormalization(Rematerialized, keras.layers.LayerNormalization):
     """`keras.layers.LayerNormalization` over the last axis, by `keras_attn.ops.layer_norm`.
 
     Args:

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.embedding_table import EmbeddingTable
+from keras_attn.layers.hidden_positions import as_float
 from keras_attn.validation import require, require_positive
 
 
@@ -55,6 +56,7 @@ class LearnedPositionEmbedding(EmbeddingTable):
         super().build()
 
     def call(self, inputs, start_index=0):
+        inputs = as_float(inputs, self.compute_dtype)
         if inputs.shape[1] is not None:
             require(
                 inputs.shape[1] <= self.max_length,
@@ -65,7 +67,7 @@ class LearnedPositionEmbedding(EmbeddingTable):
         start = ops.reshape(ops.cast(start_index, "int32"), (-1, 1))
         positions = start + ops.arange(ops.shape(inputs)[1], dtype="int32")
         vectors = self._look_up(positions)  # (1 or batch, length, features)
-        return ops.add(ops.cast(inputs, vectors.dtype), vectors)
+        return ops.cast(inputs, vectors.dtype) + vectors
 
     def compute_output_shape(self, input_shape):
         return input_shape

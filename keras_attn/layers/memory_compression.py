@@ -6,11 +6,13 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.linear import linear
 from keras_attn.ops.softmax import MASKED_SCORE
 
 
-class MemoryCompression(keras.layers.Layer):
+class MemoryCompression(Rematerialized, keras.layers.Layer):
     """Makes one state of every `rate` states; states left over at the end are dropped.
 
     Args:
@@ -88,7 +90,12 @@ class ConvolutionCompression(MemoryCompression):
         self.convolution = self._convolution(shape, 0, strides=self.rate)
 
     def compress(self, states, groups):
-        return self.convolution(states)
+        # A product of whole groups: TensorFlow's convolution of an empty batch has another length.
+        groups = self._grouped(states)
+        features = self.convolution.kernel.shape[1]
+        groups = ops.reshape(groups, (*ops.shape(groups)[:2], self.rate * features))
+        kernel = ops.reshape(self.convolution.kernel, (self.rate * features, -1))
+        return linear(groups, ops.cast(kernel, groups.dtype), self.convolution.bias)
 
     def _convolution(self, shape, offset, **options):
         convolution = keras.layers.Conv1D(

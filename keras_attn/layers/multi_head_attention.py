@@ -28,6 +28,10 @@ from keras_attn.validation import require, require_one_of, require_positive, req
 class MultiHeadAttention(HeadedAttention):
     """Multi-head scaled dot-product attention.
 
+    A position that the masks hide from every query, such as padding, never reaches a real one,
+    whatever it holds, NaN included, neither in outputs nor in gradients. Where an `attention_mask`
+    differs from query to query, values must be finite.
+
     Takes the place of `keras.layers.MultiHeadAttention` in call and constructor (the weights are
     laid out otherwise). What differs: a query that may attend to nothing has a zero context with
     dropout and without; an explicit `query_mask` counts; the causal mask is aligned to the last
@@ -49,7 +53,9 @@ class MultiHeadAttention(HeadedAttention):
         sliding_window: If given, a query attends only to keys less than this many positions away.
         flash_attention: `True` never builds the score matrix: a fused kernel attends where there
             is one, chunks do elsewhere. `False` builds it. `None` takes the kernel where there is
-            one, and chooses by size elsewhere (see `keras_attn.ops.dot_product_attention`).
+            one, and chooses by size elsewhere (see `keras_attn.ops.dot_product_attention`), unless
+            `keras.config.disable_flash_attention()` was called before the layer's call is computed
+            or traced: then it is as `False`. `True` and `False` take precedence over that setting.
         kernel_initializer: Initialiser of the kernels.
         bias_initializer: Initialiser of the biases.
         kernel_regularizer: Regulariser of the kernels.
@@ -423,7 +429,7 @@ class MultiHeadAttention(HeadedAttention):
             mask=mask,
             bias=heads.get("bias"),
             is_causal=is_causal,
-            implementation={None: "auto", True: "flash", False: "dense"}[self.flash_attention],
+            implementation=self._implementation(),
             every_query_attends=every_query_attends,
         )
         result = attend(
@@ -440,6 +446,11 @@ class MultiHeadAttention(HeadedAttention):
             context = ops.multiply(context, ops.sigmoid(heads["gate"]))
         output = self._project_back(context, training)
         return (output, scores) if return_scores else output
+
+    def _implementation(self) -> str:
+        if self.flash_attention is None and keras.config.is_flash_attention_enabled() is False:
+            return "dense"
+        return {None: "auto", True: "flash", False: "dense"}[self.flash_attention]
 
     def _windowed(self, attention_mask, query, key, use_causal_mask):
         if self.sliding_window is None:

@@ -59,6 +59,9 @@ class MaskOf(keras.layers.Layer):
     def call(self, tensor, mask=None):
         return mask
 
+    def rematerialized_call(self, layer_call, *args, **kwargs):
+        return layer_call
+
     def compute_mask(self, tensor, mask=None):
         return None
 
@@ -72,6 +75,9 @@ class Masked(keras.layers.Layer):
 
     def call(self, tensor):
         return tensor
+
+    def rematerialized_call(self, layer_call, *args, **kwargs):
+        return layer_call
 
     def compute_mask(self, tensor, mask=None):
         return self._mask

@@ -3,11 +3,13 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.hidden_positions import as_float
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.validation import require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RandomShift(keras.layers.Layer):
+class RandomShift(Rematerialized, keras.layers.Layer):
     """Moves each image up or down and left or right, in training alone.
 
     Both distances are drawn from -most to most, all equally probable. What comes in at an edge is
@@ -37,6 +39,7 @@ class RandomShift(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
 
     def call(self, inputs, training=None):
+        inputs = as_float(inputs, self.compute_dtype)
         if not training:
             return inputs
         x = ops.einsum("bij,bjwc->biwc", self._from_where(inputs, axis=1), inputs)

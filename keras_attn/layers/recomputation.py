@@ -1,13 +1,17 @@
 """Computing a block again in the backward pass, instead of keeping what it computed."""
 
 from collections.abc import Callable
+from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_attn.layers.pure_call import MaskOf, PureCall
 from keras_attn.ops.autodiff import vector_jacobian_product
 from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.validation import require
 
 
 def recomputed(layer: keras.layers.Layer, function: Callable, *tensors: Any) -> Any:
@@ -59,3 +63,65 @@ def _remat_on_torch(call: Callable) -> Callable:
         return output, after
 
     return run
+
+
+class Rematerialized:
+    """Lets a layer be made within `keras.RematScope`, whatever the arguments of its call are.
+
+    `keras.remat` takes all arguments for tensors, so flags and names fail on JAX, as any argument
+    given by its name does in a graph of TensorFlow. Here they are bound; layers inside of a layer
+    that is computed again are not computed again once more.
+
+    A subclass names this class before that of Keras.
+    """
+
+    def rematerialized_call(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Callable:
+        """Chooses what Keras calls: `layer_call`, or what computes it again."""
+        chosen = super().rematerialized_call(layer_call, *args, **kwargs)
+        if chosen is layer_call or self._remat_mode.mode == "activations":
+            return chosen
+        if keras.backend.backend() == "torch":  # which takes arguments of any kind
+            return layer_call if _IS_RECOMPUTED.get() else chosen
+        return partial(self._call_again, layer_call)
+
+    def _call_again(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Any:
+        kwargs = kwargs | self._known_training(kwargs.get("training"))
+        if _IS_RECOMPUTED.get():
+            return layer_call(*args, **kwargs)
+        leaves = keras.tree.flatten((args, kwargs))
+        places = [place for place, leaf in enumerate(leaves) if _is_differentiable(leaf)]
+
+        def function(*tensors: Any) -> Any:
+            filled = dict(enumerate(leaves)) | dict(zip(places, tensors, strict=True))
+            args_again, kwargs_again = keras.tree.pack_sequence_as(
+                (args, kwargs), list(filled.values())
+            )
+            token = _IS_RECOMPUTED.set(True)
+            try:
+                return layer_call(*args_again, **kwargs_again)
+            finally:
+                _IS_RECOMPUTED.reset(token)
+
+        return recomputed(self, function, *(leaves[place] for place in places))
+
+    def _known_training(self, training: Any) -> dict:
+        """Within the scope a functional model on JAX passes `training` on as a tensor."""
+        if not ops.is_tensor(training):
+            return {}
+        draws = [v.path for v in self.variables if v.path.endswith("seed_generator_state")]
+        require(
+            not draws,
+            "`training` must be True or False. Make layers with dropout within keras.RematScope, "
+            "and the functional model of them outside.",
+            training=training,
+        )
+        return {"training": False}
+
+
+_IS_RECOMPUTED: ContextVar[bool] = ContextVar("keras_attn_is_recomputed", default=False)
+
+
+def _is_differentiable(x: Any) -> bool:
+    return ops.is_tensor(x) and keras.backend.is_float_dtype(
+        keras.backend.standardize_dtype(x.dtype)
+    )

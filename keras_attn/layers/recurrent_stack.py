@@ -8,6 +8,7 @@ from keras import ops
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import separate_seed
 from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.recurrent_unit import RecurrentUnit
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive, require_rate
@@ -117,7 +118,7 @@ class RecurrentStack(CompositeLayer):
 
     def call(self, inputs, mask=None, initial_states=None, context=None, training=None):
         mask, valid = masks.boolean_masks(mask=mask)
-        inputs = masks.unless_refused(inputs, valid)
+        inputs = masks.unless_refused(without_hidden(inputs, mask), valid)
         x, summaries = inputs, []
         for i, (layer, dropout) in enumerate(
             zip(self.recurrent_layers, self.dropouts, strict=True)

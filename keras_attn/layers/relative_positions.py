@@ -6,10 +6,11 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import copy_layer
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.validation import require, require_positive
 
 
-class RelativePositions(keras.layers.Layer):
+class RelativePositions(Rematerialized, keras.layers.Layer):
     """Changes queries and keys, or adds to scores, by the positions of query and key.
 
     Given to an attention layer as `relative_positions`. It is built for the shape of the queries,

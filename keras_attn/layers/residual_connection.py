@@ -1,15 +1,15 @@
 """The residual connection around each part of a Transformer block."""
 
 import keras
-from keras import ops
 
 from keras_attn.layers.copies import copy_layer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_normalization import LayerNormalization
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.validation import require
 
 
-class ResidualConnection(keras.layers.Layer):
+class ResidualConnection(Rematerialized, keras.layers.Layer):
     """Normalisation, dropout and sum around one part of a block.
 
     Post-norm, as in the paper: `norm(x + dropout(part(x)))`.
@@ -50,12 +50,12 @@ class ResidualConnection(keras.layers.Layer):
 
     def call(self, inputs, outputs, training=None):
         require(
-            inputs.shape[-1] == outputs.shape[-1],
+            None in (inputs.shape[-1], outputs.shape[-1]) or inputs.shape[-1] == outputs.shape[-1],
             "A part must give back the features that it is given.",
             given=inputs.shape[-1],
             given_back=outputs.shape[-1],
         )
-        total = ops.add(inputs, self.dropout(outputs, training=training))
+        total = inputs + self.dropout(outputs, training=training)
         return total if self.norm_first else self.norm(total)
 
     def compute_output_shape(self, inputs_shape, outputs_shape=None):

@@ -18,10 +18,12 @@ from keras_attn.layers.copies import (
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.pure_call import Masked, MaskOf
+from keras_attn.layers.recomputation import Rematerialized
+from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
 
 
-class ReversibleBranch(keras.layers.Layer):
+class ReversibleBranch(Rematerialized, keras.layers.Layer):
     """Normalisation, a part and dropout: what one stream adds to the other.
 
     Args:
@@ -159,17 +161,20 @@ class ReversibleBlock(CompositeLayer):
         use_causal_mask=False,
         mask=None,
     ):
-        first, attention_mask = read_block_inputs(first, mask, padding_mask, attention_mask)
+        first, attention_mask = read_block_inputs(
+            self.compute_dtype, first, mask, padding_mask, attention_mask
+        )
         mask = MaskOf()(first)
+        second, _ = read_block_inputs(self.compute_dtype, second, mask, padding_mask)
         for _, branch in self.branches(attention_mask, training, use_causal_mask):
-            first, second = second, ops.add(first, branch(Masked(mask)(second)))
+            first, second = second, first + branch(Masked(mask)(second))
         return first, second
 
     def inverse(
         self, first, second, padding_mask=None, attention_mask=None, use_causal_mask=False
     ) -> tuple:
         """The inputs of a call without dropout, from its outputs and its masks."""
-        first, attention_mask = read_block_inputs(first, None, padding_mask, attention_mask)
+        attention_mask = masks.with_padding(attention_mask, padding_mask)
         branches = self.branches(attention_mask, False, use_causal_mask)
         for _, branch in reversed(branches):
             first, second = ops.subtract(second, branch(first)), first
@@ -201,8 +206,8 @@ class ReversibleBlock(CompositeLayer):
         """
         attention = self.attention
         y, cache = attention.part.attend_step(attention.norm(second), cache, index, ancestor_mask)
-        first = ops.add(first, y)
-        return (first, ops.add(second, self.feed_forward(first))), cache
+        first = first + y
+        return (first, second + self.feed_forward(first)), cache
 
     def decode_prompt(self, first, second, cache, real) -> tuple:
         """Runs the block on a whole prompt, which the cache then holds.
@@ -219,8 +224,8 @@ class ReversibleBlock(CompositeLayer):
         """
         attention = self.attention
         y, cache = attention.part.attend_prompt(attention.norm(second), cache, real)
-        first = ops.add(first, y)
-        return (first, ops.add(second, self.feed_forward(first))), cache
+        first = first + y
+        return (first, second + self.feed_forward(first)), cache
 
     def compute_mask(self, first, previous_mask):
         return previous_mask, previous_mask

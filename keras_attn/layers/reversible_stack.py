@@ -79,13 +79,16 @@ class ReversibleStack(CompositeLayer):
         use_causal_mask=False,
         mask=None,
     ):
-        first, attention_mask = read_block_inputs(first, mask, padding_mask, attention_mask)
+        first, attention_mask = read_block_inputs(
+            self.compute_dtype, first, mask, padding_mask, attention_mask
+        )
+        mask = MaskOf()(first)
+        second, _ = read_block_inputs(self.compute_dtype, second, mask, padding_mask)
         options = {
             "attention_mask": attention_mask,
             "training": training,
             "use_causal_mask": use_causal_mask,
         }
-        mask = MaskOf()(first)
         branches = [pair for block in self.blocks for pair in block.branches(**options)]
         # Sums in float32 or wider: what the way back subtracts must have been added exactly.
         first, second = (ops.cast(x, computing_dtype(x.dtype)) for x in (first, second))
@@ -97,7 +100,7 @@ class ReversibleStack(CompositeLayer):
             run.assign(states)
         else:
             for _, branch in branches:
-                first, second = second, ops.add(first, branch(Masked(mask)(second)))
+                first, second = second, first + branch(Masked(mask)(second))
         return tuple(ops.cast(x, self.compute_dtype) for x in (first, second))
 
     def compute_mask(self, first, previous_mask):
@@ -145,7 +148,7 @@ class _Reversible:
         for call, given, before in zip(self._calls, weights, states, strict=True):
             # Else the dropout of all calls would be drawn before the first of them, and kept.
             added, changed = call([v], given, wait_for(before, [v]))
-            u, v = v, ops.add(u, added)
+            u, v = v, u + added
             after += changed
 
         def gradient(*upstream: Any) -> tuple:

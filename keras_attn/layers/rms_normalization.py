@@ -2,9 +2,12 @@
 
 import keras
 
+from keras_attn.layers.hidden_positions import as_float
+from keras_attn.layers.recomputation import Rematerialized
+
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RMSNormalization(keras.layers.RMSNormalization):
+class RMSNormalization(Rematerialized, keras.layers.RMSNormalization):
     """`keras.layers.RMSNormalization` over the last axis, which propagates Keras' masks.
 
     Divides by the root of the mean square, computed in float32 at least, and multiplies by a
@@ -29,6 +32,7 @@ class RMSNormalization(keras.layers.RMSNormalization):
         self.supports_masking = True
 
     def call(self, inputs):
+        inputs = as_float(inputs, self.compute_dtype)
         return super().call(inputs)
 
     def get_config(self):

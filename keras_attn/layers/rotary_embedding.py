@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.hidden_positions import as_float, of_known_features
 from keras_attn.layers.relative_positions import RelativePositions
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.positions import rotate_by_position
@@ -49,6 +50,7 @@ class RotaryEmbedding(RelativePositions):
         )
         self.max_wavelength = max_wavelength
         self.scaling_factor = scaling_factor
+        self.features = None
 
     def require_key_dim(self, key_dim):
         require(
@@ -57,10 +59,15 @@ class RotaryEmbedding(RelativePositions):
             key_dim=key_dim,
         )
 
+    def build(self, input_shape=None):
+        if input_shape is not None:
+            self.features = input_shape[-1]
+
     def transform(self, query, key, query_positions, key_positions):
         return self(query, positions=query_positions), self(key, positions=key_positions)
 
     def call(self, inputs, positions=None):
+        inputs = of_known_features(as_float(inputs, self.compute_dtype), self.features)
         if positions is None:
             positions = ops.arange(ops.shape(inputs)[2], dtype="int32")
         positions = ops.cast(positions, computing_dtype(inputs.dtype)) / self.scaling_factor

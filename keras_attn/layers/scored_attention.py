@@ -10,7 +10,7 @@ from keras_attn.layers.attention_capture import is_other, show_attention
 from keras_attn.layers.attention_inputs import reads_masks, require_attention_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.headed_attention import require_sequences
-from keras_attn.layers.hidden_positions import of_dtype, visible_inputs, without_hidden
+from keras_attn.layers.hidden_positions import as_float, visible_inputs, without_hidden
 from keras_attn.layers.relative_positions import refuse_relative_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
@@ -187,7 +187,7 @@ class ScoredAttention(CompositeLayer):
         value_mask, valid = masks.boolean_masks(value_mask=value_mask)
         value = masks.unless_refused(value, valid)
         value, key = (
-            x if x is None else without_hidden(of_dtype(x, self.compute_dtype), value_mask)
+            x if x is None else without_hidden(as_float(x, self.compute_dtype), value_mask)
             for x in (value, key)
         )
         source = {"key": self._compared_key(value if key is None else key), "value": value}

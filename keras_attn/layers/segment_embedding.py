@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.embedding_table import EmbeddingTable
+from keras_attn.layers.hidden_positions import as_float
 from keras_attn.validation import require_positive
 
 
@@ -54,6 +55,7 @@ class SegmentEmbedding(EmbeddingTable):
         super().build()
 
     def call(self, inputs, segment_ids):
+        inputs = as_float(inputs, self.compute_dtype)
         vectors = self._look_up(segment_ids)
         return ops.add(ops.cast(inputs, vectors.dtype), vectors)
 

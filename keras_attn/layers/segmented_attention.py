@@ -16,7 +16,7 @@ from keras_attn.layers.copies import (
     serialize_layer,
 )
 from keras_attn.layers.headed_attention import require_no_scores, require_same_length
-from keras_attn.layers.hidden_positions import visible_inputs, without_hidden
+from keras_attn.layers.hidden_positions import of_known_features, visible_inputs, without_hidden
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
@@ -124,6 +124,7 @@ class SegmentedAttention(CompositeLayer):
         query, value, key = visible_inputs(
             self.compute_dtype, query, value, key, query_mask, value_mask, key_mask, attention_mask
         )
+        query, value, key = (of_known_features(x, self.features) for x in (query, value, key))
         batch, length = ops.shape(query)[:2]
         real = _rows_mask(
             masks.mask_of_keys(length, value_mask, key_mask, attention_mask), batch, length

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.hidden_positions import as_float
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.validation import require_one_of
@@ -11,7 +13,7 @@ _POOLINGS = ("mean", "max", "first")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SequencePooling(keras.layers.Layer):
+class SequencePooling(Rematerialized, keras.layers.Layer):
     """Pools the vectors of a sequence over the positions that are no padding.
 
     Args:
@@ -37,6 +39,7 @@ class SequencePooling(keras.layers.Layer):
         self.pooling = pooling
 
     def call(self, inputs, mask=None):
+        inputs = as_float(inputs, self.compute_dtype)
         mask, valid = masks.boolean_masks(mask=mask)
         return masks.unless_refused(self._pooled(inputs, mask), valid)
 
@@ -45,14 +48,17 @@ class SequencePooling(keras.layers.Layer):
             mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
         real = ops.expand_dims(mask, -1)  # (batch, length, 1)
         if self.pooling == "first":
-            return ops.where(real, inputs, ops.zeros((), inputs.dtype))[:, 0]
+            first = ops.where(real, inputs, ops.zeros((), inputs.dtype))[:, :1]
+            return ops.sum(first, axis=1)  # 0 of an empty sequence
         dtype = computing_dtype(inputs.dtype)
         vectors = ops.cast(inputs, dtype)
         if self.pooling == "mean":
             total = ops.sum(ops.where(real, vectors, ops.zeros((), dtype)), axis=1)
             count = ops.sum(ops.cast(real, dtype), axis=1)
             return ops.cast(total / ops.maximum(count, 1.0), inputs.dtype)
-        greatest = ops.max(ops.where(real, vectors, ops.cast(float("-inf"), dtype)), axis=1)
+        greatest = ops.max(
+            ops.where(real, vectors, ops.cast(float("-inf"), dtype)), axis=1, initial=float("-inf")
+        )
         greatest = ops.where(ops.any(real, axis=1), greatest, ops.zeros((), dtype))
         return ops.cast(greatest, inputs.dtype)
 

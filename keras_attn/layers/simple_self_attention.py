@@ -61,7 +61,7 @@ class SimpleSelfAttention(ScoredAttention):
 
     def _scores(self, query, key):
         scores = dot_scores(query, key)
-        return scores * query.shape[-1] ** -0.5 if self.use_scale else scores
+        return scores * self._cached_widths[0] ** -0.5 if self.use_scale else scores
 
     def get_config(self):
         return super().get_config() | {"use_scale": self.use_scale}

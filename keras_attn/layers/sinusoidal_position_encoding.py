@@ -3,11 +3,13 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.hidden_positions import as_float
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.positions import sinusoidal_positions
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SinusoidalPositionEncoding(keras.layers.Layer):
+class SinusoidalPositionEncoding(Rematerialized, keras.layers.Layer):
     """Adds sines and cosines of the position to a sequence of vectors.
 
     The encoding is computed in float32 whatever the compute dtype: in bfloat16, positions past
@@ -34,13 +36,18 @@ class SinusoidalPositionEncoding(keras.layers.Layer):
         super().__init__(**kwargs)
         self.interleaved = interleaved
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
+
+    def build(self, input_shape):
+        self.features = input_shape[-1]
 
     def call(self, inputs, start_index=0):
-        length, features = ops.shape(inputs)[1], inputs.shape[-1]
+        inputs = as_float(inputs, self.compute_dtype)
+        length = ops.shape(inputs)[1]
         start = ops.reshape(ops.cast(start_index, "int32"), (-1, 1))
         positions = start + ops.arange(length, dtype="int32")  # (1 or batch, length)
-        encoding = sinusoidal_positions(positions, features, interleaved=self.interleaved)
-        return ops.add(inputs, ops.cast(encoding, inputs.dtype))
+        encoding = sinusoidal_positions(positions, self.features, interleaved=self.interleaved)
+        return inputs + ops.cast(encoding, inputs.dtype)
 
     def compute_output_shape(self, input_shape):
         return input_shape

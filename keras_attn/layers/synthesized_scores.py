@@ -14,6 +14,7 @@ from keras import ops
 from keras_attn.layers.adaptable import Adaptable
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.head_projection import HeadProjection
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.linear import linear_of_heads
 
@@ -47,7 +48,7 @@ class ScoredPositions:
         return cls(rows, length)
 
 
-class SynthesizedScores(keras.layers.Layer):
+class SynthesizedScores(Rematerialized, keras.layers.Layer):
     """Scores by queries, or by their positions alone."""
 
     def __init__(self, **kwargs):
@@ -59,7 +60,7 @@ class SynthesizedScores(keras.layers.Layer):
         return None
 
 
-class HeadScores(Adaptable, keras.layers.EinsumDense):
+class HeadScores(Adaptable, Rematerialized, keras.layers.EinsumDense):
     """W h + b of each head, from what is inside of it.
 
     Args:

@@ -143,8 +143,12 @@ class TransformerDecoderBlock(CompositeLayer):
         mask=None,
     ):
         self._require_source(source is not None)
-        inputs, attention_mask = read_block_inputs(inputs, mask, padding_mask, attention_mask)
-        source, source_mask = read_block_inputs(source, None, source_padding_mask)
+        inputs, attention_mask = read_block_inputs(
+            self.compute_dtype, inputs, mask, padding_mask, attention_mask
+        )
+        source, source_mask = read_block_inputs(
+            self.compute_dtype, source, None, source_padding_mask
+        )
         parts = partial(
             self._parts,
             attention_mask=attention_mask,

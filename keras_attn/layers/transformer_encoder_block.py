@@ -115,7 +115,9 @@ class TransformerEncoderBlock(CompositeLayer):
         use_causal_mask=False,
         mask=None,
     ):
-        inputs, attention_mask = read_block_inputs(inputs, mask, padding_mask, attention_mask)
+        inputs, attention_mask = read_block_inputs(
+            self.compute_dtype, inputs, mask, padding_mask, attention_mask
+        )
         parts = partial(
             self._parts,
             attention_mask=attention_mask,

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.hidden_positions import as_float
 from keras_attn.layers.relative_positions import RelativePositions
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.linear import linear, linear_of_heads
@@ -101,8 +102,11 @@ class TransformerXLPositions(RelativePositions):
     def _of_consecutive(self, query, query_positions, key_positions):
         """One product with the keys of all distances, from the greatest on, shifted row by row."""
         target, source = ops.shape(query)[2], ops.shape(key_positions)[0]
-        greatest = query_positions[-1] - key_positions[0]
-        distances = greatest - ops.arange(target + source - 1, dtype="int32")
+        # Sums of one position each, or of none where the sequence is empty.
+        greatest = ops.sum(query_positions[-1:]) - ops.sum(key_positions[:1])
+        count = target + source - 1
+        count = max(count, 0) if isinstance(count, int) else ops.maximum(count, 0)
+        distances = greatest - ops.arange(count, dtype="int32")
         keys = ops.transpose(self._keys(distances, query.dtype), (1, 2, 0))
         return relative_shift(linear_of_heads(query, keys), source)
 
@@ -114,6 +118,7 @@ class TransformerXLPositions(RelativePositions):
         return ops.reshape(keys, (*ops.shape(distances), self.num_heads, self.key_dim))
 
     def call(self, query, key):
+        query, key = (as_float(x, self.compute_dtype) for x in (query, key))
         target, source = ops.shape(query)[2], ops.shape(key)[2]
         at_key = ops.arange(source, dtype="int32")
         at_query = ops.arange(target, dtype="int32") + (source - target)

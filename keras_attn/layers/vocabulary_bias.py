@@ -3,9 +3,12 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.hidden_positions import as_float
+from keras_attn.layers.recomputation import Rematerialized
+
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class VocabularyBias(keras.layers.Layer):
+class VocabularyBias(Rematerialized, keras.layers.Layer):
     """Adds a learned bias along the last axis, such as to logits of a tied embedding.
 
     Args:
@@ -26,6 +29,7 @@ class VocabularyBias(keras.layers.Layer):
         self.bias = self.add_weight(name="bias", shape=(input_shape[-1],), initializer="zeros")
 
     def call(self, inputs):
+        inputs = as_float(inputs, self.compute_dtype)
         return ops.add(inputs, ops.cast(self.bias, inputs.dtype))
 
     def compute_output_shape(self, input_shape):

@@ -5,11 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.linear import linear
 from keras_attn.validation import require, require_positive, require_rate
 
 
-class WeightNormalized(keras.layers.Layer):
+class WeightNormalized(Rematerialized, keras.layers.Layer):
     """A product with a kernel whose columns are learned as a direction and a length.
 
     kernel = length · direction / ‖direction‖, for each column.

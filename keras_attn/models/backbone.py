@@ -39,6 +39,10 @@ class Backbone(keras.Model):
             return None
         return {"pre_block_layers": [self._embedded], "sequential_blocks": self.blocks}
 
+    def __call__(self, inputs, *args, **kwargs):
+        """Calls the model; ragged ids of TensorFlow are padded with 0."""
+        return super().__call__(keras.tree.map_structure(_padded, inputs), *args, **kwargs)
+
     def _keep_arguments(self, dtype: keras.DTypePolicy, **arguments: Any) -> None:
         self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
         # Not a dict, in which Keras would take layers for parts of the model.
@@ -86,3 +90,7 @@ class Backbone(keras.Model):
     def from_config(cls, config, custom_objects=None):
         layers = [part for part in cls.layer_arguments if isinstance(config.get(part), dict)]
         return cls(**deserialize_layers(config, *layers, custom_objects=custom_objects))
+
+
+def _padded(x: Any) -> Any:
+    return x.to_tensor() if type(x).__name__ == "RaggedTensor" else x

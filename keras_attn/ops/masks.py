@@ -168,7 +168,7 @@ def mask_of_keys(
     parts = separate_masks(None, value_mask, key_mask, attention_mask)
     for part in parts:
         require(
-            part.shape[2] == 1,
+            part.shape[2] in (1, None),
             "Without scores `attention_mask` cannot differ between queries: it must be "
             "(1, source), (batch, 1, source) or (batch, heads or 1, 1, source).",
             shape=tuple(part.shape),
@@ -176,7 +176,9 @@ def mask_of_keys(
     joined = combine_masks(*parts)
     if joined is None:
         return None
-    joined = joined[:, :, 0]
+    # Where only the running graph knows the number of queries it fails if there are several.
+    batch, heads, _, source = ops.shape(joined)
+    joined = ops.reshape(joined, (batch, heads, source))
     return ops.broadcast_to(joined, (*ops.shape(joined)[:2], length))
 
 

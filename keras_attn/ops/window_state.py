@@ -57,6 +57,8 @@ def window_state(key: Any, value: Any, window: int, real: Any) -> WindowState:
     start = ops.sum(ops.cast(real, "int32"), axis=1)
     last = ops.expand_dims(start, 1) - window + ops.arange(window, dtype="int32")  # (batch, window)
     last = ops.expand_dims(ops.maximum(last, 0), (1, 3))
+    if key.shape[2] == 0:  # something to take, which counts for nothing
+        key, value = (ops.pad(x, ((0, 0), (0, 0), (0, 1), (0, 0))) for x in (key, value))
     return WindowState(*(ops.take_along_axis(x, last, axis=2) for x in (key, value)), start)
 
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn.layers import MultiHeadAttention
+from keras_attn.layers import MultiHeadAttention, multi_head_attention
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import copy_from_keras, naive_attention, numpy, spread_weights
@@ -120,7 +120,9 @@ def test_in_chunks_in_a_graph_of_unknown_lengths(masked):
     )
     x, mask = numbers(1, 2, 6, 8), some_mask(2, 6)
     expected = layer(x, x, value_mask=mask if masked else None)
-    np.testing.assert_allclose(numpy(graph(x, mask)), numpy(expected), atol=2e-6)
+    # As a query too what is padding counts as 0 where query and value are one tensor.
+    real = mask if masked else np.ones_like(mask)
+    np.testing.assert_allclose(numpy(graph(x, mask))[real], numpy(expected)[real], atol=2e-6)
 
 
 def test_shapes_of_cross_attention():
@@ -226,3 +228,26 @@ def test_mistakes_in_the_constructor(arguments, message):
 def test_mistakes_in_a_call(arguments, inputs, options, message):
     with pytest.raises(UserError, match=message):
         MultiHeadAttention(3, 2, **arguments)(*inputs, **options)
+
+
+@pytest.mark.parametrize(
+    ("flash_attention", "expected"), [(None, "dense"), (True, "flash"), (False, "dense")]
+)
+def test_the_global_switch_of_flash_attention(monkeypatch, flash_attention, expected):
+    """It counts where the layer leaves the choice open, whenever the layer was made."""
+    asked, layer = [], MultiHeadAttention(2, 3, flash_attention=flash_attention)
+    attend = multi_head_attention.dot_product_attention
+
+    def noted(*arguments, **options):
+        asked.append(options["implementation"])
+        return attend(*arguments, **options)
+
+    monkeypatch.setattr(multi_head_attention, "dot_product_attention", noted)
+    x = np.ones((1, 4, 6), "float32")
+    keras.config.disable_flash_attention()
+    try:
+        layer(x, x)
+    finally:
+        keras.config.enable_flash_attention()
+    layer(x, x)
+    assert asked == [expected, "auto" if flash_attention is None else expected]

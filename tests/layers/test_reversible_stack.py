@@ -49,8 +49,8 @@ def test_the_inverse():
     mask = IDS > 0
     outputs = layer(FIRST, SECOND, padding_mask=mask)
     back = layer.inverse(*outputs, padding_mask=mask)
-    np.testing.assert_allclose(numpy(back[0]), FIRST, atol=2e-6)
-    np.testing.assert_allclose(numpy(back[1]), SECOND, atol=2e-6)
+    np.testing.assert_allclose(numpy(back[0])[mask], FIRST[mask], atol=2e-6)
+    np.testing.assert_allclose(numpy(back[1])[mask], SECOND[mask], atol=2e-6)
 
 
 class Plain(ReversibleStack):
@@ -71,7 +71,8 @@ def trained(kind, attention=None, jit_compile=False, dtype="float32"):
     model = keras.Model(ids, keras.layers.Dense(11, dtype="float32")(first + second))
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.SGD(0.02), loss, jit_compile=jit_compile)
-    history = model.fit(IDS, np.roll(IDS, -1, 1), epochs=3, shuffle=False, verbose=0)
+    options = {"sample_weight": np.float32(IDS > 0), "epochs": 3, "shuffle": False, "verbose": 0}
+    history = model.fit(IDS, np.roll(IDS, -1, 1), **options)
     return model, history.history["loss"]
 
 
@@ -88,7 +89,7 @@ if keras.backend.backend() != "torch":  # whose compiler takes minutes
 def test_training_equals_that_with_the_usual_gradients(attention, jit_compile):
     ours, losses = trained(ReversibleStack, attention, jit_compile)
     plain, expected = trained(Plain, attention, jit_compile)
-    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+    np.testing.assert_allclose(losses, expected, rtol=1e-4)
     for a, b in zip(ours.weights, plain.weights, strict=True):
         np.testing.assert_allclose(numpy(a), numpy(b), atol=2e-4, err_msg=a.path)
 

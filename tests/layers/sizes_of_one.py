@@ -1,0 +1,285 @@
+"""Runs layers with one head, one row, one position, … and holds them against themselves in float64.
+
+Run in a process of its own, which a crash ends: `python sizes_of_one.py GROUP …`. The last line
+that it prints names the layer.
+"""
+
+import sys
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attn import layers, models
+
+SHAPES = [(57, 14, 32), (2, 14, 32), (1, 14, 32), (57, 1, 32), (1, 1, 32)]
+HEADS = (1, 64)
+LONGEST = 16  # more than any length
+
+
+def alone(layer, x):
+    return layer(x)
+
+
+def self_attention(layer, x):
+    return layer(x, x)
+
+
+def with_memory(layer, x):
+    memory = layer.initial_memory(x.shape[0], x.shape[-1])
+    _, memory = layer(x, x, memory=memory)
+    return layer(x, x, memory=memory)
+
+
+def with_ids(layer, x):
+    return layer(ids(x) % 7)
+
+
+def with_segments(layer, x):
+    return layer(x, ids(x) % 2)
+
+
+def with_images(layer, x):
+    return layer(tf.reshape(x, (*x.shape[:2], 8, 4)))
+
+
+def with_positions(layer, x):
+    return layer(ids(x))
+
+
+def with_heads(layer, x):
+    x = x[:, None]
+    return layer(x, x)
+
+
+def in_heads(layer, x):
+    return layer(x[:, None])
+
+
+def with_global_positions(layer, x):
+    return layer(x, x[:, :1])
+
+
+def with_source(layer, x):
+    return layer(x, x)
+
+
+def recurrent(layer, x):
+    return keras.layers.RNN(layer, return_sequences=True)(x)
+
+
+def ids(x):
+    return tf.reshape(tf.range(x.shape[0] * x.shape[1]), x.shape[:2])
+
+
+def attention(**arguments):
+    return layers.MultiHeadAttention(*HEADS, **arguments)
+
+
+def feed_forward():
+    return layers.FeedForward(64)
+
+
+GROUPS = {
+    "heads": {
+        "MultiHeadAttention": (attention, self_attention),
+        "MultiHeadAttention, chunked": (lambda: attention(flash_attention=True), self_attention),
+        "MultiHeadAttention, one key head": (
+            lambda: layers.MultiHeadAttention(3, 64, num_key_value_heads=1),
+            self_attention,
+        ),
+        "MultiHeadAttention, relative": (
+            lambda: attention(relative_positions=layers.RelativePositionBias(1)),
+            self_attention,
+        ),
+        "MultiHeadAttention, Transformer-XL": (
+            lambda: attention(relative_positions=layers.TransformerXLPositions(*HEADS)),
+            self_attention,
+        ),
+        "LinearAttention": (lambda: layers.LinearAttention(*HEADS), self_attention),
+        "LocalAttention": (lambda: layers.LocalAttention(*HEADS, 4), self_attention),
+        "GlobalLocalAttention": (
+            lambda: layers.GlobalLocalAttention(*HEADS, radius=3, max_distance=2),
+            self_attention,
+        ),
+        "LSHAttention": (
+            lambda: layers.LSHAttention(*HEADS, 2, num_hashes=1, chunk_length=4, seed=1),
+            self_attention,
+        ),
+    },
+    "memories": {
+        "RecurrentMemoryAttention": (
+            lambda: layers.RecurrentMemoryAttention(*HEADS, 8),
+            self_attention,
+        ),
+        "RecurrentMemoryAttention, memory": (
+            lambda: layers.RecurrentMemoryAttention(*HEADS, 8),
+            with_memory,
+        ),
+        "CompressiveMemoryAttention": (
+            lambda: layers.CompressiveMemoryAttention(*HEADS, 8, 4, 1),
+            self_attention,
+        ),
+        "CompressiveMemoryAttention, memory": (
+            lambda: layers.CompressiveMemoryAttention(*HEADS, 8, 4, 1),
+            with_memory,
+        ),
+        "SegmentedAttention": (
+            lambda: layers.SegmentedAttention(layers.RecurrentMemoryAttention(*HEADS, 8), 4),
+            self_attention,
+        ),
+    },
+    "synthesizers": {
+        "DenseSynthesizer": (
+            lambda: layers.DenseSynthesizer(*HEADS, LONGEST),
+            self_attention,
+        ),
+        "FactorizedDenseSynthesizer": (
+            lambda: layers.FactorizedDenseSynthesizer(*HEADS, LONGEST),
+            self_attention,
+        ),
+        "RandomSynthesizer": (lambda: layers.RandomSynthesizer(*HEADS, LONGEST), self_attention),
+        "FactorizedRandomSynthesizer": (
+            lambda: layers.FactorizedRandomSynthesizer(*HEADS, LONGEST),
+            self_attention,
+        ),
+        "SynthesizerMixture": (
+            lambda: layers.SynthesizerMixture(
+                *HEADS,
+                LONGEST,
+                members=("dense", "factorized_dense", "factorized_random", "dot_product"),
+            ),
+            self_attention,
+        ),
+    },
+    "scores": {
+        "SimpleSelfAttention": (layers.SimpleSelfAttention, self_attention),
+        "AdditiveAttention": (lambda: layers.AdditiveAttention(64), self_attention),
+        "LuongAttention": (lambda: layers.LuongAttention("general"), self_attention),
+        "LuongAttention, concat": (lambda: layers.LuongAttention("concat"), self_attention),
+        "IntraAttentionCell": (lambda: layers.IntraAttentionCell(16, 8), recurrent),
+    },
+    "blocks": {
+        "TransformerEncoderBlock": (
+            lambda: layers.TransformerEncoderBlock(attention(), feed_forward()),
+            alone,
+        ),
+        "TransformerDecoderBlock": (
+            lambda: layers.TransformerDecoderBlock(attention(), feed_forward(), attention()),
+            with_source,
+        ),
+        "GlobalLocalEncoderBlock": (
+            lambda: layers.GlobalLocalEncoderBlock(
+                layers.GlobalLocalAttention(*HEADS, radius=3, max_distance=2), feed_forward()
+            ),
+            with_global_positions,
+        ),
+        "ReversibleBlock": (
+            lambda: layers.ReversibleBlock(attention(), feed_forward()),
+            with_source,
+        ),
+        "ReversibleStack": (
+            lambda: layers.ReversibleStack([layers.ReversibleBlock(attention(), feed_forward())]),
+            alone,
+        ),
+    },
+    "others": {
+        "AlibiBias": (lambda: layers.AlibiBias(1), with_positions),
+        "RelativePositionBias": (lambda: layers.RelativePositionBias(1), with_positions),
+        "TransformerXLPositions": (lambda: layers.TransformerXLPositions(1, 32), with_heads),
+        "RotaryEmbedding": (layers.RotaryEmbedding, in_heads),
+        "LearnedPositionEmbedding": (lambda: layers.LearnedPositionEmbedding(LONGEST), alone),
+        "SinusoidalPositionEncoding": (layers.SinusoidalPositionEncoding, alone),
+        "SegmentEmbedding": (lambda: layers.SegmentEmbedding(2), with_segments),
+        "TokenEmbedding": (lambda: layers.TokenEmbedding(7, 5), with_ids),
+        "VocabularyBias": (layers.VocabularyBias, alone),
+        "ClassToken": (layers.ClassToken, alone),
+        "PatchEmbedding": (lambda: layers.PatchEmbedding(1, 5), with_images),
+        "RandomShift": (lambda: layers.RandomShift(1), with_images),
+        "ConvolutionalSubsampling": (lambda: layers.ConvolutionalSubsampling(5), alone),
+        "SequencePooling": (layers.SequencePooling, alone),
+        "FeedForward": (feed_forward, alone),
+        "RMSNormalization": (layers.RMSNormalization, alone),
+    },
+}
+
+BACKBONE = {"num_layers": 1, "hidden_dim": 64, "num_heads": 1, "intermediate_dim": 16, "dropout": 0}
+MODELS = {
+    "CausalTransformer": lambda dtype: models.CausalTransformer(7, dtype=dtype, **BACKBONE),
+    "CompressiveTransformer": lambda dtype: models.CompressiveTransformer(
+        7, segment_length=8, memory_length=8, compressed_length=8, dtype=dtype, **BACKBONE
+    ),
+    "SynthesizerTransformer": lambda dtype: models.SynthesizerTransformer(
+        7, scores=("dense", "factorized_random"), max_length=LONGEST, dtype=dtype, **BACKBONE
+    ),
+    "Reformer": lambda dtype: models.Reformer(
+        7, num_buckets=2, num_hashes=1, chunk_length=4, dtype=dtype, **BACKBONE
+    ),
+}
+
+
+def results(layer, call, array):
+    """What a layer gives, and the gradients of its sum of squares by input and weights."""
+    x = tf.constant(array, layer.compute_dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        outputs = [y for y in keras.tree.flatten(call(layer, x)) if y.dtype.is_floating]
+        total = sum(tf.reduce_sum(y**2) for y in outputs)
+    by = [x, *(weight.value for weight in layer.trainable_variables)]
+    return outputs + [y for y in tape.gradient(total, by) if y is not None]
+
+
+def steps(layer, array):
+    """What a layer gives for a prompt and for a step behind it, with one beam."""
+    x = tf.constant(array, layer.compute_dtype)
+    prompt, real = x[:, :-1], tf.ones((array.shape[0], array.shape[1] - 1), "bool")
+    output, cache = layer.attend_prompt(prompt, layer.initial_cache(len(array)), real)
+    return [output, layer.attend_step(x[:, -1:], cache, 0)[0]]
+
+
+def compare(name, found, expected):
+    for place, (y, other) in enumerate(zip(found, expected, strict=True)):
+        y, other = (np.asarray(tf.convert_to_tensor(z)) for z in (y, other))
+        size = max(1.0, np.abs(other).max())
+        np.testing.assert_allclose(y, other, rtol=0, atol=2e-4 * size, err_msg=f"{name}, {place}")
+
+
+def check_layer(name, make, call, shape):
+    array = np.random.default_rng(0).normal(size=shape)
+    keras.config.set_floatx("float32")
+    layer = make()
+    call(layer, tf.constant(array, "float32"))
+    keras.config.set_floatx("float64")
+    judge = make()
+    call(judge, tf.constant(array, "float64"))
+    judge.set_weights([np.asarray(w, "float64") for w in layer.get_weights()])
+    for _ in range(3):  # what is wrong depends on what memory held before
+        compare(name, results(layer, call, array), results(judge, call, array))
+    if hasattr(layer, "attend_step") and call is self_attention and shape[1] > 1:
+        compare(name, steps(layer, array), steps(judge, array))
+
+
+def check_model(name, make, shape):
+    token_ids = np.random.default_rng(0).integers(1, 7, shape[:2]).astype("int32")
+    model, judge = make("float32"), make("float64")
+    judge.set_weights([np.asarray(w, "float64") for w in model.get_weights()])
+    names = [tensor.name for tensor in model.inputs]
+    inputs = dict.fromkeys(names, tf.constant(token_ids))
+    for training in (False, True):
+        compare(name, [model(inputs, training=training)], [judge(inputs, training=training)])
+
+
+def main(groups):
+    cases = {name: case for group in groups for name, case in GROUPS.get(group, {}).items()}
+    for shape in SHAPES:
+        for name, (make, call) in cases.items():
+            print(f"{name} {shape}", flush=True)
+            check_layer(name, make, call, shape)
+        for name, make in MODELS.items() if "models" in groups else ():
+            print(f"{name} {shape}", flush=True)
+            check_model(name, make, shape)
+    print("done")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
