@@ -80,10 +80,12 @@ class MultiHeadAttention(HeadedAttention):
         query_mask: Boolean (batch, target), `False` where the query is padding.
         value_mask: Boolean (batch, source), `False` where the value is padding.
         key_mask: Boolean (batch, source), `False` where the key is padding.
-        attention_mask: Boolean (batch, target, source) or (batch, heads or 1, target, source),
-            `True` where a query may attend to a key. With more axes (batch, other axes, heads,
-            target axes, source axes), of which heads and other axes may be left out; the other
-            masks then have their input's shape without the features.
+        attention_mask: Boolean (target, source), (batch, target, source) or
+            (batch, heads or 1, target, source), `True` where a query may attend to a key. With more
+            axes (batch, other axes, heads, target axes, source axes), of which heads, other axes
+            and batch may be left out; the other masks then have their input's shape without the
+            features. All masks may hold 1 and 0 of any number type instead; other numbers are
+            refused: by an error, or where a graph is traced by an output of NaN.
         return_attention_scores: Whether to return the attention probabilities too.
         training: Whether dropout is applied.
         use_causal_mask: Whether a query attends only to keys up to its own position, the last
