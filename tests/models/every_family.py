@@ -48,7 +48,7 @@ EVERY = {
     },
     "MaskedLanguageModel": (
         lambda: models.MaskedLanguageModel(bert()),
-        TOKENS | {"positions": np.array([[1], [0]])},
+        TOKENS | {"positions": np.array([[1], [0]], "int32")},
     ),
     "TokenClassifier": (lambda: models.TokenClassifier(bert(), 3), TOKENS),
     **{
