@@ -31,10 +31,19 @@ class Adaptable:
         """Quantizes the weights; arguments as those of `keras.layers.Layer.quantize`."""
         super().quantize(mode, type_check=False, config=config)
 
+    def quantized_call(self, *arguments, **options):
+        if self._awaits_calibration():
+            return self.call(*arguments, **options)  # on which Keras' calibration listens
+        return super().quantized_call(*arguments, **options)
+
+    def _awaits_calibration(self) -> bool:
+        mode = self.quantization_mode
+        return mode in ("gptq", "awq") and not getattr(self, f"is_{mode}_calibrated")
+
     def save_own_variables(self, store):
         mode = self.quantization_mode
         require(
-            mode not in ("gptq", "awq") or getattr(self, f"is_{mode}_calibrated"),
+            not self._awaits_calibration(),
             f"A layer was not calibrated; leave it out of `quantize({mode!r})` by its `filters`.",
             layer=self.path,
         )

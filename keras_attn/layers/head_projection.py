@@ -48,6 +48,8 @@ class HeadProjection(Dense):
         return self._split(linear(inputs, kernel, bias, training=training), roles)
 
     def quantized_call(self, inputs, roles=None, training=False):
+        if self._awaits_calibration():
+            return self.call(inputs, roles, training)
         # A quantized kernel is one piece: all roles are projected, and those asked for returned.
         x = super().quantized_call(inputs, training=training)
         parts = dict(zip(self.heads, self._split(x, tuple(self.heads)), strict=True))

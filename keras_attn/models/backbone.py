@@ -8,11 +8,12 @@ import keras
 
 from keras_attn.layers.composite_layer import serialize_policies
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
+from keras_attn.models.named_inputs import NamedInputs
 from keras_attn.models.presets import get_preset
 from keras_attn.models.size_check import check_sizes
 
 
-class Backbone(keras.Model):
+class Backbone(NamedInputs):
     """A functional model over token ids, with 0 as padding, or over what a front end embeds.
 
     A subclass builds its layers, calls the constructor of `keras.Model` with inputs and outputs,

@@ -61,6 +61,7 @@ class Bert(Backbone):
     """
 
     layer_arguments = ("attention",)
+    optional_inputs = ("segment_ids",)
 
     def __init__(
         self,
@@ -183,10 +184,8 @@ class Bert(Backbone):
         x = self.segments(self.embedding(token_ids), ops.zeros_like(token_ids))
         return self.norm(self.positions(x))
 
-    def __call__(self, inputs, *args, **kwargs):
-        if isinstance(inputs, dict) and inputs.get("segment_ids") is None:
-            inputs = _in_one_segment(inputs["token_ids"])
-        return super().__call__(inputs, *args, **kwargs)
+    def _completed(self, inputs):
+        return inputs if "segment_ids" in inputs else _in_one_segment(inputs["token_ids"])
 
     @property
     def trainable(self):

@@ -6,9 +6,10 @@ import keras
 
 from keras_attn.layers.composite_layer import serialize_policies
 from keras_attn.layers.copies import deserialize_layers
+from keras_attn.models.named_inputs import NamedInputs
 
 
-class EncoderModel(keras.Model):
+class EncoderModel(NamedInputs):
     """A functional model with an encoder as its attribute `encoder`."""
 
     encoder: keras.Model

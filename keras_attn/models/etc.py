@@ -67,6 +67,8 @@ class Etc(Backbone):
         Ainslie et al., 2020, https://arxiv.org/abs/2004.08483.
     """
 
+    optional_inputs = ("unit_ids",)
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -165,10 +167,8 @@ class Etc(Backbone):
             norm_first=norm_first,
         )
 
-    def __call__(self, inputs, *args, **kwargs):
-        if isinstance(inputs, dict) and inputs.get("unit_ids") is None:
-            inputs = self._in_units(inputs["token_ids"])
-        return super().__call__(inputs, *args, **kwargs)
+    def _completed(self, inputs):
+        return inputs if "unit_ids" in inputs else self._in_units(inputs["token_ids"])
 
     def encode(self, token_ids, unit_ids=None) -> tuple:
         """Encodes tokens and units.

@@ -65,6 +65,7 @@ class FeatureEncoder(Backbone):
 
     layer_arguments = ("front_end", "attention")
     input_name = "features"
+    optional_inputs = ("padding_mask",)
 
     def __init__(
         self,
@@ -150,10 +151,8 @@ class FeatureEncoder(Backbone):
             **sizes.config,
         )
 
-    def __call__(self, inputs, *args, **kwargs):
-        if isinstance(inputs, dict):
-            inputs = inputs | _read(inputs["features"], inputs.get("padding_mask"))
-        return super().__call__(inputs, *args, **kwargs)
+    def _completed(self, inputs):
+        return _read(**inputs)
 
 
 def _read(features, padding_mask=None) -> dict:

@@ -44,6 +44,8 @@ class MaskedLanguageModel(EncoderModel):
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 3.1.
     """
 
+    optional_inputs = ("positions",)
+
     def __init__(
         self,
         encoder: keras.Model,
@@ -93,10 +95,8 @@ class MaskedLanguageModel(EncoderModel):
         self.activation = serialize_activation(activation)
         self.epsilon = epsilon
 
-    def __call__(self, inputs, *args, **kwargs):
-        if isinstance(inputs, dict) and inputs.get("positions") is None:
-            inputs = _everywhere(inputs["token_ids"])
-        return super().__call__(inputs, *args, **kwargs)
+    def _completed(self, inputs):
+        return inputs if "positions" in inputs else _everywhere(inputs["token_ids"])
 
     def get_config(self):
         return super().get_config() | {

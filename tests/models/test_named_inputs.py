@@ -1,0 +1,72 @@
+"""What a model is called with is known by name: nothing stands in another's place."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attn.models import SequenceClassifier
+from keras_attn.validation import UserError
+from tests.layers.judges import numpy
+from tests.models.every_family import EVERY, TOKENS, bert
+
+FAMILIES = {type(make()).__name__: (make, inputs) for make, inputs in EVERY.values()}
+
+
+def wrong_inputs(model, inputs):
+    """What is not what the model takes, by what is wrong with it."""
+    required = [name for name in model.input if name not in model.optional_inputs]
+    one = inputs[required[0]]
+    return {
+        "extra": inputs | {"aaa": one},
+        "misspelled": {f"{name}s": value for name, value in inputs.items()},
+        "missing": {name: x for name, x in inputs.items() if name != required[0]} | {"aaa": one},
+        "list": list(inputs.values()),
+        "empty": {},
+    }
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_inputs_of_other_names_are_refused(name):
+    make, inputs = FAMILIES[name]
+    model = make()
+    model.compile("sgd", "mse")
+    for given in wrong_inputs(model, inputs).values():
+        with pytest.raises(UserError) as caught:
+            model(given)
+        received = repr(sorted(given)) if isinstance(given, dict) else "'list'"
+        assert str(caught.value).endswith(f"Received: inputs={received}.")
+        assert all(repr(key) in str(caught.value) for key in model.input)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("how", ["predict", "fit", "evaluate"])
+def test_classifier_of_tokens_refuses_segments_that_it_would_drop(how):
+    model = SequenceClassifier(bert(), 3)
+    model.compile("sgd", "mse")
+    given = TOKENS | {"segment_ids": np.minimum(TOKENS["token_ids"], 1)}
+    targets = [] if how == "predict" else [np.zeros((2, 3))]
+    with pytest.raises(UserError, match=r"a dict of 'token_ids'\. Received: .*'segment_ids', 'tok"):
+        getattr(model, how)(given, *targets, verbose=0)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_lone_input_needs_no_name(name):
+    make, inputs = FAMILIES[name]
+    model = make()
+    required = [key for key in model.input if key not in model.optional_inputs]
+    if len(required) > 1:
+        with pytest.raises(UserError, match="a dict of"):
+            model(inputs[required[0]])
+        return
+    expected = model({required[0]: inputs[required[0]]})
+    np.testing.assert_array_equal(numpy(model(inputs[required[0]])), numpy(expected))
+
+
+def test_order_of_a_dict_does_not_matter():
+    model = bert()
+    given = {"segment_ids": np.minimum(TOKENS["token_ids"], 1), **TOKENS}
+    expected = numpy(model(dict(reversed(given.items()))))
+    np.testing.assert_array_equal(numpy(model(given)), expected)
+    symbolic = {name: keras.Input((None,), dtype="int32", name=name) for name in given}
+    outer = keras.Model(symbolic, model(symbolic))
+    np.testing.assert_array_equal(numpy(outer(given)), expected)
