@@ -40,8 +40,9 @@ def visible_inputs(
     """Gives the inputs of attention as floats, and zeros at positions that are hidden.
 
     Keys and values are hidden by their masks and by an `attention_mask` that hides them from every
-    query, queries by `query_mask`. A query that is a key or value too is hidden as such, and stays
-    the same tensor as that.
+    query, queries by `query_mask`. A tensor in both roles stays one tensor. What it holds at a key
+    that is hidden is still a query where `query_mask` does not hide that: there its finite numbers
+    are kept, which no real query sees, and only NaN and infinity become 0.
 
     Args:
         dtype: Dtype that the mechanism computes in.
@@ -57,14 +58,27 @@ def visible_inputs(
     Returns:
         Query, value and key.
     """
+    visible_keys = combine_masks(value_mask, key_mask, seen_by_any(attention_mask))
     sources = [id(x) for x in (value, key) if x is not None]
-    source_mask = combine_masks(value_mask, key_mask, seen_by_any(attention_mask))
     prepared = {}
     for x in (query, value, key):
-        if x is not None and id(x) not in prepared:
-            real = source_mask if id(x) in sources else query_mask
-            prepared[id(x)] = without_hidden(as_float(x, dtype), real)
+        if x is None or id(x) in prepared:
+            continue
+        real = visible_keys if id(x) in sources else query_mask
+        floats = as_float(x, dtype)
+        if x is query and real is not None and real is not query_mask:
+            prepared[id(x)] = _visible_or_finite_query(floats, real, query_mask)
+        else:
+            prepared[id(x)] = without_hidden(floats, real)
     return tuple(None if x is None else prepared[id(x)] for x in (query, value, key))
+
+
+def _visible_or_finite_query(x: Any, visible: Any, query_mask: Any) -> Any:
+    kept = ops.isfinite(x)
+    if query_mask is not None:
+        kept = ops.logical_and(kept, ops.expand_dims(query_mask, -1))
+    kept = ops.logical_or(kept, ops.expand_dims(visible, -1))
+    return ops.where(kept, x, ops.zeros((), x.dtype))
 
 
 def as_float(x: Any, dtype: str) -> Any:

@@ -82,6 +82,40 @@ def test_in_a_mechanism(mechanism):
     assert_hidden_counts_for_nothing(layer, function, (X, REAL))
 
 
+@having()
+def test_a_query_whose_key_is_hidden_is_still_a_query(mechanism):
+    layer = mechanism.make()
+    layer.build(X.shape)
+    spread_weights(layer)
+    x, copy = ops.convert_to_tensor(X), ops.convert_to_tensor(X.copy())
+    for masks in ({"value_mask": REAL}, {"attention_mask": REAL[:, None]}):
+        as_one, as_two = layer(x, x, **masks), layer(x, copy, **masks)
+        np.testing.assert_allclose(numpy(as_one), numpy(as_two), rtol=1e-5, atol=1e-6)
+
+
+def test_queries_of_hidden_keys_are_those_of_keras():
+    """A mask that lets no position see itself hides the last one from all, which still looks."""
+    judge, layer = keras.layers.MultiHeadAttention(2, 3), layers.MultiHeadAttention(2, 3)
+    x = ops.convert_to_tensor(X)
+    judge.build(X.shape, X.shape)
+    layer.build(X.shape, X.shape)
+    spread_weights(judge)
+    query, query_bias, key, key_bias, value, value_bias, output, bias = map(numpy, judge.weights)
+    flat = [
+        query,
+        query_bias,
+        np.concatenate([key, value], 1),
+        np.concatenate([key_bias, value_bias]),
+    ]
+    for weight, found in zip(layer.weights, [*flat, output, bias], strict=True):
+        weight.assign(found.reshape(weight.shape))
+    earlier = np.tril(np.ones((11, 11), bool), -1)
+    for masks in ({"value_mask": REAL}, {"attention_mask": np.maximum(earlier, np.eye(11)[0])}):
+        np.testing.assert_allclose(
+            numpy(layer(x, x, **masks)), numpy(judge(x, x, **masks)), rtol=1e-4, atol=1e-5
+        )
+
+
 @having("crosses")
 def test_in_attention_to_another_sequence(mechanism):
     layer = mechanism.make()
