@@ -17,6 +17,7 @@ from keras_attn.layers.head_projection import HeadProjection
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.linear import linear_of_heads
+from keras_attn.validation import require
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,16 @@ class HeadScores(Adaptable, Rematerialized, keras.layers.EinsumDense):
     def _initialize_heads(self, shape, dtype=None):
         initializers = (separate_initializer(self._initializer, head) for head in range(shape[0]))
         return ops.stack([initializer(shape[1:], dtype=dtype) for initializer in initializers])
+
+    def quantize(self, mode=None, type_check=True, config=None):
+        mode = config.mode if mode is None else mode
+        require(
+            mode not in ("gptq", "awq"),
+            f"Kernels of single heads cannot be calibrated; leave them out of `quantize({mode!r})` "
+            "by its `filters`.",
+            layer=self.path,
+        )
+        super().quantize(mode, config=config)
 
     def call(self, hidden, length):
         dtype = computing_dtype(hidden.dtype)
