@@ -153,7 +153,17 @@ MODES = {
     "float8": keras.quantizers.Float8QuantizationConfig(),
 }
 FIRST = {case.layer.__name__: case for case in reversed(CASES)}
-EVERY_KIND = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+SUBTLE = ("HeadProjection", "TokenEmbedding, reversed")
+
+
+def cases(everywhere, also):
+    """Every kind in some modes, and those with quantized calls of their own in further ones."""
+    names = [(name, mode) for name in KINDS for mode in everywhere]
+    names += [(name, mode) for name in SUBTLE for mode in also]
+    return pytest.mark.parametrize(
+        ("kind", "mode"),
+        [pytest.param(KINDS[name], mode, id=f"{name}-{mode}") for name, mode in names],
+    )
 
 
 def pair(kind, **dtype):
@@ -184,8 +194,7 @@ def stored(layer):
     return {name: numpy(value) for name, value in store.items()}
 
 
-@EVERY_KIND
-@pytest.mark.parametrize("mode", MODES)
+@cases(["int8", "int4"], ["int8, weights alone", "int4 of channels", "float8"])
 def test_quantized_as_keras_quantizes(kind, mode):
     if mode == "float8" and not kind.floats:
         layer, _ = pair(kind)
@@ -206,8 +215,7 @@ def test_quantized_as_keras_quantizes(kind, mode):
     assert whole[0] == whole[1]
 
 
-@EVERY_KIND
-@pytest.mark.parametrize("mode", [None, "int8", "int8, weights alone", "int4"])
+@cases([None, "int8"], ["int8, weights alone", "int4"])
 def test_adapted_and_merged_as_keras_does(kind, mode):
     layer, judges = pair(kind)
     if mode is not None:
@@ -240,8 +248,7 @@ def test_adapted_and_merged_as_keras_does(kind, mode):
         np.testing.assert_array_equal(numpy(first), value)
 
 
-@EVERY_KIND
-@pytest.mark.parametrize("mode", ["int8", "int4", "float8"])
+@cases(["int8"], ["int4", "float8"])
 def test_made_quantized_by_a_dtype(kind, mode):
     if mode == "float8" and not kind.floats:
         return
@@ -321,7 +328,7 @@ def model_of(layer):
     return keras.Model(inputs, layer(inputs))
 
 
-@pytest.mark.parametrize("mode", ["int8", "int4", "float8"])
+@pytest.mark.parametrize("mode", ["int4", "float8"])
 def test_what_is_inside_of_a_layer_stays_quantized_when_it_is_loaded(mode, tmp_path):
     model = model_of(block())
     with pytest.warns(UserWarning, match="does not have a `quantize`"):
