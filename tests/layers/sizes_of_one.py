@@ -180,7 +180,7 @@ GROUPS = {
         ),
         "ReversibleStack": (
             lambda: layers.ReversibleStack([layers.ReversibleBlock(attention(), feed_forward())]),
-            alone,
+            with_source,
         ),
     },
     "others": {
