@@ -68,24 +68,24 @@ def run(options: argparse.Namespace) -> int | None:
     from keras_attn.tuning.processes import run_chief_and_workers, tuning_role
 
     alone = tuning_role() == "alone"
-    given = _recorded(options) | {
+    numbers = _recorded(options) | {
         name: getattr(options, name) for name in _NUMBERS if getattr(options, name) is not None
     }
-    if alone and given.get("workers", 1) > 1:
+    if alone and numbers.get("workers", 1) > 1:
         command = python_command("keras_attn", *options.arguments)
-        return run_chief_and_workers(command, given["workers"])
+        return run_chief_and_workers(command, numbers["workers"])
     with quiet_start():
         from keras_attn.training.run_settings import read_yaml
         from keras_attn.tuning.tune import tune
         from keras_attn.tuning.tuning_settings import TuningSettings
 
-    config, *given = train_command.settings_layers(options)
+    config, *layers = train_command.settings_layers(options)
     tune(
         options.out,
-        *given,
+        *layers,
         config=config,
         space=read_yaml(options.space) if options.space else None,
-        tuning=TuningSettings(**given),
+        tuning=TuningSettings(**numbers),
         resume=options.resume,
     )
     return None

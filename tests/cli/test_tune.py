@@ -78,6 +78,15 @@ def test_several_workers_are_processes(keras_attn, monkeypatch):
     assert (command[-len(arguments) :], workers) == (arguments, 2)
 
 
+@pytest.mark.parametrize("role", ["alone", "chief", "worker0"])
+def test_each_process_of_a_search_makes_its_settings(called, monkeypatch, role):
+    workers = 1 if role == "alone" else 2
+    monkeypatch.setattr("keras_attn.tuning.processes.tuning_role", lambda: role)
+    layers, options = called("--preset", "g2p_small", "--trials", "1", "--workers", str(workers))
+    assert layers[-1] == {"preset": "g2p_small", "init": None}
+    assert options["tuning"] == TuningSettings(trials=1, workers=workers)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
