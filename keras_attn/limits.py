@@ -70,6 +70,12 @@ IMAGE_PIXELS = Limit("KERAS_ATTN_MAX_IMAGE_PIXELS", 1 << 26, "pixels of an image
 LAYERS = Limit("KERAS_ATTN_MAX_LAYERS", 1_000, "layers of a model")
 PARAMETERS = Limit("KERAS_ATTN_MAX_PARAMETERS", 12_000_000_000, "parameters of a model")
 HYPOTHESES = Limit("KERAS_ATTN_MAX_HYPOTHESES", 1_024, "beams, alternatives or samples of a text")
+GENERATED_TOKENS = Limit(
+    "KERAS_ATTN_MAX_GENERATED_TOKENS", 1 << 18, "tokens of all hypotheses of a text"
+)
+RULE_TOKENS = Limit(
+    "KERAS_ATTN_MAX_RULE_TOKENS", 256, "tokens of `no_repeat_ngram` or of a banned text"
+)
 
 LIMITS = (
     FILE_BYTES,
@@ -82,4 +88,6 @@ LIMITS = (
     LAYERS,
     PARAMETERS,
     HYPOTHESES,
+    GENERATED_TOKENS,
+    RULE_TOKENS,
 )

@@ -61,7 +61,8 @@ def require_one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
     choices = list(choices)
     if value in choices:
         return
-    near = difflib.get_close_matches(_shown(value)[:100], [str(choice) for choice in choices], n=1)
+    written = value if isinstance(value, str) else _shown(value)
+    near = difflib.get_close_matches(written[:100], [str(choice) for choice in choices], n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(repr(choice) for choice in choices)
     raise UserError(f"`{name}` must be one of {listed}.{hint} Received: {name}={_shown(value)}.")

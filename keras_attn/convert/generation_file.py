@@ -6,8 +6,9 @@ from typing import Any
 from keras_attn.convert.configuration import CONFIG
 from keras_attn.convert.json_files import named_in_errors
 from keras_attn.documents import read_json_object
+from keras_attn.limits import GENERATED_TOKENS
 from keras_attn.tasks import DecodingSettings
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import require, require_one_of, require_positive
 
 GENERATION = "generation_config.json"
 _KEYS = {"beams": "num_beams", "no_repeat_ngram": "no_repeat_ngram_size"}  # by our names
@@ -87,7 +88,8 @@ def decoding_of(
         path: The file, to be named in errors.
         options: What `read_generation` has read.
         max_source_length: Most tokens of a source.
-        max_length: Most tokens of what is generated.
+        max_length: Most tokens of what is generated; checkpoints without a limit hold a very large
+            number, of which the task keeps what `GENERATED_TOKENS` allows.
 
     Raises:
         UserError: A value is out of its range.
@@ -102,11 +104,13 @@ def decoding_of(
     )
     with named_in_errors(path, _KEYS):
         require_one_of("early_stopping", stopping, _STOPPING)
+        beams = options.get("num_beams", 1)
+        require_positive(beams=beams, max_length=max_length)
         return DecodingSettings(
-            beams=options.get("num_beams", 1),
+            beams=beams,
             length_penalty=options.get("length_penalty", 1.0),
             max_source_length=max_source_length,
-            max_length=max_length,
+            max_length=min(max_length, max(1, GENERATED_TOKENS.value // beams)),
             min_length=options.get("min_length", 0),
             length_penalty_form="length",
             stopping=_STOPPING[stopping],
@@ -119,8 +123,13 @@ def decoding_of(
         )
 
 
-def notes_on(path: Path, options: dict[str, Any]) -> tuple[str, ...]:
+def notes_on(path: Path, options: dict[str, Any], decoding: DecodingSettings) -> tuple[str, ...]:
     """Notes what a task does otherwise than a checkpoint by default."""
-    if not options.get("do_sample"):
-        return ()
-    return (f"{path}: `do_sample` is what `predict --sample` does; `predict` alone searches.",)
+    notes = []
+    if options.get("do_sample"):
+        notes.append(
+            f"{path}: `do_sample` is what `predict --sample` does; `predict` alone searches."
+        )
+    if longest_target(options, 0) * decoding.beams > GENERATED_TOKENS.value:
+        notes.append(f"{path}: at most {decoding.max_length:,} tokens are generated for a text.")
+    return tuple(notes)

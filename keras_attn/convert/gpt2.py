@@ -106,7 +106,7 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
         backbone = Gpt2(**arguments)
     fill_gpt2(backbone, tensors)
     task = CausalLMTask(backbone, tokenizer, decoding, add_start)
-    return Conversion(task, notes + notes_on(path, options))
+    return Conversion(task, notes + notes_on(path, options, decoding))
 
 
 def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
         require_values(path, options, min_length=0, no_repeat_ngram_size=0)
         never_predict(backbone, target.tokenizer.start_id)
     task = Seq2SeqTask(backbone, source.tokenizer, target.tokenizer, decoding)
-    notes = (*notes, *notes_on(path, options), *_left_out(folder / TOKENIZER_CONFIG))
+    notes = (*notes, *notes_on(path, options, decoding), *_left_out(folder / TOKENIZER_CONFIG))
     return Conversion(task, notes)
 
 

@@ -125,7 +125,7 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
         backbone = T5(**arguments)
     fill_t5(backbone, tensors)
     task = Seq2SeqTask(backbone, tokenizer, tokenizer, decoding)
-    return Conversion(task, notes + notes_on(path, options))
+    return Conversion(task, notes + notes_on(path, options, decoding))
 
 
 def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:

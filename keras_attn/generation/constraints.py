@@ -8,6 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_attn.generation.token_sets import token_set
+from keras_attn.limits import RULE_TOKENS
 from keras_attn.ops.padding import padding_last
 from keras_attn.validation import require
 
@@ -41,6 +42,8 @@ class Constraints:
             "`no_repeat_ngram` must be an integer of 0 or more, 0 for no such rule.",
             no_repeat_ngram=self.no_repeat_ngram,
         )
+        size = self.no_repeat_ngram
+        RULE_TOKENS.check(size, f"`no_repeat_ngram`={size}")
         for sequence in self.banned:
             require(
                 isinstance(sequence, tuple | list)
@@ -49,6 +52,7 @@ class Constraints:
                 "`banned` must hold sequences of token ids of 0 or more, none of them empty.",
                 sequence=sequence,
             )
+            RULE_TOKENS.check(len(sequence), "`banned`")
         if self.prefix_ids is not None and len(np.shape(self.prefix_ids)) == 2:
             object.__setattr__(self, "prefix_ids", padding_last(self.prefix_ids))
 

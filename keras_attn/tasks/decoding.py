@@ -6,7 +6,7 @@ import numbers
 from typing import Any
 
 from keras_attn.generation import LENGTH_PENALTY_FORMS, STOPPING, Constraints, SamplingRules
-from keras_attn.limits import HYPOTHESES
+from keras_attn.limits import GENERATED_TOKENS, HYPOTHESES
 from keras_attn.validation import require, require_one_of, require_positive
 
 
@@ -62,7 +62,7 @@ class DecodingSettings:
             max_source_length=self.max_source_length,
             max_length=self.max_length,
         )
-        HYPOTHESES.check(self.beams, f"`beams`={self.beams}")
+        self.check_hypotheses("beams", self.beams)
         whole = isinstance(self.min_length, numbers.Integral)
         require(
             whole and 0 <= self.min_length <= self.max_length,
@@ -83,6 +83,11 @@ class DecodingSettings:
         )
         require_one_of("length_penalty_form", self.length_penalty_form, LENGTH_PENALTY_FORMS)
         require_one_of("stopping", self.stopping, STOPPING)
+        require(
+            isinstance(self.free_end, bool),
+            "`free_end` must be true or false.",
+            free_end=self.free_end,
+        )
         Constraints(self.no_repeat_ngram)
         _ = self.sampling
         for name in ("temperature", "top_k", "top_p", "repetition_penalty"):
@@ -104,6 +109,20 @@ class DecodingSettings:
     def sampling(self) -> SamplingRules:
         """What sampling draws from."""
         return SamplingRules(self.temperature, self.top_k, self.top_p, self.repetition_penalty)
+
+    def check_hypotheses(self, name: str, count: int) -> None:
+        """Refuses more hypotheses of a text, or longer ones, than there is to be memory for.
+
+        Args:
+            name: What they are called, "beams" or "samples".
+            count: How many there are.
+
+        Raises:
+            UserError: They exceed a limit.
+        """
+        place = f"`{name}`={count}"
+        HYPOTHESES.check(count, place)
+        GENERATED_TOKENS.check(count * self.max_length, f"{place}, `max_length`={self.max_length}")
 
     def replace(self, **changes: Any) -> "DecodingSettings":
         """Copies the settings with some changed, those of value `None` left as they are."""

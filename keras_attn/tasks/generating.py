@@ -10,7 +10,6 @@ import keras
 import tensorflow as tf
 
 from keras_attn.generation import Hypotheses, check_seed
-from keras_attn.limits import HYPOTHESES
 from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.continuing import sample_ids, search_ids
@@ -245,7 +244,7 @@ class GeneratingTask(Task):
         """
         decoding = self.decoding.replace(**settings)
         require_positive(samples=samples)
-        HYPOTHESES.check(samples, f"`samples`={samples}")
+        decoding.check_hypotheses("samples", samples)
         check_seed(seed)
         texts = check_texts("texts", texts)
         draw = self._function(

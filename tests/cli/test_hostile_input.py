@@ -45,6 +45,9 @@ def refused(result, message):
         ("model.hidden_dim=1000000000", "at most 12,000,000,000 parameters of a model"),
         (f"model.hidden_dim={2**64}", "`hidden_dim` must be less than 2**63"),
         ("decoding.beams=1000000000", "at most 1,024 beams"),
+        ("decoding.max_length=1000000000", "at most 262,144 tokens of all hypotheses of a text"),
+        ("decoding.no_repeat_ngram=1000000000", "at most 256 tokens of `no_repeat_ngram`"),
+        ("decoding.free_end=[1]", "`free_end` must be true or false. Received: free_end=[1]"),
     ],
 )
 def test_settings(keras_attn, folder, setting, message):
@@ -118,6 +121,11 @@ def test_beams_of_a_prediction(keras_attn, task_folder):
     )
     options = ("--sample", "--samples", "1000000000")
     refused(keras_attn("predict", task_folder, "abc", *options), "at most 1,024 beams")
+    options = ("--sample", "--samples", "1000", "--set", "decoding.max_length=1000")
+    refused(
+        keras_attn("predict", task_folder, "abc", *options),
+        "`samples`=1000, `max_length`=1000: at most 262,144 tokens",
+    )
 
 
 def test_a_long_token_of_a_vocabulary(folder):

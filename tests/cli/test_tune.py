@@ -35,7 +35,6 @@ def test_options(called, tmp_path):
     out, *settings = layers
     assert out == "search"
     assert settings == [
-        {},
         {"metrics": ["wer"]},
         {
             "preset": "g2p_small",
@@ -45,6 +44,7 @@ def test_options(called, tmp_path):
         },
     ]
     assert options == {
+        "config": {},
         "space": {"model.num_layers": [1, 2]},
         "tuning": TuningSettings(
             "random", trials=3, trial_minutes=0.5, max_parameters=1_000_000, seed=5

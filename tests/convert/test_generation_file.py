@@ -1,5 +1,7 @@
 """How a checkpoint generates: the options of GPT-2 and T5; Marian's are in its own tests."""
 
+import re
+
 import pytest
 
 from keras_attn.convert import convert_huggingface
@@ -62,13 +64,18 @@ def test_what_is_drawn_is_a_note(folder, top_k):
     ("options", "lengths"),
     [
         ({"max_length": 20}, {"gpt2": (16, 5), "t5": (512, 19)}),  # with the prompt, or the start
-        ({"max_length": 10**12}, {"gpt2": (32, 10), "t5": (512, 10**12 - 1)}),
+        ({"max_length": 10**12}, {"gpt2": (32, 10), "t5": (512, 1 << 18)}),
         ({"max_new_tokens": 8}, {"gpt2": (34, 8), "t5": (512, 8)}),
     ],
 )
 def test_lengths(folder, name, options, lengths):
-    decoding = converted(folder, **options).task.decoding
+    conversion = converted(folder, **options)
+    decoding = conversion.task.decoding
     assert (decoding.max_source_length, decoding.max_length) == lengths[name]
+    noted = "generation_config.json: at most .* tokens are generated for a text"
+    assert [bool(re.search(noted, note)) for note in conversion.notes] == [True] * (
+        options.get("max_length", 0) > 1 << 18
+    )
 
 
 MISTAKES = {

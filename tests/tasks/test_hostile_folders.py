@@ -140,6 +140,14 @@ DAMAGES = {
         changed("task.json", lambda task: task["decoding"].update(beams=10**9)),
         "`beams`=1000000000: at most 1,024 beams",
     ),
+    "long texts": (
+        changed("task.json", lambda task: task["decoding"].update(max_length=10**9)),
+        "`max_length`=1000000000: at most 262,144 tokens of all hypotheses of a text",
+    ),
+    "a long rule": (
+        changed("task.json", lambda task: task["decoding"].update(no_repeat_ngram=10**9)),
+        "`no_repeat_ngram`=1000000000: at most 256 tokens of `no_repeat_ngram` or of a banned",
+    ),
     "a lost weight": (weights(lambda file, name: file.pop(name)), "is of another model: it lacks"),
     "another shape": (
         weights(lambda file, name: replaced(file, name, data=np.zeros((3, 5), "float32"))),
@@ -228,7 +236,7 @@ def test_a_disk_that_is_full_is_one_line_and_leaves_the_old_task(tmp_path):
 
 def test_limits_of_settings_can_be_raised(monkeypatch):
     monkeypatch.setenv("KERAS_ATTN_MAX_HYPOTHESES", "5000")
-    assert DecodingSettings(beams=5000).beams == 5000
+    assert DecodingSettings(beams=5000, max_length=50).beams == 5000
     monkeypatch.setenv("KERAS_ATTN_MAX_HYPOTHESES", "3")
     with pytest.raises(UserError, match="`beams`=4: at most 3 beams"):
         DecodingSettings(beams=4)
