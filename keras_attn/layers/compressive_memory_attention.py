@@ -173,12 +173,13 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
             None,
         )
         batch, count = ops.shape(states)[0], segment_length // self.compression_rate
+        segments = length // segment_length
         slots, there = self._behind_nothing(
-            ops.reshape(slots, (batch, -1, shape[2])),
-            ops.reshape(there, (batch, -1)),
+            ops.reshape(slots, (batch, segments * count, shape[2])),
+            ops.reshape(there, (batch, segments * count)),
             self.compressed_length,
         )
-        starts = ops.arange(length // segment_length + 1, dtype="int32") * count
+        starts = ops.arange(segments + 1, dtype="int32") * count
         compressed = (windows(x, starts, self.compressed_length) for x in (slots, there))
         return CompressiveMemory(*memory, *compressed)
 

@@ -70,7 +70,8 @@ class Rematerialized:
 
     `keras.remat` takes all arguments for tensors, so flags and names fail on JAX, as any argument
     given by its name does in a graph of TensorFlow. Here they are bound; layers inside of a layer
-    that is computed again are not computed again once more.
+    that is computed again are not computed again once more. On torch, whose checkpoints cannot hold
+    gradients of our own, the scope changes nothing; blocks have `recompute=True`.
 
     A subclass names this class before that of Keras.
     """
@@ -80,8 +81,8 @@ class Rematerialized:
         chosen = super().rematerialized_call(layer_call, *args, **kwargs)
         if chosen is layer_call or self._remat_mode.mode == "activations":
             return chosen
-        if keras.backend.backend() == "torch":  # which takes arguments of any kind
-            return layer_call if _IS_RECOMPUTED.get() else chosen
+        if keras.backend.backend() == "torch":
+            return layer_call
         return partial(self._call_again, layer_call)
 
     def _call_again(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Any:

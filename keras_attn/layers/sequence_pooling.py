@@ -44,6 +44,8 @@ class SequencePooling(Rematerialized, keras.layers.Layer):
         return masks.unless_refused(self._pooled(inputs, mask), valid)
 
     def _pooled(self, inputs, mask):
+        if inputs.shape[1] == 0:
+            return ops.zeros((ops.shape(inputs)[0], inputs.shape[2]), inputs.dtype)
         if mask is None:
             mask = ops.ones(ops.shape(inputs)[:2], dtype="bool")
         real = ops.expand_dims(mask, -1)  # (batch, length, 1)

@@ -24,7 +24,7 @@ def seen(output, real):
     """A number of the real rows of a sequence alone."""
     factors = np.cos(np.arange(np.prod(output.shape[1:]))).reshape(output.shape[1:])
     shown = ops.where(ops.expand_dims(real, -1), output, 0.0)
-    return ops.sum(shown * factors.astype("float32"))
+    return ops.sum(shown * ops.convert_to_tensor(factors, "float32"))
 
 
 def assert_hidden_counts_for_nothing(layer, function, *sequences):

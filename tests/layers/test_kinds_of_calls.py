@@ -73,6 +73,8 @@ def test_within_a_scope_that_computes_again(case):
         layer = case.make()
     names = [name for name, array in case.inputs.items() if is_float(array)]
     results = []
+    if not names and not plain.trainable_variables:
+        return  # nothing has a gradient
     for each in (plain, layer):
         if each is layer:
             computed(case, layer)
