@@ -16,6 +16,9 @@ from keras_attn.limits import DEPTH, YAML_BYTES, YAML_NODES
 from keras_attn.reading import read_text
 from keras_attn.validation import UserError, require
 
+_TAG = "tag:yaml.org,2002:"
+_PLAIN = {_TAG + kind for kind in ("null", "bool", "int", "float", "str", "seq", "map", "merge")}
+_KEYS = {_TAG + kind for kind in ("str", "merge")}
 _MOST_BITS = 128  # of a whole number: the states of random generators have as many
 
 
@@ -126,18 +129,8 @@ class _Loader(yaml.SafeLoader):
             raise yaml.YAMLError(f"line {node.start_mark.line + 1} has a number of too many digits")
         return value
 
-    def construct_yaml_timestamp(self, node: ScalarNode) -> Any:
-        try:
-            return super().construct_yaml_timestamp(node)
-        except ValueError as error:
-            line = node.start_mark.line + 1
-            raise yaml.YAMLError(f"line {line} has no such date: {node.value} ({error})") from None
 
-
-for _kind in ("int", "timestamp"):
-    _Loader.add_constructor(
-        f"tag:yaml.org,2002:{_kind}", getattr(_Loader, f"construct_yaml_{_kind}")
-    )
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -163,6 +156,21 @@ def _items(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list) else ()
 
 
+def _check_kind(node: Node, name: str) -> None:
+    """Refuses what JSON cannot hold: dates, bytes, sets, and keys that are no texts."""
+    keys = [key for key, _ in node.value] if isinstance(node, MappingNode) else []
+    for found, allowed, what in (
+        *((key, _KEYS, "a key of type") for key in keys),
+        (node, _PLAIN, "a value of type"),
+    ):
+        if found.tag not in allowed:
+            kind = found.tag.removeprefix(_TAG)[:50]
+            raise UserError(
+                f"{name}: line {found.start_mark.line + 1} has {what} {kind!r}, which settings "
+                "cannot hold. Write it in quotes where it is a text."
+            )
+
+
 def _check_nodes(root: Node, name: str) -> None:
     """Counts the values, and levels, that a document has with each alias written out."""
     known: dict[int, tuple[int, int] | None] = {}
@@ -172,6 +180,7 @@ def _check_nodes(root: Node, name: str) -> None:
             require(known[id(node)] is not None, f"{name}: an alias must not hold itself.")
             return known[id(node)]
         known[id(node)] = None
+        _check_kind(node, name)
         parts = [] if isinstance(node, ScalarNode) else node.value
         if isinstance(node, MappingNode):
             parts = [part for pair in parts for part in pair]

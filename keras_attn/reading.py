@@ -1,5 +1,7 @@
 """Reads files that may be damaged, hostile or none at all."""
 
+import csv
+import io
 import stat
 from pathlib import Path
 
@@ -49,6 +51,21 @@ def read_text(path: str | Path, limit: Limit = FILE_BYTES) -> str:
         return read_bytes(path, limit).decode()
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: a UTF-8 file is expected: {error}.") from None
+
+
+def read_table(path: str | Path) -> list[dict[str, str]]:
+    """Reads the rows of a CSV file by the names of its columns.
+
+    Args:
+        path: The file, whose first line names the columns.
+
+    Raises:
+        UserError: See `read_text`, or it is no CSV.
+    """
+    try:
+        return list(csv.DictReader(io.StringIO(read_text(path), newline="")))
+    except csv.Error as error:
+        raise UserError(f"{path}: a CSV file is expected: {error}.") from None
 
 
 def path_inside(folder: Path, name: object, source: str) -> Path:

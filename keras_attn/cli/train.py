@@ -163,7 +163,11 @@ def settings_layers(options: argparse.Namespace) -> list[dict[str, Any]]:
     from keras_attn.training.run_settings import read_yaml
 
     config = read_yaml(options.config) if options.config else {}
-    return [config, *map(setting, options.set), _given(options)]
+    settings = [setting(assignment) for assignment in options.set]
+    for name in ("preset", "init"):  # each takes the other's place, which --set cannot
+        if any(name in layer for layer in settings):
+            raise UserError(f"--set cannot give the {name}: use --{name}.")
+    return [config, *settings, _given(options)]
 
 
 def _supervised(options: argparse.Namespace) -> int:

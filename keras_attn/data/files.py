@@ -210,6 +210,7 @@ def _decode_or_none(line: bytes) -> str | None:
 
 def _read_bytes(path: Path) -> bytes:
     """A file's content, decompressed, without a byte order mark; never empty."""
+    require("\0" not in str(path), f"{str(path)!r} is not the name of a file.")
     try:
         with path.open("rb") as file:
             content = b"".join(_chunks(path, file))

@@ -1,6 +1,5 @@
 """A run on one page: curves, results, what the model says, settings. Needs the extra `viz`."""
 
-import csv
 import html
 import io
 from collections.abc import Sequence
@@ -9,6 +8,7 @@ from typing import Any
 
 from keras_attn.documents import read_json
 from keras_attn.files import write_text
+from keras_attn.reading import read_table, read_text
 from keras_attn.validation import UserError, require
 
 REPORT_FILE = "report.html"
@@ -189,14 +189,11 @@ def _shown(value: Any) -> str:
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    return read_table(path) if path.is_file() else []
 
 
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8") if path.is_file() else ""
+    return read_text(path) if path.is_file() else ""
 
 
 def _json(path: Path) -> Any:

@@ -35,7 +35,9 @@ def refused(result, message):
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("training.seed=2001-99-99", "line 1 has no such date: 2001-99-99"),
+        ("training.seed=2001-09-09", "line 1 has a value of type 'timestamp'"),
+        ("training.seed=!!binary aGk=", "line 1 has a value of type 'binary'"),
+        ('data.valid=["\\0.tsv"]', "'\\x00.tsv' is not the name of a file."),
         (f"training.seed={DIGITS}", "has a number of too many digits"),
         (f"training.seed={2**64}", "`seed` must be below 2**63"),
         ("training.learning_rate=1e999", "`learning_rate` must be a finite number"),
@@ -47,6 +49,8 @@ def refused(result, message):
         ("decoding.beams=1000000000", "at most 1,024 beams"),
         ("decoding.max_length=1000000000", "at most 262,144 tokens of all hypotheses of a text"),
         ("decoding.no_repeat_ngram=1000000000", "at most 256 tokens of `no_repeat_ngram`"),
+        ("init=runs/other", "--set cannot give the init: use --init."),
+        ("preset=g2p_small", "--set cannot give the preset: use --preset."),
         ("decoding.free_end=[1]", "`free_end` must be true or false. Received: free_end=[1]"),
     ],
 )
@@ -60,7 +64,7 @@ def test_settings(keras_attn, folder, setting, message):
         (LAUGHS, "values of YAML, aliases written out, are accepted"),
         ("[" * 3_000 + "]" * 3_000, "nested too deeply"),
         (f"training: {{seed: {DIGITS}}}", "line 1 has a number of too many digits"),
-        ("training: {seed: 2001-99-99}", "line 1 has no such date"),
+        ("training: {seed: 2001-09-09}", "line 1 has a value of type 'timestamp'"),
         ("#" * (2 << 20), "at most 1,048,576 bytes of YAML"),
     ],
 )

@@ -115,6 +115,13 @@ def test_no_run(tmp_path):
         write_report(tmp_path)
 
 
+def test_a_damaged_table(folder):
+    (folder / "metrics.csv").write_bytes(b"step,nll\n1,\xff\n")
+    with pytest.raises(UserError, match="metrics.csv: a UTF-8 file is expected") as caught:
+        write_report(folder)
+    assert "\n" not in str(caught.value)
+
+
 def test_without_matplotlib(folder, monkeypatch):
     imported = builtins.__import__
 
