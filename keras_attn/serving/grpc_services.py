@@ -22,6 +22,7 @@ from tensorflow_serving.apis.predict_pb2 import PredictRequest, PredictResponse
 from keras_attn.serving.batching import Arrays
 from keras_attn.serving.errors import Code, RequestError, invalid
 from keras_attn.serving.json_codec import DEFAULT_SIGNATURE
+from keras_attn.serving.loaded_version import check_names
 from keras_attn.serving.model_server import ModelServer, signature_of
 from keras_attn.serving.tensor_protos import to_array, to_proto
 
@@ -128,7 +129,8 @@ class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         name = request.model_spec.signature_name or DEFAULT_SIGNATURE
         unknown = f'Serving signature key "{name:.100}" not found.'
         signature = signature_of(version, name, RequestError(Code.FAILED_PRECONDITION, unknown))
-        wanted = list(request.output_filter) or sorted(signature.outputs)
+        check_names(name, signature, request.inputs)
+        wanted = list(dict.fromkeys(request.output_filter)) or sorted(signature.outputs)
         for output in wanted:
             if output not in signature.outputs:
                 raise invalid(f"output tensor alias not found in signature: {output:.100}")

@@ -1,12 +1,37 @@
 """HTTP connections: headers come in time, refusals are JSON, half-closed ones get an answer."""
 
 import asyncio
+from typing import Any
 
 import h11
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keras_attn.serving.json_codec import encode_error
+
+_MOST_HEADER_BYTES = 64 << 10
+
+
+class _Connection(h11.Connection):
+    """Refuses bodies in too many pieces, each of which takes a while whatever its size."""
+
+    def __init__(self, most_header_bytes: int, most_chunks: int) -> None:
+        super().__init__(h11.SERVER, most_header_bytes)
+        self.most_chunks = most_chunks
+        self.refusal: str | None = None
+        self._chunks = 0
+
+    def next_event(self) -> Any:
+        """Counts the chunks of a body."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._chunks = 0
+        elif isinstance(event, h11.Data):
+            self._chunks += event.chunk_start
+            if self._chunks > self.most_chunks:
+                self.refusal = f"A body may come in at most {self.most_chunks} chunks."
+                raise h11.RemoteProtocolError(self.refusal)
+        return event
 
 
 class TimelyProtocol(H11Protocol):
@@ -17,9 +42,14 @@ class TimelyProtocol(H11Protocol):
 
     header_timeout = 10.0
     most_connections = 1024
+    most_chunks = 8192
     overloaded: ASGIApp
     _timer: asyncio.TimerHandle | None = None
     _has_ended = False  # the client, which sends nothing more
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.conn = _Connection(_MOST_HEADER_BYTES, self.most_chunks)
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Starts to wait for the first headers."""
@@ -50,7 +80,7 @@ class TimelyProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuses what is no HTTP, as the REST API writes errors."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            body = encode_error(msg)
+            body = encode_error(self.conn.refusal or msg)
             headers = {
                 "content-type": "application/json",
                 "content-length": str(len(body)),
@@ -80,14 +110,19 @@ class TimelyProtocol(H11Protocol):
 
 
 def protocol(
-    header_timeout: float, most_connections: int, overloaded: ASGIApp
+    header_timeout: float, most_connections: int, most_chunks: int, overloaded: ASGIApp
 ) -> type[TimelyProtocol]:
     """Returns the protocol with its limits.
 
     Args:
         header_timeout: Seconds in which headers must be complete.
         most_connections: Number of connections from which on `overloaded` answers.
+        most_chunks: Number of pieces in which a body may come.
         overloaded: Answers in place of the application.
     """
-    limits = {"header_timeout": header_timeout, "most_connections": most_connections}
+    limits = {
+        "header_timeout": header_timeout,
+        "most_connections": most_connections,
+        "most_chunks": most_chunks,
+    }
     return type("Protocol", (TimelyProtocol,), limits | {"overloaded": staticmethod(overloaded)})

@@ -41,6 +41,12 @@ class JsonRequest:
     by_rows: bool
     values: Any
 
+    @property
+    def most_rows(self) -> int:
+        """The length of the longest of its lists of rows."""
+        columns = self.values.values() if isinstance(self.values, dict) else [self.values]
+        return max((len(column) for column in columns if isinstance(column, list)), default=0)
+
 
 def parse_request(body: bytes) -> JsonRequest:
     """Parses the body of a request.

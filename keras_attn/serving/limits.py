@@ -32,6 +32,11 @@ class Limits:
     timeout: float = 30.0
     read_timeout: float = 10.0
 
+    @property
+    def chunks(self) -> int:
+        """Most pieces in which a body may come: of 512 bytes each if it is the largest."""
+        return max(1024, self.body_bytes // 512)
+
     def check(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Refuses inputs that are too large.
 
@@ -42,11 +47,8 @@ class Limits:
             RequestError: There are too many rows, or a text is too long.
         """
         for name, array in inputs.items():
-            if array.ndim and array.shape[0] > self.rows:
-                raise invalid(
-                    f"A request may have at most {self.rows} rows. "
-                    f"Received: {array.shape[0]} in input {name!r}."
-                )
+            if array.ndim:
+                self.check_rows(array.shape[0], f" in input {name!r}")
             if array.dtype == object:
                 longest = max(map(len, array.flat), default=0)
                 if longest > self.text_bytes:
@@ -54,3 +56,16 @@ class Limits:
                         f"A text may have at most {self.text_bytes} bytes. "
                         f"Received: {longest} in input {name!r}."
                     )
+
+    def check_rows(self, rows: int, place: str = "") -> None:
+        """Refuses too many rows, before any of them is looked at.
+
+        Args:
+            rows: Number of rows.
+            place: Where they are.
+
+        Raises:
+            RequestError: There are too many.
+        """
+        if rows > self.rows:
+            raise invalid(f"A request may have at most {self.rows} rows. Received: {rows}{place}.")

@@ -1,7 +1,7 @@
 """One version of a model, loaded into TensorFlow's C++ runtime, warmed up, behind its queue."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -99,12 +99,7 @@ def fitting_inputs(
     Raises:
         RequestError: Names, types or shapes are others.
     """
-    expected = sorted(signature.inputs)
-    if sorted(inputs) != expected:
-        raise invalid(
-            f"The inputs of signature {name!r} are {', '.join(expected)}. "
-            f"Received: {', '.join(sorted(inputs)) or 'none'}."
-        )
+    check_names(name, signature, inputs)
     for key, info in signature.inputs.items():
         array = inputs[key]
         if array.dtype != info.dtype:
@@ -122,6 +117,25 @@ def fitting_inputs(
                 f"Received: {_shown(array.shape)}."
             )
     return dict(inputs)
+
+
+def check_names(name: str, signature: Signature, names: Iterable[str]) -> None:
+    """Refuses inputs that are not those of a signature, before any of them is read.
+
+    Args:
+        name: The signature's name, for errors.
+        signature: What is taken.
+        names: The names of the inputs, each once.
+
+    Raises:
+        RequestError: They are others.
+    """
+    expected, received = sorted(signature.inputs), sorted(names)
+    if received != expected:
+        raise invalid(
+            f"The inputs of signature {name!r} are {', '.join(expected)}. "
+            f"Received: {', '.join(received) or 'none'}."
+        )
 
 
 def _named(dtype: np.dtype | None) -> str:

@@ -29,6 +29,7 @@ _MODEL = r"/v1/models/([^/:]+)(?:/versions/([0-9]+)|/labels/([^/:]+))?"
 _PREDICT = re.compile(_MODEL + ":(classify|regress|predict)")
 _STATUS = re.compile(_MODEL + "(/metadata)?")
 _TOO_LARGE, _TOO_SLOW = 413, 408
+_LARGE_BODY = 64 << 10  # bytes, from which on other requests would have to wait for its parsing
 _LINGER_SECONDS = 1.0
 _JSON = {"content-type": "application/json"}
 
@@ -139,8 +140,14 @@ class _Api:
             raise _HttpError(_TOO_SLOW, message) from None
         if address.action != "predict":
             raise RequestError(Code.UNIMPLEMENTED, f"There is no {address.action}, only predict.")
-        version = self._server.version(address.name, _number(address), address.label)
-        parsed = parse_request(body)
+        which = (address.name, _number(address), address.label)
+        self._server.version(*which)  # before the body is looked at
+        if len(body) > _LARGE_BODY:
+            parsed = await asyncio.to_thread(parse_request, body)
+        else:
+            parsed = parse_request(body)
+        limits.check_rows(parsed.most_rows)
+        version = self._server.version(*which)
         unknown = f'Serving signature name: "{parsed.signature:.100}" not found in signature def'
         signature = signature_of(version, parsed.signature, invalid(unknown))
         inputs = decode_inputs(parsed, signature)

@@ -85,7 +85,12 @@ class Server:
         )
         config = uvicorn.Config(
             rest_application(self.models, AllowedHosts(self.ports.host, self.ports.allowed_hosts)),
-            http=protocol(self._limits.read_timeout, self._limits.connections, overloaded),
+            http=protocol(
+                self._limits.read_timeout,
+                self._limits.connections,
+                self._limits.chunks,
+                overloaded,
+            ),
             ws="none",
             lifespan="off",
             log_config=None,

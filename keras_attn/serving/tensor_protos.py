@@ -8,6 +8,7 @@ from tensorflow.core.framework.tensor_pb2 import TensorProto
 
 from keras_attn.serving.errors import invalid
 
+_MOST_DIMENSIONS = 254  # of TensorFlow
 # data type -> the field that holds its values
 _FIELDS = {
     "float32": "float_val",
@@ -32,6 +33,9 @@ def to_array(name: str, tensor: TensorProto, most: int) -> np.ndarray:
     Raises:
         RequestError: Its parts do not fit together, or there are too many values.
     """
+    dimensions = len(tensor.tensor_shape.dim)
+    if dimensions > _MOST_DIMENSIONS:
+        raise invalid(f"Input {name!r} has {dimensions} dimensions, more than any tensor.")
     shape = [dim.size for dim in tensor.tensor_shape.dim]
     if tensor.tensor_shape.unknown_rank or any(size < 0 for size in shape):
         raise invalid(f"Input {name!r} must have a shape of known sizes.")

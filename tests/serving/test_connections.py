@@ -115,6 +115,26 @@ def test_bodies_that_are_refused(served, body, message):
     assert message in content["error"]
 
 
+def test_a_body_in_very_many_pieces_is_refused(served):
+    pieces = b"1\r\n \r\n" * 5_000
+    request = http(pieces, Content_Length="", Transfer_Encoding="chunked")
+    [(status, content)] = answers(exchange(served.rest, request))
+    assert (status, content) == (400, {"error": "A body may come in at most 1024 chunks."})
+    few = b"1\r\n \r\n" * 500 + CHUNKED
+    request = http(few, "/v1/models/toy:predict", Content_Length="", Transfer_Encoding="chunked")
+    assert answers(exchange(served.rest, request, half_close=True))[0][0] == 200
+
+
+@pytest.mark.parametrize("form", ["instances", "inputs"])
+def test_rows_are_counted_before_they_are_looked_at(served, monkeypatch, form):
+    monkeypatch.setattr("keras_attn.serving.rest.decode_inputs", None)
+    body = b'{"%s": [%s]}' % (form.encode(), b",".join([b"[]"] * 30_000))
+    request = http(body, "/v1/models/toy:predict")
+    [(status, content)] = answers(exchange(served.rest, request, half_close=True))
+    message = "A request may have at most 32 rows. Received: 30000."
+    assert (status, content) == (400, {"error": message})
+
+
 @pytest.mark.parametrize(
     ("version", "status"),
     [("1", 200), ("0" * 40 + "1", 200), ("0" * 40, 404), ("9" * 30, 400), ("9" * 6_000, 400)],

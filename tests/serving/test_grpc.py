@@ -1,5 +1,7 @@
 """The public stubs of TensorFlow Serving get what `predict` gives."""
 
+import time
+
 import grpc
 import numpy as np
 import pytest
@@ -79,6 +81,22 @@ def test_a_version_and_some_outputs_may_be_named(stub):
         "INVALID_ARGUMENT",
         "output tensor alias not found in signature: length",
     )
+
+
+def test_long_lists_of_names_and_sizes_take_no_time(stub):
+    request = request_of("toy", text=["abc"])
+    request.output_filter.extend(["score", "text"] * 5_000)
+    start = time.perf_counter()
+    assert sorted(stub.Predict(request, timeout=20).outputs) == ["score", "text"]
+    wide = request_of("toy", text=["abc"])
+    for _ in range(5_000):
+        wide.inputs["text"].tensor_shape.dim.add(size=1 << 62)
+    assert "has 5001 dimensions" in refused(stub.Predict, wide)[1]
+    many = request_of("toy", text=["abc"])
+    for number in range(1_000):
+        many.inputs[f"x{number}"].CopyFrom(many.inputs["text"])
+    assert "The inputs of signature 'serving_default' are text." in refused(stub.Predict, many)[1]
+    assert time.perf_counter() - start < 5
 
 
 def test_metadata(stub):
