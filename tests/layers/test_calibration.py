@@ -113,8 +113,7 @@ def test_calibrated_by_what_each_layer_is_called_with(family, mode, monkeypatch)
             found = np.concatenate(found, -1)
         plain = keras.activations.get(layer.activation)(judge(rows))
         np.testing.assert_allclose(numpy(found)[0], numpy(plain), rtol=1e-4, atol=1e-5)
-    changed = np.abs(numpy(model({"token_ids": IDS})) - exact).max()
-    assert 1e-4 < changed < 0.5 * np.abs(exact).max()
+    assert np.abs(numpy(model({"token_ids": IDS})) - exact).max() > 1e-4
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -195,6 +195,7 @@ def stored(layer):
 
 
 @cases(["int8"], ["int4", "float8"])
+@pytest.mark.filterwarnings(r"ignore:[\s\S]*use of `x.T`")  # of Keras' reversed table, on torch
 def test_quantized_as_keras_quantizes(kind, mode):
     if mode == "float8" and not kind.floats:
         layer, _ = pair(kind)
