@@ -1,12 +1,18 @@
-"""Lets `python -m keras_attn` do what `keras-attn` does."""
+"""Starts the command line: `keras-attn`, and `python -m keras_attn`."""
 
 import sys
 
 from keras_attn.processes import forget_current_folder
 
-if __name__ == "__main__":
+
+def main() -> int:
+    """Runs the command line without the files of the current folder."""
     forget_current_folder()  # before anything is imported that could lie there
 
-    from keras_attn.cli import main
+    from keras_attn.cli import main as run
 
+    return run()
+
+
+if __name__ == "__main__":
     sys.exit(main())

@@ -35,14 +35,24 @@ def python_environment(**variables: str) -> dict[str, str]:
 
 
 def forget_current_folder() -> None:
-    """Takes the current folder, which `python -m` puts first, off `sys.path`.
+    """Takes the current folder off `sys.path`, where `python -m` and `PYTHONPATH` put it.
 
-    It stays where it holds this package, which is then run from its sources.
+    `PYTHONPATH=:` or an entry "." stands for it; an absolute entry is kept, as it was named on
+    purpose. It stays where it holds this package, which is then run from its sources.
     """
     sources = os.path.realpath(__file__.rsplit(os.sep, 2)[0])
-    first, here = (os.path.realpath(folder) for folder in (sys.path[0], os.curdir))
-    if first == here != sources and not sys.flags.safe_path:
+    here = os.path.realpath(os.curdir)
+    if here == sources:
+        return
+    if os.path.realpath(sys.path[0]) == here and not sys.flags.safe_path:
         del sys.path[0]
+    named = os.environ.get(_SEARCH_PATH)
+    entries = named.split(os.pathsep) if named else []
+    on_purpose = any(
+        entry.startswith(os.sep) and os.path.realpath(entry) == here for entry in entries
+    )
+    if any(map(_is_current_folder, entries)) and not on_purpose:
+        sys.path[:] = [folder for folder in sys.path if os.path.realpath(folder) != here]
 
 
 def _is_current_folder(entry: str) -> bool:

@@ -104,6 +104,19 @@ def test_python_m_takes_the_current_folder_off_its_path(hostile):
     assert list(hostile.iterdir()) == []
 
 
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("entries", [":", ".:", "./."])
+def test_the_command_forgets_what_pythonpath_says_of_the_current_folder(
+    hostile, monkeypatch, entries
+):
+    """But for what Python itself imports as it starts."""
+    (pathlib.Path.cwd() / "sitecustomize.py").unlink()
+    monkeypatch.setenv("PYTHONPATH", entries.replace(":", os.pathsep))
+    for start in (["-m", "keras_attn"], ["-c", "import keras_attn.__main__ as m; m.main()"]):
+        subprocess.run([sys.executable, *start, "--version"], check=True)
+    assert list(hostile.iterdir()) == []
+
+
 def test_relative_folders_of_pythonpath(monkeypatch, tmp_path):
     from keras_attn.processes import python_environment
 
