@@ -20,6 +20,11 @@ class NamedInputs(keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         return super().__call__(self._completed(self._by_name(inputs)), *args, **kwargs)
 
+    def call(self, inputs, training=None, mask=None, **kwargs):
+        # Which `stateless_call` calls by itself.
+        inputs = self._completed(self._by_name(inputs))
+        return super().call(inputs, training=training, mask=mask, **kwargs)
+
     def _by_name(self, inputs: Any) -> dict[str, Any]:
         """The inputs that are given, a lone one also without its name."""
         names = list(self.input)

@@ -9,6 +9,7 @@ from keras_attn.validation import UserError
 from tests.layers.judges import numpy
 from tests.models.every_family import EVERY, TOKENS, bert
 
+WITH_OPTIONAL = ("Bert", "Etc", "MaskedLanguageModel", "FeatureEncoder")
 FAMILIES = {type(make()).__name__: (make, inputs) for make, inputs in EVERY.values()}
 
 
@@ -70,3 +71,17 @@ def test_order_of_a_dict_does_not_matter():
     symbolic = {name: keras.Input((None,), dtype="int32", name=name) for name in given}
     outer = keras.Model(symbolic, model(symbolic))
     np.testing.assert_array_equal(numpy(outer(given)), expected)
+
+
+@pytest.mark.parametrize("name", WITH_OPTIONAL)
+def test_optional_inputs_may_be_left_out_of_a_stateless_call(name):
+    make, inputs = FAMILIES[name]
+    model = make()
+    given = {key: x for key, x in inputs.items() if key not in model.optional_inputs}
+    variables = [
+        [v.value for v in vs] for vs in (model.trainable_variables, model.non_trainable_variables)
+    ]
+    found, _ = model.stateless_call(*variables, given)
+    expected = keras.tree.flatten(model(given))
+    for one, other in zip(keras.tree.flatten(found), expected, strict=True):
+        np.testing.assert_allclose(numpy(one), numpy(other), rtol=1e-5, atol=1e-6)
