@@ -1,8 +1,10 @@
 """Reads files that may be damaged, hostile or none at all."""
 
+import contextlib
 import csv
 import io
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from keras_attn.limits import FILE_BYTES, Limit
@@ -21,12 +23,31 @@ def read_bytes(path: str | Path, limit: Limit = FILE_BYTES) -> bytes:
             names it.
     """
     path = Path(path)
-    try:
-        status = path.stat()
-        # Before it is opened: a pipe waits for a writer.
-        require(stat.S_ISREG(status.st_mode), f"{path}: a regular file is expected.")
-        limit.check(status.st_size, str(path))
+    limit.check(require_regular(path), str(path))  # before it is opened: a pipe waits for a writer
+    with _told(path):
         return path.read_bytes()
+
+
+def require_regular(path: Path) -> int:
+    """Refuses folders, pipes and devices, and returns the size of a regular file in bytes.
+
+    Args:
+        path: The file.
+
+    Raises:
+        UserError: See `read_bytes`.
+    """
+    with _told(path):
+        status = path.stat()
+        require(stat.S_ISREG(status.st_mode), f"{path}: a regular file is expected.")
+        return status.st_size
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Tells in one line why a file cannot be read."""
+    try:
+        yield
     except (FileNotFoundError, NotADirectoryError):
         raise UserError(f"{path}: no such file.") from None
     except OSError as error:

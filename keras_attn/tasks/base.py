@@ -100,6 +100,8 @@ class Task(abc.ABC):
         """
         folder = Path(folder)
         require(folder.is_dir(), "The task folder must exist.", folder=str(folder))
+        for name in (TASK_FILE, WEIGHTS_FILE, ASSETS_FOLDER):
+            path_inside(folder, name, f"{folder}: a task folder")
         content = _read_json(folder / TASK_FILE)
         require(
             content.get("format_version") == FORMAT_VERSION,

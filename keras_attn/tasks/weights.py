@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from keras_attn.files import check_room
+from keras_attn.reading import require_regular
 from keras_attn.validation import UserError, require
 
 # What Keras and HDF5 raise for files that do not fit.
@@ -36,7 +37,7 @@ class WeightsFile:
     """
 
     def __init__(self, path: Path) -> None:
-        require(path.is_file(), "The task folder lacks its weights.", missing=str(path))
+        require_regular(path)
         require(h5py.is_hdf5(path), f"{path} is damaged: it is no HDF5 file.")
         self.path = path
         self._shapes = _shapes(path)

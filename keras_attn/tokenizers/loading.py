@@ -67,7 +67,7 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
     Raises:
         UserError: A file is missing, damaged or from a newer version; the message names it.
     """
-    path = Path(folder) / CONFIG_FILE
+    path = path_inside(Path(folder), CONFIG_FILE, f"{folder}: a tokenizer's folder")
     description = _read_description(path)
     cls = _CLASSES[description["kind"]]
     assets = {

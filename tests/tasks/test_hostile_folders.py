@@ -59,6 +59,24 @@ def device(name, target="/dev/zero"):
     return damage
 
 
+def outside(name):
+    """Moves a file or folder next to the task folder, and puts a link in its place."""
+
+    def damage(folder):
+        shutil.move(folder / name, folder.parent / "outside")
+        (folder / name).symlink_to(folder.parent / "outside")
+
+    return damage
+
+
+def other(name, make):
+    def damage(folder):
+        (folder / name).unlink()
+        make(folder / name)
+
+    return damage
+
+
 def pipe(folder):
     (folder / "task.json").unlink()
     os.mkfifo(folder / "task.json")
@@ -117,9 +135,20 @@ DAMAGES = {
         ),
         "this is a link that leads out of it",
     ),
-    "a device": (device("task.json"), "task.json: a regular file is expected."),
+    "a device": (device("task.json"), "this is a link that leads out of it"),
+    "a linked task.json": (outside("task.json"), "a task folder may name what lies in its folder"),
+    "linked weights": (outside(WEIGHTS), "a task folder may name what lies in its folder"),
+    "linked assets": (outside("assets"), "a task folder may name what lies in its folder"),
+    "a linked tokenizer": (outside("assets/source"), "`tokenizers` may name what lies in its fold"),
+    "a linked tokenizer.json": (
+        outside("assets/source/tokenizer.json"),
+        "a tokenizer's folder may name what lies in its folder alone",
+    ),
     "a pipe": (pipe, "task.json: a regular file is expected."),
-    "weights of a device": (device(WEIGHTS), "lacks its weights"),
+    "weights of a device": (device(WEIGHTS), "this is a link that leads out of it"),
+    "weights of a folder": (other(WEIGHTS, os.mkdir), "h5: a regular file is expected"),
+    "weights of a pipe": (other(WEIGHTS, os.mkfifo), "h5: a regular file is expected"),
+    "no weights": (other(WEIGHTS, lambda path: None), "h5: no such file"),
     "deep": (written("task.json", "[" * 50_000 + "]" * 50_000), "nested too deeply"),
     "deeper than 100": (written("task.json", "[" * 200 + "]" * 200), "at most 100 levels"),
     "deep tokenizer": (
@@ -189,6 +218,13 @@ def test_what_harms_is_refused_in_one_line(copied, name):
         Seq2SeqTask.load(copied)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 500
+
+
+def test_the_task_folder_itself_may_be_a_link_and_files_to_its_own(copied, tmp_path):
+    (copied / WEIGHTS).rename(copied / "kept.h5")
+    (copied / WEIGHTS).symlink_to("kept.h5")
+    (tmp_path / "link").symlink_to(copied)
+    assert Seq2SeqTask.load(tmp_path / "link").decoding == Seq2SeqTask.load(copied).decoding
 
 
 def test_the_digest_of_a_foreign_file_is_not_told(copied):
