@@ -44,10 +44,11 @@ class PureCall:
             output = self._function(*masked)
         return output, [scope.get_current_value(state) for state in self._states]
 
-    def assign(self, states: Sequence[Any]) -> None:
-        """Keeps the states after a call."""
-        for state, value in zip(self._states, states, strict=True):
-            state.assign(value)
+    def assign(self, states: Sequence[Any], places: Sequence[int] | None = None) -> None:
+        """Keeps the states after a call, or those in some places."""
+        places = range(len(self._states)) if places is None else places
+        for place, value in zip(places, states, strict=True):
+            self._states[place].assign(value)
 
 
 class MaskOf(keras.layers.Layer):

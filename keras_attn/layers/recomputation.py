@@ -34,15 +34,18 @@ def recomputed(layer: keras.layers.Layer, function: Callable, *tensors: Any) -> 
         Chen et al., 2016, https://arxiv.org/abs/1604.06174.
     """
     pure = PureCall(layer, function, *(MaskOf()(tensor) for tensor in tensors))
-    weights, states = pure.weights(), pure.states()
+    weights, states, changed = pure.weights(), pure.states(), []
 
     def call(*arguments: Any) -> tuple[Any, list]:
-        return pure(arguments[: len(tensors)], arguments[len(tensors) :], states)
+        output, after = pure(arguments[: len(tensors)], arguments[len(tensors) :], states)
+        # Nothing may be assigned where nothing was drawn, as in a compiled call without dropout.
+        changed[:] = [i for i, state in enumerate(states) if after[i] is not state]
+        return output, [after[i] for i in changed]
 
     # Weights go in as tensors: on JAX a scope of our own hides what stands for them.
     remat = _remat_on_torch if keras.backend.backend() == "torch" else keras.remat
     output, after = remat(call)(*tensors, *weights)
-    pure.assign(after)
+    pure.assign(after, changed)
     return output
 
 

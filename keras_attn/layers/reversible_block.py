@@ -167,7 +167,7 @@ class ReversibleBlock(CompositeLayer):
         mask = MaskOf()(first)
         second, _ = read_block_inputs(self.compute_dtype, second, mask, padding_mask)
         for _, branch in self.branches(attention_mask, training, use_causal_mask):
-            first, second = second, first + branch(Masked(mask)(second))
+            first, second = second, ops.add(first, branch(Masked(mask)(second)))
         return first, second
 
     def inverse(
@@ -206,8 +206,8 @@ class ReversibleBlock(CompositeLayer):
         """
         attention = self.attention
         y, cache = attention.part.attend_step(attention.norm(second), cache, index, ancestor_mask)
-        first = first + y
-        return (first, second + self.feed_forward(first)), cache
+        first = ops.add(first, y)
+        return (first, ops.add(second, self.feed_forward(first))), cache
 
     def decode_prompt(self, first, second, cache, real) -> tuple:
         """Runs the block on a whole prompt, which the cache then holds.
@@ -224,8 +224,8 @@ class ReversibleBlock(CompositeLayer):
         """
         attention = self.attention
         y, cache = attention.part.attend_prompt(attention.norm(second), cache, real)
-        first = first + y
-        return (first, second + self.feed_forward(first)), cache
+        first = ops.add(first, y)
+        return (first, ops.add(second, self.feed_forward(first))), cache
 
     def compute_mask(self, first, previous_mask):
         return previous_mask, previous_mask

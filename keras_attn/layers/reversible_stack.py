@@ -100,7 +100,7 @@ class ReversibleStack(CompositeLayer):
             run.assign(states)
         else:
             for _, branch in branches:
-                first, second = second, first + branch(Masked(mask)(second))
+                first, second = second, ops.add(first, branch(Masked(mask)(second)))
         return tuple(ops.cast(x, self.compute_dtype) for x in (first, second))
 
     def compute_mask(self, first, previous_mask):
@@ -148,7 +148,7 @@ class _Reversible:
         for call, given, before in zip(self._calls, weights, states, strict=True):
             # Else the dropout of all calls would be drawn before the first of them, and kept.
             added, changed = call([v], given, wait_for(before, [v]))
-            u, v = v, u + added
+            u, v = v, ops.add(u, added)
             after += changed
 
         def gradient(*upstream: Any) -> tuple:
