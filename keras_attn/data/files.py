@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import itertools
 import os
 import stat
 import zlib
@@ -16,6 +17,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 _EXCERPT_LENGTH = 40
 _CHUNK_BYTES = 1 << 20
+_MISSING = object()
 _HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
 
 
@@ -109,20 +111,19 @@ def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
     Raises:
         UserError: The file is missing, unreadable, empty or damaged, or a line is malformed.
     """
-    path = Path(path)
-    lines = read_lines(path, skip_bad_lines=False)
-    if not allow_empty:
-        for number, line in enumerate(lines, 1):
-            if is_empty(line):
-                raise UserError(place_of(path, number, 1) + "expected a text, found an empty line.")
-    return lines
+    path, texts = Path(path), []
+    for number, line in enumerate(iterate_lines(path, skip_bad_lines=False), 1):
+        if not allow_empty and is_empty(line):
+            raise UserError(place_of(path, number, 1) + "expected a text, found an empty line.")
+        texts.append(line)
+    return texts
 
 
 def _read_tab_separated(
     path: Path, skip_bad_lines: bool, mistake: Mistake
 ) -> tuple[list[str], list[str], int]:
     sources, targets, skipped = [], [], 0
-    for number, line in enumerate(read_lines(path, skip_bad_lines), 1):
+    for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
         source, tab, target = (line or "").partition("\t")
         whole = tab and "\t" not in target and not is_empty(source) and not is_empty(target)
         wrong = mistake(source, target) if whole else None
@@ -159,15 +160,20 @@ def _tab_mistake(path: Path, number: int, line: str) -> str:
 def _read_aligned(
     source_path: Path, target_path: Path, skip_bad_lines: bool, mistake: Mistake
 ) -> tuple[list[str], list[str], int]:
-    source_lines = read_lines(source_path, skip_bad_lines)
-    target_lines = read_lines(target_path, skip_bad_lines)
-    if len(source_lines) != len(target_lines):
-        raise UserError(
-            "Aligned files must have the same number of lines: "
-            f"{source_path} has {len(source_lines):,}, {target_path} has {len(target_lines):,}."
-        )
+    paths = (source_path, target_path)
+    files = [iterate_lines(path, skip_bad_lines) for path in paths]
     sources, targets, skipped = [], [], 0
-    for number, (source, target) in enumerate(zip(source_lines, target_lines, strict=True), 1):
+    for number, row in enumerate(itertools.zip_longest(*files, fillvalue=_MISSING), 1):
+        if _MISSING in row:
+            shorter = row.index(_MISSING)
+            counts = [number - 1, number + sum(1 for _ in files[1 - shorter])]
+            found = dict(zip((paths[shorter], paths[1 - shorter]), counts, strict=True))
+            raise UserError(
+                "Aligned files must have the same number of lines: "
+                f"{source_path} has {found[source_path]:,}, "
+                f"{target_path} has {found[target_path]:,}."
+            )
+        source, target = row
         bad_path = source_path if is_empty(source) else target_path if is_empty(target) else None
         wrong = "expected a text, found an empty line" if bad_path else mistake(source, target)
         if wrong is None:
@@ -180,23 +186,34 @@ def _read_aligned(
     return sources, targets, skipped
 
 
-def read_lines(path: Path, skip_bad_lines: bool) -> list[str | None]:
-    """The lines of a file without their ends; None for invalid UTF-8 that may be skipped."""
-    content = _read_bytes(path)
+def iterate_lines(path: Path, skip_bad_lines: bool) -> Iterator[str | None]:
+    """The lines of a file without their ends, as they are read; None for invalid UTF-8."""
+    number, rest = 0, b""
+    for chunk in _content(path):
+        block, end, rest = (rest + chunk).rpartition(b"\n")
+        if end:
+            yield from _lines_of(block, path, number, skip_bad_lines)
+            number += block.count(b"\n") + 1
+    if rest:
+        yield from _lines_of(rest, path, number, skip_bad_lines)
+    elif not number:
+        raise UserError(f"{path}: the file is empty.")
+
+
+def _lines_of(block: bytes, path: Path, before: int, skip_bad_lines: bool) -> list[str | None]:
+    """The lines of a part of a file, with so many before them; None for those to be skipped."""
     try:
-        lines = content.decode("utf-8").split("\n")
+        lines = block.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         if not skip_bad_lines:
-            number = content.count(b"\n", 0, error.start) + 1
-            column = error.start - content.rfind(b"\n", 0, error.start)
+            number = before + block.count(b"\n", 0, error.start) + 1
+            column = error.start - block.rfind(b"\n", 0, error.start)
             raise UserError(
                 f"{path}, line {number}, byte {column}: expected UTF-8, found the byte "
-                f"0x{content[error.start]:02x} ({error.reason}). {_HINT}"
+                f"0x{block[error.start]:02x} ({error.reason}). {_HINT}"
             ) from None
-        lines = [_decode_or_none(line) for line in content.split(b"\n")]
-    if lines[-1] == "":
-        lines.pop()
-    if b"\r" in content:
+        lines = [_decode_or_none(line) for line in block.split(b"\n")]
+    if b"\r" in block:
         lines = [line and line.removesuffix("\r") for line in lines]
     return lines
 
@@ -208,22 +225,20 @@ def _decode_or_none(line: bytes) -> str | None:
         return None
 
 
-def _read_bytes(path: Path) -> bytes:
-    """A file's content, decompressed, without a byte order mark; never empty."""
+def _content(path: Path) -> Iterator[bytes]:
+    """A file's content in pieces, decompressed, without a byte order mark."""
     require("\0" not in str(path), f"{str(path)!r} is not the name of a file.")
     try:
         with path.open("rb") as file:
-            content = b"".join(_chunks(path, file))
+            chunks = _chunks(path, file)
+            yield next(chunks, b"").removeprefix(_BYTE_ORDER_MARK)
+            yield from chunks
     except FileNotFoundError:
         raise UserError(f"{path}: no such file.") from None
     except IsADirectoryError:
         raise UserError(f"{path}: expected a text file, found a directory.") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}).") from None
-    content = content.removeprefix(_BYTE_ORDER_MARK)
-    if not content:
-        raise UserError(f"{path}: the file is empty.")
-    return content
 
 
 def _chunks(path: Path, file: io.BufferedReader) -> Iterator[bytes]:

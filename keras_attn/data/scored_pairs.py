@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keras_attn.data.files import Pairs, excerpt, is_empty, place_of, read_lines
+from keras_attn.data.files import Pairs, excerpt, is_empty, iterate_lines, place_of
 from keras_attn.validation import UserError
 
 
@@ -26,7 +26,7 @@ def has_scores(path: str | os.PathLike) -> bool:
     Raises:
         UserError: The file is missing, unreadable, empty or damaged.
     """
-    return (read_lines(Path(path), skip_bad_lines=True)[0] or "").count("\t") == 2
+    return (next(iterate_lines(Path(path), skip_bad_lines=True)) or "").count("\t") == 2
 
 
 def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> ScoredPairs:
@@ -45,7 +45,7 @@ def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> 
     """
     path = Path(path)
     pairs = ScoredPairs([], [], str(path))
-    for number, line in enumerate(read_lines(path, skip_bad_lines), 1):
+    for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
         columns = (line or "").split("\t")
         score = _number(columns[-1])
         if len(columns) == 3 and not any(map(is_empty, columns)) and score is not None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_attn.data import Pairs, hold_out, load_cmudict, load_listops, read_pairs, read_texts
+from keras_attn.data import Pairs, hold_out, load_cmudict, load_listops, read_pairs
+from keras_attn.data.files import is_empty, iterate_lines
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.validation import require
 
@@ -167,7 +168,12 @@ def read_lines(paths: Iterable[str | Path]) -> Lines:
         UserError: A file is missing or malformed, or there is no text.
     """
     paths = list(paths)
-    texts = [text for path in paths for text in read_texts(path, allow_empty=True) if text.strip()]
+    texts = [
+        text
+        for path in paths
+        for text in iterate_lines(Path(path), skip_bad_lines=False)
+        if not is_empty(text)
+    ]
     name = " + ".join(map(str, paths))
     require(bool(texts), f"{name}: there is no line with a text.", lines=0)
     return Lines(texts, name)

@@ -87,6 +87,14 @@ def test_compressed_zeros(keras_attn, folder, monkeypatch):
     refused(keras_attn(*TRAIN), "words.tsv: at most 5,000,000 bytes of a compressed file")
 
 
+def test_the_first_malformed_line_is_told_before_the_rest_is_read(keras_attn, folder, monkeypatch):
+    """What stands behind it would exceed the limit."""
+    monkeypatch.setenv("KERAS_ATTN_MAX_DECOMPRESSED_BYTES", "2000000")
+    (folder / "words.tsv").write_bytes(gzip.compress(b"\n" * 5_000_000, 1))
+    refused(keras_attn(*TRAIN), "words.tsv, line 1, column 1: expected source<TAB>target")
+    refused(keras_attn(*TRAIN, "words.tsv"), "words.tsv, line 1, column 1: expected a text")
+
+
 def test_a_device_is_no_data(keras_attn, folder):
     refused(keras_attn(*TRAIN[:-1], "/dev/zero"), "/dev/zero: at most 16,777,216 bytes of a line")
 

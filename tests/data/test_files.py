@@ -3,6 +3,7 @@ import gzip
 import pytest
 
 from keras_attn.data import Pairs, read_pairs, read_texts
+from keras_attn.data.files import iterate_lines
 from keras_attn.validation import UserError
 
 
@@ -212,3 +213,14 @@ def test_multi30k(shared_data):
     assert len(pairs) == 29_000
     assert pairs.targets[0] == "Two young, White males are outside near many bushes."
     assert pairs.sources[0] == "Zwei junge weiße Männer sind im Freien in der Nähe vieler Büsche."
+
+
+@pytest.mark.parametrize("size", [3, 7, 64])
+def test_lines_do_not_depend_on_the_pieces_that_are_read(tmp_path, monkeypatch, size):
+    lines = ["é\ta", "bb\tçc\u2028", "", "x\ty\tz", "long " * 9 + "\tend"]
+    path = tmp_path / "lines.tsv"
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode() + b"\n\xff\tbad\nlast\tone")
+    monkeypatch.setattr("keras_attn.data.files._CHUNK_BYTES", size)
+    assert list(iterate_lines(path, skip_bad_lines=True)) == [*lines, None, "last\tone"]
+    with pytest.raises(UserError, match="lines.tsv, line 6, byte 1: expected UTF-8, found .* 0xff"):
+        list(iterate_lines(path, skip_bad_lines=False))
