@@ -88,6 +88,7 @@ class ConvolutionCompression(MemoryCompression):
 
     def build(self, shape, *_):
         self.convolution = self._convolution(shape, 0, strides=self.rate)
+        self.input_spec = keras.layers.InputSpec(axes={-1: shape[-1]})
 
     def compress(self, states, groups):
         # A product of whole groups: TensorFlow's convolution of an empty batch has another length.

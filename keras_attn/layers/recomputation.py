@@ -50,20 +50,25 @@ def recomputed(layer: keras.layers.Layer, function: Callable, *tensors: Any) -> 
 
 
 def _remat_on_torch(call: Callable) -> Callable:
-    """`keras.remat` there keeps what our own gradients need, and counts what is saved."""
+    """`keras.remat` there keeps what our own gradients need, and calls again without `training`."""
 
-    def with_gradient(*arguments: Any) -> tuple[Any, Callable]:
-        output, after = call(*arguments)
+    def run(*arguments: Any) -> Any:
+        form = None
 
-        def gradient(upstream: Any, *_: Any) -> tuple:
-            pull_back = vector_jacobian_product(lambda *given: call(*given)[0], *arguments)[1]
-            return tuple(pull_back(upstream))
+        def with_gradient(*arguments: Any) -> tuple[tuple, Callable]:
+            nonlocal form
+            form = call(*arguments)
 
-        return (output, *after), gradient
+            def again(*given: Any) -> list:
+                return keras.tree.flatten(call(*given))
 
-    def run(*arguments: Any) -> tuple[Any, list]:
-        output, *after = custom_gradient(with_gradient)(*arguments)
-        return output, after
+            def gradient(*upstream: Any) -> tuple:
+                return tuple(vector_jacobian_product(again, *arguments)[1](upstream))
+
+            return tuple(keras.tree.flatten(form)), gradient
+
+        outputs = custom_gradient(with_gradient)(*arguments)
+        return keras.tree.pack_sequence_as(form, list(outputs))
 
     return run
 
@@ -73,8 +78,7 @@ class Rematerialized:
 
     `keras.remat` takes all arguments for tensors, so flags and names fail on JAX, as any argument
     given by its name does in a graph of TensorFlow. Here they are bound; layers inside of a layer
-    that is computed again are not computed again once more. On torch, whose checkpoints cannot hold
-    gradients of our own, the scope changes nothing; blocks have `recompute=True`.
+    that is computed again are not computed again once more.
 
     A subclass names this class before that of Keras.
     """
@@ -84,8 +88,6 @@ class Rematerialized:
         chosen = super().rematerialized_call(layer_call, *args, **kwargs)
         if chosen is layer_call or self._remat_mode.mode == "activations":
             return chosen
-        if keras.backend.backend() == "torch":
-            return layer_call
         return partial(self._call_again, layer_call)
 
     def _call_again(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Any:

@@ -275,7 +275,10 @@ class SegmentedAttention(CompositeLayer):
 
     def _whole(self, x):
         """Filled up with nothing at the end, to a number of whole segments."""
-        missing = -ops.shape(x)[1] % self.segment_length
+        # Of nothing negative: tf2onnx rounds quotients towards zero.
+        missing = (
+            self.segment_length - ops.shape(x)[1] % self.segment_length
+        ) % self.segment_length
         return ops.pad(x, ((0, 0), (0, missing), *[(0, 0)] * (len(x.shape) - 2)))
 
     def _folded(self, x):

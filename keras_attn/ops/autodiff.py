@@ -98,11 +98,14 @@ def _torch(function, *inputs):
         output = function(*inputs)
 
     def pull_back(upstream):
-        if not output.requires_grad:
+        pairs = zip(keras.tree.flatten(output), keras.tree.flatten(upstream), strict=True)
+        pairs = [(y, y_grad) for y, y_grad in pairs if y.requires_grad]
+        if not pairs:
             return [torch.zeros_like(x) for x in inputs]
-        return torch.autograd.grad(output, inputs, upstream, materialize_grads=True)
+        outputs, grads = zip(*pairs, strict=True)
+        return torch.autograd.grad(outputs, inputs, grads, materialize_grads=True)
 
-    return output.detach(), pull_back
+    return keras.tree.map_structure(lambda y: y.detach(), output), pull_back
 
 
 def _wait_on_torch(tensors, _):  # which computes in the order of the calls

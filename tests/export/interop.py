@@ -54,7 +54,7 @@ def _decoder_block(x, mask):
     block = layers.TransformerDecoderBlock(
         attention, layers.FeedForward(7, activation="relu"), attention
     )
-    return block(x, x, padding_mask=mask, encoder_padding_mask=mask)
+    return block(x, x, padding_mask=mask, source_padding_mask=mask)
 
 
 KERAS = {
@@ -73,9 +73,46 @@ MODELS = {
 }
 NAMES = [*KERAS, *LAYERS, *BLOCKS, *MODELS]
 
+_LOOP = "a loop over parts whose number is unknown keeps a list of tensors of unknown shapes"
+_RECURRENT = "Keras' RNN over an unknown length keeps a list of tensors, as with LSTM alone"
+_SORT = "a sort, and random rotations: Bitcast, and a sort that is stable"
+_GELU = "tf2onnx writes the Erfc of an exact GELU, which ONNX lacks; Keras' own fails as well"
+
 # What a format cannot run, and why: (name, format), with a third `True` where only a fixed length
 # and `False` where only an unknown one fails.
-CANNOT: dict[tuple, str] = {}
+CANNOT: dict[tuple, str] = {
+    **{
+        (name, form, False): _LOOP
+        for name in (
+            "local",
+            "local, rotary",
+            "local, relative",
+            "global and local",
+            "additive",
+            "Luong, concat",
+            "Etc",
+        )
+        for form in ("onnx", "litert")
+    },
+    **{("multi-head, chunked", form): _LOOP for form in ("onnx", "litert")},
+    **{("LSH", form): _SORT for form in ("onnx", "openvino", "litert")},
+    **{("Reformer", form): _SORT for form in ("onnx", "openvino", "litert")},
+    **{
+        (name, form): _RECURRENT
+        for name in ("additive LSTM", "Luong", "GNMT")
+        for form in ("openvino", "litert")
+    },
+    **{
+        (name, "onnx"): _GELU
+        for name in (
+            "Bert, one segment",
+            "MaskedLanguageModel",
+            "TokenClassifier",
+            "SequenceClassifier, mean",
+            "PatchEncoder",
+        )
+    },
+}
 
 
 def reason_why_not(name: str, form: str, length_known: bool) -> str | None:

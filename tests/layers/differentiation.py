@@ -39,7 +39,8 @@ def value_and_gradients(function):
         def run(arrays):
             tensors = [torch.tensor(array, requires_grad=True) for array in arrays]
             value = function(tensors)
-            return value.detach(), torch.autograd.grad(value, tensors, materialize_grads=True)
+            grads = torch.autograd.grad(value, tensors, materialize_grads=True) if tensors else ()
+            return value.detach(), grads
 
         return run
     import tensorflow as tf

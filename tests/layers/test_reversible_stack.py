@@ -97,9 +97,9 @@ def test_training_equals_that_with_the_usual_gradients(attention, jit_compile):
 def test_mixed_precision():
     _, losses = trained(ReversibleStack, dtype="mixed_bfloat16")
     _, expected = trained(Plain, dtype="mixed_bfloat16")
-    # From the third update on what rounding differs by has grown too far.
     np.testing.assert_allclose(losses[:2], expected[:2], rtol=0.01)
-    assert losses[2] < losses[0]
+    # At the third update what rounding differs by has grown.
+    np.testing.assert_allclose(losses[2], expected[2], rtol=0.1)
 
 
 @pytest.mark.tensorflow

@@ -159,6 +159,8 @@ def test_steps_beyond_the_room_are_refused_or_nan(name, rows):
     index = np.array([room - 1, room], "int32") if rows else np.int32(room)
     with pytest.raises(UserError, match=rf"beyond the state's room.*index={room}, room={room}"):
         model.step(token_ids, state, index)
+    if keras.backend.backend() == "torch":
+        return  # where every step is known
     if name == "convolutions" and keras.backend.backend() == "tensorflow":
         return  # where TensorFlow itself refuses the position
     step = compiled(lambda index: model.step(token_ids, state, index)[0])
