@@ -26,6 +26,7 @@ examples:
 """
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+_MOST_THREADS = 1024  # each of which is a thread of this process
 _MODULES = ("grpc", "prometheus_client", "starlette", "tensorflow_serving", "uvicorn")
 
 
@@ -77,6 +78,16 @@ def run(options: argparse.Namespace) -> None:
         max_text=options.max_text,
         max_queue=options.max_queue,
     )
+    require(
+        options.batch_threads <= _MOST_THREADS,
+        f"--batch-threads must be at most {_MOST_THREADS}.",
+        batch_threads=options.batch_threads,
+    )
+    require(bool(options.host), "--host must name an address of this machine.", host=options.host)
+    for name in ("rest_port", "grpc_port"):
+        port = getattr(options, name)
+        option = f"--{name.replace('_', '-')}"
+        require(0 <= port < 2**16, f"{option} must be a port, 0 to 65535.", **{name: port})
     for name in ("poll", "timeout", "read_timeout"):
         value = getattr(options, name)
         require(value > 0, f"--{name.replace('_', '-')} must be above 0 seconds.", value=value)

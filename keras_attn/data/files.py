@@ -112,7 +112,7 @@ def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
         UserError: The file is missing, unreadable, empty or damaged, or a line is malformed.
     """
     path, texts = Path(path), []
-    for number, line in enumerate(iterate_lines(path, skip_bad_lines=False), 1):
+    for number, line in enumerate(iterate_lines(path), 1):
         if not allow_empty and is_empty(line):
             raise UserError(place_of(path, number, 1) + "expected a text, found an empty line.")
         texts.append(line)
@@ -186,8 +186,14 @@ def _read_aligned(
     return sources, targets, skipped
 
 
-def iterate_lines(path: Path, skip_bad_lines: bool) -> Iterator[str | None]:
-    """The lines of a file without their ends, as they are read; None for invalid UTF-8."""
+def iterate_lines(path: Path, skip_bad_lines: bool | None = None) -> Iterator[str | None]:
+    """The lines of a file without their ends, as they are read.
+
+    Args:
+        path: The file.
+        skip_bad_lines: Whether invalid UTF-8 is None instead of an error; None where users have no
+            choice.
+    """
     number, rest = 0, b""
     for chunk in _content(path):
         block, end, rest = (rest + chunk).rpartition(b"\n")
@@ -200,7 +206,9 @@ def iterate_lines(path: Path, skip_bad_lines: bool) -> Iterator[str | None]:
         raise UserError(f"{path}: the file is empty.")
 
 
-def _lines_of(block: bytes, path: Path, before: int, skip_bad_lines: bool) -> list[str | None]:
+def _lines_of(
+    block: bytes, path: Path, before: int, skip_bad_lines: bool | None
+) -> list[str | None]:
     """The lines of a part of a file, with so many before them; None for those to be skipped."""
     try:
         lines = block.decode("utf-8").split("\n")
@@ -208,9 +216,10 @@ def _lines_of(block: bytes, path: Path, before: int, skip_bad_lines: bool) -> li
         if not skip_bad_lines:
             number = before + block.count(b"\n", 0, error.start) + 1
             column = error.start - block.rfind(b"\n", 0, error.start)
+            hint = "" if skip_bad_lines is None else f" {_HINT}"
             raise UserError(
                 f"{path}, line {number}, byte {column}: expected UTF-8, found the byte "
-                f"0x{block[error.start]:02x} ({error.reason}). {_HINT}"
+                f"0x{block[error.start]:02x} ({error.reason}).{hint}"
             ) from None
         lines = [_decode_or_none(line) for line in block.split(b"\n")]
     if b"\r" in block:

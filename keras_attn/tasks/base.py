@@ -108,7 +108,14 @@ class Task(abc.ABC):
             f"{folder / TASK_FILE}: `format_version` must be {FORMAT_VERSION}.",
             format_version=content.get("format_version"),
         )
-        require_one_of("task", content.get("task"), Task.classes)
+        for key, kind in (("task", str), ("tokenizers", list), ("backbone", dict)):
+            value, expected = content.get(key), {str: "text", list: "a list", dict: "an object"}
+            require(
+                isinstance(value, kind),
+                f"{folder / TASK_FILE}: `{key}` must be {expected[kind]}.",
+                **{key: value},
+            )
+        require_one_of("task", content["task"], Task.classes)
         found = Task.classes[content["task"]]
         require(
             issubclass(found, cls),
@@ -117,7 +124,7 @@ class Task(abc.ABC):
             found=found.__name__,
         )
         try:
-            roles, description = list(content["tokenizers"]), dict(content["backbone"])
+            roles, description = content["tokenizers"], content["backbone"]
             assets, source = folder / ASSETS_FOLDER, f"{folder / TASK_FILE}: `tokenizers`"
             tokenizers = {role: load_tokenizer(path_inside(assets, role, source)) for role in roles}
             weights = WeightsFile(folder / WEIGHTS_FILE)

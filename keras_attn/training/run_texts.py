@@ -168,12 +168,7 @@ def read_lines(paths: Iterable[str | Path]) -> Lines:
         UserError: A file is missing or malformed, or there is no text.
     """
     paths = list(paths)
-    texts = [
-        text
-        for path in paths
-        for text in iterate_lines(Path(path), skip_bad_lines=False)
-        if not is_empty(text)
-    ]
+    texts = [text for path in paths for text in iterate_lines(Path(path)) if not is_empty(text)]
     name = " + ".join(map(str, paths))
     require(bool(texts), f"{name}: there is no line with a text.", lines=0)
     return Lines(texts, name)

@@ -224,3 +224,10 @@ def test_lines_do_not_depend_on_the_pieces_that_are_read(tmp_path, monkeypatch, 
     assert list(iterate_lines(path, skip_bad_lines=True)) == [*lines, None, "last\tone"]
     with pytest.raises(UserError, match="lines.tsv, line 6, byte 1: expected UTF-8, found .* 0xff"):
         list(iterate_lines(path, skip_bad_lines=False))
+
+
+def test_what_cannot_be_skipped_is_not_offered_to_be(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_bytes(b"a\n\xff\n")
+    assert message_of(read_texts, path).endswith("found the byte 0xff (invalid start byte).")
+    assert "--skip-bad-lines" in message_of(read_pairs, [path, path])

@@ -74,6 +74,10 @@ def _read(address):
         (["g2p=.", "--batch-rows", "0"], "`batch_rows` must be a positive integer"),
         (["g2p=.", "--timeout", "0"], "--timeout must be above 0"),
         (["g2p=.", "g2p=."], "a name of its own"),
+        (["g2p=.", "--host", ""], "--host must name an address of this machine. Received: host=''"),
+        (["g2p=.", "--rest-port", "65536"], "--rest-port must be a port, 0 to 65535. Received: re"),
+        (["g2p=.", "--grpc-port", "-1"], "--grpc-port must be a port, 0 to 65535. Received: grpc"),
+        (["g2p=.", "--batch-threads", "1000000000"], "--batch-threads must be at most 1024."),
     ],
 )
 def test_mistakes_are_told(keras_attn, arguments, message):  # noqa: F811

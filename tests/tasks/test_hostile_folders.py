@@ -156,6 +156,18 @@ DAMAGES = {
         "source/tokenizer.json: the JSON is nested too deeply",
     ),
     "a key twice": (written("task.json", '{"task": 1, "task": 2}'), "'task' must not appear twice"),
+    "no task": (
+        changed("task.json", lambda task: task.update(task=None)),
+        "task.json: `task` must be text. Received: task=None",
+    ),
+    "no tokenizers": (
+        changed("task.json", lambda task: task.update(tokenizers=None)),
+        "task.json: `tokenizers` must be a list. Received: tokenizers=None",
+    ),
+    "no model": (
+        changed("task.json", lambda task: task.pop("backbone")),
+        "task.json: `backbone` must be an object. Received: backbone=None",
+    ),
     "a long number": (written("task.json", f'{{"a": {DIGITS}}}'), "a number has too many digits"),
     "many layers": (sized(num_layers=10**9), "`num_layers`=1000000000: at most 1,000 layers of a"),
     "more layers than arrays": (sized(num_layers=900), "must not exceed the .* arrays of the wei"),

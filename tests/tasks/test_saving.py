@@ -176,9 +176,9 @@ DAMAGE = {
     "unknown task": (lambda f: changed(f, task="seq3seq"), "Did you mean 'seq2seq'"),
     "no backbone": (
         lambda f: changed(f, backbone=...),
-        "task.json is damaged: KeyError: 'backbone'",
+        "task.json: `backbone` must be an object. Received: backbone=None",
     ),
-    "odd backbone": (lambda f: changed(f, backbone=5), "task.json is damaged: TypeError"),
+    "odd backbone": (lambda f: changed(f, backbone=5), "task.json: `backbone` must be an object"),
     "unknown class": (
         lambda f: changed(f, backbone={"class_name": "X", "module": "x", "config": {}}),
         "task.json is damaged",
