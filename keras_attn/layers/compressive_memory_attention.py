@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_attn.layers.attention_capture import is_other
 from keras_attn.layers.attention_inputs import reads_masks
 from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.layers.memory_compression import COMPRESSIONS
@@ -136,6 +137,7 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         if memory is None:
             options["return_attention_scores"] = return_attention_scores
             return super().call(query, value, key, *given, **options)
+        options["crosses"] = is_other(query, value)
         query, value, key = visible_inputs(self.compute_dtype, query, value, key, *given)
         result, (old, old_real), kept = self._attend_behind(
             memory, query, value, key, *given, **options

@@ -69,6 +69,7 @@ class PatchEmbedding(Dense):
         return super().call(self._patches(inputs), training)
 
     def quantized_call(self, inputs, training=None):
+        """Embeds images with a quantized kernel; arguments as those of `call`."""
         return super().quantized_call(self._patches(inputs), training=training)
 
     def _patches(self, inputs):

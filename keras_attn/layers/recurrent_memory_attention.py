@@ -125,12 +125,23 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         }
         if memory is None:
             return super().call(query, value, key, *given, **options)
+        options["crosses"] = is_other(query, value)
         query, value, key = visible_inputs(self.compute_dtype, query, value, key, *given)
         result, _, kept = self._attend_behind(memory, query, value, key, *given, **options)
         return result, Memory(*kept)
 
     def _attend_behind(
-        self, memory, query, value, key, query_mask, value_mask, key_mask, attention_mask, **options
+        self,
+        memory,
+        query,
+        value,
+        key,
+        query_mask,
+        value_mask,
+        key_mask,
+        attention_mask,
+        crosses,
+        **options,
     ) -> tuple:
         """Attends to a segment and what is before it.
 
@@ -144,7 +155,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         real = combine_masks(value_mask, key_mask)
         if real is None:
             real = ops.ones(ops.shape(value)[:2], dtype="bool")
-        with noted(crosses=is_other(query, value), columns_before=past.shape[1]):
+        with noted(crosses=crosses, columns_before=past.shape[1]):
             result = super().call(
                 query,
                 ops.concatenate([past, value], axis=1),
