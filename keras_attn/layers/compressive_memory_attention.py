@@ -7,7 +7,6 @@ from keras import ops
 
 from keras_attn.layers.attention_capture import is_other
 from keras_attn.layers.attention_inputs import reads_masks
-from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.layers.memory_compression import COMPRESSIONS
 from keras_attn.layers.recurrent_memory_attention import RecurrentMemoryAttention, windows
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
@@ -138,7 +137,7 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
             options["return_attention_scores"] = return_attention_scores
             return super().call(query, value, key, *given, **options)
         options["crosses"] = is_other(query, value)
-        query, value, key = visible_inputs(self.compute_dtype, query, value, key, *given)
+        query, value, key = self._visible(query, value, key, *given)
         result, (old, old_real), kept = self._attend_behind(
             memory, query, value, key, *given, **options
         )

@@ -10,7 +10,7 @@ from keras_attn.layers.attention_capture import is_other, show_attention
 from keras_attn.layers.attention_inputs import reads_masks
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.headed_attention import HeadedAttention, require_no_scores
-from keras_attn.layers.hidden_positions import visible_inputs, without_hidden
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.relative_positions import copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
@@ -264,7 +264,7 @@ class MultiHeadAttention(HeadedAttention):
         arguments = [axes.fold_mask(*pair) for pair in zip(names, input_masks, strict=True)]
         attention_mask = axes.fold_attention_mask(attention_mask, query, value)
         inputs = (None if x is None else folded[id(x)] for x in inputs)
-        inputs = visible_inputs(self.compute_dtype, *inputs, *arguments, attention_mask)
+        inputs = self._visible(*inputs, *arguments, attention_mask)
         heads = self._project(*inputs, training)
         heads = self._positioned(heads)
         attention_mask = self._windowed(

@@ -7,7 +7,6 @@ from keras import ops
 
 from keras_attn.layers.attention_capture import is_other, noted
 from keras_attn.layers.attention_inputs import reads_masks, require_attention_inputs
-from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.layers.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.transformer_xl_positions import TransformerXLPositions
 from keras_attn.ops.decoding_cache import ContinuedCache, FixedCache, continued
@@ -126,7 +125,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         if memory is None:
             return super().call(query, value, key, *given, **options)
         options["crosses"] = is_other(query, value)
-        query, value, key = visible_inputs(self.compute_dtype, query, value, key, *given)
+        query, value, key = self._visible(query, value, key, *given)
         result, _, kept = self._attend_behind(memory, query, value, key, *given, **options)
         return result, Memory(*kept)
 
