@@ -109,8 +109,9 @@ def test_python_m_takes_the_current_folder_off_its_path(hostile):
 def test_the_command_forgets_what_pythonpath_says_of_the_current_folder(
     hostile, monkeypatch, entries
 ):
-    """But for what Python itself imports as it starts."""
-    (pathlib.Path.cwd() / "sitecustomize.py").unlink()
+    """But for what Python itself imports as it starts, in an editable installation too."""
+    for name in ("sitecustomize.py", "pathlib.py"):
+        (pathlib.Path.cwd() / name).unlink()
     monkeypatch.setenv("PYTHONPATH", entries.replace(":", os.pathsep))
     for start in (["-m", "keras_attn"], ["-c", "import keras_attn.__main__ as m; m.main()"]):
         subprocess.run([sys.executable, *start, "--version"], check=True)
