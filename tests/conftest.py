@@ -1,5 +1,6 @@
 """What all tests share: seeds, data from outside, and skips that count as failures on request."""
 
+import gc
 import os
 import pathlib
 import random
@@ -16,6 +17,8 @@ os.environ.setdefault(
 import keras
 import numpy as np
 import pytest
+
+gc.set_threshold(50_000, 20, 50)  # tracing makes many objects and little garbage
 
 if keras.backend.backend() == "torch":
     import torch
@@ -84,6 +87,14 @@ def shared_data():
     if not folder.is_dir():
         pytest.skip(f"{ABSENT_DATA}: {folder}")
     return folder
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _light_collections():
+    """Graphs of files that have run are not looked through again: Keras collects garbage itself."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
