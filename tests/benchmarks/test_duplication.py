@@ -63,6 +63,7 @@ def test_a_watcher_is_told_of_all_steps(monkeypatch):
     assert round(told[-1][2], 4) == figures["loss"]
 
 
+@pytest.mark.slow
 def test_each_update_has_its_own_sequences_and_rotations(monkeypatch):
     monkeypatch.setattr(duplication, "STEPS_AT_ONCE", 2)
     monkeypatch.setattr(duplication, "TEST_BATCHES", 1)

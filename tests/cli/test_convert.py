@@ -117,6 +117,7 @@ def test_a_mistake_takes_one_line_and_leaves_nothing_behind(mistake, name, keras
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 
 
+@pytest.mark.slow
 def test_the_model_of_g2p_en(keras_attn, tmp_path):
     arrays, task, exported = made_arrays(), tmp_path / "task", tmp_path / "exported"
     np.savez(tmp_path / "checkpoint20.npz", **arrays)

@@ -26,6 +26,7 @@ def test_predict_generates_as_told(keras_attn, task_folder):
     assert output != keras_attn("predict", task_folder, *TEXTS)[1]
 
 
+@pytest.mark.slow
 def test_evaluate_and_export_generate_as_told(keras_attn, task_folder, tmp_path):
     pairs = zip(TEXTS, expected(task_folder), strict=True)
     (tmp_path / "test.tsv").write_text("".join(f"{one}\t{two}\n" for one, two in pairs))

@@ -28,6 +28,7 @@ def model(request):
     return request.getfixturevalue(request.param)
 
 
+@pytest.mark.slow
 def test_a_task_and_its_export_predict_the_same(keras_attn, task_folder, exported):
     first = keras_attn("predict", task_folder, "--scores", *TEXTS)
     second = keras_attn("predict", exported, "--scores", *TEXTS)

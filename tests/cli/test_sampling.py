@@ -100,6 +100,7 @@ def test_mistakes_are_told_in_one_line(keras_attn, task_folder, options, message
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_an_export_of_another_task_does_not_draw(keras_attn, exported):
     status, _, error = keras_attn("predict", exported, "abc", "--sample")
     assert status == 2

@@ -43,6 +43,7 @@ def test_a_saved_task_predicts_the_same(task, tmp_path):
     assert loaded.predict_n_best(TEXTS, 2) == task.predict_n_best(TEXTS, 2)
 
 
+@pytest.mark.slow
 def test_an_exported_model_predicts_the_same(task, tmp_path):
     folder = export_saved_model(task, tmp_path / "model", n_best=2, examples=["bad", "cabbage"])
     report = verify(folder)

@@ -96,6 +96,7 @@ def test_matrices_take_half_the_room_and_are_written_once(either):
     assert stored_bytes(folder) == expected
 
 
+@pytest.mark.slow
 def test_the_cpp_runtime_answers_what_the_task_answers(exported):
     report = verify(exported.folder)
     assert report.ok, str(report)
@@ -345,6 +346,7 @@ def eighths(tmp_path_factory):
     return export(make_task(), folder, "int8", tolerance=1.0)
 
 
+@pytest.mark.slow
 def test_whole_numbers_take_a_quarter_of_the_room(eighths):
     stored = stored_bytes(eighths)
     matrices = [w.numpy() for w in make_task().backbone.variables if len(w.shape) > 1]

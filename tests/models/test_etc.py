@@ -88,6 +88,7 @@ def test_padding_never_changes_a_real_token():
     assert np.isfinite(run(model, IDS * 0)).all()
 
 
+@pytest.mark.slow
 def test_a_classifier_on_top_is_saved_and_trained(tmp_path):
     model = SequenceClassifier(Etc(11, **SIZES), 3)
     model.save(tmp_path / "etc.keras")

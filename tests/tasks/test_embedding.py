@@ -145,6 +145,7 @@ def test_saved_and_exported(settings, tmp_path):
     np.testing.assert_allclose(found["embedding"], expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_verify_finds_other_numbers(task, tmp_path):
     folder = export_saved_model(task, tmp_path / "exported")
     path = folder / "assets.extra/golden.json"

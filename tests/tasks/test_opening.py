@@ -142,6 +142,7 @@ def model(task, exported, tmp_path):
 
 
 @pytest.mark.parametrize("with_settings", [False, True])
+@pytest.mark.slow
 def test_a_model_folder_predicts_by_its_newest_version(task, model, with_settings):
     if with_settings:
         (model / "run.yaml").write_text("preset: g2p_small\n")

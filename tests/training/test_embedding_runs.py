@@ -120,6 +120,7 @@ def test_a_killed_and_resumed_run_ends_alike(trained, tmp_path):
     assert "val_mrr" in tables[0]
 
 
+@pytest.mark.slow
 def test_a_converted_bert_goes_on_learning(tmp_path):
     """The command alone: its kind is the task's, its recipe that of trained weights."""
     converted = from_huggingface(BERT)

@@ -121,6 +121,7 @@ def test_what_is_new_and_what_is_frozen_is_told(folder, tmp_path, capsys):
     assert all(weight.trainable for weight in open_task(tmp_path / "run").backbone.weights[:5])
 
 
+@pytest.mark.slow
 def test_other_labels_make_a_new_head(folder, tuned, tmp_path, capsys):
     texts = sentences(60, 3)
     names = {"apple": "fruit", "pear": "fruit", "plum": "stone", "hammer": "tool"}
@@ -164,6 +165,7 @@ GAPS = "new and untrained: transform, transform_norm, bias"
         pytest.param(EmbeddingTask, "mlm", GAPS, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_other_kinds(init, task, expected, folder, tuned, tmp_path, capsys):
     begun_with = open_task(folder / "mlm")
     if init is ClassificationTask:

@@ -67,6 +67,7 @@ def test_it_fills_gaps_with_the_day_beside_them(trained):
     assert task.predict(gaps) == ["monday monday monday", " ".join(["sunday"] * 5)]
 
 
+@pytest.mark.slow
 def test_by_the_command_line(trained, tmp_path, capsys):
     folder, results = trained
     run, exported = str(folder / "run"), str(tmp_path / "exported")

@@ -145,6 +145,7 @@ def test_evaluated_exported_verified_and_asked(kind, request, tmp_path, capsys):
         assert f"{results['exact_match']:.2f}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_an_exported_language_model_is_measured_as_its_run(language_model, tmp_path, capsys):
     folder, results = language_model
     exported = export_saved_model(open_task(folder / "run"), tmp_path / "exported", n_best=1)

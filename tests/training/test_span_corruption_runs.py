@@ -96,6 +96,7 @@ def test_measured_as_by_hand(trained):
     assert results["accuracy"] == pytest.approx(100 * right / tokens)
 
 
+@pytest.mark.slow
 def test_by_the_command_line(trained, tmp_path, capsys):
     folder, results = trained
     run, exported = str(folder / "run"), str(tmp_path / "exported")
@@ -133,6 +134,7 @@ def test_settings_of_the_run(trained):
     assert settings["training"]["label_smoothing"] == 0.0
 
 
+@pytest.mark.slow
 def test_fine_tuned_on_pairs_with_the_same_tokenizer(trained, tmp_path):
     folder, _ = trained
     pairs = [f"{day}\t{after}" for day, after in zip(DAYS, DAYS[1:] + DAYS[:1], strict=True)]
@@ -151,6 +153,7 @@ def test_fine_tuned_on_pairs_with_the_same_tokenizer(trained, tmp_path):
 @pytest.mark.parametrize(
     "task", ["span_corruption", pytest.param("seq2seq", marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_a_converted_t5_goes_on_with_either(task, tmp_path):
     converted = from_huggingface(T5["t5"])
     converted.save(tmp_path / "t5")

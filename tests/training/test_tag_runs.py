@@ -94,6 +94,7 @@ def test_a_name_is_known_by_what_stands_beside_it(trained):
     assert settings["training"]["metric_goal"] == "max"
 
 
+@pytest.mark.slow
 def test_by_the_command_line(trained, tmp_path, capsys):
     folder, results = trained
     run, exported = str(folder / "run"), str(tmp_path / "exported")
@@ -160,6 +161,7 @@ def test_a_tag_that_the_task_has_not_makes_a_new_head(trained, tmp_path, capsys)
 
 
 @pytest.mark.parametrize("kind", ["mlm", pytest.param("classify", marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_from_the_encoder_of_another_task(kind, trained, tmp_path, capsys):
     words = sorted({word for line in tagged(300, 1) for word in line.split("\t")[0].split()})
     tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
