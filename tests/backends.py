@@ -1,4 +1,4 @@
-"""What tests spare JAX, which compiles each operation for long; TensorFlow runs everything."""
+"""Which cases are slow tests: most of them on JAX, which compiles each operation for long."""
 
 from collections.abc import Callable, Iterable
 
@@ -17,11 +17,11 @@ def named(names: Iterable[str], on_jax: Iterable[str]) -> list:
     ]
 
 
-def thinned(cases: Iterable, every: int = 2) -> list:
-    """Parameters of tests: all on TensorFlow; on JAX each `every`th, the rest are slow tests."""
+def thinned(cases: Iterable, every: int = 2, on_tensorflow: int = 1) -> list:
+    """Parameters of tests: each `every`th on JAX, else each `on_tensorflow`th; others are slow."""
     cases = list(cases)
     if keras.backend.backend() != "jax":
-        return cases
+        every = on_tensorflow
     return [
         pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
         if number % every

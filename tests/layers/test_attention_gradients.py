@@ -7,6 +7,7 @@ import pytest
 from keras_attn import layers
 from keras_attn.layers.compressive_memory_attention import CompressiveMemory
 from keras_attn.layers.recurrent_memory_attention import Memory
+from tests.backends import thinned
 from tests.layers.differentiation import (
     assert_gradients_are_slopes,
     in_float64,
@@ -171,7 +172,7 @@ def of_each_layer():
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("name", of_each_layer())
+@pytest.mark.parametrize("name", thinned(of_each_layer(), on_tensorflow=2))
 def test_graphs_of_unknown_shapes(name):
     """As a training run makes them: gradients are those of known shapes."""
     import tensorflow as tf

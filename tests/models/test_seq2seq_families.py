@@ -152,6 +152,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*.keras")):
 
 
 @pytest.mark.tensorflow  # the file is the same on every backend
+@pytest.mark.slow
 def test_saved_models_are_the_same_in_a_fresh_process(tmp_path):
     names = ["additive LSTM", "multi-head, fed", "intra-attention", "GNMT", "convolutions"]
     models = {name: made(name) for name in names}

@@ -35,6 +35,7 @@ def exported(task, tmp_path_factory):
     return export_saved_model(task, folder, n_best=2, examples=["abc"])
 
 
+@pytest.mark.slow
 def test_an_exported_task_equals_the_task(task, exported):
     model = open_task(exported)
     assert isinstance(model, ExportedSeq2Seq)

@@ -82,6 +82,7 @@ def test_batches_are_not_cut_into_parts(trained):
     assert "parts: 1\n" in (folder / "run" / "run.yaml").read_text()
 
 
+@pytest.mark.slow
 def test_evaluated_exported_and_verified(trained, tmp_path, capsys):
     folder, results = trained
     run, exported, test = str(folder / "run"), str(tmp_path / "exported"), str(folder / "test.tsv")

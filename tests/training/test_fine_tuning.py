@@ -78,6 +78,7 @@ def by_path(model):
     return {weight.path: weight.numpy() for weight in model.weights}
 
 
+@pytest.mark.slow
 def test_a_classifier_from_a_masked_language_model(folder, tuned):
     task = open_task(tuned)
     assert type(task) is ClassificationTask

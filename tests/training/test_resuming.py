@@ -193,6 +193,7 @@ def words(tmp_path_factory):
     }
 
 
+@pytest.mark.slow
 def test_the_test_is_measured_when_a_run_that_was_out_of_time_goes_on(words, tmp_path):
     run, settings = tmp_path / "run", run_settings(words, epochs=1, max_minutes=1e-9)
     job.train(run, settings)

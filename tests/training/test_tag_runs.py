@@ -140,6 +140,7 @@ def test_malformed_lines(trained, tmp_path, capsys):
     assert shown.splitlines()[1].split() == ["texts", "1"]
 
 
+@pytest.mark.slow
 def test_a_rare_tag_may_be_held_out(trained, tmp_path):
     lines = (trained[0] / "train.tsv").read_text().splitlines()[:30]
     data = {"train": written(tmp_path / "train.tsv", lines)}

@@ -36,6 +36,7 @@ def scenario(tmp_path, prefix):
     return run
 
 
+@pytest.mark.slow
 def test_two_workers_equal_one_process(scenario):
     found = scenario("equal")
     assert (found["one"], found["two"]) == ([0], [0, 0])
