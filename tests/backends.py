@@ -6,12 +6,12 @@ import keras
 import pytest
 
 
-def named(names: Iterable[str], on_jax: Iterable[str]) -> list:
-    """Parameters of tests: all on TensorFlow; on JAX those not in `on_jax` are slow tests."""
+def named(names: Iterable[str], on_jax: Iterable[str], others: int = 1) -> list:
+    """Parameters of tests: on JAX those in `on_jax`, else each `others`th too; others are slow."""
     names, on_jax = list(names), set(on_jax)
     assert on_jax <= set(names), f"no such cases: {sorted(on_jax - set(names))}"
     if keras.backend.backend() != "jax":
-        return names
+        on_jax |= set([name for name in names if name not in on_jax][::others])
     return [
         name if name in on_jax else pytest.param(name, marks=pytest.mark.slow) for name in names
     ]

@@ -18,6 +18,7 @@ def expected(task_folder):
     return task.predict(TEXTS)
 
 
+@pytest.mark.slow
 def test_predict_generates_as_told(keras_attn, task_folder):
     status, output, _ = keras_attn("predict", task_folder, *CHANGES, *TEXTS)
     assert status == 0

@@ -31,7 +31,7 @@ SIZES = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 1
 TRAINING = {"steps": 2, "validate_every": 2, "average_last": 0, "deterministic": "false"}
 GENERATING = {"beams": 1, "max_source_length": 32, "max_length": 8}
 # What they export is verified in the default suite too, by the tests of these tasks.
-QUICK = ("seq2seq", "classify_images")
+QUICK = ("seq2seq",)
 
 
 def section():

@@ -254,6 +254,7 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow
 def test_export_then_verify(keras_attn, task_folder, tmp_path):
     folder, examples = tmp_path / "exported", tmp_path / "examples.txt"
     examples.write_text("fed\nabc gag\n")

@@ -23,13 +23,13 @@ LENGTHS = np.array([4, 11])  # of the rows of X
 REAL = np.arange(11)[None, :] < LENGTHS[:, None]
 
 
-def having(*parts):
-    """The mechanisms with these parts; on JAX, which compiles for long, the first of each layer."""
+def having(*parts, once=False):
+    """The mechanisms with these parts, where `once`, and on JAX, the first of each layer."""
     chosen, layers_seen = [], set()
     for name, mechanism in MECHANISMS.items():
         if all(getattr(mechanism, part) for part in parts):
             layer = type(mechanism.make())
-            again = keras.backend.backend() == "jax" and layer in layers_seen
+            again = (once or keras.backend.backend() == "jax") and layer in layers_seen
             layers_seen.add(layer)
             marks = [pytest.mark.slow] if again else []
             chosen.append(pytest.param(mechanism, id=name, marks=marks))
@@ -133,7 +133,7 @@ def test_another_sequence(mechanism):
     np.testing.assert_allclose(found[:1], expected, atol=5e-6)
 
 
-@having()
+@having(once=True)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision(mechanism, dtype):
     """Near float32, padding changes nothing, and large inputs pass what float16 can hold."""
@@ -186,7 +186,7 @@ def test_lengths_that_fit_no_block(mechanism, length):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@having()
+@having(once=True)
 def test_nothing_hidden_has_a_gradient(mechanism):
     """Padding has none, and what follows has none: exactly."""
     layer = built(mechanism)
@@ -284,7 +284,7 @@ def test_steps_equal_the_whole(mechanism):
 ROOMS = [5, None] if keras.backend.backend() == "tensorflow" else [5]
 
 
-@having("steps")
+@having("steps", once=True)
 @pytest.mark.parametrize("max_length", ROOMS)
 def test_a_prompt_equals_its_steps(mechanism, max_length):
     """Prompts of seven positions and of two, the second one's padding full of large numbers."""
@@ -340,7 +340,7 @@ def test_in_an_encoder_block(mechanism):
     np.testing.assert_allclose(found[:1, :4], numpy(block(X[:1, :4])), atol=1e-5)
 
 
-@having("causal", "steps")
+@having("causal", "steps", once=True)
 def test_in_a_decoder_block(mechanism):
     block = TransformerDecoderBlock(mechanism.make(), FeedForward(5))
     block(X)
@@ -352,7 +352,7 @@ def test_in_a_decoder_block(mechanism):
         np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=1e-5)
 
 
-@having()
+@having(once=True)
 def test_lengths_that_only_the_running_graph_knows(mechanism):
     layer = built(mechanism)
     x = keras.Input((None, 6))

@@ -58,7 +58,7 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
         assert gradient[real].any()
 
 
-@having()
+@having(once=True)
 def test_in_a_mechanism(mechanism):
     layer = mechanism.make()
     layer.build(X.shape)

@@ -94,7 +94,7 @@ def made(name, embedded):
 
 
 @pytest.mark.parametrize(
-    "name", named(MAKE, ["encoder", "decoder", "pooling", "convolutional encoder"])
+    "name", named(MAKE, ["encoder", "decoder", "pooling", "convolutional encoder"], 3)
 )
 def test_time_distributed_as_each_slice(name):
     embed = embedding()

@@ -91,7 +91,7 @@ def traced(layer, argument, mask):
     return model.predict_on_batch([X, mask])
 
 
-@pytest.mark.parametrize("name", named(KIND, ON_JAX))
+@pytest.mark.parametrize("name", named(KIND, ON_JAX, others=3))
 def test_while_a_graph_is_traced_it_gives_nothing_but_nan(name):
     layer = made(name)
     argument = "attention_mask" if name in MECHANISMS else "padding_mask"

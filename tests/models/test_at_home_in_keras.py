@@ -23,7 +23,7 @@ def test_every_public_model_is_here():
     assert public_classes() == {type(make()).__name__ for make, _ in EVERY.values()}
 
 
-@pytest.mark.parametrize("name", named(WITH_IDS, [name for name in ON_JAX if name in WITH_IDS]))
+@pytest.mark.parametrize("name", named(WITH_IDS, set(ON_JAX) & set(WITH_IDS), others=2))
 def test_ids_of_any_number_type(name):
     make, inputs = EVERY[name]
     model = make()
@@ -53,20 +53,20 @@ class Stranger(keras.Model):
         return self.inner(inputs)
 
 
-def fitted(model, inputs, jit_compile="auto"):
+def fitted(model, inputs):
     """Trains by one step, with every warning an error."""
     outputs = model(inputs)
-    model.compile(keras.optimizers.SGD(1e-2), loss="mse", jit_compile=jit_compile)
+    model.compile(keras.optimizers.SGD(1e-2), loss="mse")
     targets = keras.tree.map_structure(lambda x: np.zeros(x.shape), outputs)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model.fit(inputs, targets, verbose=0)
 
 
-@pytest.mark.parametrize("name", named(EVERY, ON_JAX))
+@pytest.mark.parametrize("name", named(EVERY, ON_JAX, others=2))
 def test_fit_warns_of_nothing(name):
     make, inputs = EVERY[name]
-    fitted(make(), inputs, jit_compile="auto" if name in ON_JAX else False)
+    fitted(make(), inputs)
 
 
 @pytest.mark.parametrize("name", ["Bert", "SequenceClassifier, mean", "SequenceClassifier, pooler"])

@@ -55,7 +55,7 @@ VARIANTS = {
     "reformer": {"family": Reformer, "num_buckets": 4, "num_hashes": 2, "chunk_length": 3},
 }
 ON_JAX = ("post-norm", "local", "linear", "LSH", "compressive", "GPT-2")
-SOME = named(VARIANTS, ON_JAX)
+SOME = named(VARIANTS, ON_JAX, others=2)
 SLOW = [pytest.mark.slow]
 # Of which caches that grow take ten seconds.
 GROWS_SLOWLY = ("LSH", "compressive", "reformer", "mixture", "dense synthesizer")

@@ -56,7 +56,7 @@ def test_prompts_continue_as_their_tokens_alone_do(name):
         token_ids = ops.convert_to_tensor(np.tile(rest[:, index], 2))
 
 
-@pytest.mark.parametrize("name", named(families.CASES, SEQ2SEQ_ON_JAX))
+@pytest.mark.parametrize("name", named(families.CASES, SEQ2SEQ_ON_JAX, others=2))
 def test_sources_are_read_as_their_tokens_alone_are(name):
     model, target = families.made(name), families.TARGET[:, :2]
     expected = families.logits(model, target=target)

@@ -21,7 +21,8 @@ from tests.layers.judges import numpy, spread_weights
 from tests.models.families import CASES, INPUTS, SOURCE, TARGET, logits, made
 
 START, END = 1, 2
-SOME = named(CASES, on_jax=("additive GRU", "Luong", "GNMT", "synthesizers", "convolutions", "T5"))
+ON_JAX = ("additive GRU", "Luong", "GNMT", "synthesizers", "convolutions", "T5")
+SOME = named(CASES, ON_JAX, others=2)
 
 
 def slow(name):
@@ -173,6 +174,7 @@ def test_saved_models_are_the_same_in_a_fresh_process(tmp_path):
         if name not in ("wide convolutions", "GNMT, one layer")
     ],
 )
+@pytest.mark.slow
 def test_training_moves_every_weight(name):
     model = spread_weights(CASES[name]())
     before = [numpy(weight) for weight in model.trainable_variables]

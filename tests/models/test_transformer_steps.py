@@ -45,7 +45,8 @@ VARIANTS = {
 }
 
 
-SOME = named(VARIANTS, on_jax=("post-norm", "rotary positions", "grouped", "linear", "local"))
+ON_JAX = ("post-norm", "rotary positions", "grouped", "linear", "local")
+SOME = named(VARIANTS, ON_JAX, others=3)
 
 # Numbers of beams with caches of a fixed length, and with caches that grow.
 ROOMS = [(3, 9), pytest.param(1, 9, marks=pytest.mark.slow)]

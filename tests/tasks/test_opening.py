@@ -96,6 +96,7 @@ def test_mistakes_with_an_exported_task(exported, call, message):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_an_export_that_was_cut_short(exported, tmp_path):
     shutil.copytree(latest_version(exported), tmp_path / "1")
     (weights,) = (tmp_path / "1" / "variables").glob("variables.data*")

@@ -107,6 +107,7 @@ def test_the_optimizer_has_nothing_of_frozen_weights(tuned):
     assert not any("block_0" in name or "positions" in name for name in names)
 
 
+@pytest.mark.slow
 def test_what_is_new_and_what_is_frozen_is_told(folder, tmp_path, capsys):
     layer = {"init": str(folder / "mlm"), "task": "classify"}
     layer["data"] = {"train": str(folder / "train.tsv")}
@@ -144,6 +145,7 @@ def test_other_labels_make_a_new_head(folder, tuned, tmp_path, capsys):
     np.testing.assert_array_equal(before["embedding/embeddings"], after["embedding/embeddings"])
 
 
+@pytest.mark.slow
 def test_fewer_labels_keep_the_head(folder, tuned, tmp_path, capsys):
     path = written(tmp_path / "train.tsv", ["my plum\tfruit", "a pear\tfruit"] * 4)
     layer = {"init": str(tuned), "data": {"train": path, "valid": path}}

@@ -86,6 +86,7 @@ def test_a_language_model_learns_to_count(language_model):
     assert "gabcdefgabcdefgabc".startswith(continuation)
 
 
+@pytest.mark.slow
 def test_long_lines_are_trained_and_measured_in_pieces(language_model, tmp_path):
     folder, _ = language_model
     lines = ["abcdefg" * 9, "fgabcdefgab", "c" * 5] * 7
@@ -173,6 +174,7 @@ def test_an_exported_language_model_is_measured_as_its_run(language_model, tmp_p
         ),
     ],
 )
+@pytest.mark.slow
 def test_attention_by_name(preset, attention, expected, language_model, classifier, tmp_path):
     folder, name = (classifier[0], "train.tsv")
     if preset == "lm_tiny":

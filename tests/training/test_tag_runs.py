@@ -152,6 +152,7 @@ def test_a_rare_tag_may_be_held_out(trained, tmp_path):
     assert float(values["val_tag_accuracy"]) == 50
 
 
+@pytest.mark.slow
 def test_a_tag_that_the_task_has_not_makes_a_new_head(trained, tmp_path, capsys):
     path = written(tmp_path / "train.tsv", ["anna sings\tB-NEW O"] * 8)
     layer = {"init": str(trained[0] / "run"), "data": {"train": path, "valid": path}}
