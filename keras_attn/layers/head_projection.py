@@ -89,21 +89,7 @@ class HeadProjection(Dense):
             Hu et al., 2021, https://arxiv.org/abs/2106.09685, sections 4.1 and 4.2.
         """
         roles = tuple(self.heads) if roles is None else tuple(roles)
-        require_positive(rank=rank)
-        for role in roles:
-            require_one_of("role", role, self.heads)
-        require(self.built, "LoRA needs a layer that is built.", layer=self.name)
-        require(not self.lora_enabled, "A layer has LoRA only once.", layer=self.name)
-        require(
-            self.kernel_constraint is None,
-            "LoRA needs a kernel without a constraint.",
-            kernel_constraint=self.kernel_constraint,
-        )
-        require(
-            self.quantization_mode not in ("gptq", "awq"),
-            "LoRA works with the quantization modes int8 and int4.",
-            quantization_mode=self.quantization_mode,
-        )
+        self.require_adaptable(rank, roles)
         self._tracker.unlock()
         for number, role in enumerate(roles):
             shapes = {
@@ -125,6 +111,24 @@ class HeadProjection(Dense):
         self.lora_enabled = True
         self.lora_rank = rank
         self.lora_alpha = rank if lora_alpha is None else lora_alpha
+
+    def require_adaptable(self, rank: int, roles: tuple[str, ...]) -> None:
+        """Raises the UserError with which `enable_lora` would refuse these arguments."""
+        require_positive(rank=rank)
+        for role in roles:
+            require_one_of("role", role, self.heads)
+        require(self.built, "LoRA needs a layer that is built.", layer=self.name)
+        require(not self.lora_enabled, "A layer has LoRA only once.", layer=self.name)
+        require(
+            self.kernel_constraint is None,
+            "LoRA needs a kernel without a constraint.",
+            kernel_constraint=self.kernel_constraint,
+        )
+        require(
+            self.quantization_mode not in ("gptq", "awq"),
+            "LoRA works with the quantization modes int8 and int4.",
+            quantization_mode=self.quantization_mode,
+        )
 
     @property
     def lora_kernel_a(self):

@@ -42,11 +42,11 @@ def enable_lora(
     Reference:
         Hu et al., 2021, https://arxiv.org/abs/2106.09685.
     """
-    projections = [
-        part
+    projections = {
+        part: [role for role in roles if role in part.heads]
         for part in layer._flatten_layers()
         if isinstance(part, HeadProjection) and set(roles) & set(part.heads)
-    ]
+    }
     projected = {role for part in projections for role in part.heads}
     require(
         set(roles) <= projected,
@@ -54,9 +54,11 @@ def enable_lora(
         roles=tuple(roles),
         projected=sorted(projected),
     )
+    for part, adapted in projections.items():  # all before any is changed
+        part.require_adaptable(rank, adapted)
     frozen = layer.trainable_variables
-    for part in projections:
-        part.enable_lora(rank, lora_alpha, roles=[role for role in roles if role in part.heads])
+    for part, adapted in projections.items():
+        part.enable_lora(rank, lora_alpha, roles=adapted)
     for variable in frozen:
         variable.trainable = False
-    return projections
+    return list(projections)

@@ -352,6 +352,17 @@ def test_a_map_of_policies_quantizes_what_it_names():
     assert MultiHeadAttention.from_config(config).get_config() == config
 
 
+def test_a_model_that_is_refused_is_left_as_it_was():
+    inputs = keras.Input((None, 7))
+    first, second = block(), TransformerEncoderBlock(MultiHeadAttention(2, 3), FeedForward(6))
+    model = keras.Model(inputs, second(first(inputs)))
+    enable_lora(second, 2)
+    before = [weight.path for weight in model.trainable_variables]
+    with pytest.raises(UserError, match="A layer has LoRA only once"):
+        enable_lora(model, 2)
+    assert [weight.path for weight in model.trainable_variables] == before
+
+
 @pytest.mark.parametrize("quantized", [False, True])
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
 def test_nothing_but_adapters_is_trained(quantized):
