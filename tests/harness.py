@@ -343,6 +343,12 @@ def arrays(structure) -> list[np.ndarray]:
     ]
 
 
+def arrays_of(path: str | pathlib.Path) -> dict[str, np.ndarray]:
+    """All arrays of an `.npz` file, which is closed."""
+    with np.load(path) as file:
+        return dict(file)
+
+
 def assert_equal(actual, expected) -> None:
     for a, e in zip(arrays(actual), arrays(expected), strict=True):
         np.testing.assert_array_equal(a, e)
@@ -413,8 +419,6 @@ class SavedElsewhere:
     def check(self, case: LayerCase) -> None:
         """The loaded model gives the very same numbers."""
         assert case.name not in self.failed, self.failed[case.name]
-        outputs = np.load(self.folder / f"{case.name}.outputs.npz")
-        expected = self.expected[case.name]
-        assert len(outputs.files) == len(expected)
-        for name, e in zip(outputs.files, expected, strict=True):
-            np.testing.assert_array_equal(outputs[name], e)
+        outputs = arrays_of(self.folder / f"{case.name}.outputs.npz")
+        for output, e in zip(outputs.values(), self.expected[case.name], strict=True):
+            np.testing.assert_array_equal(output, e)

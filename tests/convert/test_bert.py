@@ -31,13 +31,14 @@ from tests.convert.made import (
     truncate,
     write_json,
 )
+from tests.harness import arrays_of
 
 pytestmark = pytest.mark.tensorflow
 
 
 @pytest.fixture(scope="module")
 def golden():
-    return dict(np.load(GOLDEN / "bert_outputs.npz"))
+    return arrays_of(GOLDEN / "bert_outputs.npz")
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from tests.convert.made import (
     config,
     copy_of,
 )
+from tests.harness import arrays_of
 
 pytestmark = pytest.mark.tensorflow
 
@@ -27,7 +28,7 @@ TEXTS = ["The cats sat on the mat .", "a", "ÜBER, a cat! Cats dog", "日本 fox
 def converted(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return from_huggingface(folder), dict(np.load(f"{folder}_outputs.npz"))
+        return from_huggingface(folder), arrays_of(f"{folder}_outputs.npz")
 
 
 @pytest.fixture

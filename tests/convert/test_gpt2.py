@@ -28,6 +28,7 @@ from tests.convert.made import (
     write_json,
 )
 from tests.generation.toy_models import compiled
+from tests.harness import arrays_of
 
 pytestmark = pytest.mark.tensorflow
 
@@ -37,7 +38,7 @@ NEW_TOKENS = 32
 
 @pytest.fixture(scope="module")
 def golden():
-    return dict(np.load(GOLDEN / "gpt2_outputs.npz"))
+    return arrays_of(GOLDEN / "gpt2_outputs.npz")
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +149,7 @@ def test_a_saved_task_is_the_same(task, tmp_path):
 def test_exported_it_gives_the_same_texts(task, tmp_path):
     texts = ["The quick", "", "ist naß"]
     folder = export_saved_model(task, tmp_path / "exported", n_best=1)
-    verify(folder)
+    assert verify(folder).ok
     assert open_exported(folder).predict(texts) == task.predict(texts)
 
 

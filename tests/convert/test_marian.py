@@ -30,6 +30,7 @@ from tests.convert.made import (
     truncate,
 )
 from tests.generation.toy_models import compiled
+from tests.harness import arrays_of
 
 pytestmark = pytest.mark.tensorflow
 
@@ -49,7 +50,7 @@ def version(request):
 
 @pytest.fixture(scope="module")
 def golden(version):
-    return dict(np.load(GOLDEN / f"{version}_outputs.npz"))
+    return arrays_of(GOLDEN / f"{version}_outputs.npz")
 
 
 @pytest.fixture(scope="module")
@@ -213,7 +214,7 @@ def test_a_saved_task_is_the_same(tmp_path):
 def test_exported_it_gives_the_same_texts(task, tmp_path):
     texts = ["The quick", "", ">>fra<< the dog 中国"]
     folder = export_saved_model(task, tmp_path / "exported", n_best=2)
-    verify(folder)
+    assert verify(folder).ok
     assert open_exported(folder).predict(texts) == task.predict(texts)
 
 
@@ -276,7 +277,7 @@ def test_other_layouts_of_the_same(name, folder):
     SAME[name](folder)
     task, notes = convert_huggingface(folder)
     assert notes == ()
-    golden = np.load(GOLDEN / "marian_outputs.npz")
+    golden = arrays_of(GOLDEN / "marian_outputs.npz")
     found = logits_of(task, golden, "marian")[..., 1:]
     np.testing.assert_allclose(found, expected_logits(golden, "marian"), atol=1e-4)
 
@@ -286,7 +287,7 @@ def test_an_output_that_is_not_tied(separate):
     change_json(separate / "generation_config.json", renormalize_logits=...)
     table = load_file(separate / WEIGHTS)["model.decoder.embed_tokens.weight"]
     change_tensors(separate, lambda tensors: tensors | {"lm_head.weight": 2 * table})
-    golden = np.load(GOLDEN / "marian_separate_outputs.npz")
+    golden = arrays_of(GOLDEN / "marian_separate_outputs.npz")
     bias = load_file(separate / WEIGHTS)["final_logits_bias"]
     expected = (2 * golden["logits"] - bias)[..., ids_of("marian_separate")[1].theirs]
     found = logits_of(from_huggingface(separate), golden, "marian_separate")
@@ -294,7 +295,7 @@ def test_an_output_that_is_not_tied(separate):
 
 
 def test_a_bias_that_is_not_there_is_zero(folder):
-    golden = np.load(GOLDEN / "marian_outputs.npz")
+    golden = arrays_of(GOLDEN / "marian_outputs.npz")
     bias = load_file(folder / WEIGHTS)["final_logits_bias"]
     change_tensors(folder, lambda t: {name: t[name] for name in t if name != "final_logits_bias"})
     expected = (golden["logits"] - bias)[..., ids_of("marian")[1].theirs]

@@ -16,6 +16,7 @@ from tests.convert.made import (
     config,
     copy_of,
 )
+from tests.harness import arrays_of
 
 pytestmark = pytest.mark.tensorflow
 
@@ -31,7 +32,7 @@ DECODER = "cls.predictions.decoder.weight"
 
 @pytest.fixture(scope="module")
 def golden():
-    return dict(np.load(GOLDEN / "masked_bert_outputs.npz"))
+    return arrays_of(GOLDEN / "masked_bert_outputs.npz")
 
 
 @pytest.fixture(scope="module")

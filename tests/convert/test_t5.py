@@ -26,6 +26,7 @@ from tests.convert.made import (
     truncate,
 )
 from tests.generation.toy_models import compiled
+from tests.harness import arrays_of
 
 pytestmark = pytest.mark.tensorflow
 
@@ -40,7 +41,7 @@ def version(request):
 
 @pytest.fixture(scope="module")
 def golden(version):
-    return dict(np.load(GOLDEN / f"{version}_outputs.npz"))
+    return arrays_of(GOLDEN / f"{version}_outputs.npz")
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +157,7 @@ def test_a_saved_task_is_the_same(task, tmp_path):
 def test_exported_it_gives_the_same_texts(task, tmp_path):
     texts = ["The quick <extra_id_0>", "", "ist naß"]
     folder = export_saved_model(task, tmp_path / "exported", n_best=1)
-    verify(folder)
+    assert verify(folder).ok
     assert open_exported(folder).predict(texts) == task.predict(texts)
 
 
@@ -197,13 +198,13 @@ def test_other_layouts_of_the_same(name, folder):
     SAME[name](folder)
     task, notes = convert_huggingface(folder)
     assert notes == ()
-    golden = np.load(GOLDEN / "t5_outputs.npz")
+    golden = arrays_of(GOLDEN / "t5_outputs.npz")
     np.testing.assert_allclose(logits_of(task, golden)[..., 1:], golden["logits"], atol=1e-4)
 
 
 def test_tokenizer_json_alone_is_read_alike(folder):
     (folder / "spiece.model").unlink()
-    golden = np.load(GOLDEN / "t5_outputs.npz")
+    golden = arrays_of(GOLDEN / "t5_outputs.npz")
     texts = golden["texts"].tolist()
     found, expected = (
         from_huggingface(one).source_tokenizer.tokenize(tf.constant(texts)).to_list()
@@ -216,7 +217,7 @@ def test_tokenizer_json_alone_is_read_alike(folder):
 def test_an_output_as_in_older_versions(tmp_path):
     folder = copy_of(T5["t5_v1_1"], tmp_path / "checkpoint")
     change_json(folder / "config.json", scale_decoder_outputs=..., tie_word_embeddings=False)
-    golden = np.load(GOLDEN / "t5_v1_1_outputs.npz")
+    golden = arrays_of(GOLDEN / "t5_v1_1_outputs.npz")
     found = logits_of(from_huggingface(folder), golden)[..., 1:]
     np.testing.assert_allclose(found, golden["logits"], atol=1e-4)
 

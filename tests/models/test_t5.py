@@ -10,6 +10,7 @@ from keras_attn import layers
 from keras_attn.models import PRESETS, T5
 from keras_attn.models.parameter_count import parameter_count
 from keras_attn.validation import UserError
+from tests.harness import arrays_of
 from tests.layers.judges import numpy, spread_weights
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -98,7 +99,7 @@ def filled(name, golden):
 
 @pytest.mark.parametrize("name", VERSIONS)
 def test_numbers_are_those_of_transformers(name):
-    golden = dict(np.load(GOLDEN / f"{name}.npz"))
+    golden = arrays_of(GOLDEN / f"{name}.npz")
     model = filled(name, golden)
     source, target = golden["source_ids"], golden["target_ids"]
     encoded = numpy(model.encode(source))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attn.export import export_saved_model, verify
+from keras_attn.export import export_saved_model
 from keras_attn.models import SequenceClassifier, TransformerEncoder
 from keras_attn.tasks import ClassificationTask, Task, open_exported
 from keras_attn.tokenizers import train_tokenizer
@@ -70,7 +70,6 @@ def test_saved_and_exported(task, tmp_path):
     assert (loaded.labels, loaded.max_length) == (LABELS, 11)
     np.testing.assert_array_equal(loaded.probabilities(TEXTS), task.probabilities(TEXTS))
     folder = export_saved_model(task, tmp_path / "exported", n_best=2)
-    verify(folder)
     model = tf.saved_model.load(str(folder))
     found = model.signatures["serving_default"](text=tf.constant(TEXTS))
     assert [label.decode() for label in found["label"].numpy()] == task.predict(TEXTS)

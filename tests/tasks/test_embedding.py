@@ -128,8 +128,6 @@ def test_saved_and_exported(settings, tmp_path):
     assert loaded._settings() == task._settings()
     np.testing.assert_array_equal(loaded.predict(TEXTS), expected)
     folder = export_saved_model(task, tmp_path / "exported", examples=TEXTS)
-    report = verify(folder)
-    assert report.ok, str(report)
     golden = json.loads((folder / "assets.extra/golden.json").read_text())
     assert {example["signature"] for example in golden["examples"]} == {
         "attention",

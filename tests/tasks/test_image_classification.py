@@ -8,7 +8,7 @@ import PIL.Image
 import pytest
 import tensorflow as tf
 
-from keras_attn.export import CppSavedModel, export_saved_model, verify
+from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.export.golden import read_golden
 from keras_attn.models import PatchEncoder, SequenceClassifier, TransformerEncoder
 from keras_attn.tasks import (
@@ -83,9 +83,6 @@ def test_saved_and_exported(task, tmp_path):
     folder = export_saved_model(
         loaded, tmp_path / "exported", n_best=2, examples=read_inputs(loaded.kind, names)
     )
-    report = verify(folder)
-    assert report.ok, str(report)
-    assert "n_best, pixels, serving_default" in str(report)
     (inputs,) = (i for name, i, _ in read_golden(folder).examples if name == "serving_default")
     assert inputs["image_bytes"].tolist() == IMAGES[:2]
     exported = open_task(tmp_path / "exported")

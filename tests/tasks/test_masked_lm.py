@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.data import MaskedExamples, Masking
-from keras_attn.export import export_saved_model, verify
+from keras_attn.export import export_saved_model
 from keras_attn.models import Bert, MaskedLanguageModel
 from keras_attn.tasks import ExportedMaskedLM, MaskedLMTask, Task, open_exported
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
@@ -123,8 +123,6 @@ def test_saved_and_exported(task, tmp_path):
     assert loaded.max_length == 11
     assert loaded.predict_n_best(TEXTS, 3) == task.predict_n_best(TEXTS, 3)
     folder = export_saved_model(task, tmp_path / "exported", n_best=3)
-    report = verify(folder)
-    assert report.ok, str(report)
     exported = open_exported(folder)
     assert type(exported) is ExportedMaskedLM
     assert exported.predict(TEXTS) == task.predict(TEXTS)

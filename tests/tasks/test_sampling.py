@@ -146,7 +146,7 @@ def test_settings_are_saved_and_older_folders_load(tmp_path):
 @pytest.mark.slow
 def test_an_exported_language_model_draws_the_same(language_model, tmp_path):
     folder = export_saved_model(language_model, tmp_path / "exported", n_best=1)
-    verify(folder)
+    assert verify(folder).ok
     exported = open_exported(folder)
     settings = {"temperature": 1.3, "top_k": 5, "top_p": 0.9}
     for one in ({}, settings):

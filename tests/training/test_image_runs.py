@@ -80,11 +80,10 @@ def test_stripes_are_told_apart(run, images):
     assert yaml.safe_load((folder / "run.yaml").read_text())["task"] == "classify_images"
 
 
-def test_evaluated_exported_verified_and_asked(run, images, tmp_path, capsys):
+def test_evaluated_exported_and_asked(run, images, tmp_path, capsys):
     folder, results = run
     exported, names = tmp_path / "exported", [images / "test" / "upright" / "7.png"] * 2
     assert called(capsys, "export", folder, exported)[0] == 0
-    assert called(capsys, "verify", exported)[0] == 0
     answers = []
     for model in (folder, exported):
         status, output, _ = called(capsys, "evaluate", model, "--data", images / "test")
