@@ -114,3 +114,12 @@ def _same_numbers():
         from tensorflow.python.framework.config import disable_op_determinism
 
         disable_op_determinism()
+
+
+@pytest.fixture(scope="session")
+def tiny_export(tmp_path_factory):
+    """The task of `tests.tasks.made`, exported; a test that changes it works on a copy."""
+    from keras_attn.export import export_saved_model
+    from tests.tasks.made import make_task
+
+    return export_saved_model(make_task(), tmp_path_factory.mktemp("exports") / "tiny", n_best=2)

@@ -16,8 +16,10 @@ from tests.harness import PROJECT
 BEGINNINGS = (
     "import keras_attn, keras",
     "import keras, keras_attn",
-    "from keras_attn.layers.lsh_attention import LSHAttention",
-    "import keras_attn.training.losses",
+    pytest.param(
+        "from keras_attn.layers.lsh_attention import LSHAttention", marks=pytest.mark.slow
+    ),
+    pytest.param("import keras_attn.training.losses", marks=pytest.mark.slow),
 )
 
 NAMES = """

@@ -31,7 +31,6 @@ SIZES = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 1
 TRAINING = {"steps": 2, "validate_every": 2, "average_last": 0, "deterministic": "false"}
 GENERATING = {"beams": 1, "max_source_length": 32, "max_length": 8}
 # What they export is verified in the default suite too, by the tests of these tasks.
-QUICK = ("seq2seq",)
 
 
 def section():
@@ -131,9 +130,8 @@ def test_the_table_has_every_task():
     assert list(commands("tag", "tags.tsv")) == steps
 
 
-@pytest.mark.parametrize(
-    "task", [pytest.param(task, marks=[pytest.mark.slow] * (task not in QUICK)) for task in TABLE]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TABLE)
 def test_the_commands_of_a_task(task, files, keras_attn, monkeypatch, tmp_path):
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "1")  # which `serve` would set
     monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "1")

@@ -2,32 +2,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attn.export import CppSavedModel, export_saved_model, verify
-from keras_attn.models import Transformer
-from keras_attn.tasks import DecodingSettings, Seq2SeqTask
-from keras_attn.tokenizers import train_tokenizer
+from keras_attn.export import CppSavedModel, verify
+from tests.tasks.made import make_task
 
 
 @pytest.fixture(scope="module")
 def task():
-    source = train_tokenizer("characters", ["abcdefg"])
-    target = train_tokenizer("symbols", ["AA B K D EH"])
-    backbone = Transformer(
-        source.vocabulary_size,
-        target.vocabulary_size,
-        num_layers=1,
-        hidden_dim=6,
-        num_heads=2,
-        intermediate_dim=7,
-    )
-    decoding = DecodingSettings(beams=3, max_source_length=11, max_length=5)
-    return Seq2SeqTask(backbone, source, target, decoding)
+    return make_task()
 
 
-@pytest.fixture(scope="module")
-def exported(task, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("seq2seq")
-    return export_saved_model(task, folder, n_best=2, examples=["bad", "cabbage"])
+@pytest.fixture
+def exported(tiny_export):
+    return tiny_export
 
 
 def test_an_exported_transformer_is_verified(exported):

@@ -11,7 +11,7 @@ import pytest
 from keras_attn import layers
 
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
-GROUPS = [("heads", "memories"), ("synthesizers", "scores", "others"), ("blocks", "models")]
+GROUPS = [("heads", "memories", "synthesizers", "scores", "others"), ("blocks", "models")]
 
 pytestmark = pytest.mark.tensorflow
 

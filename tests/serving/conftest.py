@@ -52,11 +52,10 @@ def task():
 
 
 @pytest.fixture(scope="session")
-def models(task, tmp_path_factory):
+def models(tiny_export, tmp_path_factory):
     """Folders by name: the toy, a tiny task, and a model of odd signatures."""
     folder = tmp_path_factory.mktemp("models")
     export_saved_model(ToyTask(), folder / "toy", n_best=2, examples=["abc", "e", "aéb"])
-    export_saved_model(task, folder / "tiny", n_best=2)
 
     def odd(count, image_bytes):
         """Counts up to `count` one by one, and gives bytes back."""
@@ -67,7 +66,7 @@ def models(task, tmp_path_factory):
 
     specs = (named("count", [None], tf.int32), named("image_bytes", [None], tf.string))
     save(folder / "odd" / "1", odd, *specs)
-    return {name: folder / name for name in ("toy", "tiny", "odd")}
+    return {"toy": folder / "toy", "tiny": tiny_export.parent, "odd": folder / "odd"}
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.data import Pairs
-from keras_attn.export import export_saved_model
 from keras_attn.model_versions import latest_version
 from keras_attn.tasks import (
     ExportedSeq2Seq,
@@ -29,10 +28,9 @@ def task():
     return make_task()
 
 
-@pytest.fixture(scope="module")
-def exported(task, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("served") / "g2p"
-    return export_saved_model(task, folder, n_best=2, examples=["abc"])
+@pytest.fixture
+def exported(tiny_export):
+    return tiny_export
 
 
 @pytest.mark.slow
