@@ -3,10 +3,8 @@
 from typing import Any
 
 from keras_attn.layers.hidden_positions import as_float, without_hidden
-from keras_attn.layers.pure_call import Masked, MaskOf
+from keras_attn.layers.pure_call import mask_of, with_mask
 from keras_attn.ops import masks
-
-_MASK_OF = MaskOf()
 
 
 def read_block_inputs(
@@ -37,15 +35,13 @@ def read_block_inputs(
     if inputs is None:
         return None, None
     if mask is None:
-        mask = _MASK_OF(inputs)  # which Keras hands over to calls with one tensor alone
+        mask = mask_of(inputs)  # which Keras hands over to calls with one tensor alone
     mask, padding_mask, attention_mask, valid = masks.boolean_masks(
         mask=mask, padding_mask=padding_mask, attention_mask=attention_mask
     )
     inputs = without_hidden(as_float(inputs, dtype), masks.combine_masks(mask, padding_mask))
     inputs = masks.unless_refused(inputs, valid)
-    if mask is not None:
-        inputs = Masked(mask)(inputs)
-    return inputs, masks.with_padding(attention_mask, padding_mask)
+    return with_mask(inputs, mask), masks.with_padding(attention_mask, padding_mask)
 
 
 def mask_of_rows(inputs: Any, attention_mask: Any) -> Any:
@@ -55,4 +51,4 @@ def mask_of_rows(inputs: Any, attention_mask: Any) -> Any:
     """
     if attention_mask is None:
         return None
-    return masks.combine_masks(_MASK_OF(inputs), attention_mask[:, 0])
+    return masks.combine_masks(mask_of(inputs), attention_mask[:, 0])

@@ -38,7 +38,7 @@ class PureCall:
         Returns:
             What the function returns, and the states after it.
         """
-        masked = [Masked(mask)(x) for mask, x in zip(self._masks, tensors, strict=True)]
+        masked = [with_mask(x, mask) for mask, x in zip(self._masks, tensors, strict=True)]
         values = zip((*self._weights, *self._states), (*weights, *states), strict=True)
         with keras.StatelessScope(state_mapping=list(values)) as scope:
             output = self._function(*masked)
@@ -51,34 +51,39 @@ class PureCall:
             self._states[place].assign(value)
 
 
-class MaskOf(keras.layers.Layer):
-    """Gives the mask that Keras propagates with a tensor, or None."""
+def mask_of(tensor: Any) -> Any:
+    """The mask that Keras propagates with a tensor, or `None`."""
+    return _MASK_OF(tensor)
 
-    def __init__(self) -> None:
-        super().__init__(name="mask", autocast=False)
 
-    def call(self, tensor, mask=None):
-        return mask
+def with_mask(tensor: Any, mask: Any) -> Any:
+    """The tensor, with which Keras will propagate a mask; as it is where the mask is `None`."""
+    return tensor if mask is None else _WITH_MASK((tensor, mask))
+
+
+class _Plain(keras.layers.Layer):
+    """A layer that no `keras.RematScope` computes again."""
 
     def rematerialized_call(self, layer_call, *args, **kwargs):
         return layer_call
+
+
+class _MaskOf(_Plain):
+    def call(self, tensor, mask=None):
+        return mask
 
     def compute_mask(self, tensor, mask=None):
         return None
 
 
-class Masked(keras.layers.Layer):
-    """Gives the tensor, with which Keras will propagate a mask."""
+class _WithMask(_Plain):
+    def call(self, inputs):
+        return inputs[0]
 
-    def __init__(self, mask: Any) -> None:
-        super().__init__(name="masked", autocast=False)
-        self._mask = mask
+    def compute_mask(self, inputs, previous_mask=None):
+        return inputs[1]
 
-    def call(self, tensor):
-        return tensor
 
-    def rematerialized_call(self, layer_call, *args, **kwargs):
-        return layer_call
-
-    def compute_mask(self, tensor, mask=None):
-        return self._mask
+# Made once: torch.compile cannot follow the making of a layer.
+_MASK_OF = _MaskOf(name="mask", autocast=False)
+_WITH_MASK = _WithMask(name="masked", autocast=False)

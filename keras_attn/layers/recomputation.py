@@ -8,7 +8,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.pure_call import MaskOf, PureCall
+from keras_attn.layers.pure_call import PureCall, mask_of
 from keras_attn.ops.autodiff import vector_jacobian_product
 from keras_attn.ops.custom_gradient import custom_gradient
 from keras_attn.validation import require
@@ -33,7 +33,7 @@ def recomputed(layer: keras.layers.Layer, function: Callable, *tensors: Any) -> 
     Reference:
         Chen et al., 2016, https://arxiv.org/abs/1604.06174.
     """
-    pure = PureCall(layer, function, *(MaskOf()(tensor) for tensor in tensors))
+    pure = PureCall(layer, function, *(mask_of(tensor) for tensor in tensors))
     weights, states, changed = pure.weights(), pure.states(), []
 
     def call(*arguments: Any) -> tuple[Any, list]:

@@ -17,7 +17,7 @@ from keras_attn.layers.copies import (
 )
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_normalization import LayerNormalization
-from keras_attn.layers.pure_call import Masked, MaskOf
+from keras_attn.layers.pure_call import mask_of, with_mask
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
@@ -164,10 +164,10 @@ class ReversibleBlock(CompositeLayer):
         first, attention_mask = read_block_inputs(
             self.compute_dtype, first, mask, padding_mask, attention_mask
         )
-        mask = MaskOf()(first)
+        mask = mask_of(first)
         second, _ = read_block_inputs(self.compute_dtype, second, mask, padding_mask)
         for _, branch in self.branches(attention_mask, training, use_causal_mask):
-            first, second = second, ops.add(first, branch(Masked(mask)(second)))
+            first, second = second, ops.add(first, branch(with_mask(second, mask)))
         return first, second
 
     def inverse(

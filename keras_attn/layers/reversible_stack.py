@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_attn.layers.block_inputs import read_block_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.pure_call import Masked, MaskOf, PureCall
+from keras_attn.layers.pure_call import PureCall, mask_of, with_mask
 from keras_attn.layers.reversible_block import ReversibleBlock
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.autodiff import vector_jacobian_product, wait_for
@@ -82,7 +82,7 @@ class ReversibleStack(CompositeLayer):
         first, attention_mask = read_block_inputs(
             self.compute_dtype, first, mask, padding_mask, attention_mask
         )
-        mask = MaskOf()(first)
+        mask = mask_of(first)
         second, _ = read_block_inputs(self.compute_dtype, second, mask, padding_mask)
         options = {
             "attention_mask": attention_mask,
@@ -100,7 +100,7 @@ class ReversibleStack(CompositeLayer):
             run.assign(states)
         else:
             for _, branch in branches:
-                first, second = second, ops.add(first, branch(Masked(mask)(second)))
+                first, second = second, ops.add(first, branch(with_mask(second, mask)))
         return tuple(ops.cast(x, self.compute_dtype) for x in (first, second))
 
     def compute_mask(self, first, previous_mask):

@@ -205,3 +205,21 @@ def test_masks_of_a_projected_source_are_read_like_all(layer):
         np.testing.assert_allclose(numpy(one), numpy(other), atol=1e-6)
     with pytest.raises(UserError, match="`value_mask` must hold 1 .*=.-10000"):
         layer.project_source(x, value_mask=np.where(mask, 0, -10000))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of the compilers
+@pytest.mark.parametrize("name", ["encoder", "reversible"])
+def test_a_masked_block_is_trained_compiled(name):
+    ids = keras.Input((6,), dtype="int32")
+    x = layers.TokenEmbedding(10, WIDTH, mask_zero=True)(ids)
+    if name == "encoder":
+        x = MAKE["encoder"]()(x)
+    else:
+        block = layers.ReversibleBlock(attention(), feed_forward())
+        x = keras.layers.Average()(layers.ReversibleStack([block])(x, x))
+    model = keras.Model(ids, keras.layers.Dense(1)(layers.SequencePooling("mean")(x)))
+    model.compile("adam", "mse", jit_compile=True)
+    losses = model.fit(IDS.reshape(6, 6), np.ones((6, 1)), epochs=2, verbose=0).history["loss"]
+    assert np.isfinite(losses).all()
+    assert losses[1] < losses[0]
