@@ -128,6 +128,7 @@ def test_weights_and_outputs_are_counted():
         check_shapes(case_of(Broken, outputs=(2, 3, 7)))
 
 
+@pytest.mark.slow
 def test_fresh_process_knows_only_what_is_registered(tmp_path):
     saved = SavedElsewhere([NORM, ATTENTION, case_of(Broken)], tmp_path)
     saved.check(NORM)

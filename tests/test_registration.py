@@ -85,6 +85,7 @@ def test_a_model_loads_after_the_package_alone(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), expected)
 
 
+@pytest.mark.slow
 def test_keras_can_be_looked_for_and_fail():
     """A search finds it, a failed import raises its own error and may be repeated."""
     run_python("""
@@ -103,6 +104,7 @@ assert "keras_attn>MultiHeadAttention" in keras.saving.get_custom_objects()
 """)
 
 
+@pytest.mark.slow
 def test_threads_may_import_both():
     run_python("""
 import importlib, keras_attn, threading

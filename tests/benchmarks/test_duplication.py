@@ -52,6 +52,7 @@ def test_mistakes_are_told():
         list(duplication.measure_duplication(steps=150))
 
 
+@pytest.mark.slow
 def test_a_watcher_is_told_of_all_steps(monkeypatch):
     monkeypatch.setattr(duplication, "STEPS_AT_ONCE", 2)
     monkeypatch.setattr(duplication, "TEST_BATCHES", 1)

@@ -59,6 +59,7 @@ def test_mistakes_take_one_line(assignment, message, keras_attn, task_folder):
     assert message in error
 
 
+@pytest.mark.slow
 def test_an_export_is_as_it_is(keras_attn, exported):
     status, output, error = keras_attn("predict", exported, *CHANGES, "abc")
     assert (status, output, error.count("\n")) == (2, "", 1)

@@ -105,6 +105,7 @@ def test_bugs_keep_their_traceback(keras_attn, monkeypatch):
         keras_attn("verify", "x")
 
 
+@pytest.mark.slow
 def test_the_start_of_tensorflow_is_silent():
     command = [sys.executable, "-m", "keras_attn", "evaluate", "nowhere", "--data", "nothing.tsv"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

@@ -72,6 +72,7 @@ def test_text_that_is_no_utf8_is_told_by_line(keras_attn, monkeypatch, model):
     assert (status, output, error) == (2, expected, line)
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error(task_folder):
     command = f"yes abc | head -5000 | '{sys.executable}' -m keras_attn predict '{task_folder}'"
     script = f"{command} | head -1; echo ${{PIPESTATUS[2]}}"

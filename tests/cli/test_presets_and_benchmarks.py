@@ -144,6 +144,7 @@ def test_benchmark_fit(keras_attn, monkeypatch):
     assert figures["of_peak"] == pytest.approx(figures["tflops"] / figures["peak_tflops"], abs=0.02)
 
 
+@pytest.mark.slow
 def test_benchmark_attention_on_jax(keras_attn):
     options = ("--mechanisms", "flash", "--lengths", "16", "--precision", "mixed_bfloat16")
     status, output, error = keras_attn("benchmark", "attention", "--backend", "jax", *options)

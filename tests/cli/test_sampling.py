@@ -26,6 +26,7 @@ def lines(output):
     return [line.split("\t") for line in output.splitlines()]
 
 
+@pytest.mark.slow
 def test_draws_what_the_task_draws(keras_attn, task_folder):
     options = ["--sample", "--samples", "3", "--top-k", "5", "--temperature", "1.2", "--seed", "7"]
     options += ["--top-p", "0.9", "--repetition-penalty", "1.1"]

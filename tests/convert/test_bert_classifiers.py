@@ -74,6 +74,7 @@ def test_logits_and_labels_of_texts_are_those_of_transformers():
     assert task.predict(TEXTS) == golden["labels"].tolist()
 
 
+@pytest.mark.slow
 def test_a_saved_classifier_of_the_pooler_is_the_same(tmp_path):
     task, _ = converted(OF_TEXTS)
     task.save(tmp_path / "task")

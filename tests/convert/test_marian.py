@@ -199,6 +199,7 @@ def test_what_the_task_is(task, version):
     assert task.target_tokenizer.vocabulary[:4] == ["<pad>", "<s>", "</s>", "<unk>"]
 
 
+@pytest.mark.slow
 def test_a_saved_task_is_the_same(tmp_path):
     task = from_huggingface(MARIAN["marian_separate"])
     task.save(tmp_path / "task")

@@ -96,6 +96,7 @@ def test_other_batches_of_rare_lengths():
     assert len(epochs) > 1
 
 
+@pytest.mark.slow
 def test_same_in_every_process():
     code = """
 from keras_attn.data import Pairs, hold_out, plan_epoch

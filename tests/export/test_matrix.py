@@ -142,7 +142,6 @@ MATRIX = {
 }
 # What no other test of the default suite exports and verifies. tests/cli/test_everything.py and the
 # tests of each kind of task do so with what is usual for it.
-QUICK = {"seq2seq ConvSeq2Seq"}
 # Its segments are put together in Python.
 WITHOUT_ATTENTION = {"lm CompressiveTransformer"}
 # Heads of other models; and an encoder of what no task reads.
@@ -152,15 +151,12 @@ NOT_SERVED = {"MaskedLanguageModel", "SequenceClassifier", "TokenClassifier", "F
 def test_every_kind_of_task_and_every_family_is_declared():
     kinds, families = zip(*(name.split() for name in MATRIX), strict=True)
     assert set(kinds) == {kind for kind in Task.classes if not kind.startswith("test")}
-    assert set(MATRIX) > QUICK
     every = {name for name in models.__all__ if inspect.isclass(getattr(models, name))}
     assert set(families) == every - NOT_SERVED - {"Preset"}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MATRIX],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MATRIX)
 def test_it_is_exported_and_verified(name, tmp_path):
     task = MATRIX[name]()
     texts = task.example_texts()

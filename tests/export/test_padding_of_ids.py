@@ -54,7 +54,7 @@ def inputs_of(graph, ids, targets):
 
 
 @pytest.mark.parametrize(
-    "kind", thinned([kind for kind in KINDS if "image" not in kind], on_tensorflow=2)
+    "kind", thinned([kind for kind in KINDS if "image" not in kind], on_tensorflow=3)
 )
 def test_padding_counts_for_nothing_wherever_it_stands(kind):
     for name, graph in graphs(kind).items():

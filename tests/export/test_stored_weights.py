@@ -356,6 +356,7 @@ def test_whole_numbers_take_a_quarter_of_the_room(eighths):
     assert stored["int8"] < described["bytes"] < stored["int8"] + stored["float32"]
 
 
+@pytest.mark.slow
 def test_the_page_beside_the_model_tells_the_change(eighths):
     page = (eighths / README).read_text("utf-8")
     described = description(eighths)
@@ -366,6 +367,7 @@ def test_the_page_beside_the_model_tells_the_change(eighths):
     assert f"| `score` | {change['changed']} | {largest} |" in page.splitlines()
 
 
+@pytest.mark.slow
 def test_whole_numbers_and_scales_are_what_is_computed_with(eighths):
     """The judge is a task whose matrices NumPy brought to so many steps, in the runtime."""
     task = make_task()

@@ -63,7 +63,7 @@ def assert_close(received, expected):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@pytest.mark.parametrize("jit_compile", [False, True])
+@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_unknown_batch_size(strategy, jit_compile):
     run = compiled(strategy, input_signature=signature(), jit_compile=jit_compile)
     for rows in (13, 1):

@@ -8,7 +8,7 @@ from keras_attn import layers
 from keras_attn.layers.convolutional_encoder import ConvolutionalEncoder
 from keras_attn.models import FeatureEncoder
 from keras_attn.validation import UserError
-from tests.backends import named
+from tests.backends import named, thinned
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
 
@@ -129,7 +129,9 @@ class Subclassed(keras.Model):
         return inputs
 
 
-@pytest.mark.parametrize("name", ["encoder", "encoder, pre-norm", "decoder", "pooling"])
+@pytest.mark.parametrize(
+    "name", thinned(["encoder", "encoder, pre-norm", "decoder", "pooling"], 1, 2)
+)
 def test_models_of_all_kinds_propagate_one_mask(name):
     embed = embedding()
     layer = made(name, numpy(embed(IDS)))

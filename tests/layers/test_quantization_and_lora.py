@@ -404,6 +404,7 @@ with np.load(sys.argv[2]) as arrays:
 
 
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
+@pytest.mark.slow
 def test_adapted_and_quantized_it_loads_in_a_fresh_process(tmp_path):
     model = model_of(block())
     model.quantize("int8")

@@ -68,6 +68,7 @@ def test_the_same_weights_come_out_with_dropout_and_masks(dtype, tolerance):
 
 
 @pytest.mark.tensorflow  # JAX traces a call once and repeats what it saw
+@pytest.mark.slow
 def test_each_block_is_computed_twice():
     trained(False)
     once = CountingFeedForward.calls

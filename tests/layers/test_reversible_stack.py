@@ -82,7 +82,7 @@ WAYS = [
     pytest.param(LSH, False, id="LSH", marks=pytest.mark.slow),
 ]
 if keras.backend.backend() != "torch":  # whose compiler takes minutes
-    WAYS.append(pytest.param(None, True, id="multi-head, compiled"))
+    WAYS.append(pytest.param(None, True, id="multi-head, compiled", marks=pytest.mark.slow))
 
 
 @pytest.mark.parametrize(("attention", "jit_compile"), WAYS)
@@ -94,6 +94,7 @@ def test_training_equals_that_with_the_usual_gradients(attention, jit_compile):
         np.testing.assert_allclose(numpy(a), numpy(b), atol=2e-4, err_msg=a.path)
 
 
+@pytest.mark.slow
 def test_mixed_precision():
     _, losses = trained(ReversibleStack, dtype="mixed_bfloat16")
     _, expected = trained(Plain, dtype="mixed_bfloat16")

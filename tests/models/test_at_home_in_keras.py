@@ -63,7 +63,7 @@ def fitted(model, inputs):
         model.fit(inputs, targets, verbose=0)
 
 
-@pytest.mark.parametrize("name", named(EVERY, ON_JAX, others=4))
+@pytest.mark.parametrize("name", named(EVERY, ON_JAX, others=8))
 def test_fit_warns_of_nothing(name):
     make, inputs = EVERY[name]
     fitted(make(), inputs)

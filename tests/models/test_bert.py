@@ -114,6 +114,7 @@ def test_gelu_is_the_exact_one():
     assert abs(float(activation(np.float32(1.0))) - expected) < 1e-6
 
 
+@pytest.mark.slow
 def test_it_learns_under_a_classifier_head():
     """Whether there is a 7 among the tokens, with Keras' own `compile` and `fit`."""
     encoder = Bert(11, **(SIZES | {"num_layers": 1}), max_length=5, dropout=0.0, pooler=False)

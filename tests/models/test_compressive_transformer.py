@@ -103,6 +103,7 @@ def test_steps_far_beyond_the_window_equal_the_whole(compressed_length):
         token_ids = ops.convert_to_tensor(STREAM[[0, 1], at + 1])
 
 
+@pytest.mark.slow
 def test_beams_keep_memories_of_their_own():
     model = built(norm_first=True)
     prompts = STREAM[:, :3]

@@ -61,6 +61,7 @@ def test_one_block_by_its_layers_with_labels_written_out():
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])
+@pytest.mark.slow
 def test_what_is_far_is_seen_by_way_of_units(num_layers):
     model = built(num_layers=num_layers)
     changed = IDS.copy()

@@ -128,6 +128,7 @@ def test_config_holds_every_argument():
     assert small.get_config()["num_layers"] == 1
 
 
+@pytest.mark.slow
 def test_a_classifier_learns_where_the_light_is():
     """In which half of an image one patch is brighter, with Keras' own `compile` and `fit`."""
     rng = np.random.default_rng(1)

@@ -204,6 +204,7 @@ def test_precision_reaches_every_layer(dtype):
         assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
 
 
+@pytest.mark.slow
 def test_fit_learns_to_copy():
     """With Keras' own `compile` and `fit`, and its own loss: no other package is needed."""
     model = tiny(num_layers=1, hidden_dim=24, norm_first=True)

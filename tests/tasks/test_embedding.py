@@ -92,6 +92,7 @@ def test_or_told():
         task.input_ids(tf.constant(TEXTS))
 
 
+@pytest.mark.slow
 def test_an_export_tells_it_too(tmp_path):
     task = make_task(max_length=5, truncate=False)
     exported = open_task(export_saved_model(task, tmp_path / "exported", examples=["cat"]))

@@ -23,7 +23,7 @@ TWO_VOCABULARIES = (
     "Marian, unlike sides",
     "wide convolutions",
 )
-QUICK = ("Transformer", "GPT-2", "compressive")
+QUICK = ("Transformer", "GPT-2")
 
 
 def seq2seq(model):

@@ -51,6 +51,7 @@ def test_an_exported_task_equals_the_task(task, exported):
     assert perplexities[0] == pytest.approx(perplexities[1], rel=1e-4)
 
 
+@pytest.mark.slow
 def test_an_exported_task_measures_alike(task, exported):
     pairs = Pairs(["abc", "abc", "fed"], ["AA B", "B", "CH"], "made")
     values = [

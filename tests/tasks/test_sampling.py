@@ -51,6 +51,7 @@ def test_samples_are_scored_as_the_model_scores_them(task):
     )
 
 
+@pytest.mark.slow
 def test_the_most_probable_sample_is_greedy_search(task, language_model):
     for one, inputs in ((task, made.TEXTS), (language_model, PROMPTS)):
         drawn = texts(one.sample(inputs, top_k=1, seed=5))
@@ -83,6 +84,7 @@ def test_a_prompt_counts_as_repeated(language_model):
     assert counts[1] != counts[0]
 
 
+@pytest.mark.slow
 def test_banned_words_and_ngrams(task):
     sources = ["abc", "fedcba", "bbbbbbbb", "a"]
     free = task.predict_n_best(sources, 3)

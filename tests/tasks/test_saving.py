@@ -87,6 +87,7 @@ def test_a_compiled_model_is_saved_without_what_it_was_compiled_with(tmp_path):
     assert Seq2SeqTask.load(tmp_path / "task").predict(TEXTS) == task.predict(TEXTS)
 
 
+@pytest.mark.slow
 def test_saving_again_replaces(tmp_path):
     first, second = make_task(), make_task(seed=1)
     first.save(tmp_path / "task")

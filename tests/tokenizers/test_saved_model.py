@@ -75,6 +75,7 @@ def test_loaded_in_this_process(saved, kind):
     np.testing.assert_array_equal(received["text"], expected["text"])
 
 
+@pytest.mark.slow
 def test_loaded_in_sessions_of_a_fresh_process(saved):
     inputs = json.dumps([base64.b64encode(text).decode() for text in INPUTS])
     folders = [str(folder) for _, folder in saved.values()]

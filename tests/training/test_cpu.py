@@ -26,5 +26,6 @@ def test_parts_that_are_told_stay():
 @pytest.mark.parametrize(
     ("parts", "expected"), [(2, [1, 2]), pytest.param(1, [0, 0], marks=pytest.mark.slow)]
 )
+@pytest.mark.slow
 def test_threads_of_a_process(parts, expected):
     assert run_module("tests.training.shared_cores", str(parts), timeout=120)[0] == expected

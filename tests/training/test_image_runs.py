@@ -117,6 +117,7 @@ def test_what_predict_is_not_told_right(run, images, tmp_path, capsys):
         assert (status, error) == (2, f"keras-attn: error: {tmp_path / message}\n")
 
 
+@pytest.mark.slow
 def test_training_goes_on_with_other_images(run, images, tmp_path):
     table = tmp_path / "table.tsv"
     names = [f"{images}/test/{label}/{n}.png\t{label}" for label in ("lying",) for n in range(9)]

@@ -126,6 +126,7 @@ def test_training_may_go_on_for_longer(finished, tmp_path):
     assert len(rows(tmp_path / "run")) > len(rows(folder))
 
 
+@pytest.mark.slow
 def test_fine_tuning_starts_from_the_task(finished, words, tmp_path):
     folder, _ = finished
     policy = keras.config.dtype_policy()

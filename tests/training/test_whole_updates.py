@@ -38,7 +38,7 @@ def static_batches(rows, batch_tokens=64):
 @pytest.mark.parametrize(
     ("accumulate", "optimizer"),
     [
-        (2, "adam"),
+        pytest.param(2, "adam", marks=pytest.mark.slow),
         pytest.param(1, "adam", marks=pytest.mark.slow),
         pytest.param(1, "muon", marks=pytest.mark.slow),
         pytest.param(2, "muon", marks=pytest.mark.slow),

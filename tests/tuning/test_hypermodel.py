@@ -47,6 +47,7 @@ def test_a_language_model():
     assert np.isfinite(history.history["loss"]).all()
 
 
+@pytest.mark.slow
 def test_a_classifier_with_a_mechanism_that_knows_its_length():
     space = SMALL | {"attention.name": ["random_synthesizer", "local"], "positions": {"none": {}}}
     hypermodel = PresetHyperModel("listops_tiny", 13, space, num_classes=3, max_length=6)
@@ -68,6 +69,7 @@ def test_unknown_preset():
         PresetHyperModel("g2p_smal", 13)
 
 
+@pytest.mark.slow
 def test_a_classifier_of_images():
     space = SMALL | {
         "positions": {"none": {}},

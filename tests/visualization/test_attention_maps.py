@@ -103,7 +103,7 @@ def check(model, inputs, count):
     return maps
 
 
-@pytest.mark.parametrize("name", thinned(CASES, on_tensorflow=2))
+@pytest.mark.parametrize("name", thinned(CASES, on_tensorflow=3))
 def test_families(name):
     maps = check(made(name), INPUTS, LAYERS[name])
     for each in maps:

@@ -244,6 +244,7 @@ def test_images_of_a_task_while_keras_fits(tmp_path):
     assert images(tmp_path) == {f"attention/1/{group}": [0, 2] for group in groups}
 
 
+@pytest.mark.slow
 def test_images_while_a_trainer_trains(tmp_path):
     weights = []
     for number, look in enumerate((False, True)):
