@@ -7,7 +7,13 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-_HOLDERS = ("layers", "models", "training.losses", "training.metrics", "training.schedules")
+_HOLDERS = (
+    "layers",
+    "models",
+    "training.loop.losses",
+    "training.loop.metrics",
+    "training.loop.schedules",
+)
 _PACKAGE = __name__.partition(".")[0]
 
 

@@ -43,7 +43,7 @@ def verify(toy, folder):
 
 def a_child(toy, folder):
     from keras_attn.processes import python_command, python_environment
-    from keras_attn.training.end_with_parent import ending_with_parent
+    from keras_attn.training.workers.end_with_parent import ending_with_parent
 
     command = ending_with_parent(python_command("keras_attn", "--version"))
     subprocess.run(command, env=python_environment(), check=True, stdout=subprocess.DEVNULL)

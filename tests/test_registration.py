@@ -17,9 +17,9 @@ BEGINNINGS = (
     "import keras_attn, keras",
     "import keras, keras_attn",
     pytest.param(
-        "from keras_attn.layers.lsh_attention import LSHAttention", marks=pytest.mark.slow
+        "from keras_attn.layers.attention.lsh_attention import LSHAttention", marks=pytest.mark.slow
     ),
-    pytest.param("import keras_attn.training.losses", marks=pytest.mark.slow),
+    pytest.param("import keras_attn.training.loop.losses", marks=pytest.mark.slow),
 )
 
 NAMES = """

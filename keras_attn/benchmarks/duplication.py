@@ -14,7 +14,7 @@ import numpy as np
 from keras_attn.benchmarks.growth import markdown
 from keras_attn.layers import LSHAttention
 from keras_attn.models import CausalTransformer
-from keras_attn.training.losses import TokenCrossEntropy
+from keras_attn.training.loop.losses import TokenCrossEntropy
 from keras_attn.validation import require, require_one_of, require_positive
 
 # One layer, as in the paper's section 5.

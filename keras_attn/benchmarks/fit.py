@@ -14,7 +14,7 @@ from keras_attn.benchmarks.matrix_products import matrix_operations, matrix_peak
 from keras_attn.benchmarks.memory import peak_memory
 from keras_attn.models import Transformer
 from keras_attn.ops.devices import has_accelerator
-from keras_attn.training.losses import TokenCrossEntropy
+from keras_attn.training.loop.losses import TokenCrossEntropy
 from keras_attn.training.precisions import PRECISIONS
 from keras_attn.validation import require_one_of, require_positive
 

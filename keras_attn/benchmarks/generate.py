@@ -13,7 +13,7 @@ import tensorflow as tf
 from keras_attn.benchmarks.timing import median_seconds
 from keras_attn.generation import greedy_search
 from keras_attn.models import model_class
-from keras_attn.models.language_model import LanguageModel
+from keras_attn.models.decoding.language_model import LanguageModel
 from keras_attn.tokenizers.base import SPECIAL_TOKENS
 from keras_attn.validation import require, require_positive
 

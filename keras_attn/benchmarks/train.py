@@ -14,11 +14,11 @@ from keras_attn.benchmarks.workloads import REAL_WORKLOADS, TRAIN_WORKLOADS
 from keras_attn.data import PairExamples, batch_dataset, load_cmudict, plan_epoch
 from keras_attn.models import Transformer
 from keras_attn.tokenizers import CharacterTokenizer, SymbolTokenizer
-from keras_attn.training.cpu import resolve_parts, share_cores
-from keras_attn.training.optimizer import make_optimizer
+from keras_attn.training.loop.optimizer import make_optimizer
+from keras_attn.training.loop.step import TrainingStep
 from keras_attn.training.precisions import PRECISIONS
 from keras_attn.training.settings import TrainingSettings
-from keras_attn.training.step import TrainingStep
+from keras_attn.training.workers.cpu import resolve_parts, share_cores
 from keras_attn.validation import require_one_of, require_positive
 
 

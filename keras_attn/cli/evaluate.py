@@ -62,8 +62,8 @@ def run(options: argparse.Namespace) -> None:
     """Measures and prints, one line a metric."""
     with quiet_start():
         from keras_attn.tasks import open_task
-        from keras_attn.training.kinds import RUN_KINDS
         from keras_attn.training.run_settings import DataSettings
+        from keras_attn.training.task_runs import RUN_KINDS
 
     run_settings = _settings_of_run(options.model)
     stress = options.stress

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Writes the page or the picture, and prints where it is."""
-    from keras_attn.training.report import draw_curves, read_rows, write_report
+    from keras_attn.training.reporting.report import draw_curves, read_rows, write_report
 
     if options.picture is None:
         print(write_report(options.run_folder))

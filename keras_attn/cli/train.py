@@ -147,8 +147,8 @@ def run(options: argparse.Namespace) -> int | None:
     if options.supervise:
         return _supervised(options)
     with quiet_start():
-        from keras_attn.training.job import train
-        from keras_attn.training.run_folder import require_new
+        from keras_attn.training.reporting.run_folder import require_new
+        from keras_attn.training.run import train
 
     if not options.resume:
         require_new(options.out)  # before the settings, which a run that is resumed need not name
@@ -171,7 +171,7 @@ def settings_layers(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _supervised(options: argparse.Namespace) -> int:
-    from keras_attn.training.supervision import supervise
+    from keras_attn.training.workers.supervision import supervise
 
     arguments = [word for word in options.arguments if word not in ("--supervise", "--resume")]
     command = python_command("keras_attn", *arguments, "--resume")
@@ -180,7 +180,7 @@ def _supervised(options: argparse.Namespace) -> int:
 
 def _cluster(options: argparse.Namespace):
     """The workers that the options name."""
-    from keras_attn.training.cluster import Cluster
+    from keras_attn.training.workers.cluster import Cluster
 
     if options.workers is None or options.worker_index is None:
         raise UserError(

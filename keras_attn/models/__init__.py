@@ -3,25 +3,20 @@
 import keras
 
 from keras_attn.models.bert import Bert
-from keras_attn.models.causal_transformer import CausalTransformer
-from keras_attn.models.compressive_transformer import CompressiveTransformer
-from keras_attn.models.conv_seq2seq import ConvSeq2Seq
+from keras_attn.models.compressive import CompressiveTransformer
+from keras_attn.models.convolutional import ConvSeq2Seq
 from keras_attn.models.etc import Etc
-from keras_attn.models.feature_encoder import FeatureEncoder
-from keras_attn.models.gnmt import Gnmt
 from keras_attn.models.gpt2 import Gpt2
+from keras_attn.models.heads import MaskedLanguageModel, SequenceClassifier, TokenClassifier
 from keras_attn.models.marian import Marian
-from keras_attn.models.masked_language_model import MaskedLanguageModel
-from keras_attn.models.patch_encoder import PatchEncoder
 from keras_attn.models.presets import PRESETS, Preset, get_preset
-from keras_attn.models.recurrent_seq2seq import RecurrentSeq2Seq
+from keras_attn.models.recurrent import Gnmt, RecurrentSeq2Seq
 from keras_attn.models.reformer import Reformer
-from keras_attn.models.sequence_classifier import SequenceClassifier
-from keras_attn.models.synthesizer_transformer import SynthesizerTransformer
+from keras_attn.models.speech import FeatureEncoder
+from keras_attn.models.synthesizer import SynthesizerTransformer
 from keras_attn.models.t5 import T5
-from keras_attn.models.token_classifier import TokenClassifier
-from keras_attn.models.transformer import Transformer
-from keras_attn.models.transformer_encoder import TransformerEncoder
+from keras_attn.models.transformer import CausalTransformer, Transformer, TransformerEncoder
+from keras_attn.models.vit import PatchEncoder
 
 __all__ = [
     "PRESETS",

@@ -5,20 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from keras_attn.models.bert_presets import BERT_PRESETS
-from keras_attn.models.causal_transformer_presets import CAUSAL_TRANSFORMER_PRESETS
-from keras_attn.models.compressive_transformer_presets import COMPRESSIVE_TRANSFORMER_PRESETS
-from keras_attn.models.conv_presets import CONV_PRESETS
-from keras_attn.models.etc_presets import ETC_PRESETS
-from keras_attn.models.gpt2_presets import GPT2_PRESETS
-from keras_attn.models.patch_encoder_presets import PATCH_ENCODER_PRESETS
-from keras_attn.models.recurrent_presets import GNMT_PRESETS, RECURRENT_PRESETS
-from keras_attn.models.reformer_presets import REFORMER_PRESETS
-from keras_attn.models.synthesizer_presets import SYNTHESIZER_PRESETS
-from keras_attn.models.t5_presets import T5_PRESETS
-from keras_attn.models.transformer_encoder_presets import TRANSFORMER_ENCODER_PRESETS
-from keras_attn.models.transformer_presets import TRANSFORMER_PRESETS
-from keras_attn.validation import require_one_of
+from keras_attn.validation import require, require_one_of
 
 
 @dataclass(frozen=True)
@@ -57,30 +44,29 @@ class Preset:
         return self.other_recipes.get(task, self.recipe)
 
 
-_FAMILIES = {
-    "Transformer": TRANSFORMER_PRESETS,
-    "SynthesizerTransformer": SYNTHESIZER_PRESETS,
-    "T5": T5_PRESETS,
-    "TransformerEncoder": TRANSFORMER_ENCODER_PRESETS,
-    "Etc": ETC_PRESETS,
-    "Bert": BERT_PRESETS,
-    "PatchEncoder": PATCH_ENCODER_PRESETS,
-    "CausalTransformer": CAUSAL_TRANSFORMER_PRESETS,
-    "Gpt2": GPT2_PRESETS,
-    "CompressiveTransformer": COMPRESSIVE_TRANSFORMER_PRESETS,
-    "Reformer": REFORMER_PRESETS,
-    "RecurrentSeq2Seq": RECURRENT_PRESETS,
-    "Gnmt": GNMT_PRESETS,
-    "ConvSeq2Seq": CONV_PRESETS,
-}
+_PRESETS: dict[str, Preset] = {}
 
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {
-        name: Preset(family, **numbers)
-        for family, presets in _FAMILIES.items()
-        for name, numbers in presets.items()
-    }
-)
+PRESETS: Mapping[str, Preset] = MappingProxyType(_PRESETS)
+"""All presets by name, in the order in which their families registered them."""
+
+
+def register_presets(family: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
+    """Adds the presets of a model family.
+
+    Args:
+        family: Name of the model class.
+        presets: Fields of `Preset` by the preset's name.
+
+    Raises:
+        UserError: Another family has a preset of the same name.
+    """
+    for name, numbers in presets.items():
+        preset = Preset(family, **numbers)
+        require(
+            _PRESETS.setdefault(name, preset) == preset,
+            "A preset of this name is registered already.",
+            preset=name,
+        )
 
 
 def get_preset(name: str, family: str | None = None) -> Preset:

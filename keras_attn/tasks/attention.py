@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from keras_attn.layers.attention_capture import CapturedAttention, capture_attention
+from keras_attn.layers.attention.capture import CapturedAttention, capture_attention
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.token_reading import TokenReading
 from keras_attn.validation import require

@@ -8,12 +8,12 @@ import typing
 from typing import Any
 
 from keras_attn.training.precisions import PRECISIONS
-from keras_attn.training.schedules import SCHEDULES
 from keras_attn.validation import UserError, require, require_one_of, require_positive, require_rate
 
 JIT_CHOICES = ("auto", "on", "off")
 STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 OPTIMIZERS = ("adam", "muon")
+SCHEDULES = ("transformer", "inverse_square_root", "cosine", "constant")
 GOALS = ("auto", "min", "max")
 
 
@@ -74,7 +74,7 @@ class TrainingSettings:
         keep_checkpoints: Checkpoints made at validations to keep (at least `average_last`).
         average_last: Number of the last of these to average at the end; 0 for none.
         freeze: Patterns such as `"embedding/*"` or `"block_[01]/*"`: weights whose path matches
-            one stay as they are (see `keras_attn.training.freezing`).
+            one stay as they are (see `keras_attn.training.loop.freezing`).
         checkpoint_every: Updates between extra checkpoints; 0 for none.
         checkpoint_minutes: Minutes between extra checkpoints; 0 for none.
         log_every: Updates between rows of metrics.csv, besides those of validations; 0 for none.

@@ -3,8 +3,10 @@
 import dataclasses
 from typing import Any
 
-from keras_attn.training.step import SUMS
 from keras_attn.validation import UserError
+
+# What a loss gives: sums over the real tokens, of all replicas where a step returns them.
+SUMS = ("loss", "nll", "tokens", "correct")
 
 _LOWER_IS_BETTER = ("loss", "nll", "perplexity", "per", "wer", "cer", "error_rate", "ter")
 _HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf", "exact_match", "f1", "mcc", "spearman", "pearson")

@@ -8,8 +8,8 @@ from pathlib import Path
 import grpc
 from keras_tuner.src.distribute import oracle_client
 
-from keras_attn.training.cluster import WorkerLost
-from keras_attn.training.progress import say
+from keras_attn.training.reporting.progress import say
+from keras_attn.training.workers.cluster import WorkerLost
 from keras_attn.tuning.processes import chief_address
 
 

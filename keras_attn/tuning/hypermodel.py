@@ -7,9 +7,9 @@ import keras
 import keras_tuner
 
 from keras_attn.models import SequenceClassifier, get_preset, model_class
-from keras_attn.models.own_attention import own_attention
-from keras_attn.training.kinds.base import MOST_TOKENS
-from keras_attn.training.losses import TokenCrossEntropy
+from keras_attn.models.attention_override import own_attention
+from keras_attn.training.loop.losses import TokenCrossEntropy
+from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.tuning.spaces import family_space
 from keras_attn.validation import require
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from keras_attn.processes import python_environment
-from keras_attn.training.end_with_parent import ending_with_parent
+from keras_attn.training.workers.end_with_parent import ending_with_parent
 from keras_attn.validation import UserError, is_port, require
 
 _ROLE = "KERASTUNER_TUNER_ID"

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from keras_attn.files import replaced_file
-from keras_attn.training.progress import say
+from keras_attn.training.reporting.progress import say
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.trial_runs import FAILURE_FILE
 

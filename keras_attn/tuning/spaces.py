@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from keras_attn.layers.named_attention import ATTENTION
-from keras_attn.training.kinds.base import MOST_TOKENS
+from keras_attn.layers.attention.registry import ATTENTION
+from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.validation import require_one_of
 

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn.layers.attention_capture import CapturedAttention, capture_attention
-from keras_attn.layers.intra_attention_cell import IntraAttentionCell
+from keras_attn.layers.attention.capture import CapturedAttention, capture_attention
+from keras_attn.layers.attention.intra_attention_cell import IntraAttentionCell
 from keras_attn.validation import require
 from keras_attn.visualization.attention_map import AttentionMap
 

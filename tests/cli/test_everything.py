@@ -18,7 +18,7 @@ import pytest
 from keras_attn.export.golden import read_golden
 from keras_attn.models import get_preset
 from keras_attn.tasks import Task
-from keras_attn.training.kinds import RUN_KINDS
+from keras_attn.training.task_runs import RUN_KINDS
 from tests.data.test_images import of, png
 
 pytestmark = pytest.mark.tensorflow

@@ -8,7 +8,7 @@ import yaml
 
 from keras_attn.cli import main
 from keras_attn.cli.parser import parse
-from keras_attn.training.cluster import Cluster
+from keras_attn.training.workers.cluster import Cluster
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "scaling.md"

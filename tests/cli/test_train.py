@@ -13,7 +13,7 @@ def called(keras_attn, monkeypatch):
     """Calls `train`; returns the layers of settings that reach the job, and its other arguments."""
     calls = []
     monkeypatch.setattr(
-        "keras_attn.training.job.train",
+        "keras_attn.training.run.train",
         lambda out, *layers, resume: calls.append((out, layers, resume)),
     )
 
@@ -166,7 +166,7 @@ def test_from_a_file_to_a_task(keras_attn, tmp_path):
 
 def test_help_names_every_mechanism():
     from keras_attn.cli.train import EPILOG
-    from keras_attn.layers.named_attention import ATTENTION
+    from keras_attn.layers.attention.registry import ATTENTION
 
     named = EPILOG.partition("mechanism: ")[2].partition(";")[0].replace(" or ", ", ")
     assert {name.strip() for name in named.split(",")} == set(ATTENTION)

@@ -39,7 +39,7 @@ def test_the_command_is_understood(command):
 def test_the_command_has_the_papers_settings(keras_attn, monkeypatch, command):
     found = []
     monkeypatch.setattr(
-        "keras_attn.training.job.train",
+        "keras_attn.training.run.train",
         lambda out, *layers, resume: found.append(RunSettings.resolve(*layers)),
     )
     status, _, error = keras_attn(*command)

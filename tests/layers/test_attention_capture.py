@@ -5,8 +5,8 @@ import pytest
 from keras import ops
 
 from keras_attn import layers
-from keras_attn.layers.attention_capture import capture_attention, is_capturing
-from keras_attn.layers.headed_attention import HeadedAttention
+from keras_attn.layers.attention.capture import capture_attention, is_capturing
+from keras_attn.layers.attention.multi_head_base import HeadedAttention
 from tests.backends import named
 from tests.layers.judges import numpy, spread_weights
 from tests.layers.mechanisms import MECHANISMS

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from keras_attn.layers.compressive_memory_attention import CompressiveMemory
-from keras_attn.layers.recurrent_memory_attention import Memory
+from keras_attn.layers.attention.compressive_memory_attention import CompressiveMemory
+from keras_attn.layers.attention.recurrent_memory_attention import Memory
 from tests.backends import thinned
 from tests.layers.differentiation import (
     assert_gradients_are_slopes,

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from keras_attn.layers.attentive_decoder import AttentiveDecoder
-from keras_attn.layers.recurrent_memory_attention import Memory
+from keras_attn.layers.attention.recurrent_memory_attention import Memory
+from keras_attn.layers.recurrent.attentive_decoder import AttentiveDecoder
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy

@@ -11,8 +11,8 @@ from keras.src.quantizers.awq import AWQ
 from keras.src.quantizers.gptq import GPTQ
 
 from keras_attn.layers import DenseSynthesizer
+from keras_attn.layers.attention.head_projection import HeadProjection
 from keras_attn.layers.dense import Dense
-from keras_attn.layers.head_projection import HeadProjection
 from keras_attn.models import CausalTransformer, TransformerEncoder
 from keras_attn.validation import UserError
 from tests.layers.judges import numpy

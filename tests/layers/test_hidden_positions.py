@@ -6,9 +6,9 @@ import pytest
 from keras import ops
 
 from keras_attn import layers
-from keras_attn.layers.convolutional_decoder import ConvolutionalDecoder
-from keras_attn.layers.convolutional_encoder import ConvolutionalEncoder
-from keras_attn.layers.recurrent_stack import RecurrentStack
+from keras_attn.layers.convolutional.decoder import ConvolutionalDecoder
+from keras_attn.layers.convolutional.encoder import ConvolutionalEncoder
+from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from tests.harness import numbers
 from tests.layers.differentiation import value_and_gradients
 from tests.layers.judges import numpy, spread_weights

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from keras_attn.layers.global_local_streams import GlobalLocalPieces
+from keras_attn.layers.attention.global_local_streams import GlobalLocalPieces
 from keras_attn.validation import UserError
 from tests.backends import named
 from tests.harness import numbers

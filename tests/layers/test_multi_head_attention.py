@@ -6,7 +6,8 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn.layers import MultiHeadAttention, multi_head_attention
+from keras_attn.layers import MultiHeadAttention
+from keras_attn.layers.attention import multi_head_attention
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import copy_from_keras, naive_attention, numpy, spread_weights

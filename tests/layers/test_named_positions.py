@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from keras_attn.layers.named_attention import named_attention
-from keras_attn.layers.named_positions import POSITIONS
+from keras_attn.layers.attention.registry import named_attention
+from keras_attn.layers.positions.registry import POSITIONS
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy

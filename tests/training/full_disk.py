@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import yaml
 
-from keras_attn.training.checkpoints import read_checkpoint
+from keras_attn.training.loop.checkpoints import read_checkpoint
 from keras_attn.validation import UserError
 from tests.training.made_run import run_settings, write_words
 from tests.training.two_workers import metrics, start, weights

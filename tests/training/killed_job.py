@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 
-from keras_attn.training import job
-from keras_attn.training.checkpoints import Checkpoints
+from keras_attn.training import run as job
+from keras_attn.training.loop.checkpoints import Checkpoints
 from tests.training.made_run import run_settings
 
 

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from keras_attn.training import agreement
-from keras_attn.training.cluster import Cluster
+from keras_attn.training.workers import workers as agreement
+from keras_attn.training.workers.cluster import Cluster
 from keras_attn.validation import UserError
 
 pytestmark = pytest.mark.tensorflow

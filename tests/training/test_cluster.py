@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from keras_attn.training import cluster
-from keras_attn.training.cluster import Cluster, WorkerLost, wait_for_all, why_lost
+from keras_attn.training.workers import cluster
+from keras_attn.training.workers.cluster import Cluster, WorkerLost, wait_for_all, why_lost
 from keras_attn.validation import UserError
 
 
@@ -150,7 +150,7 @@ def test_port_in_use_is_told():
 
 def test_alarm_ends_a_process_that_runs_no_python():
     script = (
-        "from keras_attn.training.cluster import ended_by_alarm\n"
+        "from keras_attn.training.workers.cluster import ended_by_alarm\n"
         "with ended_by_alarm(5, 'No.'): pass\n"
         "with ended_by_alarm(0.3, 'Nobody.'): (1 << 400_000_000) ** 5\n"  # holds the interpreter
     )

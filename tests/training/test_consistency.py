@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.training import TrainingStep, make_optimizer
-from keras_attn.training.consistency import divergence, twice
+from keras_attn.training.workers.consistency import divergence, twice
 from tests.training.stand_in import StandInTask, backbone, settings, train
 from tests.training.test_step import RATE, one_update, planned
 

@@ -6,7 +6,7 @@ import pytest
 
 from keras_attn.models import Transformer
 from keras_attn.ops.cross_entropy import token_cross_entropy
-from keras_attn.training.diagnosis import first_failure
+from keras_attn.training.reporting.diagnosis import first_failure
 from keras_attn.validation import UserError
 from tests.training.stand_in import StandInTask, backbone, examples, train
 

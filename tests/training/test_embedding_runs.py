@@ -8,7 +8,7 @@ import pytest
 from keras_attn.cli import main
 from keras_attn.convert import from_huggingface
 from keras_attn.tasks import EmbeddingTask, open_task
-from keras_attn.training import job
+from keras_attn.training import run as job
 from keras_attn.validation import UserError
 from tests.convert.made import BERT
 

@@ -5,15 +5,15 @@ import sys
 
 import pytest
 
-from keras_attn.training.end_with_parent import ending_with_parent
+from keras_attn.training.workers.end_with_parent import ending_with_parent
 
 pytestmark = pytest.mark.tensorflow
 
 PARENT = """
 import subprocess, sys, time
 from pathlib import Path
-from keras_attn.training.end_with_parent import ending_with_parent
-from keras_attn.training.supervision import supervise
+from keras_attn.training.workers.end_with_parent import ending_with_parent
+from keras_attn.training.workers.supervision import supervise
 from keras_attn.tuning.processes import run_chief_and_workers
 child = [sys.executable, "-c", "import os, time; os.write(1, bytes([49, 10])); time.sleep(120)"]
 """

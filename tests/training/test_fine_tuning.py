@@ -12,7 +12,7 @@ from keras_attn.convert import from_huggingface
 from keras_attn.models import Bert, MaskedLanguageModel
 from keras_attn.tasks import ClassificationTask, EmbeddingTask, MaskedLMTask, open_task
 from keras_attn.tokenizers import WordPieceTokenizer
-from keras_attn.training import job
+from keras_attn.training import run as job
 from keras_attn.validation import UserError
 from tests.convert.made import GOLDEN
 

@@ -5,7 +5,7 @@ import pytest
 
 from keras_attn.models import Bert, SequenceClassifier
 from keras_attn.training import TrainingSettings
-from keras_attn.training.freezing import frozen
+from keras_attn.training.loop.freezing import frozen
 from keras_attn.validation import UserError
 
 pytestmark = pytest.mark.tensorflow

@@ -9,7 +9,7 @@ import yaml
 from keras_attn import layers
 from keras_attn.cli import main
 from keras_attn.tasks import ImageClassificationTask, open_task
-from keras_attn.training import job
+from keras_attn.training import run as job
 from keras_attn.validation import UserError
 from tests.data.test_images import of, png
 

@@ -14,10 +14,10 @@ import yaml
 from keras_attn.data import read_pairs
 from keras_attn.models import PRESETS
 from keras_attn.tasks import Seq2SeqTask, measure, open_task
-from keras_attn.training import job
-from keras_attn.training.kinds import pairs as runs_of_pairs
-from keras_attn.training.kinds.seq2seq import Seq2SeqRun
+from keras_attn.training import run as job
 from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.task_runs import pairs as runs_of_pairs
+from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
 from keras_attn.validation import UserError
 from tests.training.made_run import run_settings, write_words
 

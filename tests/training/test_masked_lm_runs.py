@@ -8,7 +8,7 @@ import yaml
 
 from keras_attn.cli import main
 from keras_attn.tasks import MaskedLMTask, open_task
-from keras_attn.training import job
+from keras_attn.training import run as job
 from keras_attn.validation import UserError
 
 pytestmark = pytest.mark.tensorflow

@@ -10,7 +10,7 @@ from keras_attn import layers
 from keras_attn.cli import main
 from keras_attn.export import export_saved_model
 from keras_attn.tasks import CausalLMTask, ClassificationTask, open_task
-from keras_attn.training import job
+from keras_attn.training import run as job
 from keras_attn.validation import UserError
 
 pytestmark = pytest.mark.tensorflow

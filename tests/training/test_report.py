@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from keras_attn.training.report import write_report
+from keras_attn.training.reporting.report import write_report
 from keras_attn.validation import UserError
 
 METRICS = """\

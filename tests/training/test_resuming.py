@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import yaml
 
-from keras_attn.training import TrainingInterrupted, job, recorder
+from keras_attn.training import TrainingInterrupted
+from keras_attn.training import run as job
+from keras_attn.training.loop.time_plan import TimePlan
+from keras_attn.training.reporting import recorder
 from keras_attn.training.resuming import MAY_CHANGE, check_changes, flat, without_automatic
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.state import TrainingState
-from keras_attn.training.time_plan import TimePlan
 from keras_attn.validation import UserError
 from tests.training.made_run import run_settings, write_words
 from tests.training.stand_in import StandInTask, metrics_rows, train

@@ -12,7 +12,7 @@ from keras_attn.cli import main
 from keras_attn.convert import from_huggingface
 from keras_attn.data import SpanCorruption
 from keras_attn.tasks import Seq2SeqTask, open_task
-from keras_attn.training import job
+from keras_attn.training import run as job
 from keras_attn.validation import UserError
 from tests.convert.made import T5
 from tests.tasks.made import make_task

@@ -2,8 +2,8 @@
 
 import pytest
 
-from keras_attn.training.cluster import Cluster
-from keras_attn.training.strategy import resolve_strategy
+from keras_attn.training.workers.cluster import Cluster
+from keras_attn.training.workers.strategy import resolve_strategy
 from keras_attn.validation import UserError
 
 pytestmark = pytest.mark.tensorflow

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from keras_attn.training.supervision import supervise
+from keras_attn.training.workers.supervision import supervise
 
 COUNT = """
 import os, signal, sys, time
@@ -53,7 +53,7 @@ def test_signals_are_passed_on_and_end_it(tmp_path, number):
     supervisor = f"""
 import sys
 from pathlib import Path
-from keras_attn.training.supervision import supervise
+from keras_attn.training.workers.supervision import supervise
 child = '''{COUNT}
 signal.signal({number:d}, lambda *_: (folder / "told").touch() or sys.exit(75))
 (folder / "ready").touch()

@@ -10,7 +10,7 @@ from keras_attn.cli import main
 from keras_attn.models import Bert, MaskedLanguageModel
 from keras_attn.tasks import MaskedLMTask, TokenClassificationTask, open_task
 from keras_attn.tokenizers import WordPieceTokenizer
-from keras_attn.training import job
+from keras_attn.training import run as job
 from keras_attn.validation import UserError
 
 pytestmark = pytest.mark.tensorflow

@@ -8,8 +8,8 @@ import tensorflow as tf
 from keras_attn.data import plan_epoch
 from keras_attn.models import Transformer
 from keras_attn.training import Trainer, TrainingStep, make_optimizer, make_strategy
-from keras_attn.training.feed import distributed_batches
-from keras_attn.training.strategy import resolve_jit
+from keras_attn.training.workers.feed import distributed_batches
+from keras_attn.training.workers.strategy import resolve_jit
 from keras_attn.validation import UserError
 from tests.training.stand_in import (
     VOCABULARY,
@@ -74,7 +74,7 @@ def test_training_as_on_a_tpu(tmp_path, monkeypatch):
     for name in ("plain", "whole"):
         if name == "whole":
             monkeypatch.setattr(
-                "keras_attn.training.trainer.compiles_whole_updates", lambda strategy: True
+                "keras_attn.training.loop.trainer.compiles_whole_updates", lambda strategy: True
             )
         numbers = settings(jit="on", steps=6, log_every=2)
         trainer = Trainer(StandInTask(dropout=0.2), numbers, tmp_path / name)

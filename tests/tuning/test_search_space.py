@@ -2,8 +2,8 @@ import keras_tuner
 import pytest
 
 from keras_attn.models import PRESETS
-from keras_attn.training.kinds import RUN_KINDS
 from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.task_runs import RUN_KINDS
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.spaces import SPACES, family_space
 from keras_attn.validation import UserError

@@ -9,9 +9,9 @@ import keras_tuner
 import pytest
 import yaml
 
-from keras_attn.training.cluster import WorkerLost
 from keras_attn.training.resuming import flat
 from keras_attn.training.run_settings import RunSettings, read_yaml
+from keras_attn.training.workers.cluster import WorkerLost
 from keras_attn.tuning import trial_runs
 from keras_attn.tuning.tune import tune
 from keras_attn.tuning.tuning_settings import TuningSettings

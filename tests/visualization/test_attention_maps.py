@@ -11,8 +11,8 @@ from keras_attn.layers import (
     MultiHeadAttention,
     TransformerEncoderBlock,
 )
-from keras_attn.layers.attention_capture import capture_attention
-from keras_attn.layers.feed_forward import FeedForward
+from keras_attn.layers.attention.capture import capture_attention
+from keras_attn.layers.blocks.feed_forward import FeedForward
 from keras_attn.models import (
     Bert,
     CausalTransformer,

@@ -1,0 +1,1 @@
+"""Attention mechanisms, one a file, and what they share."""

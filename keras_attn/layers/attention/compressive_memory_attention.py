@@ -1,0 +1,259 @@
+"""Attention to a memory that compresses what it would forget, as in the Compressive Transformer."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_attn.layers.attention.attention_inputs import reads_masks
+from keras_attn.layers.attention.capture import is_other
+from keras_attn.layers.attention.memory_compression import COMPRESSIONS
+from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention, windows
+from keras_attn.ops.attention import computing_dtype, dot_product_attention
+from keras_attn.validation import require, require_one_of, require_positive
+
+
+class CompressiveMemory(NamedTuple):
+    """States of the segments before, those further back compressed.
+
+    Attributes:
+        states: Tensor (batch, memory_length, features).
+        real: Boolean (batch, memory_length), `False` where there is nothing (yet).
+        compressed: Tensor (batch, compressed_length, features), of what came before `states`.
+        compressed_real: Boolean (batch, compressed_length).
+    """
+
+    states: Any
+    real: Any
+    compressed: Any
+    compressed_real: Any
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class CompressiveMemoryAttention(RecurrentMemoryAttention):
+    """Multi-head attention over a segment, a memory, and a compressed memory before that.
+
+    What falls out of the memory when a segment enters it is not forgotten: every
+    `compression_rate` states become one slot of the compressed memory, which forgets its oldest
+    slots. What a compression learns it learns from a loss of its own, which training adds: the
+    mean squared difference between what the segment reads from the old states and what it reads
+    from the compressed ones, by content alone. No gradient of it reaches anything else, and none
+    of the model's loss reaches the compression.
+
+    Args:
+        num_heads: Number of query heads.
+        key_dim: Size of each head's query and key.
+        memory_length: Number of states remembered as they are.
+        compressed_length: Number of compressed states remembered.
+        compression_rate: How many states become one.
+        compression: `"convolution"` (kernel and stride are the rate), `"dilated_convolution"`
+            (before it two dilated ones, each added to its input), `"mean"`, `"max"`, or
+            `"most_used"` (the states that the segment attends to most).
+        relative_positions: Layer to build from what lets it see distances, counted in states and
+            slots: as for `RecurrentMemoryAttention`.
+        **kwargs: Further arguments of `MultiHeadAttention`, without `attention_axes`.
+
+    Call arguments:
+        query: Tensor (batch, target, features), of the layer's compute dtype.
+        value: Tensor (batch, source, features), the segment; a multiple of `compression_rate`
+            long, or the last states of what falls out are dropped.
+        memory: `CompressiveMemory` of the segments before (`initial_memory` for the first), or
+            `None` to attend to the segment alone.
+        key, query_mask, value_mask, key_mask, attention_mask, return_attention_scores, training,
+            use_causal_mask: As for `MultiHeadAttention`; masks are about the segment alone.
+
+    Returns:
+        What `MultiHeadAttention` returns, scores over compressed memory, memory and segment
+        together; with a `memory` a tuple of that and the `CompressiveMemory` for the next segment.
+
+    Raises:
+        UserError: A size is not positive, an unknown compression, a segment shorter than the rate,
+            or `attention_axes` are given.
+
+    Reference:
+        Rae et al., 2019, https://arxiv.org/abs/1911.05507, section 3, algorithms 1 and 2.
+    """
+
+    memory_kind = CompressiveMemory
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        memory_length: int,
+        compressed_length: int,
+        compression_rate: int = 3,
+        compression: str = "convolution",
+        relative_positions: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
+        super().__init__(num_heads, key_dim, memory_length, relative_positions, **kwargs)
+        require_positive(compressed_length=compressed_length, compression_rate=compression_rate)
+        require_one_of("compression", compression, COMPRESSIONS)
+        self.compressed_length = compressed_length
+        self.compression_rate = compression_rate
+        self.compression = compression
+        self.compress = COMPRESSIONS[compression](
+            compression_rate, self.kernel_initializer, name="compress", dtype=self.dtype_policy
+        )
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        super().build(query_shape, value_shape, key_shape)
+        self.compress.build(query_shape if value_shape is None else value_shape)
+
+    def initial_memory(self, batch_size: Any, features: int) -> CompressiveMemory:
+        """The memory before the first segment, of nothing.
+
+        Args:
+            batch_size: Number of sequences, a number or a scalar int32 tensor.
+            features: Number of the inputs' features.
+        """
+        memory = super().initial_memory(batch_size, features)
+        compressed = self._nothing(batch_size, self.compressed_length, features)
+        return CompressiveMemory(*memory, *compressed)
+
+    @reads_masks
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        memory=None,
+    ):
+        given = (query_mask, value_mask, key_mask, attention_mask)
+        options = {
+            "return_attention_scores": return_attention_scores or self.compress.needs_usage,
+            "training": training,
+            "use_causal_mask": use_causal_mask,
+        }
+        if memory is None:
+            options["return_attention_scores"] = return_attention_scores
+            return super().call(query, value, key, *given, **options)
+        options["crosses"] = is_other(query, value)
+        query, value, key = self._visible(query, value, key, *given)
+        result, (old, old_real), kept = self._attend_behind(
+            memory, query, value, key, *given, **options
+        )
+        scores = None
+        if self.compress.needs_usage:
+            output, scores = result
+            result = result if return_attention_scores else output
+        slots, slots_real = self._compressed(old, old_real, scores)
+        if training and self.compress.trainable_variables:
+            self.add_loss(self._lost(query, query_mask, (old, old_real), (slots, slots_real)))
+        return result, self._with_slots(memory, kept, slots, slots_real)
+
+    def require_segments(self, segment_length):
+        require(
+            not self.compress.needs_usage,
+            "Which states are used most is known only where segments are read one by one.",
+            compression=self.compression,
+        )
+        self._require_rate(segment_length)
+
+    def remember(self, memory, states, real):
+        old, kept = self._entered(memory, states, real)
+        return self._with_slots(memory, kept, *self._compressed(*old, None))
+
+    def memories(self, states, real, segment_length):
+        memory = super().memories(states, real, segment_length)
+        # What falls out as a segment enters is as long as the segment.
+        before, before_real = self._behind_nothing(states, real, self.memory_length)
+        shape = (-1, segment_length, states.shape[2])
+        length = ops.shape(states)[1]
+        slots, there = self._compressed(
+            ops.reshape(before[:, :length], shape),
+            ops.reshape(before_real[:, :length], shape[:2]),
+            None,
+        )
+        batch, count = ops.shape(states)[0], segment_length // self.compression_rate
+        segments = length // segment_length
+        slots, there = self._behind_nothing(
+            ops.reshape(slots, (batch, segments * count, shape[2])),
+            ops.reshape(there, (batch, segments * count)),
+            self.compressed_length,
+        )
+        starts = ops.arange(segments + 1, dtype="int32") * count
+        compressed = (windows(x, starts, self.compressed_length) for x in (slots, there))
+        return CompressiveMemory(*memory, *compressed)
+
+    def _with_slots(self, memory, kept, slots, slots_real):
+        """The memory of what is kept and of old and new slots."""
+        compressed = (
+            ops.concatenate([ops.cast(old_slots, new_slots.dtype), new_slots], axis=1)
+            for old_slots, new_slots in (
+                (memory.compressed, ops.stop_gradient(slots)),
+                (memory.compressed_real, slots_real),
+            )
+        )
+        last = (x[:, -self.compressed_length :] for x in compressed)
+        return CompressiveMemory(*kept, *last)
+
+    def _past(self, memory):
+        states, real = super()._past(memory)
+        compressed = ops.cast(memory.compressed, states.dtype)
+        compressed_real = ops.cast(memory.compressed_real, "bool")
+        return (
+            ops.concatenate([compressed, states], axis=1),
+            ops.concatenate([compressed_real, real], axis=1),
+        )
+
+    def _compressed(self, old, old_real, scores):
+        """What falls out of the memory as slots, and which of them there are."""
+        self._require_rate(old.shape[1])
+        usage = None
+        if scores is not None:
+            first = self.compressed_length
+            usage = ops.mean(scores, axis=(1, 2))[:, first : first + ops.shape(old)[1]]
+        return self.compress(old, old_real, usage)
+
+    def _require_rate(self, segment_length):
+        require(
+            segment_length is None or segment_length >= self.compression_rate,
+            "A segment must be at least as long as the `compression_rate`.",
+            segment_length=segment_length,
+            compression_rate=self.compression_rate,
+        )
+
+    def _lost(self, query, query_mask, old, slots):
+        """The attention-reconstruction loss (algorithm 2)."""
+        variables = [v for projection in self.projections for v in projection.trainable_variables]
+        constants = [(v, ops.stop_gradient(ops.convert_to_tensor(v.value))) for v in variables]
+        with keras.StatelessScope(state_mapping=constants):
+            read, read_again = (
+                self._read(ops.stop_gradient(query), *states) for states in (old, slots)
+            )
+        # Sums, for on JAX `keras.ops.mean` makes float32 of float64.
+        error = ops.sum(ops.square(ops.stop_gradient(read) - read_again), axis=(1, 3))
+        error = error / (self.num_heads * self.value_dim)
+        real = ops.ones_like(error) if query_mask is None else ops.cast(query_mask, error.dtype)
+        return ops.sum(error * real) / ops.maximum(ops.sum(real), 1)
+
+    def _read(self, query, states, real):
+        """Contexts (batch, heads, target, value_dim) of queries over states, by content alone."""
+        heads = self._project(query, states, None)
+        context = dot_product_attention(
+            heads["query"], heads["key"], heads["value"], mask=ops.expand_dims(real, (1, 2))
+        )
+        return ops.cast(context, computing_dtype(context.dtype))
+
+    def _past_length(self):
+        return self.compressed_length + self.memory_length
+
+    def _memory_spec(self, value):
+        compressed = self._states_spec(value, self.compressed_length)
+        return CompressiveMemory(*super()._memory_spec(value), *compressed)
+
+    def get_config(self):
+        return super().get_config() | {
+            "compressed_length": self.compressed_length,
+            "compression_rate": self.compression_rate,
+            "compression": self.compression,
+        }

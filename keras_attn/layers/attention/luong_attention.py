@@ -1,0 +1,119 @@
+"""Multiplicative attention, as in "Effective Approaches to Attention-based NMT"."""
+
+import keras
+
+from keras_attn.layers.attention.single_head_base import ScoredAttention
+from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.dense import Dense
+from keras_attn.ops.scores import additive_scores, dot_scores
+from keras_attn.validation import require, require_one_of, require_positive
+
+SCORES = ("dot", "general", "concat")
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class LuongAttention(ScoredAttention):
+    """Luong's global attention: scores by products of query and key, or by a small network.
+
+    In an RNN decoder the query is the state of the step itself, and the context is joined with it
+    afterwards.
+
+    Args:
+        score: `"dot"`: queryᵀ key; `"general"`: queryᵀ W key; `"concat"`: vᵀ tanh(W [query; key]).
+        units: Size of v, for `"concat"`; that of the query by default.
+        kernel_initializer: Initialiser of W and v.
+        dropout: Share of the attention probabilities dropped in training, in [0, 1).
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        query: Tensor (batch, target, features), of the layer's compute dtype.
+        value: Tensor (batch, source, features).
+        key: Tensor (batch, source, features); `value` by default.
+        query_mask: Boolean (batch, target), `False` where the query is padding.
+        value_mask: Boolean (batch, source), `False` where the value is padding.
+        key_mask: Boolean (batch, source), `False` where the key is padding.
+        attention_mask: Boolean (batch, target, source), `True` where a query may attend to a key.
+        return_attention_scores: Whether to return the attention probabilities too.
+        training: Whether dropout is applied.
+        use_causal_mask: Whether a query attends only to keys up to its own position, the last
+            query standing at the last key.
+
+    Returns:
+        The context (batch, target, value's features), and with `return_attention_scores` the
+        probabilities (batch, target, source).
+
+    Raises:
+        UserError: `score` is unknown, `units` is given without `"concat"` or not positive,
+            `dropout` is outside [0, 1), or `"dot"` is given a query and a key of different sizes.
+
+    Reference:
+        Luong et al., 2015, https://arxiv.org/abs/1508.04025, section 3.1.
+    """
+
+    def __init__(
+        self,
+        score: str = "dot",
+        units: int | None = None,
+        kernel_initializer="glorot_uniform",
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(dropout=dropout, seed=seed, **kwargs)
+        require_one_of("score", score, SCORES)
+        if units is not None:
+            require(score == "concat", "`units` is for the score concat.", units=units, score=score)
+            require_positive(units=units)
+        self.score = score
+        self.units = units
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def _build_comparison(self, query_dim, key_dim):
+        if self.score == "dot":
+            require(
+                query_dim == key_dim,
+                "The score dot needs a query and a key of the same size.",
+                query_features=query_dim,
+                key_features=key_dim,
+            )
+            return key_dim
+        if self.score == "general":
+            self.key_projection = self._projection("key", key_dim, query_dim, 0)
+            return query_dim
+        units = self.units or query_dim
+        # W of the two side by side is one matrix for each.
+        self.query_projection = self._projection("query", query_dim, units, 0)
+        self.key_projection = self._projection("key", key_dim, units, 1)
+        initializer = separate_initializer(self.kernel_initializer, 2)
+        self.scale = self.add_weight(name="scale", shape=(units, 1), initializer=initializer)
+        return units
+
+    def _projection(self, name, features, units, offset) -> Dense:
+        projection = Dense(
+            units,
+            use_bias=False,
+            kernel_initializer=separate_initializer(self.kernel_initializer, offset),
+            name=name,
+            dtype=self.dtype_policy,
+        )
+        projection.build((None, None, features))
+        return projection
+
+    def _compared_query(self, query):
+        return self.query_projection(query) if self.score == "concat" else query
+
+    def _compared_key(self, key):
+        return key if self.score == "dot" else self.key_projection(key)
+
+    def _scores(self, query, key):
+        if self.score == "concat":
+            return additive_scores(query, key, self.scale)
+        return dot_scores(query, key)
+
+    def get_config(self):
+        return super().get_config() | {
+            "score": self.score,
+            "units": self.units,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+        }

@@ -1,0 +1,355 @@
+"""Attention to the states of earlier segments as well, as in "Transformer-XL"."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_attn.layers.attention.attention_inputs import reads_masks, require_attention_inputs
+from keras_attn.layers.attention.capture import is_other, noted
+from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
+from keras_attn.layers.positions.transformer_xl import TransformerXLPositions
+from keras_attn.ops.decoding_cache import ContinuedCache, FixedCache, continued
+from keras_attn.ops.masks import combine_masks
+from keras_attn.validation import require, require_positive
+
+
+class Memory(NamedTuple):
+    """States of the segments before, and which of them there are.
+
+    Attributes:
+        states: Tensor (batch, memory_length, features).
+        real: Boolean (batch, memory_length), `False` where there is nothing (yet).
+    """
+
+    states: Any
+    real: Any
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class RecurrentMemoryAttention(MultiHeadAttention):
+    """Multi-head attention over a segment and a memory of what came before it.
+
+    A stream is read segment by segment. The inputs of each segment are remembered, without
+    gradient, and the next one attends to them too, so that what a model sees reaches back by the
+    memory's length at each layer. The memory is a value that goes in and comes out.
+
+    Args:
+        num_heads: Number of query heads.
+        key_dim: Size of each head's query and key.
+        memory_length: Number of states remembered.
+        relative_positions: Layer to build from what lets it see distances: `RotaryEmbedding`,
+            `RelativePositionBias`, `AlibiBias` or, by default, `TransformerXLPositions`.
+        **kwargs: Further arguments of `MultiHeadAttention`, without `attention_axes`.
+
+    Call arguments:
+        query: Tensor (batch, target, features), of the layer's compute dtype.
+        value: Tensor (batch, source, features), the segment.
+        memory: `Memory` of the segments before (`initial_memory` for the first), or `None` to
+            attend to the segment alone.
+        key, query_mask, value_mask, key_mask, attention_mask, return_attention_scores, training,
+            use_causal_mask: As for `MultiHeadAttention`; masks are about the segment alone.
+
+    Returns:
+        What `MultiHeadAttention` returns, scores over memory and segment together; with a
+        `memory` a tuple of that and the `Memory` for the next segment.
+
+    Raises:
+        UserError: A size is not positive, `attention_axes` are given, or a memory is none or of
+            another size.
+
+    Reference:
+        Dai et al., 2019, https://arxiv.org/abs/1901.02860, section 3.2.
+    """
+
+    can_cross = False
+    memory_kind = Memory
+    # What is forgotten is gone, unless a subclass compresses it.
+    compressed_length = 0
+    compression_rate = 1
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        memory_length: int,
+        relative_positions: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
+        require_positive(num_heads=num_heads, key_dim=key_dim, memory_length=memory_length)
+        if relative_positions is None:
+            relative_positions = TransformerXLPositions(num_heads, key_dim)
+        super().__init__(num_heads, key_dim, relative_positions=relative_positions, **kwargs)
+        require(
+            self.attention_axes is None,
+            "A memory follows a single axis: `attention_axes` must not be given.",
+            attention_axes=self.attention_axes,
+        )
+        self.memory_length = memory_length
+
+    def initial_memory(self, batch_size: Any, features: int) -> Memory:
+        """The memory before the first segment, of nothing.
+
+        Args:
+            batch_size: Number of sequences, a number or a scalar int32 tensor.
+            features: Number of the inputs' features.
+        """
+        return Memory(*self._nothing(batch_size, self.memory_length, features))
+
+    def _nothing(self, batch_size, length, features) -> tuple:
+        """States that are not there, and that they are not."""
+        shape = (batch_size, length)
+        return ops.zeros((*shape, features), self.compute_dtype), ops.zeros(shape, dtype="bool")
+
+    @reads_masks
+    def call(
+        self,
+        query,
+        value,
+        key=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
+        attention_mask=None,
+        return_attention_scores=False,
+        training=None,
+        use_causal_mask=False,
+        memory=None,
+    ):
+        given = (query_mask, value_mask, key_mask, attention_mask)
+        options = {
+            "return_attention_scores": return_attention_scores,
+            "training": training,
+            "use_causal_mask": use_causal_mask,
+        }
+        if memory is None:
+            return super().call(query, value, key, *given, **options)
+        options["crosses"] = is_other(query, value)
+        query, value, key = self._visible(query, value, key, *given)
+        result, _, kept = self._attend_behind(memory, query, value, key, *given, **options)
+        return result, Memory(*kept)
+
+    def _attend_behind(
+        self,
+        memory,
+        query,
+        value,
+        key,
+        query_mask,
+        value_mask,
+        key_mask,
+        attention_mask,
+        crosses,
+        **options,
+    ) -> tuple:
+        """Attends to a segment and what is before it.
+
+        Returns:
+            What `MultiHeadAttention` returns, what falls out of the memory as the segment enters
+            it, and what is in it then: pairs of states and whether they are there.
+        """
+        self._require_memory(memory, value)
+        past, past_real = self._past(memory)
+        past = ops.stop_gradient(ops.cast(past, value.dtype))
+        real = combine_masks(value_mask, key_mask)
+        if real is None:
+            real = ops.ones(ops.shape(value)[:2], dtype="bool")
+        with noted(crosses=crosses, columns_before=past.shape[1]):
+            result = super().call(
+                query,
+                ops.concatenate([past, value], axis=1),
+                None if key is None else ops.concatenate([past, key], axis=1),
+                query_mask=query_mask,
+                value_mask=ops.concatenate([past_real, real], axis=1),
+                attention_mask=_behind(past, attention_mask),
+                **options,
+            )
+        return result, *self._entered(memory, value, real)
+
+    def _require_inputs(self, *inputs):
+        # Behind a memory the keys are more than the queries.
+        require_attention_inputs(*inputs, num_heads=self.num_heads)
+
+    def _require_memory(self, memory, value):
+        kind = self.memory_kind
+        require(
+            isinstance(memory, kind),
+            f"`memory` must be a {kind.__name__}, as `initial_memory` and each call return it.",
+            memory=type(memory).__name__,
+        )
+        for name, found in memory._asdict().items():
+            length = self.compressed_length if "compressed" in name else self.memory_length
+            expected = (value.shape[0], length)
+            expected += () if name.endswith("real") else (value.shape[2],)
+            shape = getattr(found, "shape", None)
+            require(
+                shape is not None
+                and len(shape) == len(expected)
+                and all(
+                    size == other or None in (size, other)
+                    for size, other in zip(expected, shape, strict=True)
+                ),
+                f"`{name}` of `memory` must have the shape that `initial_memory` gives it.",
+                shape=found if shape is None else tuple(shape),
+                expected=expected,
+            )
+
+    def require_segments(self, segment_length: int) -> None:
+        """Raises unless whole sequences can be read in segments of a length, see `memories`.
+
+        Raises:
+            UserError: What is remembered depends on what was attended to, or a segment is shorter
+                than what is compressed to one state.
+        """
+
+    def remember(self, memory: Any, states: Any, real: Any) -> Any:
+        """Lets a segment enter a memory without attending to anything.
+
+        Args:
+            memory: The memory before the segment.
+            states: Tensor (batch, length, features), the inputs of the segment.
+            real: Boolean (batch, length), `False` at padding.
+
+        Returns:
+            The memory for the next segment.
+        """
+        _, kept = self._entered(memory, states, real)
+        return Memory(*kept)
+
+    def memories(self, states: Any, real: Any, segment_length: int) -> Any:
+        """The memories before all segments of a sequence at once, and the one after the last.
+
+        Args:
+            states: Tensor (batch, segments * segment_length, features), the inputs.
+            real: Boolean (batch, segments * segment_length), `False` at padding.
+            segment_length: Number of positions of a segment.
+
+        Returns:
+            The memory, each tensor with an axis (segments + 1) after that of the batch.
+        """
+        states, real = self._behind_nothing(states, real, self.memory_length)
+        segments = (ops.shape(states)[1] - self.memory_length) // segment_length
+        starts = ops.arange(segments + 1, dtype="int32") * segment_length
+        return Memory(*(windows(x, starts, self.memory_length) for x in (states, real)))
+
+    def _behind_nothing(self, states, real, length) -> tuple:
+        """States without gradient, and which there are, behind as many that are not there."""
+        states = ops.cast(ops.stop_gradient(states), self.compute_dtype)
+        nothing = self._nothing(ops.shape(states)[0], length, states.shape[2])
+        both = zip(nothing, (states, ops.cast(real, "bool")), strict=True)
+        return tuple(ops.concatenate(pair, axis=1) for pair in both)
+
+    def _entered(self, memory, states, real) -> tuple:
+        """What falls out of the memory as a segment enters it, and what is in it then."""
+        states = ops.concatenate([ops.cast(memory.states, states.dtype), states], axis=1)
+        states = ops.stop_gradient(states)
+        real = ops.concatenate([ops.cast(memory.real, "bool"), ops.cast(real, "bool")], axis=1)
+        last = -self.memory_length
+        return (states[:, :last], real[:, :last]), (states[:, last:], real[:, last:])
+
+    def _past(self, memory) -> tuple:
+        """What a segment attends to before itself: states and which of them there are."""
+        return memory.states, ops.cast(memory.real, "bool")
+
+    def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1, memory=None):
+        """Makes the cache for decoding; see `MultiHeadAttention.initial_cache`.
+
+        Args:
+            batch_size: Number of sequences, a number or a scalar int32 tensor.
+            max_length: Number of positions to be decoded, as JAX and XLA need it; or `None`.
+            beams: Number of hypotheses of each source, one where there is a memory.
+            memory: The memory that the decoded positions attend to as well; position 0 is the
+                first after it.
+
+        Returns:
+            The cache.
+
+        Raises:
+            UserError: Several beams with a memory.
+        """
+        cache = super().initial_cache(batch_size, max_length, beams)
+        if memory is None:
+            return cache
+        require(beams == 1, "Decoding after a memory needs a single beam.", beams=beams)
+        past, real = self._past(memory)
+        key, value = self._moved_keys(past)
+        return continued(cache, key, value, real, _ends(past))
+
+    def segment_cache(self, memory: Any, states: Any) -> ContinuedCache:
+        """Makes a cache for decoding within a segment, some of whose positions it holds already.
+
+        Args:
+            memory: The memory before the segment.
+            states: Tensor (batch, segment_length, features), the inputs at the segment's
+                positions; those that are not decoded yet count for nothing.
+
+        Returns:
+            The cache, with room for the segment and one beam; index 0 is the first position.
+        """
+        past, real = self._past(memory)
+        states = ops.concatenate([ops.cast(past, states.dtype), states], axis=1)
+        return ContinuedCache(FixedCache(*self._moved_keys(states)), real, _ends(past))
+
+    def _moved_keys(self, states) -> tuple:
+        """Keys and values of states, the first at position 0."""
+        heads = self._project(None, ops.cast(states, self.compute_dtype), None)
+        at_key = ops.arange(ops.shape(states)[1], dtype="int32")
+        # Keys alone are moved; the hook wants a query beside them.
+        query = ops.zeros((1, self.num_heads, 1, self.key_dim), self.compute_dtype)
+        _, key = self.relative_positions.transform(query, heads["key"], at_key[:1], at_key)
+        return key, heads["value"]
+
+    def compute_output_spec(self, query, value, *arguments, memory=None, **options):
+        spec = super().compute_output_spec(query, value, *arguments, **options)
+        if memory is None:
+            return spec
+        if options.get("return_attention_scores"):
+            output, scores = spec
+            source = scores.shape[-1]
+            source = None if source is None else source + self._past_length()
+            spec = (output, keras.KerasTensor((*scores.shape[:-1], source), scores.dtype))
+        return spec, self._memory_spec(value)
+
+    def _past_length(self) -> int:
+        return self.memory_length
+
+    def _memory_spec(self, value) -> Memory:
+        return Memory(*self._states_spec(value, self.memory_length))
+
+    def _states_spec(self, value, length) -> tuple:
+        shape = (value.shape[0], length)
+        states = keras.KerasTensor((*shape, value.shape[2]), self.compute_dtype)
+        return states, keras.KerasTensor(shape, "bool")
+
+    def get_config(self):
+        config = super().get_config() | {"memory_length": self.memory_length}
+        del config["attention_axes"]
+        return config
+
+
+def _ends(past: Any) -> Any:
+    """The position after a past, for each row."""
+    return ops.full(ops.shape(past)[:1], ops.shape(past)[1], dtype="int32")
+
+
+def windows(x: Any, starts: Any, length: int) -> Any:
+    """As many positions from each start on.
+
+    Args:
+        x: Tensor (batch, positions, …).
+        starts: int32 (count,).
+        length: How many positions.
+
+    Returns:
+        Tensor (batch, count, length, …).
+    """
+    at = ops.expand_dims(starts, 1) + ops.arange(length, dtype="int32")
+    return ops.take(x, at, axis=1)
+
+
+def _behind(past: Any, attention_mask: Any) -> Any:
+    """A mask over the segment as one over the past and the segment."""
+    if attention_mask is None:
+        return None
+    shape = (*ops.shape(attention_mask)[:-1], ops.shape(past)[1])
+    return ops.concatenate([ops.ones(shape, dtype="bool"), attention_mask], axis=-1)

@@ -1,0 +1,296 @@
+"""The decoder block of the Transformer."""
+
+from functools import partial
+
+import keras
+
+from keras_attn.layers.attention.compatibility import (
+    require_cross_attention,
+    require_self_attention,
+)
+from keras_attn.layers.blocks.block_inputs import read_block_inputs
+from keras_attn.layers.blocks.residual_connection import ResidualConnection
+from keras_attn.layers.composite_layer import CompositeLayer
+from keras_attn.layers.copies import (
+    build_attention,
+    build_self_attention,
+    copy_layer,
+    deserialize_layers,
+    separate_seed,
+    serialize_layer,
+)
+from keras_attn.layers.recomputation import recomputed
+from keras_attn.validation import require, require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class TransformerDecoderBlock(CompositeLayer):
+    """Causal self-attention, attention to a source, and a feed-forward network.
+
+    The parts are given as layers, from whose configuration the block builds its own. Without
+    `cross_attention` it is the block of a decoder-only model.
+
+    Args:
+        self_attention: Attention layer to build the self-attention from.
+        feed_forward: Layer to build the feed-forward network from.
+        cross_attention: Attention layer to build the attention to the source from, or `None`.
+        dropout: Share of each part's output dropped in training, in [0, 1).
+        norm_first: Whether each part's input is normalised (pre-norm) instead of the sum of input
+            and output (post-norm, as in the paper).
+        epsilon: Added to the variance in the normalisations.
+        seed: Seed of the dropout, a whole number.
+        recompute: Whether the backward pass computes the block again, so that training keeps the
+            block's inputs in memory instead of everything inside.
+        norm: Layer to build the normalisations from, such as `RMSNormalization`; a layer
+            normalisation with `epsilon` by default.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, target, features), of the compute dtype. Masks that Keras
+            propagates with it and with `source` are honoured.
+        source: Tensor (batch, source, features), the encoder's output.
+        padding_mask: Boolean (batch, target), `False` at padding of the inputs.
+        source_padding_mask: Boolean (batch, source), `False` at padding of the source.
+        attention_mask: Boolean (target, target), (batch, target, target) or
+            (batch, heads or 1, target, target) for the self-attention, `True` where a position may
+            attend to another. All masks may hold 1 and 0 of any number type instead; other numbers
+            are refused: by an error, or where a graph is traced by an output of NaN.
+        training: Whether dropout is applied.
+        use_causal_mask: Whether a position attends only to itself and those before it.
+        mask: Mask (batch, target) that Keras, or a wrapper such as `TimeDistributed`, hands over.
+
+    Returns:
+        A tensor of the shape of the inputs.
+
+    Raises:
+        UserError: `dropout` is outside [0, 1), a source is missing or not wanted, or decoding
+            step by step is asked of an attention that has no such form.
+
+    References:
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
+        Xiong et al., 2020, https://arxiv.org/abs/2002.04745 (pre-norm).
+    """
+
+    def __init__(
+        self,
+        self_attention: keras.layers.Layer,
+        feed_forward: keras.layers.Layer,
+        cross_attention: keras.layers.Layer | None = None,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        epsilon: float = 1e-6,
+        seed: int | None = None,
+        recompute: bool = False,
+        norm: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_rate(dropout=dropout)
+        self.supports_masking = True
+        require_self_attention("self_attention", self_attention, is_causal=True)
+        policy = {"dtype": self.dtype_policy}
+        residual = (norm_first, epsilon, dropout)
+        self.self_attention = copy_layer(self_attention, "self_attention", **policy)
+        self.self_attention_residual = ResidualConnection(
+            *residual,
+            seed=separate_seed(seed, 0),
+            name="self_attention_residual",
+            norm=norm,
+            **policy,
+        )
+        self.cross_attention = None
+        if cross_attention is not None:
+            require_cross_attention("cross_attention", cross_attention)
+            self.cross_attention = copy_layer(cross_attention, "cross_attention", **policy)
+            self.cross_attention_residual = ResidualConnection(
+                *residual,
+                seed=separate_seed(seed, 1),
+                name="cross_attention_residual",
+                norm=norm,
+                **policy,
+            )
+        self.feed_forward = copy_layer(feed_forward, "feed_forward", **policy)
+        self.feed_forward_residual = ResidualConnection(
+            *residual,
+            seed=separate_seed(seed, 2),
+            name="feed_forward_residual",
+            norm=norm,
+            **policy,
+        )
+        self.dropout = dropout
+        self.norm_first = norm_first
+        self.epsilon = epsilon
+        self.seed = seed
+        self.recompute = recompute
+        self.has_own_norm = norm is not None
+
+    def build(self, inputs_shape, source_shape=None):
+        self._require_source(source_shape is not None)
+        build_self_attention(self.self_attention, inputs_shape)
+        self.self_attention_residual.build(inputs_shape)
+        if self.cross_attention is not None:
+            build_attention(self.cross_attention, inputs_shape, source_shape)
+            self.cross_attention_residual.build(inputs_shape)
+        self.feed_forward.build(inputs_shape)
+        self.feed_forward_residual.build(inputs_shape)
+
+    def call(
+        self,
+        inputs,
+        source=None,
+        padding_mask=None,
+        source_padding_mask=None,
+        attention_mask=None,
+        training=None,
+        use_causal_mask=True,
+        mask=None,
+    ):
+        self._require_source(source is not None)
+        inputs, attention_mask = read_block_inputs(
+            self.compute_dtype, inputs, mask, padding_mask, attention_mask
+        )
+        source, source_mask = read_block_inputs(
+            self.compute_dtype, source, None, source_padding_mask
+        )
+        parts = partial(
+            self._parts,
+            attention_mask=attention_mask,
+            source_mask=source_mask,
+            training=training,
+            use_causal_mask=use_causal_mask,
+        )
+        given = (inputs,) if source is None else (inputs, source)
+        return recomputed(self, parts, *given) if self.recompute and training else parts(*given)
+
+    def _parts(
+        self, inputs, source=None, *, attention_mask, source_mask, training, use_causal_mask
+    ):
+        x = self.self_attention_residual.before(inputs)
+        y = self.self_attention(
+            x,
+            x,
+            attention_mask=attention_mask,
+            training=training,
+            use_causal_mask=use_causal_mask,
+        )
+        x = self.self_attention_residual(inputs, y, training=training)
+        if self.cross_attention is not None:
+            y = self.cross_attention(
+                self.cross_attention_residual.before(x),
+                source,
+                attention_mask=source_mask,
+                training=training,
+            )
+            x = self.cross_attention_residual(x, y, training=training)
+        return self._feed_forward(x, training)
+
+    def initial_cache(self, batch_size, max_length=None, beams=1):
+        """Makes the empty self-attention cache of decoding (see the attention layer's own)."""
+        require(
+            hasattr(self.self_attention, "attend_step"),
+            "Decoding step by step needs a self-attention with `initial_cache` and `attend_step`.",
+            self_attention=type(self.self_attention).__name__,
+        )
+        return self.self_attention.initial_cache(batch_size, max_length, beams)
+
+    def project_source(self, source, padding_mask=None) -> dict:
+        """Projects the source once for all steps of decoding.
+
+        Args:
+            source: Tensor (batch, source, features), the encoder's output.
+            padding_mask: Boolean (batch, source), `False` at padding of the source.
+
+        Returns:
+            The projected source, a dict of tensors with `batch` rows.
+        """
+        require(
+            hasattr(self.cross_attention, "attend_source"),
+            "Decoding step by step needs a cross-attention with `project_source` and "
+            "`attend_source`.",
+            cross_attention=type(self.cross_attention).__name__,
+        )
+        return self.cross_attention.project_source(source, value_mask=padding_mask)
+
+    def decode_step(self, inputs, cache, index, source=None, ancestor_mask=None):
+        """Runs the block on one new position, the earlier ones being cached.
+
+        Args:
+            inputs: Tensor (sources, beams, features), the position `index` of each hypothesis;
+                (batch, 1, features) without a beam search.
+            cache: The self-attention cache.
+            index: Position, int32: a scalar, or one for each row where the self-attention
+                allows that.
+            source: What `project_source` returned.
+            ancestor_mask: Which slots of the cache belong to which hypothesis, see the
+                self-attention's `attend_step`.
+
+        Returns:
+            The output (sources, beams, features) and the cache with this position added.
+        """
+        x = self.self_attention_residual.before(inputs)
+        y, cache = self.self_attention.attend_step(x, cache, index, ancestor_mask)
+        return self._after_self_attention(inputs, y, source), cache
+
+    def decode_prompt(self, inputs, cache, real, source=None):
+        """Runs the block on a whole prompt, which the cache then holds.
+
+        Args:
+            inputs: Tensor (batch, length, features), positions 0, 1, 2, …
+            cache: What `initial_cache` made.
+            real: Boolean (batch, length), which positions the cache is to hold: the first ones of
+                each sequence.
+            source: What `project_source` returned.
+
+        Returns:
+            The output (batch, length, features), and the cache, in which step 0 follows the last
+            position held.
+        """
+        require(
+            hasattr(self.self_attention, "attend_prompt"),
+            "Decoding after a prompt needs a self-attention with `attend_prompt`.",
+            self_attention=type(self.self_attention).__name__,
+        )
+        x = self.self_attention_residual.before(inputs)
+        y, cache = self.self_attention.attend_prompt(x, cache, real)
+        return self._after_self_attention(inputs, y, source), cache
+
+    def _after_self_attention(self, inputs, attended, source):
+        x = self.self_attention_residual(inputs, attended)
+        if self.cross_attention is not None:
+            y = self.cross_attention_residual.before(x)
+            y = self.cross_attention.attend_source(y, source)
+            x = self.cross_attention_residual(x, y)
+        return self._feed_forward(x)
+
+    def _feed_forward(self, x, training=None):
+        y = self.feed_forward(self.feed_forward_residual.before(x), training=training)
+        return self.feed_forward_residual(x, y, training=training)
+
+    def _require_source(self, given: bool):
+        require(
+            given == (self.cross_attention is not None),
+            "A `source` must be given exactly when the block has a `cross_attention`.",
+            source_given=given,
+            cross_attention=type(self.cross_attention).__name__ if self.cross_attention else None,
+        )
+
+    def compute_output_shape(self, inputs_shape, source_shape=None):
+        return inputs_shape
+
+    def get_config(self):
+        return super().get_config() | {
+            "self_attention": serialize_layer(self.self_attention),
+            "feed_forward": serialize_layer(self.feed_forward),
+            "cross_attention": serialize_layer(self.cross_attention),
+            "dropout": self.dropout,
+            "norm_first": self.norm_first,
+            "epsilon": self.epsilon,
+            "seed": self.seed,
+            "recompute": self.recompute,
+            "norm": serialize_layer(self.feed_forward_residual.norm if self.has_own_norm else None),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        parts = ("self_attention", "feed_forward", "cross_attention", "norm")
+        return cls(**deserialize_layers(config, *parts))

@@ -1,0 +1,186 @@
+"""Reversible blocks whose training memory does not grow with their number."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.layers.blocks.block_inputs import read_block_inputs
+from keras_attn.layers.blocks.reversible_block import ReversibleBlock
+from keras_attn.layers.composite_layer import CompositeLayer
+from keras_attn.layers.pure_call import PureCall, mask_of, with_mask
+from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.autodiff import vector_jacobian_product, wait_for
+from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.validation import require
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class ReversibleStack(CompositeLayer):
+    """Reversible blocks one after the other, of which training keeps nothing but the output.
+
+    The backward pass computes the inputs of each block from its outputs, from the last block to
+    the first, and each part once more. Dropout and masks are those of the forward pass.
+
+    Args:
+        blocks: `ReversibleBlock`s; the stack takes them as they are.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        first: Tensor (batch, length, features), of the compute dtype. A mask that Keras propagates
+            with it is honoured.
+        second: Tensor (batch, length, features).
+        padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
+        attention_mask: Boolean (length, length), (batch, length, length) or
+            (batch, heads or 1, length, length), `True` where a position may attend to another. Both
+            masks may hold 1 and 0 of any number type instead; other numbers are refused: by an
+            error, or where a graph is traced by an output of NaN.
+        training: Whether dropout is applied, and gradients are computed in this way.
+        use_causal_mask: Whether a position attends only to itself and those before it.
+        mask: Mask (batch, length) that Keras, or a wrapper such as `TimeDistributed`, hands over.
+
+    Returns:
+        Both streams, of their shapes.
+
+    Raises:
+        UserError: There is no block, something else among the blocks, or one of them twice.
+
+    Reference:
+        Kitaev et al., 2020, https://arxiv.org/abs/2001.04451, section 3.
+    """
+
+    def __init__(self, blocks: Sequence[ReversibleBlock], **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.blocks = list(blocks)
+        require(
+            self.blocks and all(isinstance(block, ReversibleBlock) for block in self.blocks),
+            "`blocks` must be ReversibleBlocks.",
+            blocks=self.blocks,
+        )
+        require(
+            len({id(block) for block in self.blocks}) == len(self.blocks),
+            "`blocks` must be different layers, for each has weights of its own.",
+            blocks=[block.name for block in self.blocks],
+        )
+
+    def build(self, first_shape, second_shape=None):
+        for block in self.blocks:
+            block.build(first_shape)
+
+    def call(
+        self,
+        first,
+        second,
+        padding_mask=None,
+        attention_mask=None,
+        training=None,
+        use_causal_mask=False,
+        mask=None,
+    ):
+        first, attention_mask = read_block_inputs(
+            self.compute_dtype, first, mask, padding_mask, attention_mask
+        )
+        mask = mask_of(first)
+        second, _ = read_block_inputs(self.compute_dtype, second, mask, padding_mask)
+        options = {
+            "attention_mask": attention_mask,
+            "training": training,
+            "use_causal_mask": use_causal_mask,
+        }
+        branches = [pair for block in self.blocks for pair in block.branches(**options)]
+        # Sums in float32 or wider: what the way back subtracts must have been added exactly.
+        first, second = (ops.cast(x, computing_dtype(x.dtype)) for x in (first, second))
+        if training:
+            run = _Reversible([PureCall(layer, branch, mask) for layer, branch in branches])
+            first, second, *states = custom_gradient(run.with_gradient)(
+                first, second, *run.weights, *run.states
+            )
+            run.assign(states)
+        else:
+            for _, branch in branches:
+                first, second = second, ops.add(first, branch(with_mask(second, mask)))
+        return tuple(ops.cast(x, self.compute_dtype) for x in (first, second))
+
+    def compute_mask(self, first, previous_mask):
+        return previous_mask, previous_mask
+
+    def compute_output_spec(
+        self,
+        first,
+        second,
+        padding_mask=None,
+        attention_mask=None,
+        training=None,
+        use_causal_mask=False,
+        mask=None,
+    ):
+        return tuple(keras.KerasTensor(first.shape, self.compute_dtype) for _ in range(2))
+
+    def get_config(self):
+        blocks = [keras.saving.serialize_keras_object(block) for block in self.blocks]
+        for block in blocks:
+            block.pop("build_config", None)
+        return super().get_config() | {"blocks": blocks}
+
+    @classmethod
+    def from_config(cls, config):
+        blocks = [keras.saving.deserialize_keras_object(block) for block in config["blocks"]]
+        return cls(**(config | {"blocks": blocks}))
+
+
+class _Reversible:
+    """Calls in turn, (u, v) -> (v, u + call(v)), and their way back."""
+
+    def __init__(self, calls: list[PureCall]) -> None:
+        self._calls = calls
+        self._weights = [call.weights() for call in calls]
+        self._states = [call.states() for call in calls]
+        self.weights = [weight for weights in self._weights for weight in weights]
+        self.states = [state for states in self._states for state in states]
+
+    def with_gradient(self, u: Any, v: Any, *others: Any) -> tuple:
+        """The outputs with the states after each call, and the function of the gradient."""
+        weights = _grouped(others[: len(self.weights)], self._weights)
+        states = _grouped(others[len(self.weights) :], self._states)
+        after = []
+        for call, given, before in zip(self._calls, weights, states, strict=True):
+            # Else the dropout of all calls would be drawn before the first of them, and kept.
+            added, changed = call([v], given, wait_for(before, [v]))
+            u, v = v, ops.add(u, added)
+            after += changed
+
+        def gradient(*upstream: Any) -> tuple:
+            p, q = u, v
+            p_grad, q_grad = upstream[:2]
+            grads, weight_grads = [], []
+            for call, given, before in zip(
+                reversed(self._calls), reversed(weights), reversed(states), strict=True
+            ):
+                # Else all calls would be made again before the first gradient.
+                p, q, *before = wait_for([p, q, *before], [p_grad, q_grad, *grads])
+                added, pull_back = vector_jacobian_product(
+                    lambda x, *given, call=call, before=before: ops.cast(
+                        call([x], given, before)[0], x.dtype
+                    ),
+                    p,
+                    *given,
+                )
+                x_grad, *grads = pull_back(q_grad)
+                weight_grads = [*grads, *weight_grads]
+                p, q = q - added, p
+                p_grad, q_grad = q_grad, p_grad + x_grad
+            return (p_grad, q_grad, *weight_grads, *(None for _ in self.states))
+
+        return (u, v, *after), gradient
+
+    def assign(self, states: Sequence[Any]) -> None:
+        """Keeps the states after the calls."""
+        for call, after in zip(self._calls, _grouped(states, self._states), strict=True):
+            call.assign(after)
+
+
+def _grouped(flat: Sequence[Any], like: list[list]) -> list[list]:
+    iterator = iter(flat)
+    return [[next(iterator) for _ in group] for group in like]

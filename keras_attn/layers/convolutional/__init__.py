@@ -1,0 +1,1 @@
+"""Convolutional encoders, decoders and front ends."""

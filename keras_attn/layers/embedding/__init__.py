@@ -1,0 +1,1 @@
+"""Layers that turn tokens, segments and images into vectors."""

@@ -1,0 +1,50 @@
+"""Relative positions by name, for whatever is told by its user which an attention is to see."""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from keras_attn.layers.positions.alibi import AlibiBias
+from keras_attn.layers.positions.relative_position_bias import RelativePositionBias
+from keras_attn.layers.positions.relative_positions import RelativePositions
+from keras_attn.layers.positions.rotary import RotaryEmbedding
+from keras_attn.layers.positions.transformer_xl import TransformerXLPositions
+from keras_attn.validation import making, require, require_one_of
+
+POSITIONS: Mapping[str, type[RelativePositions]] = {
+    "rotary": RotaryEmbedding,
+    "relative_bias": RelativePositionBias,
+    "alibi": AlibiBias,
+    "transformer_xl": TransformerXLPositions,
+}
+"""From a name to the class of relative positions."""
+
+
+def named_positions(
+    described: str | Mapping[str, Any], num_heads: int, key_dim: int
+) -> RelativePositions:
+    """Makes the relative positions of a name.
+
+    Args:
+        described: One of `POSITIONS`, or `{"name": …}` with further arguments of its class.
+        num_heads: Number of the attention's query heads.
+        key_dim: Size of each head's query and key.
+
+    Returns:
+        The layer.
+
+    Raises:
+        UserError: There are none of that name, or its class has no such argument.
+    """
+    options = {"name": described} if isinstance(described, str) else dict(described)
+    require("name" in options, "`relative_positions` must have a name.", relative_positions=options)
+    name = options.pop("name")
+    require_one_of("relative_positions", name, POSITIONS)
+    parameters = set(inspect.signature(POSITIONS[name].__init__).parameters)
+    known = sorted(parameters - {"self", "kwargs", "num_heads", "key_dim"})
+    for option in options:
+        require_one_of(f"argument of the relative_positions {name}", option, known)
+    sizes = {"num_heads": num_heads, "key_dim": key_dim}
+    given = {size: sizes[size] for size in sizes if size in parameters}
+    with making(f"relative_positions {name}"):
+        return POSITIONS[name](**given, **options)

@@ -1,0 +1,128 @@
+"""A recurrent decoder that is fed what its attention found at the step before."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.layers.copies import separate_seed
+from keras_attn.layers.dense import Dense
+from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.recurrent.recurrence import recur
+from keras_attn.layers.recurrent.recurrent_decoder import AttendingDecoder
+from keras_attn.ops.dropout import dropout as drop_out
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class InputFeedingDecoder(AttendingDecoder):
+    """Luong's decoder with input feeding.
+
+        hᵢ = cells([inputᵢ; fedᵢ₋₁])
+        contextᵢ = attention(query = hᵢ, source)
+        fedᵢ = tanh(W [contextᵢ; hᵢ]), which is the output; fed₀ is 0
+
+    Every layer waits for the attention of the step before, so all are in one loop.
+
+    Args:
+        cell: `"lstm"` or `"gru"`.
+        units: Size of a layer's states.
+        num_layers: Number of layers.
+        attention: Attention layer to build its own from.
+        intra_attention: How many of its earlier states each LSTM reads; None for plain ones.
+        dropout: Share of each layer's input dropped in training, in [0, 1).
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, target, features), of the layer's compute dtype.
+        source: Tensor (batch, source, source features).
+        source_mask: Boolean (batch, source), `False` at padding.
+        initial_states: For each layer the summary of another one (`RecurrentUnit`); zeros by
+            default.
+        training: Whether dropout is applied.
+
+    Returns:
+        The outputs (batch, target, units).
+
+    Raises:
+        UserError: A size is not positive, `dropout` is outside [0, 1), or the attention has dropout
+            or no steps.
+
+    Reference:
+        Luong et al., 2015, https://arxiv.org/abs/1508.04025, sections 3 (equation 5) and 3.3.
+    """
+
+    def __init__(
+        self, cell: str, units: int, num_layers: int, attention: keras.layers.Layer, **kwargs
+    ):
+        super().__init__(
+            attention=attention, cell=cell, units=units, num_layers=num_layers, **kwargs
+        )
+        options = {"dtype": self.dtype_policy}
+        self.input_dropout = Dropout(self.dropout, self.seed, name="input_dropout", **options)
+        self.seed_generator = None
+        if self.dropout and num_layers > 1:
+            self.seed_generator = keras.random.SeedGenerator(separate_seed(self.seed, 1))
+        self.cells = [self.unit.make_cell(name=f"cell_{i}", **options) for i in range(num_layers)]
+        self.attentional = Dense(
+            units, activation="tanh", use_bias=False, name="attentional", **options
+        )
+
+    def build(self, inputs_shape, source_shape):
+        batch, _, features = inputs_shape
+        units, context = self.unit.units, self._build_attention(inputs_shape, source_shape)
+        for i, cell in enumerate(self.cells):
+            cell.build((batch, units if i else features + units))
+        self.attentional.build((batch, context + units))
+
+    def call(self, inputs, source, source_mask=None, initial_states=None, training=None):
+        projected = self.attention.project_source(source, value_mask=source_mask)
+        states = self._start(inputs, initial_states)
+        x = self.input_dropout(inputs, training=training)
+        features = x.shape[-1]
+        if training and self.seed_generator is not None:
+            # Random numbers cannot be drawn inside the loop: those of all steps come along.
+            x = ops.concatenate([x, self._dropout_masks(x)], axis=-1)
+
+        def step(x, flat):
+            x, masks = ops.split(x, [features], axis=-1)
+            masks = ops.split(masks, self.num_layers - 1, axis=-1) if masks.shape[-1] else None
+            nested = keras.tree.pack_sequence_as(states, flat)
+            outputs, nested = self._step(x, projected, nested, 1, masks)
+            return outputs, keras.tree.flatten(nested)
+
+        return recur(step, x, keras.tree.flatten(states), self.unit.units, self.dtype_policy)
+
+    def initial_state(self, source, source_mask=None, initial_states=None, coverage=False):
+        projected = self.attention.project_source(source, value_mask=source_mask)
+        states = self._start(source, initial_states)
+        if coverage:
+            states["coverage"] = self._nothing_covered(source, source_mask)
+        return projected, states
+
+    def step(self, inputs, projected, states, beams=1):
+        return self._step(inputs, projected, states, beams)
+
+    def _start(self, rows, initial_states) -> dict:
+        summaries = self._summaries(rows, initial_states)
+        return {
+            "cells": [self.unit.start(summary) for summary in summaries],
+            "fed": ops.zeros_like(summaries[0][0]),
+        }
+
+    def _dropout_masks(self, x) -> Any:
+        width = (self.num_layers - 1) * self.unit.units
+        ones = ops.ones((*ops.shape(x)[:-1], width), x.dtype)
+        return drop_out(ones, self.dropout, self.seed_generator)
+
+    def _step(self, x, projected, states, beams, masks=None) -> tuple[Any, dict]:
+        x, after = ops.concatenate([x, states["fed"]], axis=-1), []
+        for i, (cell, before) in enumerate(zip(self.cells, states["cells"], strict=True)):
+            if i and masks is not None:
+                x = ops.multiply(x, masks[i - 1])
+            x, new = cell(x, before)
+            after.append(list(new))
+        context, coverage = self._attend(x, projected, beams, states.get("coverage"))
+        fed = self.attentional(ops.concatenate([context, x], axis=-1))
+        covered = {} if coverage is None else {"coverage": coverage}
+        return fed, covered | {"cells": after, "fed": fed}

@@ -1,0 +1,195 @@
+"""What recurrent decoders have in common, with attention or without."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.layers.attention.compatibility import require_cross_attention
+from keras_attn.layers.attention.single_head_base import ScoredAttention
+from keras_attn.layers.composite_layer import CompositeLayer
+from keras_attn.layers.copies import (
+    copy_layer,
+    deserialize_layers,
+    separate_seed,
+    serialize_layer,
+)
+from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
+from keras_attn.layers.recurrent.recurrent_unit import RecurrentUnit
+from keras_attn.validation import require, require_positive, require_rate
+
+
+class RecurrentDecoder(CompositeLayer):
+    """Recurrent layers over a target that know of its source in one way or another.
+
+    A subclass gives `call` for whole targets, `initial_state` and `step`, and says by
+    `tells_coverage` whether its states can hold a coverage.
+
+    Args:
+        cell: `"lstm"` or `"gru"`.
+        units: Size of a layer's states.
+        num_layers: Number of layers.
+        intra_attention: How many of its earlier states each LSTM reads; None for plain ones.
+        dropout: Share of each layer's input dropped in training, in [0, 1).
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        units: int,
+        num_layers: int,
+        intra_attention: int | None = None,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_positive(num_layers=num_layers)
+        require_rate(dropout=dropout)
+        self.supports_masking = True
+        self.unit = RecurrentUnit(cell, units, intra_attention)
+        self.num_layers = num_layers
+        self.dropout = dropout
+        self.seed = seed
+
+    tells_coverage = False
+
+    def initial_state(
+        self, source, source_mask=None, initial_states=None, coverage=False
+    ) -> tuple[Any, Any]:
+        """Makes what `step` needs.
+
+        Args:
+            source: Tensor (batch, source, source features).
+            source_mask: Boolean (batch, source), `False` at padding.
+            initial_states: As in the call.
+            coverage: Whether the states hold as "coverage" how much attention each position of the
+                source has had, float32 (batch, source), at padding 1 from the beginning.
+
+        Returns:
+            What belongs to the source, and the states of a hypothesis before its first token.
+        """
+        raise NotImplementedError
+
+    def step(self, inputs, projected, states, beams: int = 1) -> tuple[Any, Any]:
+        """Reads one more token of each hypothesis.
+
+        Args:
+            inputs: Tensor (sources * beams, features), the hypotheses of one source together.
+            projected: What belongs to the source.
+            states: What `initial_state` or the step before returned, a row for each hypothesis.
+            beams: Number of hypotheses of each source.
+
+        Returns:
+            The outputs (sources * beams, units), and the new states.
+        """
+        raise NotImplementedError
+
+    def _stack(self, num_layers, **arguments) -> RecurrentStack:
+        return RecurrentStack(
+            self.unit.cell,
+            self.unit.units,
+            num_layers,
+            intra_attention=self.unit.intra_attention,
+            dropout=self.dropout,
+            seed=separate_seed(self.seed, 1),
+            name="stack",
+            dtype=self.dtype_policy,
+            **arguments,
+        )
+
+    def _summaries(self, rows, initial_states) -> list:
+        """The summaries to start from, zeros for as many rows where none are given."""
+        if initial_states is not None:
+            return initial_states
+        return [self.unit.zeros(rows, self.compute_dtype)] * self.num_layers
+
+    def compute_output_spec(
+        self, inputs, source=None, source_mask=None, initial_states=None, training=None
+    ):
+        return keras.KerasTensor((*inputs.shape[:-1], self.unit.units), self.compute_dtype)
+
+    def get_config(self):
+        return super().get_config() | {
+            "cell": self.unit.cell,
+            "units": self.unit.units,
+            "num_layers": self.num_layers,
+            "intra_attention": self.unit.intra_attention,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+class AttendingDecoder(RecurrentDecoder):
+    """A recurrent decoder with an attention inside its recurrence.
+
+    Args:
+        attention: Attention layer to build its own from.
+        **kwargs: Arguments of `RecurrentDecoder`.
+    """
+
+    def __init__(self, attention: keras.layers.Layer, **kwargs):
+        super().__init__(**kwargs)
+        require_cross_attention("attention", attention)
+        self.attention = copy_layer(attention, "attention", dtype=self.dtype_policy)
+        kind = type(attention).__name__
+        require(
+            hasattr(attention, "attend_source"),
+            "A recurrent decoder needs an attention with `project_source` and `attend_source`.",
+            attention=kind,
+        )
+        rate = getattr(attention, "dropout", 0.0)
+        require(
+            not rate,
+            "A recurrent decoder's attention has no dropout.",
+            attention=kind,
+            dropout=rate,
+        )
+
+    def _build_attention(self, inputs_shape, source_shape) -> int:
+        """Builds the attention; gives the size of a context."""
+        query_shape = (inputs_shape[0], 1, self.unit.units)
+        self.attention.build(query_shape, source_shape)
+        return self.attention.compute_output_shape(query_shape, source_shape)[-1]
+
+    @property
+    def tells_coverage(self) -> bool:
+        """Whether the states can hold a coverage."""
+        return isinstance(self.attention, ScoredAttention)
+
+    def _attend(
+        self, query: Any, projected: dict, beams: int, coverage: Any = None
+    ) -> tuple[Any, Any]:
+        """From one state of each hypothesis (sources * beams, units) to a context of each.
+
+        A coverage, float32 (sources * beams, source), grows by how much each position of the
+        source is attended to.
+
+        Returns:
+            The contexts, and the coverage where there is one.
+        """
+        query = ops.reshape(query, (-1, beams, self.unit.units))
+        if coverage is None:
+            context = self.attention.attend_source(query, projected)
+        else:
+            context, scores = self.attention.attend_source(
+                query, projected, return_attention_scores=True
+            )
+            scores = ops.reshape(ops.cast(scores, coverage.dtype), ops.shape(coverage))
+            coverage = ops.add(coverage, scores)
+        return ops.reshape(context, (-1, context.shape[-1])), coverage
+
+    def _nothing_covered(self, source: Any, source_mask: Any) -> Any:
+        """The coverage before the first token: 0, at padding 1."""
+        if source_mask is None:
+            return ops.zeros(ops.shape(source)[:2], "float32")
+        return ops.cast(ops.logical_not(source_mask), "float32")
+
+    def get_config(self):
+        return super().get_config() | {"attention": serialize_layer(self.attention)}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**deserialize_layers(config, "attention"))

@@ -1,0 +1,196 @@
+"""Recurrent layers one above the other."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.layers.composite_layer import CompositeLayer
+from keras_attn.layers.copies import separate_seed
+from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.hidden_positions import without_hidden
+from keras_attn.layers.recurrent.recurrent_unit import RecurrentUnit
+from keras_attn.ops import masks
+from keras_attn.validation import require, require_positive, require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class RecurrentStack(CompositeLayer):
+    """Recurrent layers of Keras one above the other: an encoder, or a decoder's.
+
+    Args:
+        cell: `"lstm"` or `"gru"`.
+        units: Size of a layer's states, in each direction.
+        num_layers: Number of layers.
+        bidirectional_layers: How many of them, from the bottom, read in both directions; their
+            outputs stand side by side.
+        residual_from: Number of the first layer, counted from 0, to whose output its input is
+            added.
+        intra_attention: How many of its earlier states each LSTM reads; None for plain ones.
+        dropout: Share of each layer's input dropped in training, in [0, 1).
+        seed: Seed of the dropout, a whole number.
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, length, features), of the layer's compute dtype.
+        mask: Boolean (batch, length), `False` at padding, which no layer reads.
+        initial_states: For each layer the summary of another one (`RecurrentUnit`); zeros by
+            default.
+        context: Tensor (batch, length, context features) that every layer reads too.
+        training: Whether dropout is applied.
+
+    Returns:
+        The outputs (batch, length, units, or twice that where the last layer is bidirectional), and
+        the list of the layers' summaries, both directions side by side.
+
+    Raises:
+        UserError: A size is not positive, `dropout` is outside [0, 1), or the numbers of layers do
+            not fit.
+
+    References:
+        Sutskever et al., 2014, https://arxiv.org/abs/1409.3215.
+        Wu et al., 2016, https://arxiv.org/abs/1609.08144, section 3 (residual connections).
+        Zaremba et al., 2014, https://arxiv.org/abs/1409.2329 (where dropout goes).
+    """
+
+    def __init__(
+        self,
+        cell: str,
+        units: int,
+        num_layers: int,
+        bidirectional_layers: int = 0,
+        residual_from: int | None = None,
+        intra_attention: int | None = None,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_positive(num_layers=num_layers)
+        require_rate(dropout=dropout)
+        require(
+            0 <= bidirectional_layers <= num_layers,
+            "`bidirectional_layers` must lie between 0 and `num_layers`.",
+            bidirectional_layers=bidirectional_layers,
+            num_layers=num_layers,
+        )
+        self.supports_masking = True
+        self.unit = RecurrentUnit(cell, units, intra_attention)
+        self.num_layers = num_layers
+        self.bidirectional_layers = bidirectional_layers
+        self.residual_from = residual_from
+        self.dropout = dropout
+        self.seed = seed
+        self.dropouts = [
+            Dropout(dropout, separate_seed(seed, i), name=f"dropout_{i}", dtype=self.dtype_policy)
+            for i in range(num_layers)
+        ]
+        self.recurrent_layers = [self._layer(i) for i in range(num_layers)]
+
+    def _layer(self, i) -> keras.layers.Layer:
+        options = {"name": f"layer_{i}", "dtype": self.dtype_policy}
+        layer = self.unit.make_layer(**options)
+        if not self._reads_both(i):
+            return layer
+        both = keras.layers.Bidirectional(layer, **options)
+        # Keras copies the layer, and while it loads a model it knows layers by their addresses: one
+        # that was freed would be taken for the next. A function's layers are none of the model's.
+        both.copied_from = lambda: layer
+        return both
+
+    def _reads_both(self, i) -> bool:
+        return i < self.bidirectional_layers
+
+    def build(self, inputs_shape, context_shape=None):
+        width = inputs_shape[-1]
+        for i, layer in enumerate(self.recurrent_layers):
+            features = width + (0 if context_shape is None else context_shape[-1])
+            layer.build((*inputs_shape[:-1], features))
+            output = self.unit.units * (2 if self._reads_both(i) else 1)
+            require(
+                not self._is_residual(i) or output == width,
+                "A residual connection needs an input and an output of the same size.",
+                layer=i,
+                input=width,
+                output=output,
+            )
+            width = output
+
+    def call(self, inputs, mask=None, initial_states=None, context=None, training=None):
+        mask, valid = masks.boolean_masks(mask=mask)
+        inputs = masks.unless_refused(without_hidden(inputs, mask), valid)
+        x, summaries = inputs, []
+        for i, (layer, dropout) in enumerate(
+            zip(self.recurrent_layers, self.dropouts, strict=True)
+        ):
+            options = {}
+            if initial_states is not None:
+                options["initial_state"] = self.unit.start(initial_states[i])
+            y = _with_context(dropout(x, training=training), context)
+            y, *states = layer(y, mask=mask, **options)
+            summaries.append(self._summary(i, states))
+            x = ops.add(x, y) if self._is_residual(i) else y
+        return x, summaries
+
+    def start(self, summaries: list) -> list:
+        """The states of all layers before their first step, from summaries of other layers."""
+        return [self.unit.start(summary) for summary in summaries]
+
+    def step(self, inputs: Any, states: list, context: Any = None) -> tuple[Any, list]:
+        """Reads one more position.
+
+        Args:
+            inputs: Tensor (batch, features).
+            states: What `start` or the step before returned; no layer is bidirectional.
+            context: Tensor (batch, context features) that every layer reads too.
+
+        Returns:
+            The output (batch, units) and the new states.
+        """
+        x, after = inputs, []
+        for i, (layer, before) in enumerate(zip(self.recurrent_layers, states, strict=True)):
+            y, new = layer.cell(_with_context(x, context), before)
+            after.append(new)
+            x = ops.add(x, y) if self._is_residual(i) else y
+        return x, after
+
+    def _is_residual(self, i) -> bool:
+        return self.residual_from is not None and i >= self.residual_from
+
+    def _summary(self, i, states) -> list:
+        if not self._reads_both(i):
+            return self.unit.summary(states)
+        middle = len(states) // 2
+        forward, backward = self.unit.summary(states[:middle]), self.unit.summary(states[middle:])
+        return [ops.concatenate(both, axis=-1) for both in zip(forward, backward, strict=True)]
+
+    def compute_output_spec(
+        self, inputs, mask=None, initial_states=None, context=None, training=None
+    ):
+        units = [
+            self.unit.units * (2 if self._reads_both(i) else 1) for i in range(self.num_layers)
+        ]
+        parts = 1 if self.unit.cell == "gru" else 2
+
+        def spec(*shape):
+            return keras.KerasTensor((inputs.shape[0], *shape), self.compute_dtype)
+
+        return spec(inputs.shape[1], units[-1]), [
+            [spec(size) for _ in range(parts)] for size in units
+        ]
+
+    def get_config(self):
+        return super().get_config() | {
+            "cell": self.unit.cell,
+            "units": self.unit.units,
+            "num_layers": self.num_layers,
+            "bidirectional_layers": self.bidirectional_layers,
+            "residual_from": self.residual_from,
+            "intra_attention": self.unit.intra_attention,
+            "dropout": self.dropout,
+            "seed": self.seed,
+        }
+
+
+def _with_context(x, context) -> Any:
+    return x if context is None else ops.concatenate([x, context], axis=-1)

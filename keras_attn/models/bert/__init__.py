@@ -1,0 +1,9 @@
+"""BERT."""
+
+from keras_attn.models.bert.bert import Bert
+from keras_attn.models.bert.presets import BERT_PRESETS
+from keras_attn.models.presets import register_presets
+
+__all__ = ["Bert"]
+
+register_presets("Bert", BERT_PRESETS)

@@ -1,0 +1,1 @@
+"""Base classes of models that generate, and how they decode."""

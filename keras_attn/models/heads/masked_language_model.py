@@ -1,0 +1,112 @@
+"""The words that belong into gaps, from the vectors of any encoder."""
+
+import keras
+from keras import ops
+
+from keras_attn.layers.activations import get_activation, serialize_activation
+from keras_attn.layers.dense import Dense
+from keras_attn.layers.embedding.token import TokenEmbedding
+from keras_attn.layers.embedding.vocabulary_bias import VocabularyBias
+from keras_attn.layers.layer_normalization import LayerNormalization
+from keras_attn.models.heads.encoder_model import EncoderModel
+from keras_attn.validation import require
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class MaskedLanguageModel(EncoderModel):
+    """Predicts tokens at any positions of texts, those before and those after them in view.
+
+    BERT's head over an encoder's vectors: a dense layer with an activation, a normalisation, and
+    the encoder's own token embedding turned round, with a bias for each token.
+
+    Args:
+        encoder: Model from `{"token_ids": int32 (batch, length)}` to vectors
+            (batch, length, features), with its `TokenEmbedding` as `embedding`, as `Bert`. It
+            becomes a part of this model.
+        activation: Activation of the dense layer; Keras' "gelu" is the exact one.
+        epsilon: Added to the variance in the normalisation.
+        dtype: Dtype policy of what follows the encoder; the encoder's by default.
+        name: Name of the model.
+        trainable: Whether its weights are to be trained.
+
+    Call arguments:
+        inputs: `{"token_ids": int32 (batch, length), "positions": int32 (batch, count)}`, 0 at
+            padding of the tokens. Without "positions", or with `None` for them, all positions are
+            predicted; with them those alone, which costs that much less.
+
+    Returns:
+        Logits (batch, count or length, vocabulary).
+
+    Raises:
+        UserError: `encoder` is no model, or has no token embedding.
+
+    Reference:
+        Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 3.1.
+    """
+
+    optional_inputs = ("positions",)
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        activation: str = "gelu",
+        epsilon: float = 1e-12,
+        dtype=None,
+        name: str | None = None,
+        trainable: bool = True,
+    ):
+        require(isinstance(encoder, keras.Model), "`encoder` must be a model.", encoder=encoder)
+        embedding = getattr(encoder, "embedding", None)
+        require(
+            isinstance(embedding, TokenEmbedding),
+            "`encoder` must have a token embedding, by which words are told again.",
+            encoder=type(encoder).__name__,
+        )
+        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+
+        # === Layers ===
+        transform = Dense(
+            encoder.hidden_dim,
+            activation=get_activation(activation),
+            kernel_initializer=keras.initializers.TruncatedNormal(stddev=0.02),
+            dtype=dtype,
+            name="transform",
+        )
+        norm = LayerNormalization(epsilon=epsilon, dtype=dtype, name="transform_norm")
+        bias = VocabularyBias(dtype=dtype, name="bias")
+
+        # === Functional graph ===
+        token_ids = keras.Input((None,), dtype="int32", name="token_ids")
+        positions = keras.Input((None,), dtype="int32", name="positions")
+        vectors = encoder({"token_ids": token_ids})  # (batch, length, features)
+        chosen = ops.take_along_axis(vectors, ops.expand_dims(positions, -1), axis=1)
+        logits = bias(embedding(norm(transform(chosen)), reverse=True))
+        inputs = {"token_ids": token_ids, "positions": positions}
+        super().__init__(inputs, logits, name=name, trainable=trainable)
+
+        # === Config ===
+        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        self.encoder = encoder
+        self.transform = transform
+        self.norm = norm
+        self.bias = bias
+        self.hidden_dim = encoder.hidden_dim
+        self.max_length = getattr(encoder, "max_length", None)
+        self.activation = serialize_activation(activation)
+        self.epsilon = epsilon
+
+    def _completed(self, inputs):
+        return inputs if "positions" in inputs else _everywhere(inputs["token_ids"])
+
+    def get_config(self):
+        return super().get_config() | {
+            "activation": self.activation,
+            "epsilon": self.epsilon,
+        }
+
+
+def _everywhere(token_ids) -> dict:
+    if not isinstance(token_ids, keras.KerasTensor):
+        token_ids = ops.convert_to_tensor(token_ids, "int32")  # Keras takes no tensor with an array
+    places = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+    return {"token_ids": token_ids, "positions": ops.zeros_like(token_ids) + places}

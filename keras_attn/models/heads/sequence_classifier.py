@@ -1,0 +1,99 @@
+"""A class for each sequence, from the vectors of any encoder."""
+
+from typing import Any
+
+import keras
+
+from keras_attn.layers.dense import Dense
+from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.sequence_pooling import SequencePooling
+from keras_attn.models.heads.encoder_model import EncoderModel
+from keras_attn.ops import masks
+from keras_attn.validation import require, require_positive
+
+_TOKEN_IDS = "token_ids"
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class SequenceClassifier(EncoderModel):
+    """Pools an encoder's vectors and projects them to logits over classes.
+
+    Args:
+        encoder: Model to vectors (batch, length, features) from `{"token_ids": int32 (batch,
+            length)}`, as `TransformerEncoder`, or from what its attribute `input_name` says, as
+            `PatchEncoder` and `FeatureEncoder`. It becomes a part of this model.
+        num_classes: Number of classes.
+        pooling: "mean" or "max" over the positions that are no padding, "first" for the vector at
+            position 0, or "pooler" for what an encoder with a pooler, as `Bert`, makes of that.
+        dropout: Share of the pooled features dropped in training.
+        dtype: Dtype policy of what follows the encoder; the encoder's by default.
+        name: Name of the model.
+        trainable: Whether its weights are to be trained.
+
+    Call arguments:
+        inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding; or all that the encoder takes.
+
+    Returns:
+        Logits (batch, num_classes), finite also for a row of nothing but padding.
+
+    Raises:
+        UserError: `encoder` is no model, `num_classes` not positive, `dropout` outside [0, 1), or
+            there is no such `pooling`, or no pooler for it.
+    """
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        num_classes: int,
+        pooling: str = "mean",
+        dropout: float = 0.1,
+        dtype=None,
+        name: str | None = None,
+        trainable: bool = True,
+    ):
+        require(isinstance(encoder, keras.Model), "`encoder` must be a model.", encoder=encoder)
+        require_positive(num_classes=num_classes)
+        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+
+        # === Layers ===
+        pooled_dropout = Dropout(dropout, dtype=dtype, name="pooled_dropout")
+        output = Dense(num_classes, dtype=dtype, name="output")
+
+        # === Functional graph ===
+        inputs, mask = _inputs_of(encoder)
+        if pooling == "pooler":
+            has_pooler = getattr(encoder, "pooler", None) is not None
+            require(has_pooler, "Such a `pooling` needs an encoder with a pooler.", pooling=pooling)
+            pooled = encoder.pooled(encoder(inputs))
+        else:
+            pool = SequencePooling(pooling, dtype=dtype, name="pool")
+            pooled = pool(encoder(inputs), mask=mask)
+        logits = output(pooled_dropout(pooled))
+        super().__init__(inputs, logits, name=name, trainable=trainable)
+
+        # === Config ===
+        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        self.encoder = encoder
+        self.max_length = getattr(encoder, "max_length", None)
+        self.num_classes = num_classes
+        self.pooling = pooling
+        self.dropout = dropout
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_classes": self.num_classes,
+            "pooling": self.pooling,
+            "dropout": self.dropout,
+        }
+
+
+def _inputs_of(encoder: keras.Model) -> tuple[dict, Any]:
+    """What an encoder is called with, and its mask; `None` for the one that it propagates."""
+    if getattr(encoder, "input_name", _TOKEN_IDS) == _TOKEN_IDS:
+        token_ids = keras.Input((None,), dtype="int32", name=_TOKEN_IDS)
+        return {_TOKEN_IDS: token_ids}, masks.padding_mask(token_ids)
+    inputs = {
+        name: keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=name)
+        for name, tensor in encoder.input.items()
+    }
+    return inputs, None

@@ -1,0 +1,80 @@
+"""A class for each token, from the vectors of any encoder."""
+
+import keras
+
+from keras_attn.layers.dense import Dense
+from keras_attn.layers.dropout import Dropout
+from keras_attn.models.heads.encoder_model import EncoderModel
+from keras_attn.validation import require, require_positive, require_rate
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class TokenClassifier(EncoderModel):
+    """Projects each of an encoder's vectors to logits over classes.
+
+    Args:
+        encoder: Model from `{"token_ids": int32 (batch, length)}` to vectors
+            (batch, length, features), as `Bert` or `TransformerEncoder`. It becomes a part of this
+            model.
+        num_classes: Number of classes.
+        dropout: Share of the features dropped in training.
+        dtype: Dtype policy of what follows the encoder; the encoder's by default.
+        name: Name of the model.
+        trainable: Whether its weights are to be trained.
+
+    Call arguments:
+        inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding.
+
+    Returns:
+        Logits (batch, length, num_classes), finite also at padding.
+
+    Raises:
+        UserError: `encoder` is no model over token ids, `num_classes` not positive, or `dropout`
+            outside [0, 1).
+
+    Reference:
+        Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
+    """
+
+    def __init__(
+        self,
+        encoder: keras.Model,
+        num_classes: int,
+        dropout: float = 0.1,
+        dtype=None,
+        name: str | None = None,
+        trainable: bool = True,
+    ):
+        require(isinstance(encoder, keras.Model), "`encoder` must be a model.", encoder=encoder)
+        input_name = getattr(encoder, "input_name", "token_ids")
+        require(
+            input_name == "token_ids",
+            "`encoder` must be a model over token ids.",
+            encoder=type(encoder).__name__,
+            input_name=input_name,
+        )
+        require_positive(num_classes=num_classes)
+        require_rate(dropout=dropout)
+        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+
+        # === Layers ===
+        vector_dropout = Dropout(dropout, dtype=dtype, name="vector_dropout")
+        output = Dense(num_classes, dtype=dtype, name="output")
+
+        # === Functional graph ===
+        inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
+        logits = output(vector_dropout(encoder(inputs)))
+        super().__init__(inputs, logits, name=name, trainable=trainable)
+
+        # === Config ===
+        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        self.encoder = encoder
+        self.max_length = getattr(encoder, "max_length", None)
+        self.num_classes = num_classes
+        self.dropout = dropout
+
+    def get_config(self):
+        return super().get_config() | {
+            "num_classes": self.num_classes,
+            "dropout": self.dropout,
+        }

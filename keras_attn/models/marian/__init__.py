@@ -1,0 +1,5 @@
+"""Marian."""
+
+from keras_attn.models.marian.marian import Marian
+
+__all__ = ["Marian"]

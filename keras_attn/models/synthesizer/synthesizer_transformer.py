@@ -1,0 +1,134 @@
+"""The Synthesizer: a Transformer whose attention to its own sequence compares nothing."""
+
+import keras
+
+from keras_attn.layers.activations import serialize_activation
+from keras_attn.layers.attention.dense_synthesizer import DenseSynthesizer
+from keras_attn.layers.attention.factorized_dense_synthesizer import FactorizedDenseSynthesizer
+from keras_attn.layers.attention.factorized_random_synthesizer import FactorizedRandomSynthesizer
+from keras_attn.layers.attention.random_synthesizer import RandomSynthesizer
+from keras_attn.layers.attention.synthesizer_mixture import MEMBERS, SynthesizerMixture
+from keras_attn.models.transformer.transformer import Transformer
+from keras_attn.validation import require, require_one_of
+
+_ALONE = {
+    "dense": DenseSynthesizer,
+    "factorized_dense": FactorizedDenseSynthesizer,
+    "random": RandomSynthesizer,
+    "factorized_random": FactorizedRandomSynthesizer,
+}
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class SynthesizerTransformer(Transformer):
+    """An encoder-decoder with synthesized self-attention, over token ids, with 0 as padding.
+
+    Encoder and decoder learn whom to attend to from each position by itself, or for all texts
+    alike, instead of comparing positions. Attention to the source stays multi-head attention.
+
+    Args:
+        vocabulary_size: Number of source tokens.
+        target_vocabulary_size: Number of target tokens, where they are not the source's.
+        scores: Kinds of scores: `"dense"`, `"factorized_dense"`, `"random"`, `"fixed_random"`,
+            `"factorized_random"` or `"dot_product"`; several are mixed before the softmax.
+        max_length: Greatest length of a source, and of a target.
+        num_layers: Number of encoder blocks, and of decoder blocks.
+        hidden_dim: Size of the vectors between the layers.
+        num_heads: Number of attention heads.
+        intermediate_dim: Size inside the feed-forward networks.
+        activation: Activation in the feed-forward networks.
+        dropout: Share dropped in training of the embeddings and of each part's output.
+        attention_dropout: Share of the attention probabilities dropped in training.
+        activation_dropout: Share of the activations inside the feed-forward networks dropped in
+            training.
+        norm_first: Pre-norm with a norm after the last block, instead of post-norm.
+        recompute: Whether the backward pass computes each block again.
+        dtype: Dtype policy of all layers; Keras' global one by default.
+        name: Name of the model.
+        trainable: Whether its weights are to be trained.
+
+    Call arguments:
+        inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
+            target beginning with the start id.
+
+    Returns:
+        Logits of the next target token at each position, (batch, target, target vocabulary).
+
+    Raises:
+        UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, or there are
+            no such scores, or none at all.
+
+    Reference:
+        Tay et al., 2020, https://arxiv.org/abs/2005.00743.
+    """
+
+    layer_arguments = ()
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        target_vocabulary_size: int | None = None,
+        scores: tuple[str, ...] = ("random", "dot_product"),
+        max_length: int = 256,
+        num_layers: int = 6,
+        hidden_dim: int = 512,
+        num_heads: int = 8,
+        intermediate_dim: int = 2048,
+        activation: str = "relu",
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        norm_first: bool = False,
+        recompute: bool = False,
+        dtype=None,
+        name: str | None = None,
+        trainable: bool = True,
+    ):
+        scores = (scores,) if isinstance(scores, str) else tuple(scores)
+        sizes = (num_heads, hidden_dim // max(num_heads, 1), max_length)
+        attention = _synthesizer(scores, *sizes, dropout=attention_dropout)
+        blocks = {
+            "num_layers": num_layers,
+            "hidden_dim": hidden_dim,
+            "num_heads": num_heads,
+            "intermediate_dim": intermediate_dim,
+            "activation": activation,
+            "dropout": dropout,
+            "attention_dropout": attention_dropout,
+            "activation_dropout": activation_dropout,
+            "norm_first": norm_first,
+            "recompute": recompute,
+        }
+        super().__init__(
+            vocabulary_size,
+            target_vocabulary_size,
+            **blocks,
+            encoder_attention=attention,
+            self_attention=attention,
+            dtype=dtype,
+            name=name,
+            trainable=trainable,
+        )
+
+        # === Config ===
+        activation = serialize_activation(activation)
+        self._keep_arguments(
+            self.dtype_policy,
+            **blocks | {"activation": activation},
+            vocabulary_size=vocabulary_size,
+            target_vocabulary_size=target_vocabulary_size,
+            scores=list(scores),
+            max_length=max_length,
+        )
+
+
+def _synthesizer(scores: tuple[str, ...], *sizes: int, dropout: float) -> keras.layers.Layer:
+    """One kind as its own layer, several as a mixture."""
+    require(len(scores) > 0, "A synthesizer needs `scores`.", scores=scores)
+    for kind in scores:
+        require_one_of("scores", kind, MEMBERS)
+    if scores == ("fixed_random",):
+        return RandomSynthesizer(*sizes, trainable_scores=False, dropout=dropout)
+    if len(scores) == 1 and scores[0] in _ALONE:
+        return _ALONE[scores[0]](*sizes, dropout=dropout)
+    return SynthesizerMixture(*sizes, members=scores, dropout=dropout)

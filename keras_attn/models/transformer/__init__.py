@@ -1,0 +1,15 @@
+"""Transformers: encoder-decoder, encoder and decoder-only."""
+
+from keras_attn.models.presets import register_presets
+from keras_attn.models.transformer.causal_transformer import CausalTransformer
+from keras_attn.models.transformer.causal_transformer_presets import CAUSAL_TRANSFORMER_PRESETS
+from keras_attn.models.transformer.transformer import Transformer
+from keras_attn.models.transformer.transformer_encoder import TransformerEncoder
+from keras_attn.models.transformer.transformer_encoder_presets import TRANSFORMER_ENCODER_PRESETS
+from keras_attn.models.transformer.transformer_presets import TRANSFORMER_PRESETS
+
+__all__ = ["CausalTransformer", "Transformer", "TransformerEncoder"]
+
+register_presets("Transformer", TRANSFORMER_PRESETS)
+register_presets("TransformerEncoder", TRANSFORMER_ENCODER_PRESETS)
+register_presets("CausalTransformer", CAUSAL_TRANSFORMER_PRESETS)

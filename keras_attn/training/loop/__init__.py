@@ -1,0 +1,1 @@
+"""The training loop: updates, schedules, losses, validation and checkpoints."""

@@ -1,0 +1,233 @@
+"""Learning rates by step. Step 0 is the first update; warm-up is linear and never gives 0."""
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_attn.training.settings import SCHEDULES
+from keras_attn.validation import UserError, require, require_one_of, require_positive
+
+Schedule = keras.optimizers.schedules.LearningRateSchedule
+
+
+def _update_number(step: Any) -> Any:
+    """The number of the update that `step` (from 0) makes, from 1, as float32."""
+    return ops.cast(step, "float32") + 1.0
+
+
+@keras.saving.register_keras_serializable("keras_attn")
+class TransformerSchedule(Schedule):
+    """The paper's schedule: scale · d^-0.5 · min(n^-0.5, n · warmup^-1.5), n from 1.
+
+    Args:
+        hidden_dim: Width d of the model.
+        warmup_steps: Updates with a rising rate.
+        scale: Factor on the whole.
+
+    Reference: Vaswani et al. 2017, Attention Is All You Need, equation 3.
+    """
+
+    def __init__(self, hidden_dim: int, warmup_steps: int = 4000, scale: float = 1.0) -> None:
+        require_positive(hidden_dim=hidden_dim, warmup_steps=warmup_steps)
+        _require_rate_above_zero(scale=scale)
+        self.hidden_dim = hidden_dim
+        self.warmup_steps = warmup_steps
+        self.scale = scale
+
+    def __call__(self, step: Any) -> Any:
+        """Rate of the update after `step` updates, a float32 scalar."""
+        number = _update_number(step)
+        shape = ops.minimum(ops.rsqrt(number), number * self.warmup_steps**-1.5)
+        return self.scale * self.hidden_dim**-0.5 * shape
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            "hidden_dim": self.hidden_dim,
+            "warmup_steps": self.warmup_steps,
+            "scale": self.scale,
+        }
+
+
+@keras.saving.register_keras_serializable("keras_attn")
+class InverseSquareRoot(Schedule):
+    """Linear warm-up to `peak`, then peak · (warmup / n)^0.5.
+
+    Args:
+        peak: Largest rate, reached at update `warmup_steps`.
+        warmup_steps: Updates with a rising rate.
+    """
+
+    def __init__(self, peak: float, warmup_steps: int = 4000) -> None:
+        _require_rate_above_zero(peak=peak)
+        require_positive(warmup_steps=warmup_steps)
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step: Any) -> Any:
+        """Rate of the update after `step` updates, a float32 scalar."""
+        number = _update_number(step)
+        falling = ops.rsqrt(number) * self.warmup_steps**0.5
+        return self.peak * ops.minimum(number / self.warmup_steps, falling)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+@keras.saving.register_keras_serializable("keras_attn")
+class WarmupCosine(Schedule):
+    """Linear warm-up to `peak`, then half a cosine down to `floor` at `total_steps`.
+
+    Args:
+        peak: Largest rate, reached at update `warmup_steps`.
+        warmup_steps: Updates with a rising rate; 0 for none.
+        total_steps: Update from which the rate stays at `floor`.
+        floor: Last rate.
+
+    Reference: Loshchilov & Hutter 2017, SGDR, equation 5, without restarts.
+    """
+
+    def __init__(
+        self, peak: float, warmup_steps: int, total_steps: int, floor: float = 0.0
+    ) -> None:
+        _require_rate_above_zero(peak=peak)
+        require_positive(total_steps=total_steps)
+        require(
+            0 <= warmup_steps < total_steps,
+            "`warmup_steps` must be at least 0 and less than `total_steps`.",
+            warmup_steps=warmup_steps,
+            total_steps=total_steps,
+        )
+        require(0 <= floor <= peak, "`floor` must be in [0, peak].", floor=floor, peak=peak)
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+        self.total_steps = total_steps
+        self.floor = floor
+
+    def __call__(self, step: Any) -> Any:
+        """Rate of the update after `step` updates, a float32 scalar."""
+        number, (warmup_steps, total_steps) = _update_number(step), self._ends()
+        span = total_steps - warmup_steps
+        progress = ops.clip((number - warmup_steps) / span, 0.0, 1.0)
+        falling = 0.5 * (1.0 + ops.cos(math.pi * progress))
+        rate = self.floor + (self.peak - self.floor) * falling
+        rising = self.peak * number / ops.maximum(ops.cast(warmup_steps, "float32"), 1.0)
+        return ops.minimum(rate, rising)
+
+    def _ends(self) -> tuple[Any, Any]:
+        """The updates at which the rate stops to rise, and to fall."""
+        return self.warmup_steps, self.total_steps
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {
+            "peak": self.peak,
+            "warmup_steps": self.warmup_steps,
+            "total_steps": self.total_steps,
+            "floor": self.floor,
+        }
+
+
+@keras.saving.register_keras_serializable("keras_attn")
+class PlannedCosine(WarmupCosine):
+    """`WarmupCosine` for a run that a clock may end: its last update can be moved while it runs.
+
+    A warm-up that does not fit takes a tenth of the updates.
+
+    Args:
+        peak: Largest rate, reached at update `warmup_steps`.
+        warmup_steps: Updates with a rising rate; 0 for none.
+        total_steps: Update from which the rate stays at `floor`, until `plan` says otherwise.
+        floor: Last rate.
+    """
+
+    def __init__(
+        self, peak: float, warmup_steps: int, total_steps: int, floor: float = 0.0
+    ) -> None:
+        super().__init__(peak, warmup_steps, total_steps, floor)
+        self._planned = keras.Variable(
+            float(total_steps), dtype="float32", trainable=False, name="planned_steps"
+        )
+
+    def plan(self, total_steps: int) -> None:
+        """Moves the last update, to `total_steps` at most as many as at the beginning."""
+        self._planned.assign(float(min(total_steps, self.total_steps)))
+
+    def _ends(self) -> tuple[Any, Any]:
+        total = self._planned.value
+        return ops.where(self.warmup_steps < total, float(self.warmup_steps), total / 10), total
+
+
+@keras.saving.register_keras_serializable("keras_attn")
+class WarmupConstant(Schedule):
+    """Linear warm-up to `peak`, then `peak`.
+
+    Args:
+        peak: Largest rate, reached at update `warmup_steps`.
+        warmup_steps: Updates with a rising rate; 0 for none.
+    """
+
+    def __init__(self, peak: float, warmup_steps: int = 0) -> None:
+        _require_rate_above_zero(peak=peak)
+        require(warmup_steps >= 0, "`warmup_steps` must be at least 0.", warmup_steps=warmup_steps)
+        self.peak = peak
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step: Any) -> Any:
+        """Rate of the update after `step` updates, a float32 scalar."""
+        return self.peak * ops.minimum(_update_number(step) / max(self.warmup_steps, 1), 1.0)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
+
+
+def make_schedule(
+    name: str,
+    learning_rate: float,
+    warmup_steps: int,
+    total_steps: int | None = None,
+    hidden_dim: int | None = None,
+    floor: float = 0.0,
+) -> Schedule:
+    """A schedule by name.
+
+    Args:
+        name: `"transformer"`, `"inverse_square_root"`, `"cosine"` or `"constant"`.
+        learning_rate: The peak; for `"transformer"` the factor on the paper's formula.
+        warmup_steps: Updates with a rising rate.
+        total_steps: Updates of the whole run; only `"cosine"` needs it.
+        hidden_dim: Width of the model; only `"transformer"` needs it.
+        floor: Last rate of `"cosine"`.
+
+    Returns:
+        A Keras learning-rate schedule.
+
+    Raises:
+        UserError: Unknown name, or a number that the schedule needs is missing or out of range.
+    """
+    require_one_of("schedule", name, SCHEDULES)
+    if name == "transformer":
+        if hidden_dim is None:
+            raise UserError(
+                "`hidden_dim` must be given for the schedule 'transformer'. "
+                "Received: hidden_dim=None."
+            )
+        return TransformerSchedule(hidden_dim, warmup_steps, learning_rate)
+    if name == "inverse_square_root":
+        return InverseSquareRoot(learning_rate, warmup_steps)
+    if name == "cosine":
+        if total_steps is None:
+            raise UserError(
+                "`total_steps` must be given for the schedule 'cosine'. Received: total_steps=None."
+            )
+        return WarmupCosine(learning_rate, warmup_steps, total_steps, floor)
+    return WarmupConstant(learning_rate, warmup_steps)
+
+
+def _require_rate_above_zero(**received: float) -> None:
+    for name, value in received.items():
+        require(value > 0, f"`{name}` must be above 0.", **{name: value})

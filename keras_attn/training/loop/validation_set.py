@@ -1,0 +1,115 @@
+"""Held-out data and what is measured on it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attn.data import plan_epoch
+from keras_attn.data.examples import Examples
+from keras_attn.training.loop.step import make_evaluation_step
+from keras_attn.training.state import SUMS, means
+from keras_attn.training.workers.feed import distributed_batches
+from keras_attn.validation import require
+
+
+@dataclass(frozen=True)
+class ValidationSet:
+    """What a run is judged by.
+
+    Attributes:
+        examples: Tokenised examples for the loss per token, or None.
+        decode_metrics: Gives further values by name, such as `{"per": 7.5}`, measured with the
+            model as it is when called; or None.
+        final_metrics: The same values of more texts, where `decode_metrics` is of a part; by
+            these a run chooses at its end between the best and the averaged weights. None where
+            there is no more.
+    """
+
+    examples: Any = None
+    decode_metrics: Callable[[], dict[str, float]] | None = None
+    final_metrics: Callable[[], dict[str, float]] | None = None
+    samples: Callable[[], list[tuple[str, str, str]]] | None = None
+
+    def __post_init__(self) -> None:
+        if self.examples is not None:
+            require_examples(examples=self.examples)
+
+
+def require_examples(**given: Any) -> None:
+    """Raises unless data are examples that can be put into batches (data named by keyword)."""
+    for name, data in given.items():
+        require(
+            isinstance(data, Examples),
+            f"`{name}` must be examples from `keras_attn.data`, which the trainer itself puts into "
+            "batches. A `tf.data.Dataset` is for `fit` of `task.backbone`, a Keras model.",
+            **{name: type(data).__name__},
+        )
+
+
+class Validator:
+    """Measures a model on a validation set.
+
+    Args:
+        validation: The set; a callable is taken for its `decode_metrics`.
+        model: The model.
+        strategy: The strategy that the model was built under.
+        loss: As for `TrainingStep`.
+        label_smoothing: As for `TrainingStep`.
+        batch_tokens: Most tokens of a batch.
+        static_shapes: Whether batches have few shapes, each a compiled program of its own.
+    """
+
+    def __init__(
+        self,
+        validation: ValidationSet | Callable[[], dict[str, float]],
+        model: keras.Model,
+        strategy: tf.distribute.Strategy,
+        loss: Callable,
+        label_smoothing: float,
+        batch_tokens: int,
+        static_shapes: bool = False,
+    ) -> None:
+        if not isinstance(validation, ValidationSet):
+            validation = ValidationSet(decode_metrics=validation)
+        self._validation = validation
+        self._strategy = strategy
+        self._evaluate = make_evaluation_step(model, strategy, loss, label_smoothing, static_shapes)
+        self._plan = None
+        if validation.examples is not None:
+            self._plan = plan_epoch(
+                validation.examples, batch_tokens, seed=None, static_shapes=static_shapes
+            )
+
+    @property
+    def has_final(self) -> bool:
+        """Whether the end of a run is judged by more than its validations."""
+        return self._validation.final_metrics is not None
+
+    def samples(self) -> list[tuple[str, str, str]]:
+        """A few texts as (source, reference, prediction); none where the set has none."""
+        return self._validation.samples() if self._validation.samples else []
+
+    def measure(self, final: bool = False) -> dict[str, float]:
+        """Values by name: loss, nll, accuracy and perplexity per token, and decoded metrics.
+
+        Args:
+            final: Whether the decoded metrics are those of the end of a run.
+        """
+        values = {}
+        if self._plan is not None:
+            totals = np.zeros(len(SUMS))
+            for batch in distributed_batches(self._strategy, self._validation.examples, self._plan):
+                totals += self._evaluate(batch).numpy()
+            values = means(dict(zip(SUMS, totals.tolist(), strict=True)))
+            values["perplexity"] = math.exp(min(values["nll"], 700.0))
+        decode = self._validation.decode_metrics
+        if final and self.has_final:
+            decode = self._validation.final_metrics
+        if decode is not None:
+            values |= {name: float(value) for name, value in decode().items()}
+        return values

@@ -1,0 +1,1 @@
+"""Files and lines in which a run reports its progress and results."""

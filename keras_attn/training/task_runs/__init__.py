@@ -1,0 +1,28 @@
+"""What a run does in a way of its own for each kind of task."""
+
+from keras_attn.training.task_runs.base import RunKind
+from keras_attn.training.task_runs.classification import ClassificationRun
+from keras_attn.training.task_runs.embedding import EmbeddingRun
+from keras_attn.training.task_runs.image_classification import ImageClassificationRun
+from keras_attn.training.task_runs.language_model import LanguageModelRun
+from keras_attn.training.task_runs.masked_lm import MaskedLMRun
+from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
+from keras_attn.training.task_runs.span_corruption import SpanCorruptionRun
+from keras_attn.training.task_runs.token_classification import TokenClassificationRun
+
+RUN_KINDS = {
+    kind.name: kind
+    for kind in (
+        Seq2SeqRun(),
+        ClassificationRun(),
+        EmbeddingRun(),
+        ImageClassificationRun(),
+        LanguageModelRun(),
+        MaskedLMRun(),
+        SpanCorruptionRun(),
+        TokenClassificationRun(),
+    )
+}
+"""The kinds by the name that settings have for the task."""
+
+__all__ = ["RUN_KINDS", "RunKind"]

@@ -1,0 +1,104 @@
+"""Runs of tasks from image to label."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from keras_attn.data import ImageExamples, Pairs, load_digits, read_labelled_images
+from keras_attn.layers.embedding.patch import both_sides, checked_size, number_of_patches
+from keras_attn.models import get_preset
+from keras_attn.tasks import ImageClassificationTask
+from keras_attn.training.run_settings import DataSettings, RunSettings
+from keras_attn.training.run_texts import read_parts
+from keras_attn.training.task_runs.classification import ClassificationRun
+from keras_attn.validation import require
+
+DIGITS = "digits"
+
+
+class ImageClassificationRun(ClassificationRun):
+    """Trains an encoder of patches and a head on PNG images with labels."""
+
+    task_class = ImageClassificationTask
+    roles = ()
+    items = "images"
+    known_data = (DIGITS,)
+    other_starts = ()
+
+    def check(self, settings):
+        super().check(settings)
+        require(not settings.tokenizers, "Images need no `tokenizers`.", **settings.tokenizers)
+        for name in ("max_source_length", "max_target_length"):
+            value = getattr(settings.data, name)
+            require(value is None, f"Images have no `data.{name}`.", **{name: value})
+
+    def read_texts(self, data, seed):
+        return read_parts(data, seed, _known, _read)
+
+    def read_test(self, paths, data):
+        return _read(paths, data)
+
+    def examples(self, settings, texts, tokenizers, initial):
+        layout = _layout_of(initial) if initial else _layout(settings)
+        return settings, ImageExamples.from_pairs(texts, self.labels(texts, initial), **layout)
+
+    def task(self, settings, texts, tokenizers, initial):
+        labels = self.labels(texts, initial)
+        if initial:
+            return ImageClassificationTask(initial.backbone, labels)
+        positions = _layout(settings)["positions"]
+        return ImageClassificationTask(self.classifier(settings, labels, positions), labels)
+
+    def with_new_head(self, initial, settings, texts):
+        labels = self.labels(texts, None)
+        encoder, head = initial.backbone.encoder, self.head_of(initial)
+        return ImageClassificationTask(self.on_top_of(encoder, labels, head), labels)
+
+    def validation_set(self, task, settings, texts):
+        examples = ImageExamples.from_pairs(texts, task.labels, **_layout_of(task))
+        return self.pair_validation(task, examples, texts, settings)
+
+    def check_test(self, settings, texts, task):
+        self.check_measured(settings)
+
+    def shown(self, source):
+        return source.name
+
+
+def _layout(settings: RunSettings) -> dict[str, Any]:
+    """Size, channels and positions of the images of a model that is to be made."""
+    sizes = {**get_preset(settings.preset).config, **settings.model}
+    image_size = checked_size("image_size", sizes["image_size"])
+    patches = number_of_patches(image_size, checked_size("patch_size", sizes["patch_size"]))
+    return {
+        "image_size": both_sides(image_size),
+        "channels": sizes["channels"],
+        "positions": patches + bool(sizes["class_token"]),
+    }
+
+
+def _layout_of(task: ImageClassificationTask) -> dict[str, Any]:
+    """The like of a task's images."""
+    return {
+        "image_size": task.image_size,
+        "channels": task.channels,
+        "positions": task.backbone.encoder.length,
+    }
+
+
+def _known(paths: list[str], data: DataSettings) -> Mapping[str, Pairs]:
+    return load_digits() if list(paths) == [DIGITS] else {}
+
+
+def _read(paths: list[str], data: DataSettings) -> Pairs:
+    known = _known(paths, data)
+    if known:
+        return known["test"]
+    require(
+        len(paths) == 1,
+        "Images must be digits, one folder, or one tab-separated file.",
+        data=list(paths),
+    )
+    pairs = read_labelled_images(paths[0], data.skip_bad_lines)
+    if pairs.skipped:
+        print(f"{pairs.name}: {pairs.skipped:,} malformed files or lines left out.")
+    return pairs

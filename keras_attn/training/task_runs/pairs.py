@@ -1,0 +1,122 @@
+"""Runs whose texts come in pairs, and whose predictions are compared with the second ones."""
+
+from functools import partial
+from typing import Any, ClassVar
+
+import tensorflow as tf
+
+from keras_attn.data import Examples, Pairs, group_references
+from keras_attn.tasks import measure
+from keras_attn.training.loop.validation_set import ValidationSet
+from keras_attn.training.run_texts import CMUDICT, LISTOPS, read_data, read_pair_parts
+from keras_attn.training.task_runs.base import RunKind
+from keras_attn.validation import require
+
+_SAMPLES = 8
+
+
+class PairsRun(RunKind):
+    """Training on pairs: a source, and what is to be predicted for it."""
+
+    beams: int | None = None
+    """Width of the beam search at validations; `None` where nothing is searched."""
+
+    known_data: ClassVar[tuple[str, ...]] = (CMUDICT, LISTOPS)
+    """Names of data sets whose parts are fixed."""
+
+    def check(self, settings):
+        super().check(settings)
+        require(
+            settings.data.hold_out is None
+            or settings.data.train not in [[name] for name in self.known_data],
+            f"`data.hold_out` has no meaning for {settings.data.train[0]}, whose parts are fixed.",
+            hold_out=settings.data.hold_out,
+        )
+        for name in settings.metrics:
+            self.goal(name)
+
+    def check_measured(self, settings: Any) -> None:
+        """Raises unless there is something to measure the test texts by."""
+        require(
+            bool(settings.metrics),
+            "Test texts need at least one of `metrics`.",
+            metrics=settings.metrics,
+        )
+
+    def shown(self, source: Any) -> str:
+        """A source as people are shown it."""
+        return source
+
+    def read_texts(self, data, seed):
+        return read_pair_parts(data, seed)
+
+    def read_test(self, paths, data):
+        return read_data(paths, data)
+
+    def check_test(self, settings, texts, task):
+        self.check_measured(settings)
+        longest = max(self.source_lengths(task, texts.sources))
+        limit = self.longest_source(settings)
+        require(
+            longest <= limit,
+            "`data.max_source_length` must leave room for every test text and its end.",
+            longest=longest,
+            max_source_length=limit,
+        )
+
+    def source_lengths(self, task: Any, sources: list[Any]) -> list[int]:
+        """Numbers of the tokens of sources, those around them included."""
+        tokenizer = task.tokenizers[self.roles[0]]
+        lengths = tokenizer.tokenize(tf.constant(sources)).row_lengths() + self.source_frame(task)
+        return lengths.numpy().tolist()
+
+    def source_frame(self, task: Any) -> int:
+        """Number of tokens that a task puts around a source."""
+        return 1
+
+    def longest_source(self, settings: Any) -> int:
+        """Most tokens that a source may have when the task predicts."""
+        return settings.data.max_source_length
+
+    def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
+        return measure(task, texts, metrics, beams, perplexity, progress)
+
+    def count(self, texts):
+        return len(set(texts.sources))
+
+    def pair_validation(self, task: Any, examples: Examples, texts: Pairs, settings: Any) -> Any:
+        """A validation set of pairs, whose sources are predicted where there are metrics."""
+        if not settings.metrics:
+            return ValidationSet(examples)
+        sources = list(dict.fromkeys(texts.sources[i] for i in examples.indices.tolist()))
+        decoded = partial(self._decoded_metrics, task, settings.metrics)
+        whole = partial(decoded, _pairs_of(sources, texts))
+        shown = partial(self.samples, task, _pairs_of(sources[:_SAMPLES], texts))
+        limit = settings.data.decode_limit
+        if limit is None or len(sources) <= limit:
+            return ValidationSet(examples, whole, samples=shown)
+        return ValidationSet(
+            examples, partial(decoded, _pairs_of(sources[:limit], texts)), whole, shown
+        )
+
+    def samples(self, task: Any, pairs: Pairs) -> list[tuple[str, str, str]]:
+        """What a task makes of a few pairs: source, reference, prediction."""
+        sources, references = group_references(pairs)
+        found = task.predict_n_best(sources, 1, beams=self.beams)
+        predictions = [best[0].text if best else "" for best in found]
+        # Alternative references in one line, as dictionaries have them.
+        references = [" / ".join(alternatives) for alternatives in references]
+        return list(zip(map(self.shown, sources), references, predictions, strict=True))
+
+    def _decoded_metrics(self, task, metrics, pairs) -> dict[str, float]:
+        values = self.measure(task, pairs, metrics, beams=self.beams)
+        return {name: values[name] for name in metrics}
+
+
+def _pairs_of(sources: list[str], texts: Pairs) -> Pairs:
+    """The pairs of `texts` that have one of `sources`."""
+    kept = set(sources)
+    rows = [row for row, source in enumerate(texts.sources) if source in kept]
+    return Pairs(
+        [texts.sources[row] for row in rows], [texts.targets[row] for row in rows], texts.name
+    )

@@ -1,0 +1,89 @@
+"""Runs of tasks from text to a tag for each word."""
+
+from keras_attn.data import Pairs, TaggedExamples, read_tagged_texts
+from keras_attn.evaluation import TAGGING
+from keras_attn.models import TokenClassifier
+from keras_attn.tasks import TokenClassificationTask, measure_tags
+from keras_attn.tokenizers import split_words
+from keras_attn.training.run_settings import DataSettings
+from keras_attn.training.run_texts import read_parts, told
+from keras_attn.training.task_runs.classification import ClassificationRun
+from keras_attn.training.task_runs.encoders import encoder_of, other_starts
+from keras_attn.validation import require, require_one_of
+
+
+class TokenClassificationRun(ClassificationRun):
+    """Trains an encoder and a head on texts with a tag for each word, the targets of the pairs."""
+
+    task_class = TokenClassificationTask
+    items = "texts"
+    model_settings = ()
+    known_data = ()
+    known_metrics = tuple(TAGGING)
+    other_starts = other_starts(TokenClassificationTask)
+
+    def goal(self, metric):
+        require_one_of("metric", metric, TAGGING)
+        return "max"
+
+    def default_metrics(self, data):
+        return ["tag_accuracy", "span_f1"]
+
+    def read_texts(self, data, seed):
+        return read_parts(data, seed, lambda *_: {}, _read)
+
+    def read_test(self, paths, data):
+        return _read(paths, data)
+
+    def task(self, settings, texts, tokenizers, initial):
+        labels, tokenizer = self.labels(texts, initial), tokenizers["text"]
+        longest = settings.data.max_source_length
+        if initial:
+            model = initial.backbone
+        else:
+            model = self.classifier(settings, labels, longest, tokenizer.vocabulary_size)
+        return TokenClassificationTask(model, tokenizer, labels, longest)
+
+    def with_new_head(self, initial, settings, texts):
+        labels = self.labels(texts, None)
+        head = self.on_top_of(encoder_of(initial), labels, settings.model)
+        return TokenClassificationTask(head, initial.tokenizer, labels, initial.max_length)
+
+    def validation_set(self, task, settings, texts):
+        # A rare tag may stand in the held-out texts alone: it is never told, and counts as wrong.
+        limit = settings.data.max_source_length
+        examples = TaggedExamples.from_pairs(
+            texts, task.tokenizer, task.labels, limit, other_tags=True
+        )
+        return self.pair_validation(task, examples, texts, settings)
+
+    def source_lengths(self, task, sources):
+        return task.lengths(sources)
+
+    def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
+        require(
+            beams is None and not perplexity,
+            "Tags have no beams and no perplexity.",
+            beams=beams,
+            perplexity=perplexity,
+        )
+        return measure_tags(task, texts, metrics, progress)
+
+    def labelled(self, texts, tokenizer, labels, max_length, task):
+        return TaggedExamples.from_pairs(texts, tokenizer, labels, max_length)
+
+    def all_labels(self, texts):
+        return [tag for tags in texts.targets for tag in split_words(tags)]
+
+    def on_top_of(self, encoder, labels, head):
+        dropout = encoder.get_config().get("dropout", 0.0)
+        return TokenClassifier(encoder, len(labels), dropout=dropout)
+
+
+def _read(paths: list[str], data: DataSettings) -> Pairs:
+    require(
+        len(paths) in (1, 2),
+        "Data must be one tab-separated file, or a file of texts and one of their tags.",
+        data=list(paths),
+    )
+    return told(read_tagged_texts(paths, data.skip_bad_lines))

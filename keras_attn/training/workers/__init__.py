@@ -1,0 +1,1 @@
+"""Devices and workers: strategies, agreement between workers, supervision."""

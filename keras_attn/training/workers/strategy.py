@@ -1,0 +1,200 @@
+"""Devices: which tf.distribute strategy, and one dropout stream for each replica."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+import keras
+import tensorflow as tf
+
+# There is no public way to set the time limits of a cluster.
+from tensorflow.python.eager import context
+from tensorflow.python.eager.context import coordination_config_pb2
+
+from keras_attn.training.settings import STRATEGIES
+from keras_attn.training.workers.cluster import Cluster, WorkerLost, ended_by_alarm, wait_for_all
+from keras_attn.validation import UserError, require, require_one_of
+
+# Distance between the keys of two replicas: large and odd, so that they do not meet the keys that
+# layers draw from small or neighbouring seeds.
+_REPLICA_STRIDE = 0x9E3779B1
+
+
+def make_strategy(
+    name: str = "auto", join_seconds: float = 300.0, lost_seconds: float = 10.0
+) -> tf.distribute.Strategy:
+    """The strategy of that name; build the model inside its `scope()`.
+
+    Make one for GPUs only once in a process: TensorFlow's collective operations of a second one
+    collide with those of the first. That of several workers must be made before TensorFlow does
+    anything else.
+
+    Args:
+        name: `"one"` (TensorFlow's default device), `"mirrored"` (all GPUs of this machine, or all
+            logical CPUs where there is no GPU), `"multi_worker"` (the workers of TF_CONFIG),
+            `"tpu"` (the TPU that TPU_NAME names, or this machine's), or `"auto"`, as
+            `resolve_strategy` chooses.
+        join_seconds: How long to wait for the other workers.
+        lost_seconds: After how long without a sign of life a worker is given up.
+
+    Raises:
+        UserError: Unknown name, TF_CONFIG does not say who the workers are, or there is no TPU.
+        WorkerLost: Not all workers came in time.
+    """
+    require_one_of("strategy", name, STRATEGIES)
+    name = resolve_strategy(name)
+    if name == "one":
+        return tf.distribute.get_strategy()
+    if name == "multi_worker":
+        return _join_workers(join_seconds, lost_seconds)
+    if name == "tpu":
+        return _connect_to_tpu()
+    gpus = tf.config.list_logical_devices("GPU")
+    if gpus:
+        return tf.distribute.MirroredStrategy([device.name for device in gpus])
+    # Collective operations of two strategies in one process get into each other's way.
+    return tf.distribute.MirroredStrategy(
+        [device.name for device in tf.config.list_logical_devices("CPU")],
+        cross_device_ops=tf.distribute.ReductionToOneDevice(),
+    )
+
+
+def resolve_strategy(name: str) -> str:
+    """The strategy that `"auto"` stands for here; other names as they are.
+
+    `"multi_worker"` where TF_CONFIG has several workers, `"mirrored"` with two GPUs or more,
+    otherwise `"one"`.
+
+    Raises:
+        UserError: TF_CONFIG has several workers, and another strategy leaves them alone.
+    """
+    cluster = Cluster.from_environment()
+    several = cluster is not None and len(cluster.workers) > 1
+    require(
+        not several or name in ("auto", "multi_worker"),
+        "`strategy` must be 'multi_worker' or 'auto' where --workers or TF_CONFIG name several.",
+        strategy=name,
+    )
+    if name != "auto":
+        return name
+    if several:
+        return "multi_worker"
+    return "mirrored" if len(tf.config.get_visible_devices("GPU")) > 1 else "one"
+
+
+def resolve_jit(name: str, strategy: str = "one") -> str:
+    """`"on"` or `"off"` for `"auto"`: on with a GPU, off on CPUs, where it costs more.
+
+    Raises:
+        UserError: `"off"` for a TPU, which always compiles.
+    """
+    if strategy == "tpu":
+        require(name != "off", "A TPU runs what XLA compiled: `jit` must not be off.", jit=name)
+        return "on"
+    if name != "auto":
+        return name
+    return "on" if tf.config.get_visible_devices("GPU") else "off"
+
+
+def compiles_whole_updates(strategy: tf.distribute.Strategy) -> bool:
+    """Whether its devices run only programs in which every shape is known, as TPUs do."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
+def _connect_to_tpu() -> tf.distribute.Strategy:
+    name = os.environ.get("TPU_NAME", "local")
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver.connect(name)
+        return tf.distribute.TPUStrategy(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        reason = str(error).partition("\n")[0]
+        reason = reason if len(reason) <= 100 else f"{reason[:100]}…"
+        raise UserError(
+            "No TPU can be reached: the environment variable TPU_NAME names one, without it this "
+            f"machine's own is taken. Received: TPU_NAME={os.environ.get('TPU_NAME')!r} ({reason})"
+        ) from error
+
+
+def _join_workers(join_seconds: float, lost_seconds: float) -> tf.distribute.Strategy:
+    cluster = Cluster.from_environment()
+    require(
+        cluster is not None,
+        "The strategy 'multi_worker' needs the workers, in TF_CONFIG or by --workers.",
+        TF_CONFIG=None,
+    )
+    wait_for_all(cluster, join_seconds)
+    milliseconds = int(lost_seconds * 1000)
+    # What MultiWorkerMirroredStrategy sets by itself, but for the time limits.
+    context.context().configure_coordination_service(
+        service_type="standalone",
+        service_leader="/job:worker/replica:0/task:0",
+        cluster_register_timeout_in_ms=int(join_seconds * 1000),
+        heartbeat_timeout_in_ms=milliseconds,
+        shutdown_barrier_timeout_in_ms=milliseconds,
+        coordinated_jobs=[
+            coordination_config_pb2.CoordinatedJob(name="worker", num_tasks=len(cluster.workers))
+        ],
+    )
+    cluster.to_environment()  # with the chief, if there is one, among the workers
+    others = cluster.named({*range(len(cluster.workers))} - {cluster.index})
+    # Should a worker die just now, TensorFlow waits for it for ever and lets no Python run.
+    with ended_by_alarm(join_seconds, f"Worker {others} did not join within {join_seconds:g} s."):
+        try:
+            return tf.distribute.MultiWorkerMirroredStrategy()
+        except tf.errors.OpError as error:
+            reason = error.message.partition("\n")[0][:200]
+            raise WorkerLost(f"Not all workers joined: {reason}") from error
+
+
+def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
+    """The strategy in whose scope the model's variables were made."""
+    for variable in model.variables:
+        strategy = getattr(variable.value, "distribute_strategy", None)
+        if strategy is not None:
+            return strategy
+    return tf.distribute.get_strategy()
+
+
+def check_strategy(name: str, strategy: tf.distribute.Strategy) -> None:
+    """Raises a UserError when the model was not built for the strategy that settings ask for."""
+    built = "one"
+    if isinstance(strategy, tf.distribute.MirroredStrategy):
+        built = "mirrored"
+    elif isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        built = "multi_worker"
+    elif isinstance(strategy, tf.distribute.TPUStrategy):
+        built = "tpu"
+    if name not in ("auto", built):
+        raise UserError(
+            "The model must be built inside `make_strategy(settings.strategy).scope()`. "
+            f"Received: strategy={name!r}, a model built for {built!r}."
+        )
+
+
+@contextlib.contextmanager
+def replica_random_streams(model: keras.Model) -> Iterator[None]:
+    """Inside a replica function: each replica draws random numbers of its own.
+
+    Keras layers would draw the same dropout mask on every replica, because the states of their
+    generators are mirrored. Inside this scope each replica reads states whose key is moved by its
+    number; what is stored afterwards is the same everywhere, so the replicas stay in step and a
+    checkpoint holds everything. On one device, and on the first replica, streams are unchanged.
+
+    Args:
+        model: The model that is called inside the scope.
+    """
+    context = tf.distribute.get_replica_context()
+    states = [v for v in model.variables if v.name == "seed_generator_state"]
+    if context.num_replicas_in_sync == 1 or not states:
+        yield
+        return
+    replica = tf.cast(context.replica_id_in_sync_group, tf.int64)
+    offset = tf.stack([replica * _REPLICA_STRIDE, 0])  # a state is (key, counter)
+    moved = [(state, state.value + offset) for state in states]
+    with keras.StatelessScope(state_mapping=moved) as scope:
+        yield
+    for variable in model.non_trainable_variables:
+        value = scope.get_current_value(variable)
+        if value is not None:
+            is_state = any(variable is state for state in states)
+            variable.assign(value - offset if is_state else value)

@@ -1,0 +1,89 @@
+"""Starting a training again after what a second try may mend."""
+
+import signal
+import subprocess
+import sys
+import time
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+from keras_attn.processes import python_environment
+from keras_attn.training.workers.cluster import TRY_AGAIN
+from keras_attn.training.workers.end_with_parent import ending_with_parent
+
+_ASKED_TO_END = {signal.SIGINT, signal.SIGTERM}
+_TRIES_WITHOUT_PROGRESS = 5
+
+
+def supervise(command: Sequence[str], checkpoints: Path, pause: float = 5.0) -> int:
+    """Runs a command again and again until it succeeds, fails for good, or gets nowhere.
+
+    It is run again when it lost a worker or was killed (by a lack of memory, or a crash), and given
+    up after five tries in which no new checkpoint was written. SIGINT and SIGTERM are passed on,
+    and end it.
+
+    Args:
+        command: The training, such that it goes on with its run when started again.
+        checkpoints: Where its checkpoints are.
+        pause: Seconds between two tries.
+
+    Returns:
+        The status of the last try, as shells give it.
+    """
+    tries = 0
+    while True:
+        before = _newest(checkpoints)
+        with _Child(command) as child:
+            status = child.wait()
+        tries = tries + 1 if _newest(checkpoints) == before else 1
+        if child.asked_to_end or not _may_be_mended(status):
+            return status if status >= 0 else 128 - status
+        if tries >= _TRIES_WITHOUT_PROGRESS:
+            _say(f"ended with status {status}, {tries} tries without a checkpoint: giving up.")
+            return status if status >= 0 else 128 - status
+        why = ", perhaps for lack of memory" if status == -signal.SIGKILL else ""
+        _say(f"ended with status {status}{why}: starting it again in {pause:g} s.")
+        time.sleep(pause)
+
+
+def _may_be_mended(status: int) -> bool:
+    """Whether to try again: a negative status is the signal that killed the process."""
+    return status == TRY_AGAIN or (status < 0 and -status not in _ASKED_TO_END)
+
+
+def _newest(folder: Path) -> str | None:
+    return max((path.name for path in folder.glob("step-*")), default=None)
+
+
+def _say(line: str) -> None:
+    print(f"keras-attn: training {line}", file=sys.stderr, flush=True)
+
+
+class _Child:
+    """A process to which SIGINT and SIGTERM are passed on."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.asked_to_end = False
+        self._command = command
+        self._before = {}
+
+    def __enter__(self) -> "_Child":
+        for number in _ASKED_TO_END:
+            self._before[number] = signal.signal(number, self._pass_on)
+        # In a group of its own, so that Ctrl-C reaches it once.
+        self._process = subprocess.Popen(
+            ending_with_parent(self._command), start_new_session=True, env=python_environment()
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def wait(self) -> int:
+        return self._process.wait()
+
+    def _pass_on(self, number: int, frame: types.FrameType | None) -> None:
+        self.asked_to_end = True
+        self._process.send_signal(number)
