@@ -19,7 +19,7 @@ from keras_attn.training.state import TrainingState
 from keras_attn.validation import UserError
 from tests.training.made_run import run_settings, write_words
 from tests.training.stand_in import StandInTask, metrics_rows, train
-from tests.training.test_trainer import Scripted, Signal
+from tests.training.loop.test_trainer import Scripted, Signal
 
 pytestmark = pytest.mark.tensorflow
 

@@ -14,7 +14,7 @@ from keras_attn.ops.decoding_cache import ancestor_mask, extend_ancestors, initi
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
-from tests.layers.test_transformer_encoder_block import normalised
+from tests.layers.blocks.test_encoder_block import normalised
 
 X = numbers(1, 2, 5, 6)
 SOURCE = numbers(2, 2, 11, 13)

@@ -7,7 +7,7 @@ import yaml
 
 from keras_attn.models.presets import get_preset
 
-PROJECT = Path(__file__).parents[2]
+PROJECT = Path(__file__).parents[3]
 RUNS = sorted([*PROJECT.glob("docs/runs/*.yaml"), *PROJECT.glob("saved_models/*/run.yaml")])
 
 

@@ -19,7 +19,7 @@ from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
 from tests.models.test_torch_golden import torch_name
 
-FILE = pathlib.Path(__file__).parent / "golden" / "torch_vit.npz"
+FILE = pathlib.Path(__file__).parents[1] / "golden" / "torch_vit.npz"
 SIZES = {
     "image_size": (6, 10),
     "patch_size": (3, 5),

@@ -13,7 +13,7 @@ from keras_attn.validation import UserError
 from tests.harness import arrays_of
 from tests.layers.judges import numpy, spread_weights
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 SIZES = {
     "num_layers": 2,
     "decoder_layers": 3,
