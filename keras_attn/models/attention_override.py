@@ -1,5 +1,6 @@
 """A preset's attention of a sequence to itself, replaced by a mechanism that is named."""
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,7 +46,8 @@ def own_attention(
             f"`attention.{name}` follows from the model and its texts: set {setting}.",
             **{name: options.get(name)},
         )
-    chosen = [name for name in model_class(preset).layer_arguments if name in _ARGUMENTS]
+    parameters = inspect.signature(model_class(preset)).parameters
+    chosen = [name for name in _ARGUMENTS if name in parameters]
     require(
         bool(chosen) and "num_heads" in sizes,
         "The preset's model has no attention that could be another mechanism.",

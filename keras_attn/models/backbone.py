@@ -1,27 +1,17 @@
-"""What all backbones have in common: presets, and configurations with layers in them."""
+"""Base class of backbones: presets, and configurations with layers in them."""
 
-import types
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 
-from keras_attn.layers.composite_layer import serialize_policies
-from keras_attn.layers.copies import deserialize_layers, serialize_layer
-from keras_attn.models.named_inputs import NamedInputs
+from keras_attn.models.configured_model import ConfiguredModel
 from keras_attn.models.presets import get_preset
 from keras_attn.models.size_check import check_sizes
 
 
-class Backbone(NamedInputs):
-    """A functional model over token ids, with 0 as padding, or over what a front end embeds.
-
-    A subclass builds its layers, calls the constructor of `keras.Model` with inputs and outputs,
-    and then `_keep_arguments`.
-    """
-
-    layer_arguments: ClassVar[tuple[str, ...]] = ()
-    """Names of the arguments that are layers, or may be."""
+class Backbone(ConfiguredModel):
+    """A functional model over token ids, with 0 as padding, or over what a front end embeds."""
 
     _embedded: Callable | None = None
     """From token ids to what the first of the `blocks` takes, where one follows the other."""
@@ -43,11 +33,6 @@ class Backbone(NamedInputs):
     def __call__(self, inputs, *args, **kwargs):
         """Calls the model; ragged ids of TensorFlow are padded with 0."""
         return super().__call__(keras.tree.map_structure(_padded, inputs), *args, **kwargs)
-
-    def _keep_arguments(self, dtype: keras.DTypePolicy, **arguments: Any) -> None:
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
-        # Not a dict, in which Keras would take layers for parts of the model.
-        self._arguments = types.SimpleNamespace(**arguments)
 
     @classmethod
     def from_preset(cls, name: str, *arguments, **overrides) -> "Backbone":
@@ -73,24 +58,6 @@ class Backbone(NamedInputs):
 
         check_sizes({"vocabulary_size": arguments} | config, make)
         return make()
-
-    def get_config(self):
-        config = {
-            "name": self.name,
-            "trainable": self.trainable,
-            "dtype": serialize_policies(self),
-        } | vars(self._arguments)
-        layers = {part: config[part] for part in self.layer_arguments}
-        return config | {
-            part: serialize_layer(layer)
-            for part, layer in layers.items()
-            if isinstance(layer, keras.layers.Layer)
-        }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        layers = [part for part in cls.layer_arguments if isinstance(config.get(part), dict)]
-        return cls(**deserialize_layers(config, *layers, custom_objects=custom_objects))
 
 
 def _padded(x: Any) -> Any:

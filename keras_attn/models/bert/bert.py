@@ -1,9 +1,10 @@
 """BERT: an encoder of tokens that are told apart by position and by segment."""
 
+import dataclasses
+
 import keras
 from keras import ops
 
-from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock
 from keras_attn.layers.blocks.feed_forward import FeedForward
@@ -14,7 +15,20 @@ from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.backbone import Backbone
-from keras_attn.validation import require, require_positive, require_rate
+from keras_attn.models.configured_model import policy_of
+from keras_attn.models.transformer.sizes import StackSizes, greatest_length
+from keras_attn.validation import require, require_rate
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BertSizes(StackSizes):
+    """`StackSizes` with the defaults of BERT."""
+
+    num_layers: int = 12
+    hidden_dim: int = 768
+    num_heads: int = 12
+    intermediate_dim: int = 3072
+    activation: str = "gelu"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -27,14 +41,8 @@ class Bert(Backbone):
 
     Args:
         vocabulary_size: Number of tokens.
-        num_layers: Number of blocks.
-        hidden_dim: Size of the vectors between the layers.
-        num_heads: Number of attention heads.
-        intermediate_dim: Size inside the feed-forward networks.
         max_length: Number of positions with a learned vector each.
         num_segments: Number of segments with a learned vector each.
-        activation: Activation in the feed-forward networks; Keras' "gelu" is the exact one.
-        dropout: Share dropped in training of the embeddings and of each part's output.
         attention_dropout: Share of the attention probabilities dropped in training.
         epsilon: Added to the variance in the normalisations.
         pooler: Whether there is a pooler. It is trained once it is used, see `use_pooler`.
@@ -44,6 +52,7 @@ class Bert(Backbone):
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
+        **sizes: Fields of `BertSizes`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length), "segment_ids": int32 (batch, length)}`.
@@ -60,20 +69,16 @@ class Bert(Backbone):
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805.
     """
 
-    layer_arguments = ("attention",)
     optional_inputs = ("segment_ids",)
+
+    sizes = BertSizes
 
     def __init__(
         self,
         vocabulary_size: int,
-        num_layers: int = 12,
-        hidden_dim: int = 768,
-        num_heads: int = 12,
-        intermediate_dim: int = 3072,
+        *,
         max_length: int = 512,
         num_segments: int = 2,
-        activation: str = "gelu",
-        dropout: float = 0.1,
         attention_dropout: float = 0.1,
         epsilon: float = 1e-12,
         pooler: bool = True,
@@ -82,21 +87,15 @@ class Bert(Backbone):
         dtype=None,
         name: str | None = None,
         trainable: bool = True,
+        **sizes,
     ):
-        require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
-        require_rate(dropout=dropout, attention_dropout=attention_dropout)
-        require(
-            hidden_dim % num_heads == 0,
-            "`num_heads` must divide `hidden_dim`.",
-            num_heads=num_heads,
-            hidden_dim=hidden_dim,
-        )
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        require_rate(attention_dropout=attention_dropout)
+        dtype, sizes = policy_of(dtype), BertSizes(**sizes)
 
         # === Layers ===
         embedding = TokenEmbedding(
             vocabulary_size,
-            hidden_dim,
+            sizes.hidden_dim,
             scale=False,
             embeddings_initializer=_initializer(),
             dtype=dtype,
@@ -107,25 +106,27 @@ class Bert(Backbone):
             max_length, _initializer(), dtype=dtype, name="positions"
         )
         norm = LayerNormalization(epsilon=epsilon, dtype=dtype, name="norm")
-        embedded_dropout = Dropout(dropout, dtype=dtype, name="dropout")
+        embedded_dropout = Dropout(sizes.dropout, dtype=dtype, name="dropout")
         own_attention = attention or MultiHeadAttention(
-            num_heads,
-            hidden_dim // num_heads,
+            sizes.num_heads,
+            sizes.head_dim,
             dropout=attention_dropout,
             kernel_initializer=_initializer(),
         )
-        feed_forward = FeedForward(intermediate_dim, activation, kernel_initializer=_initializer())
+        feed_forward = FeedForward(
+            sizes.intermediate_dim, sizes.activation, kernel_initializer=_initializer()
+        )
         blocks = [
             TransformerEncoderBlock(
                 own_attention,
                 feed_forward,
-                dropout=dropout,
+                dropout=sizes.dropout,
                 epsilon=epsilon,
                 recompute=recompute,
                 dtype=dtype,
                 name=f"block_{i}",
             )
-            for i in range(num_layers)
+            for i in range(sizes.num_layers)
         ]
 
         # === Functional graph ===
@@ -136,49 +137,31 @@ class Bert(Backbone):
         for block in blocks:
             x = block(x)
         inputs = {"token_ids": token_ids, "segment_ids": segment_ids}
-        super().__init__(inputs, x, name=name, trainable=trainable)
+        super().__init__(inputs, x, dtype=dtype, name=name, trainable=trainable)
 
         # === Pooler, beside the graph ===
         self.pooler = None
         self._pools = False
         if pooler:
             self.pooler = Dense(
-                hidden_dim,
+                sizes.hidden_dim,
                 activation="tanh",
                 kernel_initializer=_initializer(),
                 dtype=dtype,
                 name="pooler",
             )
-            self.pooler.build((None, hidden_dim))
+            self.pooler.build((None, sizes.hidden_dim))
             self.pooler.trainable = False  # without a gradient, of which `fit` would warn
 
         # === Config ===
-        self.hidden_dim = hidden_dim
+        self.hidden_dim = sizes.hidden_dim
         self.embedding = embedding
         self.segments = segments
         self.positions = positions
         self.norm = norm
         self.blocks = blocks
         self._embedded = self._normalized_embedding
-        limits = (max_length, getattr(attention, "max_length", None) or max_length)
-        self.max_length = min(limits)
-        self._keep_arguments(
-            dtype,
-            vocabulary_size=vocabulary_size,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            num_heads=num_heads,
-            intermediate_dim=intermediate_dim,
-            max_length=max_length,
-            num_segments=num_segments,
-            activation=serialize_activation(activation),
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            epsilon=epsilon,
-            pooler=pooler,
-            recompute=recompute,
-            attention=attention,
-        )
+        self.max_length = greatest_length(max_length, attention)
 
     def _normalized_embedding(self, token_ids):
         x = self.segments(self.embedding(token_ids), ops.zeros_like(token_ids))

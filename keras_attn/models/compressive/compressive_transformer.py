@@ -2,11 +2,11 @@
 
 import keras
 
-from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.attention.compressive_memory_attention import CompressiveMemoryAttention
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.attention.segment_recurrence import SegmentedAttention
 from keras_attn.models.transformer.causal_transformer import CausalTransformer
+from keras_attn.models.transformer.sizes import StackSizes
 from keras_attn.validation import require
 
 
@@ -21,10 +21,6 @@ class CompressiveTransformer(CausalTransformer):
 
     Args:
         vocabulary_size: Number of tokens.
-        num_layers: Number of blocks.
-        hidden_dim: Size of the vectors between the layers.
-        num_heads: Number of attention heads.
-        intermediate_dim: Size inside the feed-forward networks.
         segment_length: Number of positions of a segment.
         memory_length: Number of states that each block remembers as they are.
         compressed_length: Number of compressed states that each block remembers; 0 for none.
@@ -32,8 +28,6 @@ class CompressiveTransformer(CausalTransformer):
         compression: `"convolution"`, `"dilated_convolution"`, `"mean"` or `"max"`, see
             `CompressiveMemoryAttention`. What it learns it learns from a loss of its own, which
             training adds.
-        activation: Activation in the feed-forward networks.
-        dropout: Share dropped in training of the embeddings and of each part's output.
         attention_dropout: Share of the attention probabilities dropped in training.
         activation_dropout: Share of the activations inside the feed-forward networks dropped in
             training.
@@ -41,6 +35,7 @@ class CompressiveTransformer(CausalTransformer):
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
+        **sizes: Fields of `StackSizes`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length)}`, beginning with the start id.
@@ -57,74 +52,50 @@ class CompressiveTransformer(CausalTransformer):
         Rae et al., 2019, https://arxiv.org/abs/1911.05507.
     """
 
-    layer_arguments = ()
+    sizes = StackSizes
 
     def __init__(
         self,
         vocabulary_size: int,
-        num_layers: int = 6,
-        hidden_dim: int = 512,
-        num_heads: int = 8,
-        intermediate_dim: int = 2048,
+        *,
         segment_length: int = 128,
         memory_length: int = 128,
         compressed_length: int = 128,
         compression_rate: int = 3,
         compression: str = "convolution",
-        activation: str = "relu",
-        dropout: float = 0.1,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         norm_first: bool = False,
         dtype=None,
         name: str | None = None,
         trainable: bool = True,
+        **sizes,
     ):
         require(
             compressed_length >= 0,
             "`compressed_length` must not be negative.",
             compressed_length=compressed_length,
         )
-        sizes = (num_heads, hidden_dim // max(num_heads, 1), memory_length)
+        blocks = StackSizes(**sizes)
+        memory = (blocks.num_heads, blocks.head_dim, memory_length)
         if compressed_length:
             attention = CompressiveMemoryAttention(
-                *sizes,
+                *memory,
                 compressed_length,
                 compression_rate,
                 compression,
                 dropout=attention_dropout,
             )
         else:
-            attention = RecurrentMemoryAttention(*sizes, dropout=attention_dropout)
-        blocks = {
-            "num_layers": num_layers,
-            "hidden_dim": hidden_dim,
-            "num_heads": num_heads,
-            "intermediate_dim": intermediate_dim,
-            "activation": activation,
-            "dropout": dropout,
-            "activation_dropout": activation_dropout,
-            "norm_first": norm_first,
-        }
+            attention = RecurrentMemoryAttention(*memory, dropout=attention_dropout)
         super().__init__(
             vocabulary_size,
-            **blocks,
-            absolute_positions=False,
             self_attention=SegmentedAttention(attention, segment_length),
+            activation_dropout=activation_dropout,
+            norm_first=norm_first,
+            absolute_positions=False,
             dtype=dtype,
             name=name,
             trainable=trainable,
-        )
-
-        # === Config ===
-        self._keep_arguments(
-            self.dtype_policy,
-            **blocks | {"activation": serialize_activation(activation)},
-            vocabulary_size=vocabulary_size,
-            segment_length=segment_length,
-            memory_length=memory_length,
-            compressed_length=compressed_length,
-            compression_rate=compression_rate,
-            compression=compression,
-            attention_dropout=attention_dropout,
+            **sizes,
         )

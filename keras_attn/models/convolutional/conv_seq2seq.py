@@ -11,6 +11,7 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.backbone import Backbone
+from keras_attn.models.configured_model import policy_of
 from keras_attn.models.decoding.encoder_decoder import (
     id_inputs,
     require_rows,
@@ -77,7 +78,7 @@ class ConvSeq2Seq(Backbone):
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim)
         require_rate(dropout=dropout)
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = policy_of(dtype)
         attentions, width = decoder_layers or num_layers, embedding_dim or hidden_dim
 
         # === Layers ===
@@ -126,7 +127,7 @@ class ConvSeq2Seq(Backbone):
         x = target_dropout(target_positions(target_embedding(inputs["target_ids"])))
         x = decoder(x, key=key, value=value, source_mask=padding_mask)
         logits = output_embedding(output_dropout(x), reverse=True)
-        super().__init__(inputs, logits, name=name, trainable=trainable)
+        super().__init__(inputs, logits, dtype=dtype, name=name, trainable=trainable)
 
         # === What steps need ===
         self.hidden_dim = hidden_dim
@@ -138,19 +139,6 @@ class ConvSeq2Seq(Backbone):
         self.target_positions = target_positions
         self.encoder = encoder
         self.decoder = decoder
-        self._keep_arguments(
-            dtype,
-            vocabulary_size=vocabulary_size,
-            target_vocabulary_size=target_vocabulary_size,
-            num_layers=num_layers,
-            decoder_layers=decoder_layers,
-            hidden_dim=hidden_dim,
-            embedding_dim=embedding_dim,
-            kernel_size=kernel_size,
-            learned_positions=learned_positions,
-            dropout=dropout,
-            tie_output=tie_output,
-        )
 
     def encode(self, source_ids) -> tuple[Any, Any]:
         """Encodes source ids, int32 (batch, source), to keys and values (batch, source, width)."""

@@ -17,6 +17,7 @@ class LanguageModel(Backbone):
     Args:
         stack: The layers, of which a position sees none after it.
         max_length: Greatest number of positions, or `None`.
+        dtype: Dtype policy of the layers.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
 
@@ -28,13 +29,21 @@ class LanguageModel(Backbone):
     """
 
     def __init__(
-        self, stack: TokenStack, max_length: int | None, name: str | None, trainable: bool
+        self,
+        stack: TokenStack,
+        max_length: int | None,
+        dtype: keras.DTypePolicy,
+        name: str | None,
+        trainable: bool,
     ):
         # === Functional graph ===
         token_ids = keras.Input((None,), dtype="int32", name="token_ids")
         logits = stack.projection(stack(token_ids), reverse=True)
-        super().__init__({"token_ids": token_ids}, logits, name=name, trainable=trainable)
+        super().__init__(
+            {"token_ids": token_ids}, logits, dtype=dtype, name=name, trainable=trainable
+        )
 
+        self.hidden_dim = stack.embedding.hidden_dim
         self.embedding = stack.embedding
         self.positions = stack.positions
         self.blocks = stack.blocks

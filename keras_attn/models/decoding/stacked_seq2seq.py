@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import keras
 from keras import ops
 
 from keras_attn.models.backbone import Backbone
@@ -19,6 +20,7 @@ class StackedSeq2Seq(Backbone):
         encoder: The layers from source ids to vectors.
         decoder: The layers from target ids, which attend to what was encoded.
         max_length: Greatest number of positions, or `None`.
+        dtype: Dtype policy of the layers.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
 
@@ -35,6 +37,7 @@ class StackedSeq2Seq(Backbone):
         encoder: TokenStack,
         decoder: TokenStack,
         max_length: int | None,
+        dtype: keras.DTypePolicy,
         name: str | None,
         trainable: bool,
     ):
@@ -42,7 +45,7 @@ class StackedSeq2Seq(Backbone):
         inputs = id_inputs()
         x = decoder(inputs["target_ids"], encoder(inputs["source_ids"]))
         logits = decoder.projection(x, reverse=True)
-        super().__init__(inputs, logits, name=name, trainable=trainable)
+        super().__init__(inputs, logits, dtype=dtype, name=name, trainable=trainable)
 
         self.source_embedding = encoder.embedding
         self.target_embedding = decoder.embedding
@@ -53,6 +56,8 @@ class StackedSeq2Seq(Backbone):
         self.encoder_norm = encoder.norm
         self.decoder_norm = decoder.norm
         self.max_length = max_length
+        self.hidden_dim = decoder.embedding.hidden_dim
+        self.output_embedding = decoder.output
         self._encoder = encoder
         self._decoder = StepwiseDecoder(decoder, max_length)
 

@@ -6,7 +6,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.attention.global_local_attention import GlobalLocalAttention
 from keras_attn.layers.attention.global_local_streams import GlobalLocalPieces
 from keras_attn.layers.blocks.feed_forward import FeedForward
@@ -15,12 +14,25 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.models.backbone import Backbone
+from keras_attn.models.configured_model import policy_of
+from keras_attn.models.transformer.sizes import StackSizes
 from keras_attn.ops import masks
-from keras_attn.validation import require, require_positive, require_rate
+from keras_attn.validation import require_positive, require_rate
 
 # Beside the labels of distances: of a token with its own unit, with another one, and of a unit
 # with its own token, with another one.
 _UNIT_LABELS = 4
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ETCSizes(StackSizes):
+    """`StackSizes` with the defaults of ETC."""
+
+    num_layers: int = 12
+    hidden_dim: int = 768
+    num_heads: int = 12
+    intermediate_dim: int = 3072
+    activation: str = "gelu"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -33,23 +45,18 @@ class Etc(Backbone):
 
     Args:
         vocabulary_size: Number of tokens.
-        num_layers: Number of blocks.
-        hidden_dim: Size of the vectors between the layers.
-        num_heads: Number of attention heads.
-        intermediate_dim: Size inside the feed-forward networks.
         radius: How many positions away the farthest token is that a token attends to.
         num_units: Number of global positions; tokens of units from that number on belong to the
             last.
         unit_length: Number of tokens of a unit where none are told.
         max_distance: From where on distances share a label.
-        activation: Activation in the feed-forward networks.
-        dropout: Share dropped in training of the embeddings and of each part's output.
         attention_dropout: Share of the attention probabilities dropped in training.
         share_projections: Whether the attention of units and tokens has the same weights.
         norm_first: Pre-norm with a norm after the last block, instead of post-norm.
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
+        **sizes: Fields of `ETCSizes`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length), "unit_ids": int32 (batch, length)}`, the unit
@@ -69,48 +76,39 @@ class Etc(Backbone):
 
     optional_inputs = ("unit_ids",)
 
+    sizes = ETCSizes
+
     def __init__(
         self,
         vocabulary_size: int,
-        num_layers: int = 12,
-        hidden_dim: int = 768,
-        num_heads: int = 12,
-        intermediate_dim: int = 3072,
+        *,
         radius: int = 84,
         num_units: int = 230,
         unit_length: int = 16,
         max_distance: int = 12,
-        activation: str = "gelu",
-        dropout: float = 0.1,
         attention_dropout: float = 0.1,
         share_projections: bool = True,
         norm_first: bool = False,
         dtype=None,
         name: str | None = None,
         trainable: bool = True,
+        **sizes,
     ):
-        require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
         require_positive(num_units=num_units, unit_length=unit_length, max_distance=max_distance)
-        require_rate(dropout=dropout, attention_dropout=attention_dropout)
-        require(
-            hidden_dim % num_heads == 0,
-            "`num_heads` must divide `hidden_dim`.",
-            num_heads=num_heads,
-            hidden_dim=hidden_dim,
-        )
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        require_rate(attention_dropout=attention_dropout)
+        dtype, sizes = policy_of(dtype), ETCSizes(**sizes)
 
         # === Layers ===
         self_labels = 2 * max_distance + 1
-        embedding = TokenEmbedding(vocabulary_size, hidden_dim, dtype=dtype, name="embedding")
+        embedding = TokenEmbedding(vocabulary_size, sizes.hidden_dim, dtype=dtype, name="embedding")
         # All units begin alike; what belongs to them and their distances tell them apart.
         unit_embedding = TokenEmbedding(
-            1, hidden_dim, mask_zero=False, dtype=dtype, name="unit_embedding"
+            1, sizes.hidden_dim, mask_zero=False, dtype=dtype, name="unit_embedding"
         )
-        embedded_dropout = Dropout(dropout, dtype=dtype, name="dropout")
+        embedded_dropout = Dropout(sizes.dropout, dtype=dtype, name="dropout")
         attention = GlobalLocalAttention(
-            num_heads,
-            hidden_dim // num_heads,
+            sizes.num_heads,
+            sizes.head_dim,
             radius,
             max_distance=max_distance,
             num_labels=self_labels + _UNIT_LABELS,
@@ -120,13 +118,13 @@ class Etc(Backbone):
         blocks = [
             GlobalLocalEncoderBlock(
                 attention,
-                FeedForward(intermediate_dim, activation),
-                dropout=dropout,
+                FeedForward(sizes.intermediate_dim, sizes.activation),
+                dropout=sizes.dropout,
                 norm_first=norm_first,
                 dtype=dtype,
                 name=f"block_{i}",
             )
-            for i in range(num_layers)
+            for i in range(sizes.num_layers)
         ]
         norm = LayerNormalization(epsilon=1e-6, dtype=dtype, name="norm") if norm_first else None
         encoder = _Encoder(
@@ -139,33 +137,16 @@ class Etc(Backbone):
             for name in ("token_ids", "unit_ids")
         }
         tokens, _ = encoder(inputs["token_ids"], inputs["unit_ids"])
-        super().__init__(inputs, tokens, name=name, trainable=trainable)
+        super().__init__(inputs, tokens, dtype=dtype, name=name, trainable=trainable)
 
         # === Config ===
-        self.hidden_dim = hidden_dim
+        self.hidden_dim = sizes.hidden_dim
         self.unit_length = unit_length
         self.embedding = embedding
         self.unit_embedding = unit_embedding
         self.blocks = blocks
         self.norm = norm
         self._encoder = encoder
-        self._keep_arguments(
-            dtype,
-            vocabulary_size=vocabulary_size,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            num_heads=num_heads,
-            intermediate_dim=intermediate_dim,
-            radius=radius,
-            num_units=num_units,
-            unit_length=unit_length,
-            max_distance=max_distance,
-            activation=serialize_activation(activation),
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            share_projections=share_projections,
-            norm_first=norm_first,
-        )
 
     def _completed(self, inputs):
         return inputs if "unit_ids" in inputs else self._in_units(inputs["token_ids"])

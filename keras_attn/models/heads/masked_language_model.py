@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.activations import get_activation, serialize_activation
+from keras_attn.layers.activations import get_activation
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.embedding.vocabulary_bias import VocabularyBias
@@ -82,27 +82,16 @@ class MaskedLanguageModel(EncoderModel):
         chosen = ops.take_along_axis(vectors, ops.expand_dims(positions, -1), axis=1)
         logits = bias(embedding(norm(transform(chosen)), reverse=True))
         inputs = {"token_ids": token_ids, "positions": positions}
-        super().__init__(inputs, logits, name=name, trainable=trainable)
+        super().__init__(inputs, logits, encoder, dtype=dtype, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
-        self.encoder = encoder
         self.transform = transform
         self.norm = norm
         self.bias = bias
         self.hidden_dim = encoder.hidden_dim
-        self.max_length = getattr(encoder, "max_length", None)
-        self.activation = serialize_activation(activation)
-        self.epsilon = epsilon
 
     def _completed(self, inputs):
         return inputs if "positions" in inputs else _everywhere(inputs["token_ids"])
-
-    def get_config(self):
-        return super().get_config() | {
-            "activation": self.activation,
-            "epsilon": self.epsilon,
-        }
 
 
 def _everywhere(token_ids) -> dict:

@@ -69,22 +69,12 @@ class SequenceClassifier(EncoderModel):
             pool = SequencePooling(pooling, dtype=dtype, name="pool")
             pooled = pool(encoder(inputs), mask=mask)
         logits = output(pooled_dropout(pooled))
-        super().__init__(inputs, logits, name=name, trainable=trainable)
+        super().__init__(inputs, logits, encoder, dtype=dtype, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
-        self.encoder = encoder
-        self.max_length = getattr(encoder, "max_length", None)
         self.num_classes = num_classes
         self.pooling = pooling
         self.dropout = dropout
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_classes": self.num_classes,
-            "pooling": self.pooling,
-            "dropout": self.dropout,
-        }
 
 
 def _inputs_of(encoder: keras.Model) -> tuple[dict, Any]:

@@ -64,17 +64,8 @@ class TokenClassifier(EncoderModel):
         # === Functional graph ===
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
         logits = output(vector_dropout(encoder(inputs)))
-        super().__init__(inputs, logits, name=name, trainable=trainable)
+        super().__init__(inputs, logits, encoder, dtype=dtype, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
-        self.encoder = encoder
-        self.max_length = getattr(encoder, "max_length", None)
         self.num_classes = num_classes
         self.dropout = dropout
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_classes": self.num_classes,
-            "dropout": self.dropout,
-        }

@@ -1,8 +1,9 @@
 """Marian's Transformer, whose sides may differ, with a bias for every token."""
 
+import dataclasses
+
 import keras
 
-from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.blocks.decoder_block import TransformerDecoderBlock
 from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock
@@ -11,11 +12,20 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.biased_token import BiasedTokenEmbedding
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.sinusoidal import SinusoidalPositionEncoding
+from keras_attn.models.configured_model import policy_of
 from keras_attn.models.decoding.stacked_seq2seq import StackedSeq2Seq
 from keras_attn.models.decoding.token_stack import TokenStack
-from keras_attn.validation import require, require_positive, require_rate
+from keras_attn.models.transformer.sizes import StackSizes, greatest_length
+from keras_attn.validation import require, require_rate
 
 _EPSILON = 1e-5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MarianSizes(StackSizes):
+    """`StackSizes` with the defaults of Marian."""
+
+    activation: str = "silu"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -29,18 +39,12 @@ class Marian(StackedSeq2Seq):
     Args:
         vocabulary_size: Number of source tokens, padding among them.
         target_vocabulary_size: Number of target tokens, where they are not the source's.
-        num_layers: Number of encoder blocks.
         decoder_layers: Number of decoder blocks; `num_layers` by default.
-        hidden_dim: Size of the vectors between the layers.
-        num_heads: Number of the encoder's attention heads.
         decoder_heads: Number of the decoder's; `num_heads` by default.
-        intermediate_dim: Size inside the encoder's feed-forward networks.
         decoder_intermediate_dim: Size inside the decoder's; `intermediate_dim` by default.
-        activation: Activation in the feed-forward networks.
         scale_embedding: Whether looked-up vectors are multiplied by the square root of
             `hidden_dim`.
         tie_output: Whether the target embedding is the output projection too.
-        dropout: Share of the embeddings and of each part's output dropped in training.
         attention_dropout: Share of the attention probabilities dropped in training.
         activation_dropout: Share of the activations inside the feed-forward networks dropped in
             training.
@@ -52,6 +56,7 @@ class Marian(StackedSeq2Seq):
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
+        **sizes: Fields of `MarianSizes`.
 
     Call arguments:
         inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
@@ -68,23 +73,18 @@ class Marian(StackedSeq2Seq):
         Junczys-Dowmunt et al., 2018, https://arxiv.org/abs/1804.00344.
     """
 
-    layer_arguments = ("encoder_attention", "self_attention", "cross_attention")
+    sizes = MarianSizes
 
     def __init__(
         self,
         vocabulary_size: int,
         target_vocabulary_size: int | None = None,
-        num_layers: int = 6,
+        *,
         decoder_layers: int | None = None,
-        hidden_dim: int = 512,
-        num_heads: int = 8,
         decoder_heads: int | None = None,
-        intermediate_dim: int = 2048,
         decoder_intermediate_dim: int | None = None,
-        activation: str = "silu",
         scale_embedding: bool = True,
         tie_output: bool = True,
-        dropout: float = 0.1,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         recompute: bool = False,
@@ -94,32 +94,40 @@ class Marian(StackedSeq2Seq):
         dtype=None,
         name: str | None = None,
         trainable: bool = True,
+        **sizes,
     ):
-        require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
-        require_rate(dropout=dropout)
         require_rate(attention_dropout=attention_dropout, activation_dropout=activation_dropout)
-        policy = {"dtype": keras.dtype_policies.get(dtype or keras.config.dtype_policy())}
+        sizes = MarianSizes(**sizes)
+        dtype = policy_of(dtype)
+        policy = {"dtype": dtype}
 
         def embedding(kind: type[TokenEmbedding], size: int, name: str) -> TokenEmbedding:
             return kind(
-                size, hidden_dim, scale=scale_embedding, predict_zero=False, name=name, **policy
+                size,
+                sizes.hidden_dim,
+                scale=scale_embedding,
+                predict_zero=False,
+                name=name,
+                **policy,
             )
 
         def attention(num_heads: int) -> MultiHeadAttention:
             require(
-                hidden_dim % num_heads == 0,
+                sizes.hidden_dim % num_heads == 0,
                 "The number of heads must divide `hidden_dim`.",
                 num_heads=num_heads,
-                hidden_dim=hidden_dim,
+                hidden_dim=sizes.hidden_dim,
             )
-            return MultiHeadAttention(num_heads, hidden_dim // num_heads, dropout=attention_dropout)
+            return MultiHeadAttention(
+                num_heads, sizes.hidden_dim // num_heads, dropout=attention_dropout
+            )
 
         def parts(intermediate_dim: int) -> dict:
             return {
                 "feed_forward": FeedForward(
-                    intermediate_dim, activation, dropout=activation_dropout
+                    intermediate_dim, sizes.activation, dropout=activation_dropout
                 ),
-                "dropout": dropout,
+                "dropout": sizes.dropout,
                 "epsilon": _EPSILON,
                 "recompute": recompute,
                 **policy,
@@ -129,7 +137,7 @@ class Marian(StackedSeq2Seq):
             return TokenStack(
                 embedding,
                 SinusoidalPositionEncoding(interleaved=False, name=f"{side}_positions", **policy),
-                Dropout(dropout, name=f"{side}_dropout", **policy),
+                Dropout(sizes.dropout, name=f"{side}_dropout", **policy),
                 blocks,
                 None,
                 **more,
@@ -148,54 +156,26 @@ class Marian(StackedSeq2Seq):
             output = embedding(BiasedTokenEmbedding, size, "output")
         encoder_blocks = [
             TransformerEncoderBlock(
-                encoder_attention or attention(num_heads),
+                encoder_attention or attention(sizes.num_heads),
                 name=f"encoder_{i}",
-                **parts(intermediate_dim),
+                **parts(sizes.intermediate_dim),
             )
-            for i in range(num_layers)
+            for i in range(sizes.num_layers)
         ]
         decoder_blocks = [
             TransformerDecoderBlock(
-                self_attention or attention(decoder_heads or num_heads),
-                cross_attention=cross_attention or attention(decoder_heads or num_heads),
+                self_attention or attention(decoder_heads or sizes.num_heads),
+                cross_attention=cross_attention or attention(decoder_heads or sizes.num_heads),
                 name=f"decoder_{i}",
-                **parts(decoder_intermediate_dim or intermediate_dim),
+                **parts(decoder_intermediate_dim or sizes.intermediate_dim),
             )
-            for i in range(decoder_layers or num_layers)
-        ]
-        limits = [
-            getattr(layer, "max_length", None) for layer in (encoder_attention, self_attention)
+            for i in range(decoder_layers or sizes.num_layers)
         ]
         super().__init__(
             stack("source", source, encoder_blocks),
             stack("target", target, decoder_blocks, output=output),
-            max_length=min((limit for limit in limits if limit is not None), default=None),
+            max_length=greatest_length(encoder_attention, self_attention),
+            dtype=dtype,
             name=name,
             trainable=trainable,
-        )
-
-        # === Config ===
-        self.hidden_dim = hidden_dim
-        self.output_embedding = output
-        self._keep_arguments(
-            policy["dtype"],
-            vocabulary_size=vocabulary_size,
-            target_vocabulary_size=target_vocabulary_size,
-            num_layers=num_layers,
-            decoder_layers=decoder_layers,
-            hidden_dim=hidden_dim,
-            num_heads=num_heads,
-            decoder_heads=decoder_heads,
-            intermediate_dim=intermediate_dim,
-            decoder_intermediate_dim=decoder_intermediate_dim,
-            activation=serialize_activation(activation),
-            scale_embedding=scale_embedding,
-            tie_output=tie_output,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation_dropout=activation_dropout,
-            recompute=recompute,
-            encoder_attention=encoder_attention,
-            self_attention=self_attention,
-            cross_attention=cross_attention,
         )

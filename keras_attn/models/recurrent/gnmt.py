@@ -5,6 +5,7 @@ import keras
 from keras_attn.layers.attention.additive_attention import AdditiveAttention
 from keras_attn.layers.recurrent.attentive_decoder import AttentiveDecoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
+from keras_attn.models.configured_model import policy_of
 from keras_attn.models.recurrent.recurrent_model import RecurrentModel
 from keras_attn.validation import require_positive, require_rate
 
@@ -63,7 +64,7 @@ class Gnmt(RecurrentModel):
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim)
         require_rate(dropout=dropout)
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = policy_of(dtype)
         arguments = {
             "cell": "lstm",
             "units": hidden_dim,
@@ -91,14 +92,4 @@ class Gnmt(RecurrentModel):
             dtype=dtype,
             name=name,
             trainable=trainable,
-        )
-        self._keep_arguments(
-            dtype,
-            vocabulary_size=vocabulary_size,
-            target_vocabulary_size=target_vocabulary_size,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            attention_units=attention_units,
-            dropout=dropout,
-            tie_output=tie_output,
         )

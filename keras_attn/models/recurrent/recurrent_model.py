@@ -83,7 +83,7 @@ class RecurrentModel(Backbone):
             initial_states=ends if decoder_starts_from_encoder else None,
         )
         logits = output_embedding(output_dropout(x), reverse=True)
-        super().__init__(inputs, logits, name=name, trainable=trainable)
+        super().__init__(inputs, logits, dtype=dtype, name=name, trainable=trainable)
 
         # === What steps need ===
         self.hidden_dim = hidden_dim

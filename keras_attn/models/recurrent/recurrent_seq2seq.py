@@ -9,6 +9,7 @@ from keras_attn.layers.recurrent.fixed_context_decoder import FixedContextDecode
 from keras_attn.layers.recurrent.input_feeding_decoder import InputFeedingDecoder
 from keras_attn.layers.recurrent.recurrent_decoder import RecurrentDecoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
+from keras_attn.models.configured_model import policy_of
 from keras_attn.models.recurrent.recurrent_model import RecurrentModel
 from keras_attn.validation import require, require_one_of, require_positive, require_rate
 
@@ -65,8 +66,6 @@ class RecurrentSeq2Seq(RecurrentModel):
         Cheng et al., 2016, https://arxiv.org/abs/1601.06733 (intra-attention).
     """
 
-    layer_arguments = ("attention",)
-
     def __init__(
         self,
         vocabulary_size: int,
@@ -93,7 +92,7 @@ class RecurrentSeq2Seq(RecurrentModel):
             "A bidirectional encoder needs an even `hidden_dim`.",
             hidden_dim=hidden_dim,
         )
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = policy_of(dtype)
         encoder = RecurrentStack(
             cell,
             hidden_dim // 2 if bidirectional else hidden_dim,
@@ -128,22 +127,6 @@ class RecurrentSeq2Seq(RecurrentModel):
             dtype=dtype,
             name=name,
             trainable=trainable,
-        )
-        self._keep_arguments(
-            dtype,
-            vocabulary_size=vocabulary_size,
-            target_vocabulary_size=target_vocabulary_size,
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            cell=cell,
-            bidirectional=bidirectional,
-            attention=attention,
-            score=score,
-            input_feeding=input_feeding,
-            intra_attention=intra_attention,
-            dropout=dropout,
-            tie_output=tie_output,
-            output_bias=output_bias,
         )
 
 

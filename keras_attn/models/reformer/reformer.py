@@ -1,14 +1,17 @@
 """The Reformer: a language model for long texts, by hashing and reversible blocks."""
 
+import dataclasses
+
 import keras
 
 from keras_attn.layers.attention.lsh_attention import LSHAttention
 from keras_attn.layers.blocks.feed_forward import FeedForward
 from keras_attn.layers.blocks.reversible_block import ReversibleBlock
 from keras_attn.layers.blocks.reversible_stack import ReversibleStack
+from keras_attn.models.configured_model import policy_of
 from keras_attn.models.decoding.language_model import LanguageModel
 from keras_attn.models.decoding.reversible_token_stack import ReversibleTokenStack
-from keras_attn.models.transformer.sizes import TransformerSizes
+from keras_attn.models.transformer.sizes import StackSizes, TransformerParts, TransformerSizes
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -22,15 +25,9 @@ class Reformer(LanguageModel):
 
     Args:
         vocabulary_size: Number of tokens.
-        num_layers: Number of blocks.
-        hidden_dim: Size of the vectors between the layers.
-        num_heads: Number of attention heads.
-        intermediate_dim: Size inside the feed-forward networks.
         num_buckets: Number of buckets, even; in the paper twice the length by `chunk_length`.
         num_hashes: Number of rounds of hashing.
         chunk_length: Number of positions in a chunk.
-        activation: Activation in the feed-forward networks.
-        dropout: Share dropped in training of the embeddings and of each part's output.
         attention_dropout: Share of the attention probabilities dropped in training.
         activation_dropout: Share of the activations inside the feed-forward networks dropped in
             training.
@@ -38,6 +35,7 @@ class Reformer(LanguageModel):
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
+        **sizes: Fields of `StackSizes`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length)}`, beginning with the start id.
@@ -53,92 +51,58 @@ class Reformer(LanguageModel):
         Kitaev et al., 2020, https://arxiv.org/abs/2001.04451.
     """
 
+    sizes = StackSizes
+
     def __init__(
         self,
         vocabulary_size: int,
-        num_layers: int = 6,
-        hidden_dim: int = 512,
-        num_heads: int = 8,
-        intermediate_dim: int = 2048,
+        *,
         num_buckets: int = 64,
         num_hashes: int = 4,
         chunk_length: int = 64,
-        activation: str = "relu",
-        dropout: float = 0.1,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         learned_positions: int | None = None,
         dtype=None,
         name: str | None = None,
         trainable: bool = True,
+        **sizes,
     ):
-        sizes = TransformerSizes(
-            num_layers=num_layers,
-            hidden_dim=hidden_dim,
-            num_heads=num_heads,
-            intermediate_dim=intermediate_dim,
-            key_dim=None,
-            value_dim=None,
-            activation=activation,
-            dropout=dropout,
-            attention_dropout=attention_dropout,
-            activation_dropout=activation_dropout,
-            norm_first=True,
-            learned_positions=learned_positions,
-            absolute_positions=True,
-            rotary_positions=False,
-            recompute=False,
-            dtype=dtype,
-        )
-
-        # === Layers ===
+        dtype, sizes = policy_of(dtype), StackSizes(**sizes)
         attention = LSHAttention(
-            num_heads,
-            hidden_dim // num_heads,
+            sizes.num_heads,
+            sizes.head_dim,
             num_buckets,
             num_hashes,
             chunk_length,
             dropout=attention_dropout,
         )
-        blocks = [
-            ReversibleBlock(
-                attention,
-                FeedForward(intermediate_dim, activation, dropout=activation_dropout),
-                dropout,
-                name=f"block_{i}",
-                dtype=sizes.dtype,
-            )
-            for i in range(num_layers)
-        ]
-        stack = ReversibleTokenStack(
-            ReversibleStack(blocks, name="blocks", dtype=sizes.dtype),
-            embedding=sizes.embedding(vocabulary_size, "embedding"),
-            positions=sizes.positions("positions"),
-            dropout=sizes.dropout("dropout"),
-            norm=sizes.last_norm("norm"),
+        feed_forward = FeedForward(
+            sizes.intermediate_dim, sizes.activation, dropout=activation_dropout
         )
-        super().__init__(stack, max_length=learned_positions, name=name, trainable=trainable)
-
-        # === Config ===
-        self.hidden_dim = hidden_dim
+        blocks = [
+            ReversibleBlock(attention, feed_forward, sizes.dropout, name=f"block_{i}", dtype=dtype)
+            for i in range(sizes.num_layers)
+        ]
+        parts = TransformerParts(
+            TransformerSizes(
+                **dataclasses.asdict(sizes),
+                attention_dropout=attention_dropout,
+                activation_dropout=activation_dropout,
+                learned_positions=learned_positions,
+                norm_first=True,
+            ),
+            dtype,
+        )
+        stack = ReversibleTokenStack(
+            ReversibleStack(blocks, name="blocks", dtype=dtype),
+            embedding=parts.embedding(vocabulary_size),
+            positions=parts.positions(),
+            dropout=parts.dropout(),
+            norm=parts.last_norm(),
+        )
+        super().__init__(
+            stack, max_length=learned_positions, dtype=dtype, name=name, trainable=trainable
+        )
         self.blocks = blocks
         self._embedded = None  # of two streams
-        shared = (
-            "num_layers",
-            "hidden_dim",
-            "num_heads",
-            "intermediate_dim",
-            "activation",
-            "dropout",
-            "attention_dropout",
-            "activation_dropout",
-            "learned_positions",
-        )
-        self._keep_arguments(
-            sizes.dtype,
-            vocabulary_size=vocabulary_size,
-            num_buckets=num_buckets,
-            num_hashes=num_hashes,
-            chunk_length=chunk_length,
-            **{argument: sizes.config[argument] for argument in shared},
-        )

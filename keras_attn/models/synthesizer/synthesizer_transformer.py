@@ -2,12 +2,12 @@
 
 import keras
 
-from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.attention.dense_synthesizer import DenseSynthesizer
 from keras_attn.layers.attention.factorized_dense_synthesizer import FactorizedDenseSynthesizer
 from keras_attn.layers.attention.factorized_random_synthesizer import FactorizedRandomSynthesizer
 from keras_attn.layers.attention.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.attention.synthesizer_mixture import MEMBERS, SynthesizerMixture
+from keras_attn.models.transformer.sizes import StackSizes
 from keras_attn.models.transformer.transformer import Transformer
 from keras_attn.validation import require, require_one_of
 
@@ -32,12 +32,6 @@ class SynthesizerTransformer(Transformer):
         scores: Kinds of scores: `"dense"`, `"factorized_dense"`, `"random"`, `"fixed_random"`,
             `"factorized_random"` or `"dot_product"`; several are mixed before the softmax.
         max_length: Greatest length of a source, and of a target.
-        num_layers: Number of encoder blocks, and of decoder blocks.
-        hidden_dim: Size of the vectors between the layers.
-        num_heads: Number of attention heads.
-        intermediate_dim: Size inside the feed-forward networks.
-        activation: Activation in the feed-forward networks.
-        dropout: Share dropped in training of the embeddings and of each part's output.
         attention_dropout: Share of the attention probabilities dropped in training.
         activation_dropout: Share of the activations inside the feed-forward networks dropped in
             training.
@@ -46,6 +40,7 @@ class SynthesizerTransformer(Transformer):
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
+        **sizes: Fields of `StackSizes`.
 
     Call arguments:
         inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
@@ -62,7 +57,7 @@ class SynthesizerTransformer(Transformer):
         Tay et al., 2020, https://arxiv.org/abs/2005.00743.
     """
 
-    layer_arguments = ()
+    sizes = StackSizes
 
     def __init__(
         self,
@@ -70,12 +65,7 @@ class SynthesizerTransformer(Transformer):
         target_vocabulary_size: int | None = None,
         scores: tuple[str, ...] = ("random", "dot_product"),
         max_length: int = 256,
-        num_layers: int = 6,
-        hidden_dim: int = 512,
-        num_heads: int = 8,
-        intermediate_dim: int = 2048,
-        activation: str = "relu",
-        dropout: float = 0.1,
+        *,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         norm_first: bool = False,
@@ -83,42 +73,30 @@ class SynthesizerTransformer(Transformer):
         dtype=None,
         name: str | None = None,
         trainable: bool = True,
+        **sizes,
     ):
         scores = (scores,) if isinstance(scores, str) else tuple(scores)
-        sizes = (num_heads, hidden_dim // max(num_heads, 1), max_length)
-        attention = _synthesizer(scores, *sizes, dropout=attention_dropout)
-        blocks = {
-            "num_layers": num_layers,
-            "hidden_dim": hidden_dim,
-            "num_heads": num_heads,
-            "intermediate_dim": intermediate_dim,
-            "activation": activation,
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "norm_first": norm_first,
-            "recompute": recompute,
-        }
+        blocks = StackSizes(**sizes)
+        attention = _synthesizer(
+            scores,
+            blocks.num_heads,
+            blocks.head_dim,
+            max_length,
+            dropout=attention_dropout,
+        )
         super().__init__(
             vocabulary_size,
             target_vocabulary_size,
-            **blocks,
             encoder_attention=attention,
             self_attention=attention,
+            attention_dropout=attention_dropout,
+            activation_dropout=activation_dropout,
+            norm_first=norm_first,
+            recompute=recompute,
             dtype=dtype,
             name=name,
             trainable=trainable,
-        )
-
-        # === Config ===
-        activation = serialize_activation(activation)
-        self._keep_arguments(
-            self.dtype_policy,
-            **blocks | {"activation": activation},
-            vocabulary_size=vocabulary_size,
-            target_vocabulary_size=target_vocabulary_size,
-            scores=list(scores),
-            max_length=max_length,
+            **sizes,
         )
 
 

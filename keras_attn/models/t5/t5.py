@@ -1,8 +1,10 @@
 """T5: an encoder-decoder Transformer that sees distances by biases of its attention."""
 
+import dataclasses
+from typing import ClassVar
+
 import keras
 
-from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.blocks.decoder_block import TransformerDecoderBlock
 from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock
@@ -11,10 +13,18 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.relative_position_bias import RelativePositionBias
 from keras_attn.layers.rms_normalization import RMSNormalization
+from keras_attn.models.configured_model import policy_of
 from keras_attn.models.decoding.encoder_decoder import token_embeddings
 from keras_attn.models.decoding.stacked_seq2seq import StackedSeq2Seq
 from keras_attn.models.decoding.token_stack import TokenStack
-from keras_attn.validation import require_positive, require_rate
+from keras_attn.models.transformer.sizes import StackSizes, greatest_length
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class T5Sizes(StackSizes):
+    """`StackSizes` with the defaults of T5."""
+
+    heads_divide_width: ClassVar[bool] = False
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -28,21 +38,12 @@ class T5(StackedSeq2Seq):
     Args:
         vocabulary_size: Number of source tokens, padding among them.
         target_vocabulary_size: Number of target tokens, where they are not the source's.
-        num_layers: Number of encoder blocks.
         decoder_layers: Number of decoder blocks; `num_layers` by default.
-        hidden_dim: Size of the vectors between the layers.
-        num_heads: Number of attention heads.
         key_dim: Size of each head, whatever `hidden_dim` is.
-        intermediate_dim: Size inside the feed-forward networks.
-        activation: Activation in the feed-forward networks: "relu" as in the paper, "gelu_tanh" in
-            version 1.1.
         gated: Whether a linear projection multiplies the activation, as in version 1.1.
         tie_output: Whether the target embedding is the output projection too; not in version 1.1.
         num_buckets: Number of distances, or ranges of them, with a bias each.
         max_distance: From where on all distances are one.
-        dropout: Share dropped in training wherever the model drops: of the embeddings, of each
-            part's output, inside of the feed-forward networks, of the attention probabilities and
-            of what comes out of a stack.
         epsilon: Added to the mean square in the normalisations.
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
@@ -52,6 +53,7 @@ class T5(StackedSeq2Seq):
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
+        **sizes: Fields of `T5Sizes`.
 
     Call arguments:
         inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
@@ -69,24 +71,19 @@ class T5(StackedSeq2Seq):
         Shazeer, 2020, https://arxiv.org/abs/2002.05202 (version 1.1).
     """
 
-    layer_arguments = ("encoder_attention", "self_attention", "cross_attention")
+    sizes = T5Sizes
 
     def __init__(
         self,
         vocabulary_size: int,
         target_vocabulary_size: int | None = None,
-        num_layers: int = 6,
+        *,
         decoder_layers: int | None = None,
-        hidden_dim: int = 512,
-        num_heads: int = 8,
         key_dim: int = 64,
-        intermediate_dim: int = 2048,
-        activation: str = "relu",
         gated: bool = False,
         tie_output: bool = True,
         num_buckets: int = 32,
         max_distance: int = 128,
-        dropout: float = 0.1,
         epsilon: float = 1e-6,
         recompute: bool = False,
         encoder_attention: keras.layers.Layer | None = None,
@@ -95,10 +92,11 @@ class T5(StackedSeq2Seq):
         dtype=None,
         name: str | None = None,
         trainable: bool = True,
+        **sizes,
     ):
-        require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
-        require_rate(dropout=dropout)
-        policy = {"dtype": keras.dtype_policies.get(dtype or keras.config.dtype_policy())}
+        sizes = T5Sizes(**sizes)
+        dtype = policy_of(dtype)
+        policy = {"dtype": dtype}
 
         # === Layers ===
         # A variance of one over the number of inputs. The paper's queries start smaller by the
@@ -107,24 +105,31 @@ class T5(StackedSeq2Seq):
         source_embedding, target_embedding = token_embeddings(
             vocabulary_size,
             target_vocabulary_size,
-            hidden_dim,
+            sizes.hidden_dim,
             predict_zero=False,
             **policy,
         )
         output = None
         if not tie_output:
             size = target_vocabulary_size or vocabulary_size
-            output = TokenEmbedding(size, hidden_dim, predict_zero=False, name="output", **policy)
+            output = TokenEmbedding(
+                size, sizes.hidden_dim, predict_zero=False, name="output", **policy
+            )
 
         def attention(bidirectional: bool | None) -> MultiHeadAttention:
             bias = None
             if bidirectional is not None:
-                sizes = (num_heads, num_buckets, max_distance, bidirectional)
-                bias = RelativePositionBias(*sizes, embeddings_initializer=initializer)
+                bias = RelativePositionBias(
+                    sizes.num_heads,
+                    num_buckets,
+                    max_distance,
+                    bidirectional,
+                    embeddings_initializer=initializer,
+                )
             return MultiHeadAttention(
-                num_heads,
+                sizes.num_heads,
                 key_dim,
-                dropout=dropout,
+                dropout=sizes.dropout,
                 use_bias=False,
                 kernel_initializer=initializer,
                 relative_positions=bias,
@@ -132,14 +137,14 @@ class T5(StackedSeq2Seq):
 
         parts = {
             "feed_forward": FeedForward(
-                intermediate_dim,
-                activation,
+                sizes.intermediate_dim,
+                sizes.activation,
                 gated=gated,
-                dropout=dropout,
+                dropout=sizes.dropout,
                 use_bias=False,
                 kernel_initializer=initializer,
             ),
-            "dropout": dropout,
+            "dropout": sizes.dropout,
             "norm_first": True,
             "norm": RMSNormalization(epsilon=epsilon),
             "recompute": recompute,
@@ -149,7 +154,7 @@ class T5(StackedSeq2Seq):
             TransformerEncoderBlock(
                 encoder_attention or attention(bidirectional=True), name=f"encoder_{i}", **parts
             )
-            for i in range(num_layers)
+            for i in range(sizes.num_layers)
         ]
         decoder_blocks = [
             TransformerDecoderBlock(
@@ -158,7 +163,7 @@ class T5(StackedSeq2Seq):
                 name=f"decoder_{i}",
                 **parts,
             )
-            for i in range(decoder_layers or num_layers)
+            for i in range(decoder_layers or sizes.num_layers)
         ]
         _share_bias([block.attention for block in encoder_blocks])
         _share_bias([block.self_attention for block in decoder_blocks])
@@ -167,48 +172,20 @@ class T5(StackedSeq2Seq):
             return TokenStack(
                 embedding,
                 None,
-                Dropout(dropout, name=f"{side}_dropout", **policy),
+                Dropout(sizes.dropout, name=f"{side}_dropout", **policy),
                 blocks,
                 RMSNormalization(epsilon=epsilon, name=f"{name}_norm", **policy),
-                Dropout(dropout, name=f"{name}_dropout", **policy),
+                Dropout(sizes.dropout, name=f"{name}_dropout", **policy),
                 **more,
             )
 
-        limits = [
-            getattr(layer, "max_length", None) for layer in (encoder_attention, self_attention)
-        ]
         super().__init__(
             stack("source", source_embedding, encoder_blocks, "encoder"),
             stack("target", target_embedding, decoder_blocks, "decoder", output=output),
-            max_length=min((limit for limit in limits if limit is not None), default=None),
+            max_length=greatest_length(encoder_attention, self_attention),
+            dtype=dtype,
             name=name,
             trainable=trainable,
-        )
-
-        # === Config ===
-        self.hidden_dim = hidden_dim
-        self.output_embedding = output
-        self._keep_arguments(
-            policy["dtype"],
-            vocabulary_size=vocabulary_size,
-            target_vocabulary_size=target_vocabulary_size,
-            num_layers=num_layers,
-            decoder_layers=decoder_layers,
-            hidden_dim=hidden_dim,
-            num_heads=num_heads,
-            key_dim=key_dim,
-            intermediate_dim=intermediate_dim,
-            activation=serialize_activation(activation),
-            gated=gated,
-            tie_output=tie_output,
-            num_buckets=num_buckets,
-            max_distance=max_distance,
-            dropout=dropout,
-            epsilon=epsilon,
-            recompute=recompute,
-            encoder_attention=encoder_attention,
-            self_attention=self_attention,
-            cross_attention=cross_attention,
         )
 
 

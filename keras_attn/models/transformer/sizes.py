@@ -1,10 +1,10 @@
 """The sizes that Transformers have in common, and the layers of these sizes."""
 
-from typing import Any
+import dataclasses
+from typing import Any, ClassVar
 
 import keras
 
-from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.blocks.decoder_block import TransformerDecoderBlock
 from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock
@@ -18,167 +18,190 @@ from keras_attn.layers.positions.sinusoidal import SinusoidalPositionEncoding
 from keras_attn.validation import require, require_positive, require_rate
 
 
-class TransformerSizes:
-    """Checks the sizes of a Transformer and makes its layers.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StackSizes:
+    """Sizes of a stack of Transformer blocks.
 
-    Args:
-        num_layers: Number of blocks in a stack.
+    Attributes:
+        num_layers: Number of blocks, on either side of an encoder-decoder.
         hidden_dim: Size of the vectors between the layers.
         num_heads: Number of attention heads.
         intermediate_dim: Size inside the feed-forward networks.
-        key_dim: Size of each head's query and key; `hidden_dim / num_heads` by default.
-        value_dim: Size of each head's value; `hidden_dim / num_heads` by default.
-        activation: Activation in the feed-forward networks.
-        dropout: Share of the embeddings and of each part's output dropped in training.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        activation_dropout: Share of the activations inside the feed-forward networks dropped in
-            training.
-        norm_first: Whether blocks are pre-norm, with a norm after the last one.
-        learned_positions: Number of positions with a learned vector each, or `None` for sinusoids.
-        absolute_positions: Whether embedded tokens get positions added.
-        rotary_positions: Whether self-attention rotates its queries and keys by their positions.
-        recompute: Whether the backward pass computes each block again.
-        dtype: Dtype policy of all layers; Keras' global one by default.
+        activation: Activation in the feed-forward networks; Keras' "gelu" is the exact one.
+        dropout: Fraction of the embeddings and of each part's output to drop in training.
 
     Raises:
-        UserError: A size is not positive, a rate outside [0, 1), there are learned positions but
-            none are added, or `num_heads` does not divide
+        UserError: A size is not positive, a rate outside [0, 1), or `num_heads` does not divide
             `hidden_dim`.
     """
 
-    def __init__(
-        self,
-        *,
-        num_layers: int,
-        hidden_dim: int,
-        num_heads: int,
-        intermediate_dim: int,
-        key_dim: int | None,
-        value_dim: int | None,
-        activation: str,
-        dropout: float,
-        attention_dropout: float,
-        activation_dropout: float,
-        norm_first: bool,
-        learned_positions: int | None,
-        absolute_positions: bool,
-        rotary_positions: bool,
-        recompute: bool,
-        dtype: Any,
-    ):
-        require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
-        require_rate(dropout=dropout)
-        require_rate(attention_dropout=attention_dropout, activation_dropout=activation_dropout)
+    num_layers: int = 6
+    hidden_dim: int = 512
+    num_heads: int = 8
+    intermediate_dim: int = 2048
+    activation: str = "relu"
+    dropout: float = 0.1
+
+    heads_divide_width: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        names = ("num_layers", "hidden_dim", "num_heads")
+        require_positive(**{name: getattr(self, name) for name in names})
+        require_rate(dropout=self.dropout)
         require(
-            hidden_dim % num_heads == 0 or (key_dim is not None and value_dim is not None),
+            self.hidden_dim % self.num_heads == 0 or not self._needs_width_of_heads(),
             "`num_heads` must divide `hidden_dim`.",
-            num_heads=num_heads,
-            hidden_dim=hidden_dim,
+            num_heads=self.num_heads,
+            hidden_dim=self.hidden_dim,
+        )
+
+    def _needs_width_of_heads(self) -> bool:
+        return self.heads_divide_width
+
+    @property
+    def head_dim(self) -> int:
+        """Size of a head where nothing else is said."""
+        return self.hidden_dim // self.num_heads
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransformerSizes(StackSizes):
+    """Sizes and choices of the Transformer families.
+
+    Attributes:
+        key_dim: Size of each head's query and key; `hidden_dim / num_heads` by default.
+        value_dim: Size of each head's value; `hidden_dim / num_heads` by default.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        activation_dropout: Fraction of the activations inside the feed-forward networks to drop in
+            training.
+        norm_first: Whether blocks are pre-norm, with a norm after the last one, instead of the
+            paper's post-norm.
+        learned_positions: Number of positions with a learned vector each, instead of sinusoids.
+        absolute_positions: Whether positions are added to the embeddings; without them attention
+            must see distances by itself.
+        rotary_positions: Whether self-attention rotates its queries and keys by their positions
+            as well (Su et al., 2021), so that it sees distances.
+        recompute: Whether the backward pass computes each block again: less memory in training,
+            for about a third more time.
+
+    Raises:
+        UserError: As for `StackSizes`, or there are learned positions but none are added.
+    """
+
+    key_dim: int | None = None
+    value_dim: int | None = None
+    attention_dropout: float = 0.0
+    activation_dropout: float = 0.0
+    norm_first: bool = False
+    learned_positions: int | None = None
+    absolute_positions: bool = True
+    rotary_positions: bool = False
+    recompute: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_rate(
+            attention_dropout=self.attention_dropout, activation_dropout=self.activation_dropout
         )
         require(
-            absolute_positions or learned_positions is None,
+            self.absolute_positions or not self.learned_positions,
             "`learned_positions` need `absolute_positions`.",
-            learned_positions=learned_positions,
-            absolute_positions=absolute_positions,
+            learned_positions=self.learned_positions,
+            absolute_positions=self.absolute_positions,
         )
-        self.dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
-        self.config = {
-            "num_layers": num_layers,
-            "hidden_dim": hidden_dim,
-            "num_heads": num_heads,
-            "intermediate_dim": intermediate_dim,
-            "key_dim": key_dim,
-            "value_dim": value_dim,
-            "activation": serialize_activation(activation),
-            "dropout": dropout,
-            "attention_dropout": attention_dropout,
-            "activation_dropout": activation_dropout,
-            "norm_first": norm_first,
-            "learned_positions": learned_positions,
-            "absolute_positions": absolute_positions,
-            "rotary_positions": rotary_positions,
-            "recompute": recompute,
-        }
-        """What goes into a model's configuration, besides the dtype policy."""
-        self._num_layers = num_layers
-        self._hidden_dim = hidden_dim
+
+    def _needs_width_of_heads(self) -> bool:
+        return self.key_dim is None or self.value_dim is None
+
+
+class TransformerParts:
+    """Makes the layers of a Transformer.
+
+    Args:
+        sizes: Their sizes.
+        dtype: Dtype policy of all layers.
+    """
+
+    def __init__(self, sizes: TransformerSizes, dtype: keras.DTypePolicy):
+        self._sizes, self._dtype = sizes, dtype
         self._attention = {
-            "num_heads": num_heads,
-            "key_dim": key_dim or hidden_dim // num_heads,
-            "value_dim": value_dim or hidden_dim // num_heads,
-            "dropout": attention_dropout,
+            "num_heads": sizes.num_heads,
+            "key_dim": sizes.key_dim or sizes.head_dim,
+            "value_dim": sizes.value_dim or sizes.head_dim,
+            "dropout": sizes.attention_dropout,
         }
-        self._dropout = dropout
-        self._norm_first = norm_first
-        self._learned_positions = learned_positions
-        self._absolute_positions = absolute_positions
-        self._rotary = RotaryEmbedding() if rotary_positions else None
         self._block = {
-            "feed_forward": FeedForward(intermediate_dim, activation, dropout=activation_dropout),
-            "dropout": dropout,
-            "norm_first": norm_first,
-            "recompute": recompute,
-            "dtype": self.dtype,
+            "feed_forward": FeedForward(
+                sizes.intermediate_dim, sizes.activation, dropout=sizes.activation_dropout
+            ),
+            "dropout": sizes.dropout,
+            "norm_first": sizes.norm_first,
+            "recompute": sizes.recompute,
+            "dtype": dtype,
         }
 
-    def embedding(self, vocabulary_size: int, name: str) -> TokenEmbedding:
+    def embedding(self, vocabulary_size: int, name: str = "embedding") -> TokenEmbedding:
         """The embedding of tokens."""
-        return TokenEmbedding(vocabulary_size, self._hidden_dim, dtype=self.dtype, name=name)
+        return TokenEmbedding(vocabulary_size, self._sizes.hidden_dim, dtype=self._dtype, name=name)
 
-    def positions(self, name: str) -> keras.layers.Layer | None:
+    def positions(self, name: str = "positions") -> keras.layers.Layer | None:
         """What adds positions to embedded tokens, or `None`."""
-        if not self._absolute_positions:
+        learned = self._sizes.learned_positions
+        if not self._sizes.absolute_positions:
             return None
-        if self._learned_positions is None:
-            return SinusoidalPositionEncoding(dtype=self.dtype, name=name)
-        return LearnedPositionEmbedding(self._learned_positions, dtype=self.dtype, name=name)
+        if learned is None:
+            return SinusoidalPositionEncoding(dtype=self._dtype, name=name)
+        return LearnedPositionEmbedding(learned, dtype=self._dtype, name=name)
 
-    def dropout(self, name: str) -> Dropout:
+    def dropout(self, name: str = "dropout") -> Dropout:
         """The dropout of embedded tokens."""
-        return Dropout(self._dropout, dtype=self.dtype, name=name)
+        return Dropout(self._sizes.dropout, dtype=self._dtype, name=name)
 
-    def encoder_blocks(self, attention: keras.layers.Layer | None, name: str) -> list:
+    def encoder_blocks(self, attention: keras.layers.Layer | None, name: str = "block") -> list:
         """Blocks of an encoder, `NAME_0` and so on; multi-head attention by default."""
         return [
             TransformerEncoderBlock(
                 attention or self._self_attention(), name=f"{name}_{i}", **self._block
             )
-            for i in range(self._num_layers)
+            for i in range(self._sizes.num_layers)
         ]
 
     def decoder_blocks(
         self,
         self_attention: keras.layers.Layer | None,
-        name: str,
+        name: str = "block",
         cross_attention: keras.layers.Layer | None = None,
         attends_to_source: bool = False,
     ) -> list:
         """Blocks of a decoder, `NAME_0` and so on; multi-head attention by default."""
+        if attends_to_source and cross_attention is None:
+            cross_attention = MultiHeadAttention(**self._attention)
         return [
             TransformerDecoderBlock(
                 self_attention or self._self_attention(),
-                cross_attention=(
-                    cross_attention or MultiHeadAttention(**self._attention)
-                    if attends_to_source
-                    else None
-                ),
+                cross_attention=cross_attention,
                 name=f"{name}_{i}",
                 **self._block,
             )
-            for i in range(self._num_layers)
+            for i in range(self._sizes.num_layers)
         ]
 
-    def last_norm(self, name: str) -> LayerNormalization | None:
+    def last_norm(self, name: str = "norm") -> LayerNormalization | None:
         """The norm after the last block, where blocks are pre-norm."""
-        if not self._norm_first:
+        if not self._sizes.norm_first:
             return None
-        return LayerNormalization(epsilon=1e-6, dtype=self.dtype, name=name)
-
-    def max_length(self, *attentions: keras.layers.Layer | None) -> int | None:
-        """The greatest length that positions and attention layers allow, or `None`."""
-        limits = [self._learned_positions]
-        limits += [getattr(attention, "max_length", None) for attention in attentions]
-        return min((limit for limit in limits if limit is not None), default=None)
+        return LayerNormalization(epsilon=1e-6, dtype=self._dtype, name=name)
 
     def _self_attention(self) -> MultiHeadAttention:
-        return MultiHeadAttention(**self._attention, relative_positions=self._rotary)
+        rotary = RotaryEmbedding() if self._sizes.rotary_positions else None
+        return MultiHeadAttention(**self._attention, relative_positions=rotary)
+
+
+def greatest_length(*limits: Any) -> int | None:
+    """The least of numbers and of the `max_length` of layers, or `None` where none limits.
+
+    Args:
+        *limits: Numbers, layers and `None`.
+    """
+    lengths = [getattr(limit, "max_length", limit) for limit in limits]
+    return min((length for length in lengths if isinstance(length, int)), default=None)

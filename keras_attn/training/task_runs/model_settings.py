@@ -30,11 +30,11 @@ def check_model_settings(
             width.
     """
     family = model_class(preset)
-    allowed = [name for name in inspect.signature(family).parameters if name not in _NOT_SET]
-    annotations = typing.get_type_hints(family.__init__)
+    parameters = inspect.signature(family).parameters
+    allowed = [name for name in parameters if name not in _NOT_SET]
     for name, value in settings.items():
         require_one_of("model setting", name, [*allowed, *further])
-        _check_type(name, value, annotations.get(name))
+        _check_type(name, value, parameters[name].annotation if name in parameters else None)
     _check_heads({**get_preset(preset).config, **settings})
 
 
