@@ -1,8 +1,10 @@
-"""List the named models: sizes, parameters, paper."""
+"""List the named models: sizes, parameters, paper, and the recipes that train them."""
 
 import argparse
 import functools
 import inspect
+
+import yaml
 
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import require_positive
@@ -11,7 +13,8 @@ EPILOG = """\
 examples:
   keras-attn presets
   keras-attn presets --vocabulary 10000
-  keras-attn train --preset transformer_tiny ...
+  keras-attn presets --recipe bert_tiny.tag > my.yaml
+  keras-attn train --config my.yaml --data ...
 """
 
 
@@ -25,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="count parameters for N tokens shared by source and target (default: 41000, which "
         "fits the table of the Transformer's paper)",
     )
+    parser.add_argument(
+        "--recipe",
+        metavar="NAME",
+        help="print the settings that train a preset, PRESET or PRESET.TASK, for `train --config`",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -32,7 +40,11 @@ def run(options: argparse.Namespace) -> None:
     require_positive(vocabulary=options.vocabulary)
     with quiet_start():
         from keras_attn.models import PRESETS
+        from keras_attn.models.presets import find_recipe
 
+    if options.recipe:
+        print(yaml.safe_dump(find_recipe(options.recipe), sort_keys=False), end="")
+        return
     print(f"Parameters with {options.vocabulary:,} tokens, shared by source and target.")
     width = max(map(len, PRESETS))
     heading = None
@@ -43,7 +55,11 @@ def run(options: argparse.Namespace) -> None:
         # Dropout makes no parameters; presets often differ in it alone.
         sizes = frozenset(preset.config.items()) - {("dropout", preset.config.get("dropout"))}
         parameters = _count_parameters(preset.family, sizes, options.vocabulary)
-        print(f"  {name:<{width}} {parameters / 1e6:7.1f} M  {preset.description}", flush=True)
+        tasks = ", ".join(preset.tasks)
+        print(
+            f"  {name:<{width}} {parameters / 1e6:7.1f} M  {preset.description} ({tasks})",
+            flush=True,
+        )
 
 
 @functools.cache

@@ -128,7 +128,11 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     add("--test", nargs="+", metavar="DATA", help="test data, measured at the end")
     add("--stress", action="store_true", default=None, help="cmudict: keep the stress marks")
     add("--skip-bad-lines", action="store_true", default=None, help="count them, don't stop")
-    add("--config", metavar="FILE", help="settings from a run.yaml")
+    add(
+        "--config",
+        metavar="FILE",
+        help="settings from a run.yaml, or the recipe of that name (`keras-attn presets --recipe`)",
+    )
     add_set_option(
         parser, "one setting of run.yaml, such as training.warmup_steps=500 or decoding.beams=5"
     )
@@ -160,14 +164,21 @@ def run(options: argparse.Namespace) -> int | None:
 
 def settings_layers(options: argparse.Namespace) -> list[dict[str, Any]]:
     """The settings that options give, in nested layers, the later ones counting more."""
-    from keras_attn.training.run_settings import read_yaml
-
-    config = read_yaml(options.config) if options.config else {}
+    config = _config(options.config) if options.config else {}
     settings = [setting(assignment) for assignment in options.set]
     for name in ("preset", "init"):  # each takes the other's place, which --set cannot
         if any(name in layer for layer in settings):
             raise UserError(f"--set cannot give the {name}: use --{name}.")
     return [config, *settings, _given(options)]
+
+
+def _config(name: str) -> dict[str, Any]:
+    """Settings from a file, or else from the recipe of that name."""
+    from keras_attn.models.presets import find_recipe
+    from keras_attn.training.run_settings import read_yaml
+
+    is_file = Path(name).exists() or Path(name).suffix in (".yaml", ".yml")
+    return read_yaml(name) if is_file else find_recipe(name)
 
 
 def _supervised(options: argparse.Namespace) -> int:

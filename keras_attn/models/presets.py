@@ -1,47 +1,40 @@
 """Named sizes of models, with the paper that they come from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from keras_attn.recipes import read_recipe, recipe_names, recipe_of
 from keras_attn.validation import require, require_one_of
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A model's sizes, and the recipe by which it is trained.
+    """A model's sizes.
 
     Attributes:
+        name: Its name.
         family: Name of the model class.
         description: What it is, in one line.
         paper: Where the sizes come from.
         config: Arguments of the model class, without the vocabulary.
-        recipe: Sections of a run's settings ("task", "training", "model", "tokenizers",
-            "decoding", "metrics") in which it differs from the defaults.
-        other_recipes: Recipes for other tasks that it can be trained for, by the task.
+        recipes: Name that the recipes of its family have (`keras_attn.recipes`).
+        tasks: Tasks that it can be trained for, the first where nothing else is said.
     """
 
+    name: str
     family: str
     description: str
     paper: str
     config: Mapping[str, Any]
-    recipe: Mapping[str, Any] = field(default_factory=dict)
-    other_recipes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    recipes: str
+    tasks: tuple[str, ...] = ("seq2seq",)
 
-    @property
-    def task(self) -> str:
-        """The kind of task that it is trained for where nothing else is said."""
-        return self.recipe.get("task", "seq2seq")
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """The kinds of tasks that it can be trained for."""
-        return (self.task, *self.other_recipes)
-
-    def recipe_for(self, task: str | None) -> Mapping[str, Any]:
-        """The recipe for a kind of task; its own one for `None`, and where there is no other."""
-        return self.other_recipes.get(task, self.recipe)
+    def recipe(self, task: str | None = None) -> dict[str, Any]:
+        """Reads the recipe for a task; that for its first task where there is none."""
+        task = task if task in self.tasks else self.tasks[0]
+        return recipe_of(self.name, self.recipes, task)
 
 
 _PRESETS: dict[str, Preset] = {}
@@ -50,18 +43,25 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(_PRESETS)
 """All presets by name, in the order in which their families registered them."""
 
 
-def register_presets(family: str, presets: Mapping[str, Mapping[str, Any]]) -> None:
+def register_presets(
+    family: str,
+    presets: Mapping[str, Mapping[str, Any]],
+    recipes: str,
+    tasks: tuple[str, ...] = ("seq2seq",),
+) -> None:
     """Adds the presets of a model family.
 
     Args:
         family: Name of the model class.
         presets: Fields of `Preset` by the preset's name.
+        recipes: Name that the recipes of the family have.
+        tasks: Tasks that its models can be trained for, the first where nothing else is said.
 
     Raises:
         UserError: Another family has a preset of the same name.
     """
     for name, numbers in presets.items():
-        preset = Preset(family, **numbers)
+        preset = Preset(name, family, **{"recipes": recipes, "tasks": tasks} | dict(numbers))
         require(
             _PRESETS.setdefault(name, preset) == preset,
             "A preset of this name is registered already.",
@@ -85,3 +85,25 @@ def get_preset(name: str, family: str | None = None) -> Preset:
     names = [key for key, preset in PRESETS.items() if family in (None, preset.family)]
     require_one_of("preset", name, names)
     return PRESETS[name]
+
+
+def find_recipe(name: str) -> dict[str, Any]:
+    """Looks a recipe up, as `keras-attn presets --recipe` prints it.
+
+    Args:
+        name: `PRESET`, `PRESET.TASK` or the name of a file of `keras_attn.recipes`.
+
+    Returns:
+        Sections of a run's settings, the preset's name among them where one is named.
+
+    Raises:
+        UserError: There is neither a preset nor a recipe of that name, or the preset is not for the
+            task.
+    """
+    preset, _, task = name.partition(".")
+    if preset not in PRESETS:
+        require_one_of("recipe", name, [*PRESETS, *recipe_names()])
+        return read_recipe(name)
+    require_one_of("task", task or PRESETS[preset].tasks[0], PRESETS[preset].tasks)
+    recipe = PRESETS[preset].recipe(task or None)
+    return {"preset": preset, "task": recipe["task"]} | recipe

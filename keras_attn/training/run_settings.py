@@ -1,7 +1,6 @@
 """Every setting of a run: read from a preset, a file and the command line, kept in run.yaml."""
 
 import contextlib
-import copy
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,13 +11,12 @@ import yaml
 from keras_attn import documents
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
-from keras_attn.models.recipes import FINE_TUNING
+from keras_attn.recipes import completed, merged, recipe_of
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 RUN_FILE = "run.yaml"
 # Sections that are one name.
-_CHOICES = ("kind", "name")  # by which tokenizers and mechanisms of attention are chosen
 _NAMES = ("task", "preset", "init")
 
 
@@ -110,7 +108,7 @@ class RunSettings:
         """
         given: dict[str, Any] = {}
         for layer in layers:
-            given = merged(given, _checked_sections(layer))
+            given = merged(given, _checked_sections(completed(layer)))
         require(
             bool(given.get("preset")) != bool(given.get("init")),
             "A run needs either a preset or a task to start from.",
@@ -118,10 +116,10 @@ class RunSettings:
             init=given.get("init"),
         )
         if given.get("preset"):
-            recipe = get_preset(given["preset"]).recipe_for(given.get("task"))
+            recipe = get_preset(given["preset"]).recipe(given.get("task"))
         else:
             recipe = _recipe_of_init(given["init"], given.get("task"))
-        given = merged(_plain(recipe), given)
+        given = merged(recipe, given)
         training = dict(given.get("training") or {})
         if given.get("metrics"):
             training.setdefault("metric", given["metrics"][0])
@@ -171,28 +169,6 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     content = documents.read_yaml(path)
     require(isinstance(content, dict), f"{path} must hold sections of settings.", found=content)
     return content
-
-
-def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    """Lays one nested dict over another.
-
-    Where the upper one names another kind of a thing, such as of a tokenizer, what the lower one
-    tells about the thing belonged to its kind, and is left out.
-    """
-    result = dict(lower)
-    for name, value in upper.items():
-        below = result.get(name)
-        if isinstance(value, Mapping) and isinstance(below, Mapping):
-            another = any(
-                key in value and key in below and value[key] != below[key] for key in _CHOICES
-            )
-            value = dict(value) if another else merged(below, value)
-        result[name] = value
-    return result
-
-
-def _plain(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    return copy.deepcopy(dict(recipe))
 
 
 def _checked_sections(layer: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,7 +235,7 @@ def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
     fits weights that are trained already.
     """
     kind = kind_of_task(init)
-    recipe = {"task": task or kind or RunSettings.task} | FINE_TUNING.get(task or kind, {})
+    recipe = recipe_of("fine_tuning", "", task or kind or RunSettings.task)
     path = Path(init) / RUN_FILE
     metrics = read_yaml(path).get("metrics") if path.is_file() else None
     if metrics and kind in (None, recipe["task"]):

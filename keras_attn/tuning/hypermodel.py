@@ -50,8 +50,9 @@ class PresetHyperModel(keras_tuner.HyperModel):
     ) -> None:
         super().__init__()
         self._preset = get_preset(preset)
+        self._recipe = self._preset.recipe()
         require(
-            (num_classes is not None) == (self._preset.task in _OF_CLASSES),
+            (num_classes is not None) == (self._preset.tasks[0] in _OF_CLASSES),
             "Presets of encoders, and no others, need `num_classes`.",
             preset=preset,
             num_classes=num_classes,
@@ -66,8 +67,8 @@ class PresetHyperModel(keras_tuner.HyperModel):
     def build(self, hp: keras_tuner.HyperParameters) -> keras.Model:
         """The compiled model of a trial."""
         settings = self.space.draw(hp)
-        training = dict(self._preset.recipe.get("training", {})) | settings.get("training", {})
-        sizes = dict(self._preset.recipe.get("model", {})) | settings.get("model", {})
+        training = self._recipe.get("training", {}) | settings.get("training", {})
+        sizes = self._recipe.get("model", {}) | settings.get("model", {})
         arguments = self._arguments | sizes
         head = {name: arguments.pop(name) for name in ("pooling",) if name in arguments}
         if "attention" in settings:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from keras_attn.training.run_settings import merged
+from keras_attn.recipes import merged
 from keras_attn.validation import UserError, require, require_one_of
 
 _DIGITS = 12  # significant ones, of a number

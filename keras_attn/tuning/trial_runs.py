@@ -11,7 +11,7 @@ import yaml
 from keras_attn.documents import read_json
 from keras_attn.files import write_text
 from keras_attn.processes import python_command, python_environment
-from keras_attn.training.run_settings import merged
+from keras_attn.recipes import merged
 from keras_attn.training.workers.end_with_parent import ending_with_parent
 from keras_attn.tuning.search_space import SearchSpace
 

@@ -11,11 +11,12 @@ import yaml
 
 from keras_attn.files import write_text
 from keras_attn.models.presets import get_preset
+from keras_attn.recipes import merged
 from keras_attn.training.reporting.progress import say
 from keras_attn.training.reporting.run_folder import RunFolder
 from keras_attn.training.resuming import flat
 from keras_attn.training.run import check_metric, goal_of
-from keras_attn.training.run_settings import RUN_FILE, RunSettings, merged, read_yaml
+from keras_attn.training.run_settings import RUN_FILE, RunSettings, read_yaml
 from keras_attn.training.state import metric_goal
 from keras_attn.tuning.chief import led_by_the_chief
 from keras_attn.tuning.oracles import make_oracle

@@ -125,7 +125,7 @@ def test_the_table_has_every_task():
     for task, (_, preset, command) in TABLE.items():
         assert f"--task {task} --preset {preset} --data " in command
         preset = get_preset(preset)
-        assert task in (preset.recipe.get("task", "seq2seq"), *preset.other_recipes)
+        assert task in preset.tasks
     steps = ["evaluate", "predict", "visualize", "export", "verify", "serve"]
     assert list(commands("tag", "tags.tsv")) == steps
 

@@ -2,13 +2,19 @@
 
 import json
 import os
+import re
 
 import pytest
+import yaml
 
 from keras_attn.benchmarks import profile, train, workloads
 from keras_attn.cli.benchmark import attention, complexity
 from keras_attn.cli.benchmark.common import use_backend
 from keras_attn.cli.parser import parse
+from keras_attn.cli.train import settings_layers
+from keras_attn.models import PRESETS
+from keras_attn.recipes import recipe_names
+from keras_attn.training.run_settings import RunSettings
 
 TINY = {
     "hidden_dim": 8,
@@ -242,3 +248,46 @@ def test_benchmark_duplication(keras_attn, monkeypatch):
     assert (figures["trained"], figures["length"], figures["steps"]) == ("lsh-2", 16, 2)
     assert set(figures["accuracy"]) == {"full", "lsh-8", "lsh-4", "lsh-2", "lsh-1"}
     assert output.splitlines()[-1].startswith("| lsh-2 | ")
+
+
+@pytest.mark.parametrize("name", ["bert_tiny", "bert_tiny.tag", "g2p_small", "t5_small.seq2seq"])
+def test_a_recipe_that_is_printed_resolves_to_the_settings_of_its_preset(keras_attn, name):
+    status, output, _ = keras_attn("presets", "--recipe", name)
+    assert status == 0
+    preset, _, task = name.partition(".")
+    data = {"data": {"train": ["file.tsv"]}}
+    named = {"preset": preset} | ({"task": task} if task else {})
+    expected = RunSettings.resolve(data, named)
+    assert RunSettings.resolve(data, yaml.safe_load(output)) == expected
+    assert (
+        RunSettings.resolve(
+            data, settings_layers(parse(["train", "--out", "x", "--config", name]))[0]
+        )
+        == expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bert_tny", "Did you mean 'bert_tiny'"),
+        ("bert_tiny.lm", "`task` must be one of .*mlm"),
+    ],
+)
+def test_a_recipe_that_there_is_not(keras_attn, name, message):
+    status, _, error = keras_attn("presets", "--recipe", name)
+    assert status == 2
+    assert re.search(message, error)
+
+
+def test_every_recipe_is_that_of_a_preset_and_none_is_left_over():
+    used = {"embedding", "tagging", "language_model", "masked_language_model", "span_corruption"}
+    used |= {"translation", "letters_to_phonemes"}
+    for name, preset in PRESETS.items():
+        for task in preset.tasks:
+            files = [f"{name}.{task}", f"{preset.recipes}.{task}"]
+            found = [file for file in files if file in recipe_names()]
+            assert found, f"{name} has no recipe for {task}"
+            used |= set(found)
+    of_init = {name for name in recipe_names() if name.startswith("fine_tuning.")}
+    assert set(recipe_names()) == used | of_init

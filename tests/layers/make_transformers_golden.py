@@ -1,4 +1,4 @@
-"""Writes what attention of `transformers` computes, for tests/layers/attention/test_transformers_golden.py.
+"""Writes what attention of `transformers` computes, for attention/test_transformers_golden.py.
 
 Neither PyTorch nor transformers is needed for the tests, only to make their file again:
 

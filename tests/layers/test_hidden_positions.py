@@ -10,9 +10,9 @@ from keras_attn.layers.convolutional.decoder import ConvolutionalDecoder
 from keras_attn.layers.convolutional.encoder import ConvolutionalEncoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from tests.harness import numbers
+from tests.layers.attention.test_contract import having
 from tests.layers.differentiation import value_and_gradients
 from tests.layers.judges import numpy, spread_weights
-from tests.layers.attention.test_contract import having
 
 X = numbers(1, 2, 11, 6)
 REAL = np.arange(11)[None, :] < np.array([[4], [9]])

@@ -213,7 +213,7 @@ def test_precision_reaches_every_layer(dtype):
     "name", ["lstm_2x64", "lstm_2x512", "gru_2x64_fixed", "gnmt_small", "conv_s2s"]
 )
 def test_presets_of_letters_to_phonemes(name):
-    assert PRESETS[name].recipe["tokenizers"]["target"] == {"kind": "symbols"}
+    assert PRESETS[name].recipe()["tokenizers"]["target"] == {"kind": "symbols"}
     overrides = {"hidden_dim": 8, "dropout": 0.0}
     model = model_class(name).from_preset(name, 11, target_vocabulary_size=13, **overrides)
     assert type(model).__name__ == PRESETS[name].family

@@ -17,9 +17,9 @@ from keras_attn.training.resuming import MAY_CHANGE, check_changes, flat, withou
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.state import TrainingState
 from keras_attn.validation import UserError
+from tests.training.loop.test_trainer import Scripted, Signal
 from tests.training.made_run import run_settings, write_words
 from tests.training.stand_in import StandInTask, metrics_rows, train
-from tests.training.loop.test_trainer import Scripted, Signal
 
 pytestmark = pytest.mark.tensorflow
 

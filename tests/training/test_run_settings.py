@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from keras_attn.models import PRESETS
-from keras_attn.training.run_settings import RunSettings, merged, read_yaml
+from keras_attn.recipes import merged
+from keras_attn.training.run_settings import RunSettings, read_yaml
 from keras_attn.validation import UserError
 
 pytestmark = pytest.mark.tensorflow
@@ -19,7 +20,7 @@ def test_layers_count_more_the_later_they_come():
         {"training": {"seed": 7}, "decoding": {"beams": 2}},
     )
     assert (settings.training.seed, settings.training.batch_tokens) == (7, 300)
-    recipe = PRESETS["g2p_small"].recipe
+    recipe = PRESETS["g2p_small"].recipe()
     assert settings.training.learning_rate == recipe["training"]["learning_rate"]
     assert settings.decoding == recipe["decoding"] | {"beams": 2}
     assert settings.metrics == recipe["metrics"]
@@ -28,11 +29,11 @@ def test_layers_count_more_the_later_they_come():
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_resolves_and_is_left_as_it_was(name):
-    before = yaml.safe_dump(PRESETS[name].recipe)
+    before = yaml.safe_dump(PRESETS[name].recipe())
     settings = RunSettings.resolve({"preset": name} | DATA)
     settings.tokenizers.setdefault("source", {})["kind"] = "other"
     settings.metrics.append("other")
-    assert yaml.safe_dump(PRESETS[name].recipe) == before
+    assert yaml.safe_dump(PRESETS[name].recipe()) == before
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -6,4 +6,4 @@ from keras_attn.models.presets import register_presets
 
 __all__ = ["Bert"]
 
-register_presets("Bert", BERT_PRESETS)
+register_presets("Bert", BERT_PRESETS, "bert", ("classify", "embed", "mlm", "tag"))

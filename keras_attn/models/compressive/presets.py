@@ -1,7 +1,5 @@
 """Sizes of language models with a memory, numbers only."""
 
-from keras_attn.models.recipes import LANGUAGE_MODEL
-
 _DAI = "Dai et al., 2019, https://arxiv.org/abs/1901.02860"
 _RAE = "Rae et al., 2019, https://arxiv.org/abs/1911.05507"
 
@@ -21,13 +19,11 @@ COMPRESSIVE_TRANSFORMER_PRESETS = {
         "description": "small language model with a memory, quick to train",
         "paper": f"sizes of our own, the memory of {_DAI}",
         "config": _TINY | {"compressed_length": 0},
-        "recipe": LANGUAGE_MODEL,
     },
     "compressive_tiny": {
         "description": "small language model with a compressed memory, quick to train",
         "paper": f"sizes of our own, the memories of {_RAE}",
         "config": _TINY | {"compressed_length": 32, "compression_rate": 4},
-        "recipe": LANGUAGE_MODEL,
     },
     "transformer_xl_enwik8": {
         "description": "the paper's language model for enwik8, 12 layers of 512",
@@ -41,20 +37,6 @@ COMPRESSIVE_TRANSFORMER_PRESETS = {
             "segment_length": 512,
             "memory_length": 512,
             "compressed_length": 0,
-        },
-        "recipe": LANGUAGE_MODEL
-        | {
-            # The authors' enwik8 script: 22 segments of 512 characters an update.
-            "training": LANGUAGE_MODEL["training"]
-            | {
-                "batch_tokens": 11_264,
-                "learning_rate": 2.5e-4,
-                "warmup_steps": 0,
-                "clip_norm": 0.25,
-                "beta_2": 0.999,
-                "epochs": None,
-                "steps": 400_000,
-            },
         },
     },
 }

@@ -6,4 +6,4 @@ from keras_attn.models.presets import register_presets
 
 __all__ = ["ConvSeq2Seq"]
 
-register_presets("ConvSeq2Seq", CONV_PRESETS)
+register_presets("ConvSeq2Seq", CONV_PRESETS, "conv_seq2seq")

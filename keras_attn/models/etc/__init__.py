@@ -6,4 +6,4 @@ from keras_attn.models.presets import register_presets
 
 __all__ = ["Etc"]
 
-register_presets("Etc", ETC_PRESETS)
+register_presets("Etc", ETC_PRESETS, "etc", ("classify",))

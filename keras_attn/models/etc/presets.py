@@ -18,7 +18,6 @@ ETC_PRESETS = {
             "num_units": 64,
             "norm_first": True,
         },
-        "recipe": _TINY["recipe"],
     },
     "etc_base": {
         "description": "the paper's base model, for texts of 4,096 tokens",
@@ -31,6 +30,5 @@ ETC_PRESETS = {
             "radius": 84,
             "num_units": 230,
         },
-        "recipe": _TINY["recipe"],
     },
 }

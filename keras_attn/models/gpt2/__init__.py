@@ -6,4 +6,4 @@ from keras_attn.models.presets import register_presets
 
 __all__ = ["Gpt2"]
 
-register_presets("Gpt2", GPT2_PRESETS)
+register_presets("Gpt2", GPT2_PRESETS, "gpt2", ("lm",))

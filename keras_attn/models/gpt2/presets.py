@@ -1,13 +1,6 @@
 """Sizes of GPT-2, numbers only."""
 
-from keras_attn.models.recipes import LANGUAGE_MODEL
-
 _RADFORD = 'Radford et al., 2019, "Language Models are Unsupervised Multitask Learners", Table 2'
-
-_RECIPE = LANGUAGE_MODEL | {
-    "tokenizers": {"text": {"kind": "byte_level_bpe", "vocabulary_size": 8_000}},
-    "training": LANGUAGE_MODEL["training"] | {"learning_rate": 6e-4},
-}
 
 # Blocks and width; each head has a size of 64, and the feed-forward networks four times the width.
 _SIZES = {
@@ -27,7 +20,6 @@ GPT2_PRESETS = {
             "hidden_dim": hidden_dim,
             "num_heads": hidden_dim // 64,
         },
-        "recipe": _RECIPE,
     }
     for name, (num_layers, hidden_dim, paper) in _SIZES.items()
 }

@@ -7,5 +7,5 @@ from keras_attn.models.recurrent.recurrent_seq2seq import RecurrentSeq2Seq
 
 __all__ = ["Gnmt", "RecurrentSeq2Seq"]
 
-register_presets("RecurrentSeq2Seq", RECURRENT_PRESETS)
-register_presets("Gnmt", GNMT_PRESETS)
+register_presets("RecurrentSeq2Seq", RECURRENT_PRESETS, "recurrent")
+register_presets("Gnmt", GNMT_PRESETS, "gnmt")

@@ -1,7 +1,5 @@
 """Sizes of Reformers, numbers only."""
 
-from keras_attn.models.recipes import LANGUAGE_MODEL
-
 _KITAEV = "Kitaev et al., 2020, https://arxiv.org/abs/2001.04451"
 
 REFORMER_PRESETS = {
@@ -18,6 +16,5 @@ REFORMER_PRESETS = {
             "num_hashes": 2,
             "chunk_length": 32,
         },
-        "recipe": LANGUAGE_MODEL,
     },
 }

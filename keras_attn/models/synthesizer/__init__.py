@@ -6,4 +6,4 @@ from keras_attn.models.synthesizer.synthesizer_transformer import SynthesizerTra
 
 __all__ = ["SynthesizerTransformer"]
 
-register_presets("SynthesizerTransformer", SYNTHESIZER_PRESETS)
+register_presets("SynthesizerTransformer", SYNTHESIZER_PRESETS, "synthesizer")

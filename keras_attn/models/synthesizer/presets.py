@@ -1,9 +1,7 @@
 """Sizes of the Synthesizers, numbers only."""
 
-from keras_attn.models.recipes import LETTERS_TO_PHONEMES, TRANSLATION
 from keras_attn.models.transformer.transformer_presets import (
     BASE,
-    PAPER_TRAINING,
     TRANSFORMER_PRESETS,
 )
 
@@ -17,7 +15,6 @@ def _wmt14(row, *scores):
         "paper": f"{_TAY}, Table 1",
         # As there, sequences of up to 256 tokens.
         "config": {name: BASE[name] for name in _SIZES} | {"scores": scores, "max_length": 256},
-        "recipe": TRANSLATION | {"training": PAPER_TRAINING},
     }
 
 
@@ -35,7 +32,5 @@ SYNTHESIZER_PRESETS = {
         "paper": f"sizes of our own, the attention of {_TAY}",
         "config": TRANSFORMER_PRESETS["g2p_small"]["config"]
         | {"scores": ("random", "dense"), "max_length": 64},
-        "recipe": LETTERS_TO_PHONEMES
-        | {"training": TRANSFORMER_PRESETS["g2p_small"]["recipe"]["training"]},
     },
 }

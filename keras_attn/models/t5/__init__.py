@@ -6,4 +6,4 @@ from keras_attn.models.t5.t5 import T5
 
 __all__ = ["T5"]
 
-register_presets("T5", T5_PRESETS)
+register_presets("T5", T5_PRESETS, "t5", ("seq2seq", "span_corruption"))

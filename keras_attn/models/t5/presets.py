@@ -1,36 +1,10 @@
 """Sizes of T5, numbers only."""
 
-from keras_attn.models.recipes import SPAN_CORRUPTION, TRANSLATION
-
 _RAFFEL = "Raffel et al., 2020, https://arxiv.org/abs/1910.10683, section 3.7"
 _V1_1 = (
     "version 1.1 of the authors' code, "
     "https://github.com/google-research/text-to-text-transfer-transformer"
 )
-
-
-def _tokenizers(vocabulary_size, **options):
-    """SentencePiece for both sides."""
-    source = {
-        "kind": "sentencepiece",
-        "model_type": "unigram",
-        "vocabulary_size": vocabulary_size,
-    }
-    return {"shared": True, "source": source | options}
-
-
-def _recipe(vocabulary_size):
-    """With the inverse square root of section 3.1.2."""
-    return TRANSLATION | {
-        "tokenizers": _tokenizers(vocabulary_size),
-        "training": {
-            "batch_tokens": 8_192,
-            "schedule": "inverse_square_root",
-            "learning_rate": 1e-3,
-            "warmup_steps": 2_000,
-            "label_smoothing": 0.0,
-        },
-    }
 
 
 # Blocks of either side, width, heads, the size of each, and of the feed-forward network.
@@ -51,7 +25,7 @@ _SIZES_V1_1 = {
 _CHANGES_V1_1 = {"activation": "gelu_tanh", "gated": True, "tie_output": False, "dropout": 0.0}
 
 
-def _preset(sizes, paper, version="T5", vocabulary_size=32_000, **changes):
+def _preset(sizes, paper, version="T5", **changes):
     num_layers, hidden_dim, num_heads, key_dim, intermediate_dim = sizes
     return {
         "description": f"{version} of {num_layers} and {num_layers} blocks, width {hidden_dim}",
@@ -64,18 +38,11 @@ def _preset(sizes, paper, version="T5", vocabulary_size=32_000, **changes):
             "intermediate_dim": intermediate_dim,
             **changes,
         },
-        "recipe": _recipe(vocabulary_size),
-        "other_recipes": {
-            "span_corruption": SPAN_CORRUPTION
-            | {"tokenizers": _tokenizers(vocabulary_size, sentinels=100)}
-        },
     }
 
 
 T5_PRESETS = {
-    "t5_tiny": _preset(
-        (4, 128, 4, 32, 256), "sizes of our own", vocabulary_size=8_000, dropout=0.3
-    ),
+    "t5_tiny": _preset((4, 128, 4, 32, 256), "sizes of our own", dropout=0.3),
     **{name: _preset(sizes, _RAFFEL) for name, sizes in _SIZES.items()},
     **{
         name: _preset(sizes, _V1_1, "T5 1.1", **_CHANGES_V1_1)

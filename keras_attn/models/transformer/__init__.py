@@ -10,6 +10,8 @@ from keras_attn.models.transformer.transformer_presets import TRANSFORMER_PRESET
 
 __all__ = ["CausalTransformer", "Transformer", "TransformerEncoder"]
 
-register_presets("Transformer", TRANSFORMER_PRESETS)
-register_presets("TransformerEncoder", TRANSFORMER_ENCODER_PRESETS)
-register_presets("CausalTransformer", CAUSAL_TRANSFORMER_PRESETS)
+register_presets("Transformer", TRANSFORMER_PRESETS, "transformer")
+register_presets(
+    "TransformerEncoder", TRANSFORMER_ENCODER_PRESETS, "encoder", ("classify", "embed", "tag")
+)
+register_presets("CausalTransformer", CAUSAL_TRANSFORMER_PRESETS, "language_model", ("lm",))

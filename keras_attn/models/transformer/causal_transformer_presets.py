@@ -1,7 +1,5 @@
 """Sizes of decoder-only Transformers, numbers only."""
 
-from keras_attn.models.recipes import LANGUAGE_MODEL
-
 CAUSAL_TRANSFORMER_PRESETS = {
     "lm_tiny": {
         "description": "small language model, quick to train",
@@ -15,6 +13,5 @@ CAUSAL_TRANSFORMER_PRESETS = {
             "norm_first": True,
             "rotary_positions": True,
         },
-        "recipe": LANGUAGE_MODEL,
     },
 }

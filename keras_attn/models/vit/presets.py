@@ -2,23 +2,6 @@
 
 _DOSOVITSKIY = "Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, Table 1"
 
-# From random weights on ImageNet (section B.1 and Table 3); a batch is 4,096 images there.
-_RECIPE = {
-    "task": "classify_images",
-    "model": {"pooling": "first"},
-    "metrics": ["exact_match"],
-    "training": {
-        "batch_tokens": 32_768,
-        "schedule": "cosine",
-        "learning_rate": 1e-3,
-        "warmup_steps": 10_000,
-        "label_smoothing": 0.0,
-        "beta_2": 0.999,
-        "weight_decay": 0.1,
-        "epochs": 300,
-    },
-}
-
 # Blocks, width and heads, and the width of a patch; the feed-forward networks have four times the
 # width.
 _SIZES = {
@@ -44,20 +27,6 @@ PATCH_ENCODER_PRESETS = {
             "num_heads": 4,
             "dropout": 0.2,
         },
-        "recipe": {
-            "task": "classify_images",
-            "metrics": ["exact_match"],
-            "training": {
-                "batch_tokens": 256,
-                "schedule": "cosine",
-                "learning_rate": 2e-3,
-                "warmup_steps": 100,
-                "label_smoothing": 0.1,
-                "beta_2": 0.98,
-                "epochs": 50,
-                "validate_every": 100,
-            },
-        },
     },
 } | {
     name: {
@@ -74,7 +43,6 @@ PATCH_ENCODER_PRESETS = {
             "intermediate_dim": 4 * hidden_dim,
             "num_heads": num_heads,
         },
-        "recipe": _RECIPE,
     }
     for name, (num_layers, hidden_dim, num_heads, patch_size) in _SIZES.items()
 }

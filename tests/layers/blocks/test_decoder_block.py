@@ -13,8 +13,8 @@ from keras_attn.layers import (
 from keras_attn.ops.decoding_cache import ancestor_mask, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
 from tests.layers.blocks.test_encoder_block import normalised
+from tests.layers.judges import numpy, spread_weights
 
 X = numbers(1, 2, 5, 6)
 SOURCE = numbers(2, 2, 11, 13)

@@ -15,7 +15,7 @@ RUNS = sorted([*PROJECT.glob("docs/runs/*.yaml"), *PROJECT.glob("saved_models/*/
 def test_is_the_recipe_of_its_preset(path):
     run = yaml.safe_load(path.read_text(encoding="utf-8"))
     preset = get_preset(run["preset"])
-    recipe = preset.recipe
+    recipe = preset.recipe()
     assert preset.config | run["model"] == preset.config
     for part in ("training", "decoding", "tokenizers"):
         assert run[part] | recipe[part] == run[part]

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from keras_attn.training import TrainingStep, make_optimizer
 from keras_attn.training.workers.consistency import divergence, twice
-from tests.training.stand_in import StandInTask, backbone, settings, train
 from tests.training.loop.test_step import RATE, one_update, planned
+from tests.training.stand_in import StandInTask, backbone, settings, train
 
 pytestmark = pytest.mark.tensorflow
 

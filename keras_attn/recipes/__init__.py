@@ -1,0 +1,77 @@
+"""Recipes: settings of a run by preset and task, as YAML files that users read, copy and edit.
+
+A preset is trained for a task by `PRESET.TASK.yaml`, or by `FAMILY.TASK.yaml` where it has none of
+its own. The entry `extends` names a recipe whose settings count where a file says nothing else.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_attn import documents
+from keras_attn.validation import require_one_of
+
+_FOLDER = Path(__file__).parent
+# By which tokenizers and mechanisms of attention are chosen.
+_CHOICES = ("kind", "name")
+
+
+def recipe_names() -> list[str]:
+    """Lists all recipes."""
+    return sorted(path.stem for path in _FOLDER.glob("*.yaml"))
+
+
+def read_recipe(name: str) -> dict[str, Any]:
+    """Reads a recipe, and those that it extends.
+
+    Args:
+        name: Name of its file, without `.yaml`.
+
+    Returns:
+        Sections of a run's settings.
+
+    Raises:
+        UserError: There is no recipe of that name.
+    """
+    require_one_of("recipe", name, recipe_names())
+    return completed(documents.read_yaml(_FOLDER / f"{name}.yaml"))
+
+
+def completed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Lays settings over the recipe that their entry `extends` names, if there is one."""
+    own = {name: value for name, value in settings.items() if name != "extends"}
+    return merged(read_recipe(settings["extends"]), own) if "extends" in settings else own
+
+
+def recipe_of(preset: str, family: str, task: str) -> dict[str, Any]:
+    """Reads the recipe by which a preset is trained for a task.
+
+    Args:
+        preset: Name of the preset, or "fine_tuning" for weights that are trained already.
+        family: Name that the recipes of its family have.
+        task: Name of the task.
+
+    Returns:
+        Sections of a run's settings, "task" among them; nothing else where there is no recipe.
+    """
+    names = recipe_names()
+    found = [name for name in (f"{preset}.{task}", f"{family}.{task}") if name in names]
+    return (read_recipe(found[0]) if found else {}) | {"task": task}
+
+
+def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """Lays one nested dict over another.
+
+    Where the upper one names another kind of a thing, such as of a tokenizer, what the lower one
+    sets of the thing belonged to its kind, and is left out.
+    """
+    result = dict(lower)
+    for name, value in upper.items():
+        below = result.get(name)
+        if isinstance(value, Mapping) and isinstance(below, Mapping):
+            another = any(
+                key in value and key in below and value[key] != below[key] for key in _CHOICES
+            )
+            value = dict(value) if another else merged(below, value)
+        result[name] = value
+    return result
