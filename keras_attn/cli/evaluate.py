@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     with quiet_start():
         from keras_attn.tasks import open_task
         from keras_attn.training.run_settings import DataSettings
-        from keras_attn.training.task_runs import RUN_KINDS
+        from keras_attn.training.task_runs import TASK_RUNS
 
     run_settings = _settings_of_run(options.model)
     stress = options.stress
@@ -74,12 +74,12 @@ def run(options: argparse.Namespace) -> None:
     # What a run was trained for, which for one kind of task may be several things.
     name = run_settings.get("task") or task.kind
     require(
-        name in RUN_KINDS,
+        name in TASK_RUNS,
         "There is no measure of such a task.",
         model=options.model,
         kind=name,
     )
-    kind = RUN_KINDS[name]
+    kind = TASK_RUNS[name]
     texts = kind.read_test(options.data, data)
     metrics = options.metrics or kind.metrics_of(texts, options.data, run_settings.get("metrics"))
     for line in kind.remarks(task, texts):

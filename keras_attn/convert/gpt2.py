@@ -16,7 +16,7 @@ from keras_attn.convert.generation_file import decoding_of, notes_on, read_gener
 from keras_attn.convert.json_files import named_in_errors, require_known, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.weight_map import WeightMap
-from keras_attn.models import Gpt2
+from keras_attn.models import GPT2
 from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import CausalLMTask, DecodingSettings
 from keras_attn.validation import require, require_one_of
@@ -30,7 +30,7 @@ _ACTIVATIONS = {
     "tanh": "tanh",
 }
 
-# Arguments of `Gpt2` by the key of their value, with the default that the key has.
+# Arguments of `GPT2` by the key of their value, with the default that the key has.
 _USED = {
     "vocab_size": ("vocabulary_size", 50_257),
     "n_layer": ("num_layers", 12),
@@ -102,15 +102,15 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
     tensors.check_rows(folder / CONFIG, vocab_size=rows)
     tensors.check_layers(folder / CONFIG, n_layer=arguments["num_layers"])
     with keys_in_errors(folder / CONFIG, _USED):
-        check_sizes(arguments, lambda: Gpt2(**arguments), 2 * tensors.parameters)
-        backbone = Gpt2(**arguments)
+        check_sizes(arguments, lambda: GPT2(**arguments), 2 * tensors.parameters)
+        backbone = GPT2(**arguments)
     fill_gpt2(backbone, tensors)
     task = CausalLMTask(backbone, tokenizer, decoding, add_start)
     return Conversion(task, notes + notes_on(path, options, decoding))
 
 
 def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
-    """Reads the arguments of `Gpt2` from a configuration.
+    """Reads the arguments of `GPT2` from a configuration.
 
     Args:
         path: The file, to be named in errors.
@@ -131,7 +131,7 @@ def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def fill_gpt2(model: Gpt2, tensors: SafetensorsFolder) -> None:
+def fill_gpt2(model: GPT2, tensors: SafetensorsFolder) -> None:
     """Copies a checkpoint's weights into a model of the same sizes and one more token.
 
     Args:

@@ -16,7 +16,7 @@ from keras_attn.layers.attention.luong_attention import LuongAttention
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.attention.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
-from keras_attn.layers.attention.segment_recurrence import SegmentedAttention
+from keras_attn.layers.attention.segment_recurrence import SegmentRecurrence
 from keras_attn.layers.attention.simple_self_attention import SimpleSelfAttention
 from keras_attn.layers.attention.synthesizer_mixture import SynthesizerMixture
 from keras_attn.layers.blocks.decoder_block import TransformerDecoderBlock
@@ -40,6 +40,7 @@ from keras_attn.layers.positions.transformer_xl import TransformerXLPositions
 from keras_attn.layers.random_shift import RandomShift
 from keras_attn.layers.rms_normalization import RMSNormalization
 from keras_attn.layers.sequence_pooling import SequencePooling
+from keras_attn.renamed import load_old_names, old_names
 
 __all__ = [
     "AdditiveAttention",
@@ -71,7 +72,7 @@ __all__ = [
     "ReversibleStack",
     "RotaryEmbedding",
     "SegmentEmbedding",
-    "SegmentedAttention",
+    "SegmentRecurrence",
     "SequencePooling",
     "SimpleSelfAttention",
     "SinusoidalPositionEncoding",
@@ -83,3 +84,6 @@ __all__ = [
     "VocabularyBias",
     "enable_lora",
 ]
+
+__getattr__ = old_names(__name__, {"SegmentedAttention": "SegmentRecurrence"}, globals())
+load_old_names({"SegmentedAttention": SegmentRecurrence})

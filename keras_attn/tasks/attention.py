@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from keras_attn.layers.attention.capture import CapturedAttention, capture_attention
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.token_reading import TokenReading
+from keras_attn.tasks.token_view import TokenView
 from keras_attn.validation import require
 
 GROUPS = ("encoder", "decoder", "cross")
@@ -45,7 +45,7 @@ def unit_names(count: int) -> list[str]:
 
 def attention_function(
     model: keras.Model,
-    read: Callable[..., TokenReading],
+    read: Callable[..., TokenView],
     inputs: Mapping[str, tf.TensorSpec],
     example_inputs: Callable[[Sequence[Any]], Mapping[str, Any]],
 ) -> ServingFunction:
@@ -95,7 +95,7 @@ def _grouped(
 
 
 def _outputs(
-    groups: dict[str, list[CapturedAttention]], reading: TokenReading
+    groups: dict[str, list[CapturedAttention]], reading: TokenView
 ) -> dict[str, tf.Tensor]:
     outputs = {}
     for name in filter(groups.__contains__, GROUPS):

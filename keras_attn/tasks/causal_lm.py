@@ -14,7 +14,7 @@ from keras_attn.tasks.hypothesis import perplexity_of
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.text_ids import fitting_ids, label_log_probabilities, padded
 from keras_attn.tasks.texts import check_texts
-from keras_attn.tasks.token_reading import TokenReading, token_texts
+from keras_attn.tasks.token_view import TokenView, token_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require
 
@@ -155,7 +155,7 @@ class CausalLMTask(GeneratingTask):
         """Turns prompts into ids, the start id before them and 0 as padding."""
         return padded(self._started(self._prompt(texts)))
 
-    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenReading:
+    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenView:
         """Reads prompts and what continues them as the model does.
 
         Args:
@@ -168,7 +168,7 @@ class CausalLMTask(GeneratingTask):
         longest = self.decoding.max_length
         target_ids = fitting_ids(self.tokenizer, target, longest, "target text")
         ids = padded(tf.concat([self._started(self._prompt(text)), target_ids], axis=1))
-        return TokenReading({"token_ids": ids}, target=token_texts(self.tokenizer, ids))
+        return TokenView({"token_ids": ids}, target=token_texts(self.tokenizer, ids))
 
     def _prompt(self, texts):
         longest = self.decoding.max_source_length

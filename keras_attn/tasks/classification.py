@@ -14,7 +14,7 @@ from keras_attn.tasks.text_ids import (
     real_ids,
 )
 from keras_attn.tasks.texts import check_texts
-from keras_attn.tasks.token_reading import TokenReading, read_source
+from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
@@ -99,7 +99,7 @@ class ClassificationTask(LabellingTask):
             return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
         return ids_with_end(self.tokenizer, texts, self.max_length, "text")
 
-    def read_tokens(self, strings: tf.Tensor) -> TokenReading:
+    def read_tokens(self, strings: tf.Tensor) -> TokenView:
         """Reads texts as the model does.
 
         Args:

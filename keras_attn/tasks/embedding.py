@@ -20,7 +20,7 @@ from keras_attn.tasks.text_ids import (
     real_ids,
 )
 from keras_attn.tasks.texts import check_texts
-from keras_attn.tasks.token_reading import TokenReading, read_source
+from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of
 
@@ -151,7 +151,7 @@ class EmbeddingTask(Task):
         """
         return framed_ids(self.tokenizer, texts, self.max_length, "text", self.truncate)
 
-    def read_tokens(self, text: tf.Tensor) -> TokenReading:
+    def read_tokens(self, text: tf.Tensor) -> TokenView:
         """Reads texts as the model does.
 
         Args:

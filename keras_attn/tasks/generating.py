@@ -24,7 +24,7 @@ from keras_attn.tasks.hypothesis import (
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.text_ids import batches_by_length, example_texts, ids_with_end, real_ids
 from keras_attn.tasks.texts import check_pairs, check_texts
-from keras_attn.tasks.token_reading import TokenReading
+from keras_attn.tasks.token_view import TokenView
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
@@ -120,7 +120,7 @@ class GeneratingTask(Task):
         return ids_with_end(self.output_tokenizer, texts, longest, "target text")
 
     @abc.abstractmethod
-    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenReading:
+    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenView:
         """Reads texts that go in and texts that come out as the model does, strings (batch,)."""
 
     @abc.abstractmethod

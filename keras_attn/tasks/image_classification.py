@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_attn.data import check_images, decode_images, scaled_pixels
 from keras_attn.tasks.labelling import LabellingTask
-from keras_attn.tasks.token_reading import TokenReading
+from keras_attn.tasks.token_view import TokenView
 from keras_attn.validation import require
 
 _IMAGES_A_BATCH = 64
@@ -69,7 +69,7 @@ class ImageClassificationTask(LabellingTask):
         """
         return decode_images(images, *self.image_size, self.channels)
 
-    def read_tokens(self, strings: tf.Tensor) -> TokenReading:
+    def read_tokens(self, strings: tf.Tensor) -> TokenView:
         """Reads images as the model does, with rows and columns of their patches for tokens.
 
         Args:
@@ -81,7 +81,7 @@ class ImageClassificationTask(LabellingTask):
         names = _patches(self.backbone)
         if names is not None:
             names = tf.repeat(tf.constant([names]), tf.shape(strings)[0], axis=0)
-        return TokenReading(self.model_inputs(self.pixels(strings)), source=names)
+        return TokenView(self.model_inputs(self.pixels(strings)), source=names)
 
     def example_texts(self) -> list[bytes]:
         """Gives PNG images of several kinds: as the model has them, transparent, of 16 bits."""

@@ -12,7 +12,7 @@ from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.hypothesis import Hypothesis, best_text
 from keras_attn.tasks.labels import LabelTask
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.token_reading import TokenReading
+from keras_attn.tasks.token_view import TokenView
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
@@ -179,7 +179,7 @@ class LabellingTask(LabelTask):
         """Encodes strings (batch,) inside a graph."""
 
     @abc.abstractmethod
-    def read_tokens(self, strings: tf.Tensor) -> TokenReading:
+    def read_tokens(self, strings: tf.Tensor) -> TokenView:
         """Reads strings (batch,) as the model does."""
 
     @abc.abstractmethod

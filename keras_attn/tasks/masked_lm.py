@@ -22,8 +22,8 @@ from keras_attn.tasks.text_ids import (
     real_ids,
 )
 from keras_attn.tasks.texts import check_texts
-from keras_attn.tasks.token_reading import TokenReading, read_source
 from keras_attn.tasks.token_scores import token_scores
+from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.word_piece import CONTINUED, MASK
 from keras_attn.validation import require, require_positive
@@ -156,7 +156,7 @@ class MaskedLMTask(Task):
         """
         return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
 
-    def read_tokens(self, text: tf.Tensor) -> TokenReading:
+    def read_tokens(self, text: tf.Tensor) -> TokenView:
         """Reads texts as the model does.
 
         Args:

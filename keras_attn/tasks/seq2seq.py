@@ -6,7 +6,7 @@ import tensorflow as tf
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.text_ids import ids_with_end, label_log_probabilities
-from keras_attn.tasks.token_reading import TokenReading, token_texts
+from keras_attn.tasks.token_view import TokenView, token_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require
 
@@ -78,7 +78,7 @@ class Seq2SeqTask(GeneratingTask):
         labels = self.target_ids(targets)
         return {"source_ids": self.input_ids(texts), "target_ids": self.shifted(labels)}, labels
 
-    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenReading:
+    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenView:
         """Reads pairs of texts as the model does.
 
         Args:
@@ -90,7 +90,7 @@ class Seq2SeqTask(GeneratingTask):
         """
         return self._reading(self.input_ids(text), self.target_ids(target))
 
-    def read_answer(self, text: str) -> tuple[TokenReading, str]:
+    def read_answer(self, text: str) -> tuple[TokenView, str]:
         """Reads a text and what is predicted for it, token by token as it was written.
 
         The answer's text, read again, may have other tokens, and more.
@@ -111,9 +111,9 @@ class Seq2SeqTask(GeneratingTask):
         answer = self.target_tokenizer.detokenize(labels)[0].numpy().decode()
         return self._reading(source_ids, labels), answer
 
-    def _reading(self, source_ids, labels) -> TokenReading:
+    def _reading(self, source_ids, labels) -> TokenView:
         inputs = {"source_ids": source_ids, "target_ids": self.shifted(labels)}
-        return TokenReading(
+        return TokenView(
             inputs,
             token_texts(self.source_tokenizer, source_ids),
             token_texts(self.target_tokenizer, inputs["target_ids"]),

@@ -20,7 +20,7 @@ from keras_attn.tasks.text_ids import (
     real_ids,
 )
 from keras_attn.tasks.texts import check_pairs, check_texts
-from keras_attn.tasks.token_reading import TokenReading, read_source
+from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
 from keras_attn.validation import require, require_one_of
 
@@ -158,7 +158,7 @@ class TokenClassificationTask(LabelTask):
         """
         return self._tokenized(texts)[1]
 
-    def read_tokens(self, text: tf.Tensor) -> TokenReading:
+    def read_tokens(self, text: tf.Tensor) -> TokenView:
         """Reads texts as the model does.
 
         Args:

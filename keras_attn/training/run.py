@@ -21,7 +21,7 @@ from keras_attn.training.reporting.report import write_report
 from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, RunFolder
 from keras_attn.training.resuming import check_changes, flat, without_automatic
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, kind_of_task
-from keras_attn.training.task_runs import RUN_KINDS, RunKind
+from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.training.workers.cpu import resolve_parts, share_cores
 from keras_attn.training.workers.strategy import make_strategy, resolve_jit, resolve_strategy
 from keras_attn.training.workers.workers import Agreement
@@ -110,7 +110,7 @@ def _train(
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
 
-    kind = RUN_KINDS[settings.task]
+    kind = TASK_RUNS[settings.task]
     texts = kind.read_texts(settings.data, settings.training.seed)
     with strategy.scope():
         begun_with = initial = _initial_task(settings, kind)
@@ -192,7 +192,7 @@ class _Record(keras.callbacks.Callback):
             )
 
 
-def _measure_test(out: Path, settings: RunSettings, kind: RunKind, texts: Any) -> dict[str, float]:
+def _measure_test(out: Path, settings: RunSettings, kind: TaskRun, texts: Any) -> dict[str, float]:
     # As whoever loads it will have it: in float32, whatever precision it was trained in.
     task = kind.task_class.load(task_folder(out))
     print(f"Measuring on {texts.name} …", flush=True)
@@ -210,7 +210,7 @@ def check(settings: RunSettings) -> None:
     Raises:
         UserError: A setting is unknown or impossible.
     """
-    require_one_of("task", settings.task, RUN_KINDS)
+    require_one_of("task", settings.task, TASK_RUNS)
     if settings.preset:
         preset = get_preset(settings.preset)
         require(
@@ -220,7 +220,7 @@ def check(settings: RunSettings) -> None:
             task=settings.task,
             tasks_of_preset=preset.tasks,
         )
-    kind = RUN_KINDS[settings.task]
+    kind = TASK_RUNS[settings.task]
     if settings.init:
         new_head = kind_of_task(settings.init) not in (None, kind.task_class.kind)
         changeable = kind.model_settings if new_head else ()
@@ -260,7 +260,7 @@ def goal_of(settings: RunSettings) -> str:
     """`"min"` or `"max"` as told, or as the decoded metric has it; else `"auto"`."""
     training = settings.training
     if training.metric_goal == "auto" and training.metric in settings.metrics:
-        return RUN_KINDS[settings.task].goal(training.metric)
+        return TASK_RUNS[settings.task].goal(training.metric)
     return training.metric_goal
 
 
@@ -270,7 +270,7 @@ def _resolved(settings: RunSettings) -> RunSettings:
     strategy = resolve_strategy(training.strategy)
     jit = resolve_jit(training.jit, strategy)
     parts = training.parts
-    if RUN_KINDS[settings.task].independent_rows:
+    if TASK_RUNS[settings.task].independent_rows:
         parts = resolve_parts(parts, jit, strategy)
     training = dataclasses.replace(
         training,
@@ -282,7 +282,7 @@ def _resolved(settings: RunSettings) -> RunSettings:
     return settings.replace(training=training)
 
 
-def _initial_task(settings: RunSettings, kind: RunKind) -> Task | None:
+def _initial_task(settings: RunSettings, kind: TaskRun) -> Task | None:
     """The trained task to go on from, where there is one."""
     if not settings.init:
         return None
@@ -298,7 +298,7 @@ def _initial_task(settings: RunSettings, kind: RunKind) -> Task | None:
 
 
 def _tokenizers(
-    settings: RunSettings, kind: RunKind, texts: Any, folder: Path, resume: bool
+    settings: RunSettings, kind: TaskRun, texts: Any, folder: Path, resume: bool
 ) -> dict[str, Tokenizer]:
     if not kind.roles:
         return {}
@@ -313,7 +313,7 @@ def _tokenizers(
     return tokenizers
 
 
-def _load_tokenizers(kind: RunKind, folder: Path) -> dict[str, Tokenizer]:
+def _load_tokenizers(kind: TaskRun, folder: Path) -> dict[str, Tokenizer]:
     return {role: load_tokenizer(folder / role) for role in kind.roles}
 
 

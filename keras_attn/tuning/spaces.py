@@ -65,7 +65,7 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         },
         **_TRAINING,
     },
-    "Etc": {
+    "ETC": {
         **_BLOCKS,
         "model.radius": [8, 16, 32, 64],
         "model.unit_length": [8, 16, 32],
@@ -76,7 +76,7 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         "attention.name": list(ATTENTION),
         **_TRAINING,
     },
-    "Gpt2": {**_BLOCKS_OF_ONE_NORM, **_TRAINING},
+    "GPT2": {**_BLOCKS_OF_ONE_NORM, **_TRAINING},
     "CausalTransformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
     "CompressiveTransformer": {
         **_BLOCKS,
@@ -107,7 +107,7 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         "model.dropout": _DROPOUT,
         **_TRAINING,
     },
-    "Gnmt": {
+    "GNMT": {
         "model.num_layers": {"min": 2, "max": 8},
         "model.hidden_dim": _WIDTHS,
         "model.tie_output": [True, False],

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from keras_attn.tasks import GeneratingTask, Task, read_inputs
 from keras_attn.tasks.texts import check_texts
-from keras_attn.tasks.token_reading import TokenReading
+from keras_attn.tasks.token_view import TokenView
 from keras_attn.validation import UserError, asserted, require
 from keras_attn.visualization.tokens import readable
 
@@ -57,7 +57,7 @@ def read_text(task: Task, text: str, target: str | None = None) -> Reading:
     return Reading(text, read.inputs, target_text=target, **tokens)
 
 
-def _read(task: Task, text: str, target: str | None) -> tuple[TokenReading, str | None]:
+def _read(task: Task, text: str, target: str | None) -> tuple[TokenView, str | None]:
     """The tokens that the task reads, and what the target says where there is one."""
     if not isinstance(task, GeneratingTask):
         require(target is None, "Only what generates texts has a target.", task=task.kind)

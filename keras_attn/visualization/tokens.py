@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from keras_attn.tasks.token_reading import EMPTY
+from keras_attn.tasks.token_view import EMPTY
 
 _SHOWN = {" ": "␣", "\n": "⏎", "\t": "⇥"}
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Co", "Cn"}

@@ -18,7 +18,7 @@ import pytest
 from keras_attn.export.golden import read_golden
 from keras_attn.models import get_preset
 from keras_attn.tasks import Task
-from keras_attn.training.task_runs import RUN_KINDS
+from keras_attn.training.task_runs import TASK_RUNS
 from tests.data.test_images import of, png
 
 pytestmark = pytest.mark.tensorflow
@@ -121,7 +121,7 @@ def served_answer(keras_attn, command, task, content):
 
 
 def test_the_table_has_every_task():
-    assert set(TABLE) == set(RUN_KINDS)
+    assert set(TABLE) == set(TASK_RUNS)
     for task, (_, preset, command) in TABLE.items():
         assert f"--task {task} --preset {preset} --data " in command
         preset = get_preset(preset)
@@ -145,7 +145,7 @@ def test_the_commands_of_a_task(task, files, keras_attn, monkeypatch, tmp_path):
         return output.rstrip("\n")
 
     called([*train, *smaller(task)])
-    assert called(command["evaluate"]).split()[:2] == [RUN_KINDS[task].items, str(ITEMS)]
+    assert called(command["evaluate"]).split()[:2] == [TASK_RUNS[task].items, str(ITEMS)]
     predicted = called(command["predict"])
     called(command["visualize"])
     assert (tmp_path / f"{task}.html").read_text().startswith("<!DOCTYPE html>")

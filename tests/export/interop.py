@@ -90,7 +90,7 @@ CANNOT: dict[tuple, str] = {
             "global and local",
             "additive",
             "Luong, concat",
-            "Etc",
+            "ETC",
         )
         for form in ("onnx", "litert")
     },

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_attn.export import CppSavedModel, export_saved_model, verify
-from keras_attn.models import ConvSeq2Seq, Gnmt, RecurrentSeq2Seq
+from keras_attn.models import GNMT, ConvSeq2Seq, RecurrentSeq2Seq
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.tokenizers import train_tokenizer
 from tests.export.served_attention import check_served_attention
@@ -13,7 +13,7 @@ from tests.layers.judges import spread_weights
 TEXTS = ["face", "a", "deadbeef", "", "xyz"]
 FAMILIES = {
     "fed": (RecurrentSeq2Seq, {"num_layers": 2, "attention": "luong", "dropout": 0.1}),
-    "GNMT": (Gnmt, {"num_layers": 3}),
+    "GNMT": (GNMT, {"num_layers": 3}),
     "convolutions": (ConvSeq2Seq, {"num_layers": 2, "learned_positions": 11}),
 }
 REST = ("GNMT", "convolutions")

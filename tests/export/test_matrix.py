@@ -13,14 +13,14 @@ from keras_attn.export import export_saved_model, verify
 from keras_attn.export.golden import read_golden
 from keras_attn.export.layout import README, read_manifest
 from keras_attn.models import (
+    ETC,
+    GNMT,
+    GPT2,
     T5,
     Bert,
     CausalTransformer,
     CompressiveTransformer,
     ConvSeq2Seq,
-    Etc,
-    Gnmt,
-    Gpt2,
     Marian,
     MaskedLanguageModel,
     PatchEncoder,
@@ -103,7 +103,7 @@ def embedding(encoder, **options):
 
 
 BERT = SIZES | {"max_length": LENGTH}
-ETC = SIZES | {"radius": 2, "num_units": 3, "unit_length": 3}
+ETC_SIZES = SIZES | {"radius": 2, "num_units": 3, "unit_length": 3}
 MATRIX = {
     "seq2seq Transformer": lambda: seq2seq(Transformer, **SIZES),
     "seq2seq T5": lambda: seq2seq(T5, key_dim=3, num_buckets=8, max_distance=6, **SIZES),
@@ -112,12 +112,12 @@ MATRIX = {
         SynthesizerTransformer, max_length=LENGTH, **SIZES
     ),
     "seq2seq RecurrentSeq2Seq": lambda: seq2seq(RecurrentSeq2Seq, num_layers=1, hidden_dim=6),
-    "seq2seq Gnmt": lambda: seq2seq(Gnmt, num_layers=2, hidden_dim=6),
+    "seq2seq GNMT": lambda: seq2seq(GNMT, num_layers=2, hidden_dim=6),
     "seq2seq ConvSeq2Seq": lambda: seq2seq(
         ConvSeq2Seq, num_layers=1, hidden_dim=6, learned_positions=LENGTH
     ),
     "lm CausalTransformer": lambda: language_model(CausalTransformer, beams=1, **SIZES),
-    "lm Gpt2": lambda: language_model(Gpt2, max_length=11, **SIZES),
+    "lm GPT2": lambda: language_model(GPT2, max_length=11, **SIZES),
     "lm CompressiveTransformer": lambda: language_model(
         CompressiveTransformer, segment_length=3, memory_length=3, compressed_length=2, **SIZES
     ),
@@ -126,19 +126,19 @@ MATRIX = {
     ),
     "classify TransformerEncoder": lambda: classification(TransformerEncoder, **SIZES),
     "classify Bert": lambda: classification(Bert, **BERT),
-    "classify Etc": lambda: classification(Etc, **ETC),
+    "classify ETC": lambda: classification(ETC, **ETC_SIZES),
     "classify_images PatchEncoder": lambda: images(
         PatchEncoder, image_size=4, patch_size=2, **SIZES
     ),
     "mlm Bert": lambda: masked(Bert, pooler=False, **BERT),
     "mlm TransformerEncoder": lambda: masked(TransformerEncoder, **SIZES),
-    "mlm Etc": lambda: masked(Etc, **ETC),
+    "mlm ETC": lambda: masked(ETC, **ETC_SIZES),
     "tag Bert": lambda: tags(Bert, pooler=False, **BERT),
     "tag TransformerEncoder": lambda: tags(TransformerEncoder, **SIZES),
-    "tag Etc": lambda: tags(Etc, **ETC),
+    "tag ETC": lambda: tags(ETC, **ETC_SIZES),
     "embed Bert": lambda: embedding(Bert, **BERT),
     "embed TransformerEncoder": lambda: embedding(TransformerEncoder, **SIZES),
-    "embed Etc": lambda: embedding(Etc, **ETC),
+    "embed ETC": lambda: embedding(ETC, **ETC_SIZES),
 }
 # What no other test of the default suite exports and verifies. tests/cli/test_everything.py and the
 # tests of each kind of task do so with what is usual for it.

@@ -15,9 +15,9 @@ pytestmark = pytest.mark.tensorflow
 KINDS = [
     "seq2seq Transformer",
     "seq2seq RecurrentSeq2Seq",
-    "lm Gpt2",
+    "lm GPT2",
     "classify Bert",
-    "classify Etc",
+    "classify ETC",
     "mlm Bert",
     "tag Bert",
     "embed Bert",
@@ -77,7 +77,7 @@ def test_padding_counts_for_nothing_wherever_it_stands(kind):
 
 
 def test_a_score_counts_tokens_alone():
-    graph = graphs("lm Gpt2")["score_token_ids"]
+    graph = graphs("lm GPT2")["score_token_ids"]
     found = graph(**inputs_of(graph, GIVEN, TARGETS))
     assert found["length"].numpy().tolist() == [2, 3, 1]
     assert (found["log_probability"].numpy() < 0).all()
@@ -100,7 +100,7 @@ def test_empty_batches_and_rows_without_an_id(kind):
 
 
 def test_a_row_without_an_id_continues_as_the_empty_text():
-    graphs_of_lm = graphs("lm Gpt2")
+    graphs_of_lm = graphs("lm GPT2")
     from_ids = graphs_of_lm["token_ids"](text_ids=tf.zeros([1, 0], tf.int32))
     from_text = graphs_of_lm["serving_default"](text=tf.constant([""]))
     np.testing.assert_allclose(from_ids["score"], from_text["score"], rtol=1e-5)

@@ -11,7 +11,7 @@ from tests.export.test_matrix import LENGTH, MATRIX
 
 pytestmark = pytest.mark.tensorflow
 
-KINDS = ["seq2seq Transformer", "lm Gpt2", "classify Bert", "mlm Bert", "tag Bert", "embed Bert"]
+KINDS = ["seq2seq Transformer", "lm GPT2", "classify Bert", "mlm Bert", "tag Bert", "embed Bert"]
 IDS = tf.TensorSpec([None, None], tf.int32)
 
 

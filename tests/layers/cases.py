@@ -552,7 +552,7 @@ MEMORY = [
         trainable=6,
     ),
     LayerCase(
-        layers.SegmentedAttention,
+        layers.SegmentRecurrence,
         {
             "attention": lambda: layers.CompressiveMemoryAttention(2, 4, 3, 2, 2, dropout=0.3),
             "segment_length": 3,

@@ -67,7 +67,7 @@ MECHANISMS = {
         crosses=False,
     ),
     "segmented, recurrent memory": Mechanism(
-        _of(layers.SegmentedAttention, layers.RecurrentMemoryAttention(2, 3, 5), 4),
+        _of(layers.SegmentRecurrence, layers.RecurrentMemoryAttention(2, 3, 5), 4),
         crosses=False,
         pairs=False,
         scores=False,
@@ -75,7 +75,7 @@ MECHANISMS = {
     ),
     "segmented, compressive memory": Mechanism(
         _of(
-            layers.SegmentedAttention,
+            layers.SegmentRecurrence,
             layers.CompressiveMemoryAttention(2, 3, 2, 3, compression_rate=2),
             5,
         ),

@@ -124,8 +124,8 @@ GROUPS = {
             lambda: layers.CompressiveMemoryAttention(*HEADS, 8, 4, 1),
             with_memory,
         ),
-        "SegmentedAttention": (
-            lambda: layers.SegmentedAttention(layers.RecurrentMemoryAttention(*HEADS, 8), 4),
+        "SegmentRecurrence": (
+            lambda: layers.SegmentRecurrence(layers.RecurrentMemoryAttention(*HEADS, 8), 4),
             self_attention,
         ),
     },

@@ -24,9 +24,9 @@ EVERY = {
     "TransformerEncoder": (lambda: models.TransformerEncoder(11, **SIZES), TOKENS),
     "Bert": (bert, TOKENS | {"segment_ids": np.minimum(IDS, 1)}),
     "Bert, one segment": (bert, TOKENS),
-    "Etc": (lambda: models.Etc(11, **SIZES, radius=2, num_units=5), TOKENS),
+    "ETC": (lambda: models.ETC(11, **SIZES, radius=2, num_units=5), TOKENS),
     "CausalTransformer": (lambda: models.CausalTransformer(11, **SIZES), TOKENS),
-    "Gpt2": (lambda: models.Gpt2(11, **SIZES, max_length=13), TOKENS),
+    "GPT2": (lambda: models.GPT2(11, **SIZES, max_length=13), TOKENS),
     "Reformer": (
         lambda: models.Reformer(11, **SIZES, num_buckets=2, num_hashes=1, chunk_length=3),
         TOKENS,

@@ -6,9 +6,9 @@ import numpy as np
 
 from keras_attn.layers import LuongAttention, MultiHeadAttention
 from keras_attn.models import (
+    GNMT,
     T5,
     ConvSeq2Seq,
-    Gnmt,
     Marian,
     RecurrentSeq2Seq,
     SynthesizerTransformer,
@@ -47,8 +47,8 @@ CASES = {
         name: lambda given=given: RecurrentSeq2Seq(11, **({"hidden_dim": 6} | given))
         for name, given in RECURRENT.items()
     },
-    "GNMT": lambda: Gnmt(11, num_layers=4, hidden_dim=6, attention_units=5),
-    "GNMT, one layer": lambda: Gnmt(11, 13, num_layers=1, hidden_dim=6, tie_output=True),
+    "GNMT": lambda: GNMT(11, num_layers=4, hidden_dim=6, attention_units=5),
+    "GNMT, one layer": lambda: GNMT(11, 13, num_layers=1, hidden_dim=6, tie_output=True),
     "synthesizers": lambda: SynthesizerTransformer(
         11, scores=("dense", "dot_product"), max_length=19, **_BLOCKS
     ),

@@ -12,7 +12,7 @@ from tests.layers.judges import numpy
 from tests.models.every_family import EVERY, bert, public_classes
 
 WITH_IDS = [name for name, (_, inputs) in EVERY.items() if any("ids" in key for key in inputs)]
-ON_JAX = ["Transformer", "Bert", "Gpt2", "SequenceClassifier, mean", "MaskedLanguageModel"]
+ON_JAX = ["Transformer", "Bert", "GPT2", "SequenceClassifier, mean", "MaskedLanguageModel"]
 
 
 def as_type(inputs, dtype):

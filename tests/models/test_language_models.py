@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_attn import layers
 from keras_attn.generation import beam_search, greedy_search
-from keras_attn.models import CausalTransformer, CompressiveTransformer, Gpt2, Reformer
+from keras_attn.models import GPT2, CausalTransformer, CompressiveTransformer, Reformer
 from keras_attn.validation import UserError
 from tests.backends import named, thinned
 from tests.generation import naive_search
@@ -51,7 +51,7 @@ VARIANTS = {
         "compressed_length": 2,
         "compression_rate": 2,
     },
-    "GPT-2": {"family": Gpt2, "max_length": 13},
+    "GPT-2": {"family": GPT2, "max_length": 13},
     "reformer": {"family": Reformer, "num_buckets": 4, "num_hashes": 2, "chunk_length": 3},
 }
 ON_JAX = ("post-norm", "local", "linear", "LSH", "compressive", "GPT-2")

@@ -9,7 +9,7 @@ from keras_attn.validation import UserError
 from tests.layers.judges import numpy
 from tests.models.every_family import EVERY, TOKENS, bert
 
-WITH_OPTIONAL = ("Bert", "Etc", "MaskedLanguageModel", "FeatureEncoder")
+WITH_OPTIONAL = ("Bert", "ETC", "MaskedLanguageModel", "FeatureEncoder")
 FAMILIES = {type(make()).__name__: (make, inputs) for make, inputs in EVERY.values()}
 
 

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn.generation import Constraints, beam_search, greedy_search, sample
-from keras_attn.models import Gpt2, Transformer
+from keras_attn.models import GPT2, Transformer
 from keras_attn.validation import UserError
 from tests.backends import named, quick
 from tests.generation import naive_search
@@ -134,7 +134,7 @@ def test_a_search_longer_than_its_state_is_refused(name):
 
 
 def test_positions_of_the_model_are_room_too():
-    model = Gpt2(11, max_length=7, **SIZES)
+    model = GPT2(11, max_length=7, **SIZES)
     start_ids, state = model.prefill(PROMPTS, 3)
     assert state["source"]["room"].shape == (3,)
     if len(ROOMS) > 1:  # caches that grow
@@ -198,7 +198,7 @@ def test_a_prompt_must_have_a_token():
 
 
 def test_a_row_of_padding_alone_changes_no_other():
-    model = spread_weights(Gpt2(11, max_length=13, **SIZES))
+    model = spread_weights(GPT2(11, max_length=13, **SIZES))
 
     def search(prompt_ids):
         start_ids, state = model.prefill(prompt_ids, 5)

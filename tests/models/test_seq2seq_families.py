@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_attn.generation import beam_search, greedy_search
 from keras_attn.generation.decoder_state import take_rows
-from keras_attn.models import PRESETS, ConvSeq2Seq, Gnmt, Marian, RecurrentSeq2Seq, model_class
+from keras_attn.models import GNMT, PRESETS, ConvSeq2Seq, Marian, RecurrentSeq2Seq, model_class
 from keras_attn.validation import UserError
 from tests.backends import named, quick
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
@@ -194,7 +194,7 @@ def test_precision_reaches_every_layer(dtype):
     for model in (
         RecurrentSeq2Seq(11, hidden_dim=6, dtype=dtype),
         RecurrentSeq2Seq(11, hidden_dim=6, attention="luong", dtype=dtype),
-        Gnmt(11, num_layers=3, hidden_dim=6, dtype=dtype),
+        GNMT(11, num_layers=3, hidden_dim=6, dtype=dtype),
         ConvSeq2Seq(11, num_layers=1, hidden_dim=6, dtype=dtype),
     ):
         layers = [
@@ -261,7 +261,7 @@ MISTAKES = {
         "A convolution that sees both sides needs an odd `kernel_size`. Received: kernel_size=4.",
     ),
     "no layers": (
-        lambda: Gnmt(11, num_layers=0),
+        lambda: GNMT(11, num_layers=0),
         "`num_layers` must be a positive integer. Received: num_layers=0.",
     ),
 }
@@ -292,5 +292,5 @@ def test_a_token_for_each_hypothesis():
 def test_one_vocabulary_has_one_table():
     model = RecurrentSeq2Seq(11, hidden_dim=6)
     assert model.source_embedding is model.target_embedding is model.output_embedding
-    untied = spread_weights(Gnmt(11, num_layers=1, hidden_dim=6))
+    untied = spread_weights(GNMT(11, num_layers=1, hidden_dim=6))
     assert untied.output_embedding is not untied.target_embedding is untied.source_embedding

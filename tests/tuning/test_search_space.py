@@ -3,7 +3,7 @@ import pytest
 
 from keras_attn.models import PRESETS
 from keras_attn.training.run_settings import RunSettings
-from keras_attn.training.task_runs import RUN_KINDS
+from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.spaces import SPACES, family_space
 from keras_attn.validation import UserError
@@ -82,7 +82,7 @@ def test_every_value_of_a_family_is_a_setting_of_its_runs(family):
         for value in one.values if hasattr(one, "values") else [one.min_value, one.max_value]:
             hyperparameters.values = first | {one.name: value}
             settings = RunSettings.resolve(base, space.draw(hyperparameters))
-            RUN_KINDS[settings.task].check(settings)
+            TASK_RUNS[settings.task].check(settings)
 
 
 def test_unknown_family():

@@ -14,10 +14,10 @@ from keras_attn.layers import (
 from keras_attn.layers.attention.capture import capture_attention
 from keras_attn.layers.blocks.feed_forward import FeedForward
 from keras_attn.models import (
+    ETC,
     Bert,
     CausalTransformer,
     CompressiveTransformer,
-    Etc,
     PatchEncoder,
     Reformer,
     Transformer,
@@ -64,7 +64,7 @@ OTHERS = {
         TOKENS,
         2,
     ),
-    "Etc": (lambda: Etc(11, radius=2, num_units=3, unit_length=4, **BLOCKS), TOKENS, 2),
+    "ETC": (lambda: ETC(11, radius=2, num_units=3, unit_length=4, **BLOCKS), TOKENS, 2),
     "patches": (
         lambda: PatchEncoder((4, 6), 2, channels=1, **BLOCKS),
         {"images": np.linspace(-1, 1, 48).reshape(2, 4, 6, 1).astype("float32")},
@@ -130,7 +130,7 @@ def test_other_models(name):
             (lambda: made("Luong"), INPUTS),
             (lambda: made("T5"), INPUTS),
             (lambda: made("convolutions"), INPUTS),
-            (lambda: spread_weights(OTHERS["Etc"][0]()), TOKENS),
+            (lambda: spread_weights(OTHERS["ETC"][0]()), TOKENS),
             (lambda: spread_weights(OTHERS["Reformer"][0]()), TOKENS),
         ],
         on_tensorflow=2,

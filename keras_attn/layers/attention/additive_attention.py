@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attn.layers.attention.single_head_base import ScoredAttention
+from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.ops.scores import additive_scores
@@ -10,7 +10,7 @@ from keras_attn.validation import require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class AdditiveAttention(ScoredAttention):
+class AdditiveAttention(BaseSingleHeadAttention):
     """Bahdanau's attention: a query's score for a key is vᵀ tanh(W query + U key).
 
     In an RNN decoder the query is the state before the step. `keras.layers.AdditiveAttention`

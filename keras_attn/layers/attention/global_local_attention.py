@@ -18,7 +18,7 @@ from keras_attn.layers.attention.global_local_streams import (
 )
 from keras_attn.layers.attention.head_projection import ROLES
 from keras_attn.layers.attention.multi_head_base import (
-    HeadedAttention,
+    BaseMultiHeadAttention,
     require_no_scores,
     require_same_length,
 )
@@ -32,7 +32,7 @@ from keras_attn.validation import require, require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class GlobalLocalAttention(HeadedAttention):
+class GlobalLocalAttention(BaseMultiHeadAttention):
     """Multi-head self-attention of a long sequence to what is near and to a few global positions.
 
     A long position attends to those at most `radius` away and to all global ones, a global
@@ -54,8 +54,8 @@ class GlobalLocalAttention(HeadedAttention):
         share_projections: Whether global positions are projected by the same weights as long ones.
         dropout: Share of the attention probabilities dropped in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
-        **kwargs: Further arguments of `HeadedAttention` (`value_dim`, `use_bias`, `output_shape`,
-            initialisers, regularisers, constraints) and of `keras.layers.Layer`.
+        **kwargs: Further arguments of `BaseMultiHeadAttention` (`value_dim`, `use_bias`,
+            `output_shape`, initializers, regularizers, constraints) and of `keras.layers.Layer`.
 
     Call arguments:
         query: Tensor (batch, length, features), of the layer's compute dtype.
@@ -129,9 +129,9 @@ class GlobalLocalAttention(HeadedAttention):
         self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
         self.global_attention = None
         if not share_projections:
-            config = HeadedAttention.get_config(self)
+            config = BaseMultiHeadAttention.get_config(self)
             config |= {"name": "global", "activity_regularizer": None}
-            self.global_attention = HeadedAttention.from_config(config)
+            self.global_attention = BaseMultiHeadAttention.from_config(config)
 
     def build(self, query_shape, value_shape=None, key_shape=None, global_query_shape=None):
         require_same_length(self, query_shape, value=value_shape, key=key_shape)

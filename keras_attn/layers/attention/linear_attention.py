@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attn.layers.attention.attention_inputs import reads_masks
 from keras_attn.layers.attention.capture import is_capturing, is_other, show_attention
-from keras_attn.layers.attention.multi_head_base import HeadedAttention, require_no_scores
+from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention, require_no_scores
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.positions.relative_positions import copy_positions
@@ -25,7 +25,7 @@ from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class LinearAttention(HeadedAttention):
+class LinearAttention(BaseMultiHeadAttention):
     """Multi-head attention in time and memory linear in the lengths.
 
     A query's weight for a key is φ(query)·φ(key) with φ(x) = elu(x) + 1, divided by the sum of

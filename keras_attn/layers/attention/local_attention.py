@@ -8,7 +8,7 @@ from keras import ops
 from keras_attn.layers.attention.attention_inputs import reads_masks
 from keras_attn.layers.attention.capture import show_attention
 from keras_attn.layers.attention.multi_head_base import (
-    HeadedAttention,
+    BaseMultiHeadAttention,
     require_no_scores,
     require_same_length,
 )
@@ -22,7 +22,7 @@ from keras_attn.validation import require, require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class LocalAttention(HeadedAttention):
+class LocalAttention(BaseMultiHeadAttention):
     """Multi-head self-attention to the positions nearby, in time and memory linear in the length.
 
     It computes what `MultiHeadAttention(sliding_window=…)` computes, block by block and without a
@@ -38,8 +38,8 @@ class LocalAttention(HeadedAttention):
         seed: Seed of the dropout, a whole number.
         relative_positions: Layer to build from what lets it see distances: `RotaryEmbedding`,
             `RelativePositionBias` or `AlibiBias`; none by default.
-        **kwargs: Further arguments of `HeadedAttention` (`value_dim`, `use_bias`, `output_shape`,
-            initialisers, regularisers, constraints) and of `keras.layers.Layer`.
+        **kwargs: Further arguments of `BaseMultiHeadAttention` (`value_dim`, `use_bias`,
+            `output_shape`, initializers, regularizers, constraints) and of `keras.layers.Layer`.
 
     Call arguments:
         query: Tensor (batch, length, features), of the layer's compute dtype.

@@ -8,7 +8,7 @@ from keras import ops
 from keras_attn.layers.attention.attention_inputs import reads_masks
 from keras_attn.layers.attention.capture import is_capturing, show_attention
 from keras_attn.layers.attention.multi_head_base import (
-    HeadedAttention,
+    BaseMultiHeadAttention,
     require_no_scores,
     require_same_length,
 )
@@ -23,7 +23,7 @@ from keras_attn.validation import require, require_positive, require_rate
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class LSHAttention(HeadedAttention):
+class LSHAttention(BaseMultiHeadAttention):
     """Multi-head self-attention of each position to those whose vectors hash to the same bucket.
 
     Queries are keys as well, at length 1, and scores their products, not divided by the root of
@@ -43,8 +43,8 @@ class LSHAttention(HeadedAttention):
         chunk_length: Number of positions in a chunk.
         dropout: Share of the attention probabilities dropped in training, in [0, 1).
         seed: Seed of the rotations and of the dropout, a whole number.
-        **kwargs: Further arguments of `HeadedAttention` (`value_dim`, `use_bias`, `output_shape`,
-            initialisers, regularisers, constraints) and of `keras.layers.Layer`.
+        **kwargs: Further arguments of `BaseMultiHeadAttention` (`value_dim`, `use_bias`,
+            `output_shape`, initializers, regularizers, constraints) and of `keras.layers.Layer`.
 
     Call arguments:
         query: Tensor (batch, length, features), of the layer's compute dtype.

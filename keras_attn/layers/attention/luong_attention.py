@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attn.layers.attention.single_head_base import ScoredAttention
+from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
 from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.ops.scores import additive_scores, dot_scores
@@ -12,7 +12,7 @@ SCORES = ("dot", "general", "concat")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class LuongAttention(ScoredAttention):
+class LuongAttention(BaseSingleHeadAttention):
     """Luong's global attention: scores by products of query and key, or by a small network.
 
     In an RNN decoder the query is the state of the step itself, and the context is joined with it

@@ -8,7 +8,7 @@ from keras import ops
 from keras_attn.layers.attention.attention_axes import AttendedAxes
 from keras_attn.layers.attention.attention_inputs import reads_masks
 from keras_attn.layers.attention.capture import is_other, show_attention
-from keras_attn.layers.attention.multi_head_base import HeadedAttention, require_no_scores
+from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention, require_no_scores
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.positions.relative_positions import copy_positions
@@ -25,7 +25,7 @@ from keras_attn.validation import require, require_one_of, require_positive, req
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class MultiHeadAttention(HeadedAttention):
+class MultiHeadAttention(BaseMultiHeadAttention):
     """Multi-head scaled dot-product attention.
 
     A position that the masks hide from every query, such as padding, never reaches a real one,

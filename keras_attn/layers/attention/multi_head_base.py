@@ -17,7 +17,7 @@ from keras_attn.ops.heads import merge_heads
 from keras_attn.validation import require, require_positive
 
 
-class HeadedAttention(CompositeLayer):
+class BaseMultiHeadAttention(CompositeLayer):
     """Projects sequences to heads, and what the heads have attended to back to features.
 
     Args:

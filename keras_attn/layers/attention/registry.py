@@ -19,7 +19,7 @@ from keras_attn.layers.attention.luong_attention import LuongAttention
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.attention.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
-from keras_attn.layers.attention.segment_recurrence import SegmentedAttention
+from keras_attn.layers.attention.segment_recurrence import SegmentRecurrence
 from keras_attn.layers.attention.simple_self_attention import SimpleSelfAttention
 from keras_attn.layers.attention.synthesizer_mixture import SynthesizerMixture
 from keras_attn.layers.positions.registry import named_positions
@@ -79,7 +79,7 @@ class _Segmented(Mechanism):
     def make(self, num_heads, key_dim, max_length, **options):
         given = self._given(max_length, options)
         segment_length = given.pop("segment_length")
-        return SegmentedAttention(self._kind(num_heads, key_dim, **given), segment_length)
+        return SegmentRecurrence(self._kind(num_heads, key_dim, **given), segment_length)
 
 
 def _length(max_length: int) -> int:

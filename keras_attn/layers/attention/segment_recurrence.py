@@ -39,7 +39,7 @@ class SegmentState(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SegmentedAttention(CompositeLayer):
+class SegmentRecurrence(CompositeLayer):
     """Self-attention to the own segment and to a memory of those before, for whole sequences.
 
     Gives what the memory attention gives when it reads the segments one after the other, but reads

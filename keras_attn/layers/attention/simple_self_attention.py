@@ -2,13 +2,13 @@
 
 import keras
 
-from keras_attn.layers.attention.single_head_base import ScoredAttention
+from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
 from keras_attn.ops.scores import dot_scores
 from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SimpleSelfAttention(ScoredAttention):
+class SimpleSelfAttention(BaseSingleHeadAttention):
     """Averages a sequence by the softmax of its own products: softmax(x xᵀ) x.
 
     What remains of self-attention without projections and heads: nothing is learned.

@@ -23,7 +23,7 @@ from keras_attn.ops.decoding_cache import (
 from keras_attn.validation import require_rate
 
 
-class ScoredAttention(CompositeLayer):
+class BaseSingleHeadAttention(CompositeLayer):
     """Averages values by the softmax of scores between query and key.
 
     A subclass says what of queries and keys is compared (`_compared_query`, `_compared_key`), and

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_attn.layers.attention.attention_inputs import reads_masks
 from keras_attn.layers.attention.capture import show_attention
-from keras_attn.layers.attention.multi_head_base import HeadedAttention, require_same_length
+from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention, require_same_length
 from keras_attn.layers.attention.synthesizer_scores import ScoredPositions
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.ops import masks
@@ -24,7 +24,7 @@ from keras_attn.ops.decoding_cache import (
 from keras_attn.validation import require, require_positive, require_rate
 
 
-class SynthesizerAttention(HeadedAttention):
+class SynthesizerAttention(BaseMultiHeadAttention):
     """Averages the heads' values by the softmax of synthesized scores.
 
     A subclass makes `self.scores`, one of `keras_attn.layers.attention.synthesizer_scores`, or says
@@ -36,7 +36,7 @@ class SynthesizerAttention(HeadedAttention):
         max_length: Greatest length.
         dropout: Share of the attention probabilities dropped in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
-        **kwargs: Arguments of `HeadedAttention`.
+        **kwargs: Arguments of `BaseMultiHeadAttention`.
     """
 
     can_cross = False

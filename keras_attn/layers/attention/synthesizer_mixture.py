@@ -43,8 +43,8 @@ class SynthesizerMixture(SynthesizerAttention):
         scores_initializer: Initialiser of random scores.
         dropout: Share of the attention probabilities dropped in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
-        **kwargs: Further arguments of `HeadedAttention` (`value_dim`, `use_bias`, `output_shape`,
-            initialisers, regularisers, constraints) and of `keras.layers.Layer`.
+        **kwargs: Further arguments of `BaseMultiHeadAttention` (`value_dim`, `use_bias`,
+            `output_shape`, initializers, regularizers, constraints) and of `keras.layers.Layer`.
 
     Call arguments:
         query: Tensor (batch, length, features), of the layer's compute dtype.

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention.compatibility import require_cross_attention
-from keras_attn.layers.attention.single_head_base import ScoredAttention
+from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.copies import (
     copy_layer,
@@ -157,7 +157,7 @@ class AttendingDecoder(RecurrentDecoder):
     @property
     def tells_coverage(self) -> bool:
         """Whether the states can hold a coverage."""
-        return isinstance(self.attention, ScoredAttention)
+        return isinstance(self.attention, BaseSingleHeadAttention)
 
     def _attend(
         self, query: Any, projected: dict, beams: int, coverage: Any = None

@@ -4,7 +4,7 @@ import keras
 
 from keras_attn.layers.attention.compressive_memory_attention import CompressiveMemoryAttention
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
-from keras_attn.layers.attention.segment_recurrence import SegmentedAttention
+from keras_attn.layers.attention.segment_recurrence import SegmentRecurrence
 from keras_attn.models.transformer.causal_transformer import CausalTransformer
 from keras_attn.models.transformer.sizes import StackSizes
 from keras_attn.validation import require
@@ -90,7 +90,7 @@ class CompressiveTransformer(CausalTransformer):
             attention = RecurrentMemoryAttention(*memory, dropout=attention_dropout)
         super().__init__(
             vocabulary_size,
-            self_attention=SegmentedAttention(attention, segment_length),
+            self_attention=SegmentRecurrence(attention, segment_length),
             activation_dropout=activation_dropout,
             norm_first=norm_first,
             absolute_positions=False,

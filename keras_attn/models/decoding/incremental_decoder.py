@@ -19,7 +19,7 @@ from keras_attn.ops.padding import padding_last
 from keras_attn.validation import require, require_positive
 
 
-class StepwiseDecoder:
+class IncrementalDecoder:
     """Runs a stack of decoder blocks on one new position of each hypothesis.
 
     Args:

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.decoding.incremental_decoder import StepwiseDecoder
+from keras_attn.models.decoding.incremental_decoder import IncrementalDecoder
 from keras_attn.models.decoding.token_stack import TokenStack
 
 
@@ -50,7 +50,7 @@ class LanguageModel(Backbone):
         self.norm = stack.norm
         self.max_length = max_length
         self._embedded = stack.embedded
-        self._decoder = StepwiseDecoder(stack, max_length)
+        self._decoder = IncrementalDecoder(stack, max_length)
 
     def initial_state(self, batch_size, max_length: int | None = None, beams: int = 1) -> dict:
         """Makes the state from which `step` generates from nothing.

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.decoding.encoder_decoder import id_inputs
-from keras_attn.models.decoding.incremental_decoder import StepwiseDecoder
+from keras_attn.models.decoding.incremental_decoder import IncrementalDecoder
 from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.ops import masks
 from keras_attn.ops.padding import padding_last
@@ -59,7 +59,7 @@ class StackedSeq2Seq(Backbone):
         self.hidden_dim = decoder.embedding.hidden_dim
         self.output_embedding = decoder.output
         self._encoder = encoder
-        self._decoder = StepwiseDecoder(decoder, max_length)
+        self._decoder = IncrementalDecoder(decoder, max_length)
 
     def encode(self, source_ids) -> Any:
         """Encodes source ids, int32 (batch, source), to vectors (batch, source, hidden_dim)."""

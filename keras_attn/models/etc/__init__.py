@@ -1,9 +1,9 @@
 """ETC, an encoder with global and local attention."""
 
-from keras_attn.models.etc.etc import Etc
+from keras_attn.models.etc.etc import ETC
 from keras_attn.models.etc.presets import ETC_PRESETS
 from keras_attn.models.presets import register_presets
 
-__all__ = ["Etc"]
+__all__ = ["ETC"]
 
-register_presets("Etc", ETC_PRESETS, "etc", ("classify",))
+register_presets("ETC", ETC_PRESETS, "etc", ("classify",))

@@ -36,7 +36,7 @@ class ETCSizes(StackSizes):
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class Etc(Backbone):
+class ETC(Backbone):
     """An encoder whose tokens see what is near, and everything else by way of global positions.
 
     Each unit of the text, such as a sentence, has a global position that sees the whole text and

@@ -1,9 +1,9 @@
 """GPT-2."""
 
-from keras_attn.models.gpt2.gpt2 import Gpt2
+from keras_attn.models.gpt2.gpt2 import GPT2
 from keras_attn.models.gpt2.presets import GPT2_PRESETS
 from keras_attn.models.presets import register_presets
 
-__all__ = ["Gpt2"]
+__all__ = ["GPT2"]
 
-register_presets("Gpt2", GPT2_PRESETS, "gpt2", ("lm",))
+register_presets("GPT2", GPT2_PRESETS, "gpt2", ("lm",))

@@ -31,7 +31,7 @@ class GPT2Sizes(StackSizes):
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class Gpt2(LanguageModel):
+class GPT2(LanguageModel):
     """The language model of Radford et al., 2019, over token ids with 0 as padding.
 
     Embedded tokens and positions are summed up, pre-norm blocks and a norm follow, and the output

@@ -14,7 +14,7 @@ _RESIDUAL_FROM = 2
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class Gnmt(RecurrentModel):
+class GNMT(RecurrentModel):
     """GNMT: deep LSTMs with residual connections and one attention, over token ids.
 
     The bottom layer of the encoder reads in both directions. From the third layer on, in encoder

@@ -1,6 +1,6 @@
 """What a run does in a way of its own for each kind of task."""
 
-from keras_attn.training.task_runs.base import RunKind
+from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.embedding import EmbeddingRun
 from keras_attn.training.task_runs.image_classification import ImageClassificationRun
@@ -10,7 +10,7 @@ from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
 from keras_attn.training.task_runs.span_corruption import SpanCorruptionRun
 from keras_attn.training.task_runs.token_classification import TokenClassificationRun
 
-RUN_KINDS = {
+TASK_RUNS = {
     kind.name: kind
     for kind in (
         Seq2SeqRun(),
@@ -25,4 +25,4 @@ RUN_KINDS = {
 }
 """The kinds by the name that settings have for the task."""
 
-__all__ = ["RUN_KINDS", "RunKind"]
+__all__ = ["TASK_RUNS", "TaskRun"]

@@ -20,7 +20,7 @@ from keras_attn.validation import require
 MOST_TOKENS = 256
 
 
-class RunKind(abc.ABC):
+class TaskRun(abc.ABC):
     """Texts, tokenizers, examples, task and measures of the runs of one kind of task."""
 
     task_class: ClassVar[type[Task]]

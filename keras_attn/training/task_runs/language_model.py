@@ -7,11 +7,11 @@ from keras_attn.models import model_class
 from keras_attn.tasks import CausalLMTask, DecodingSettings, ExportedCausalLM
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.run_texts import read_line_parts, read_lines
-from keras_attn.training.task_runs.base import MOST_TOKENS, RunKind, fitting_lengths, made_tokenizer
+from keras_attn.training.task_runs.base import MOST_TOKENS, TaskRun, fitting_lengths, made_tokenizer
 from keras_attn.validation import require, require_one_of
 
 
-class LanguageModelRun(RunKind):
+class LanguageModelRun(TaskRun):
     """Trains a decoder on texts, one a line; those that are too long in pieces."""
 
     task_class = CausalLMTask

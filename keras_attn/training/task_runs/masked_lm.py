@@ -7,12 +7,12 @@ from keras_attn.models import MaskedLanguageModel, model_class
 from keras_attn.tasks import MaskedLMTask
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.run_texts import read_line_parts, read_lines
-from keras_attn.training.task_runs.base import MOST_TOKENS, RunKind, fitting_lengths, made_tokenizer
+from keras_attn.training.task_runs.base import MOST_TOKENS, TaskRun, fitting_lengths, made_tokenizer
 from keras_attn.training.task_runs.encoders import encoder_of, other_starts
 from keras_attn.validation import require, require_one_of
 
 
-class MaskedLMRun(RunKind):
+class MaskedLMRun(TaskRun):
     """Trains an encoder to guess hidden tokens of texts, one a line; long ones in pieces."""
 
     task_class = MaskedLMTask

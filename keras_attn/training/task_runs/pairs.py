@@ -9,13 +9,13 @@ from keras_attn.data import Examples, Pairs, group_references
 from keras_attn.tasks import measure
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.run_texts import CMUDICT, LISTOPS, read_data, read_pair_parts
-from keras_attn.training.task_runs.base import RunKind
+from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require
 
 _SAMPLES = 8
 
 
-class PairsRun(RunKind):
+class PairsRun(TaskRun):
     """Training on pairs: a source, and what is to be predicted for it."""
 
     beams: int | None = None

@@ -11,7 +11,7 @@ from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.run_texts import CMUDICT
 from keras_attn.training.task_runs.base import (
     MOST_TOKENS,
-    RunKind,
+    TaskRun,
     fitting_lengths,
     made_tokenizer,
 )
@@ -87,7 +87,7 @@ class Seq2SeqRun(PairsRun):
 
 
 def make_seq2seq_task(
-    kind: RunKind,
+    kind: TaskRun,
     settings: RunSettings,
     tokenizers: Mapping[str, Tokenizer],
     initial: Seq2SeqTask | None,

@@ -9,12 +9,12 @@ from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.training.run_texts import read_line_parts, read_lines
-from keras_attn.training.task_runs.base import RunKind, made_tokenizer
+from keras_attn.training.task_runs.base import TaskRun, made_tokenizer
 from keras_attn.training.task_runs.seq2seq import make_seq2seq_task
 from keras_attn.validation import require, require_one_of
 
 
-class SpanCorruptionRun(RunKind):
+class SpanCorruptionRun(TaskRun):
     """Trains an encoder-decoder to tell dropped spans of texts, one a line; long ones in pieces."""
 
     name = "span_corruption"

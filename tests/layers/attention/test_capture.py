@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_attn import layers
 from keras_attn.layers.attention.capture import capture_attention, is_capturing
-from keras_attn.layers.attention.multi_head_base import HeadedAttention
+from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from tests.backends import named
 from tests.layers.judges import numpy, spread_weights
 from tests.layers.mechanisms import MECHANISMS
@@ -49,7 +49,7 @@ def slots_of(layer, x):
 def output_of(layer, weights, x):
     """The layer's output by its weights and its values alone."""
     inner = getattr(layer, "attention", layer)
-    if not isinstance(inner, HeadedAttention):
+    if not isinstance(inner, BaseMultiHeadAttention):
         return numpy(weights)[:, 0] @ numpy(x)
     states = numpy(x)
     if weights.shape[3] > LENGTH:

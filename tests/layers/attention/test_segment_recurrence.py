@@ -1,4 +1,4 @@
-"""SegmentedAttention: all at once what a memory attention reads segment by segment."""
+"""SegmentRecurrence: all at once what a memory attention reads segment by segment."""
 
 import keras
 import numpy as np
@@ -8,7 +8,7 @@ from keras_attn.layers import (
     CompressiveMemoryAttention,
     MultiHeadAttention,
     RecurrentMemoryAttention,
-    SegmentedAttention,
+    SegmentRecurrence,
     TransformerXLPositions,
 )
 from keras_attn.validation import UserError
@@ -26,7 +26,7 @@ ATTENTIONS = {
 
 
 def built(attention, segment_length=5, **arguments):
-    layer = SegmentedAttention(attention(**arguments), segment_length)
+    layer = SegmentRecurrence(attention(**arguments), segment_length)
     layer(X, X + 0)
     return spread_weights(layer)
 
@@ -128,16 +128,16 @@ def test_steps_after_prompts_of_all_lengths_equal_the_whole(name):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SegmentedAttention(MultiHeadAttention(2, 4), 5), "RecurrentMemoryAttention or a"),
-        (lambda: SegmentedAttention(RecurrentMemoryAttention(2, 4, 3), 0), "`segment_length`"),
+        (lambda: SegmentRecurrence(MultiHeadAttention(2, 4), 5), "RecurrentMemoryAttention or a"),
+        (lambda: SegmentRecurrence(RecurrentMemoryAttention(2, 4, 3), 0), "`segment_length`"),
         (
-            lambda: SegmentedAttention(
+            lambda: SegmentRecurrence(
                 CompressiveMemoryAttention(2, 4, 3, 2, 2, compression="most_used"), 5
             ),
             "used most .* Received: compression='most_used'",
         ),
         (
-            lambda: SegmentedAttention(CompressiveMemoryAttention(2, 4, 3, 2, 6), 5),
+            lambda: SegmentRecurrence(CompressiveMemoryAttention(2, 4, 3, 2, 6), 5),
             "segment_length=5, compression_rate=6",
         ),
     ],

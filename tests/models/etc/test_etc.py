@@ -1,4 +1,4 @@
-"""Etc: what tokens and units see of each other."""
+"""ETC: what tokens and units see of each other."""
 
 import inspect
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import GlobalLocalPieces
-from keras_attn.models import Etc, SequenceClassifier
+from keras_attn.models import ETC, SequenceClassifier
 from keras_attn.validation import UserError
 from tests.generation.toy_models import compiled
 from tests.layers.judges import numpy, spread_weights
@@ -28,7 +28,7 @@ UNITS = np.array([[0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3]] * 2, "int32")
 
 
 def built(**arguments):
-    return spread_weights(Etc(11, **(SIZES | arguments)))
+    return spread_weights(ETC(11, **(SIZES | arguments)))
 
 
 def run(model, token_ids=IDS, unit_ids=UNITS):
@@ -91,7 +91,7 @@ def test_padding_never_changes_a_real_token():
 
 @pytest.mark.slow
 def test_a_classifier_on_top_is_saved_and_trained(tmp_path):
-    model = SequenceClassifier(Etc(11, **SIZES), 3)
+    model = SequenceClassifier(ETC(11, **SIZES), 3)
     model.save(tmp_path / "etc.keras")
     again = keras.models.load_model(tmp_path / "etc.keras")
     inputs = {"token_ids": IDS}
@@ -109,9 +109,9 @@ def test_a_classifier_on_top_is_saved_and_trained(tmp_path):
 
 def test_config_presets_and_mistakes():
     config = built(dtype="mixed_bfloat16", norm_first=True, share_projections=False).get_config()
-    assert set(config) == set(inspect.signature(Etc.__init__).parameters) - {"self"}
-    assert Etc.from_config(config).get_config() == config
-    assert Etc.from_preset("etc_tiny", 11, num_layers=1).get_config()["num_units"] == 64
+    assert set(config) == set(inspect.signature(ETC.__init__).parameters) - {"self"}
+    assert ETC.from_config(config).get_config() == config
+    assert ETC.from_preset("etc_tiny", 11, num_layers=1).get_config()["num_units"] == 64
     with pytest.raises(UserError, match="`num_heads` must divide `hidden_dim`"):
         built(num_heads=5)
     with pytest.raises(UserError, match="`unit_length` must be a positive integer"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from keras_attn.models import PRESETS, Gpt2
+from keras_attn.models import GPT2, PRESETS
 from keras_attn.models.parameter_count import parameter_count
 from keras_attn.validation import UserError
 from tests.layers.judges import numpy, spread_weights
@@ -22,19 +22,19 @@ SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3}
 @pytest.mark.tensorflow  # the numbers are those of any backend
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_presets_have_the_published_number_of_parameters(name):
-    assert parameter_count(lambda: Gpt2.from_preset(name, 50_257)) == PARAMETERS[name]
-    assert {name for name in PRESETS if PRESETS[name].family == "Gpt2"} - set(PARAMETERS) == {
+    assert parameter_count(lambda: GPT2.from_preset(name, 50_257)) == PARAMETERS[name]
+    assert {name for name in PRESETS if PRESETS[name].family == "GPT2"} - set(PARAMETERS) == {
         "gpt2_tiny"
     }
 
 
 def test_the_feed_forward_network_is_four_times_as_wide():
-    assert Gpt2(11, **SIZES).blocks[0].feed_forward.intermediate_dim == 48
-    assert Gpt2(11, **SIZES, intermediate_dim=5).blocks[0].feed_forward.intermediate_dim == 5
+    assert GPT2(11, **SIZES).blocks[0].feed_forward.intermediate_dim == 48
+    assert GPT2(11, **SIZES, intermediate_dim=5).blocks[0].feed_forward.intermediate_dim == 5
 
 
 def test_initial_weights_are_those_of_the_paper():
-    model = Gpt2(997, num_layers=8, hidden_dim=64, num_heads=4)
+    model = GPT2(997, num_layers=8, hidden_dim=64, num_heads=4)
     for weight in model.trainable_weights:
         if len(weight.shape) > 1:
             # Section 2.3: by the square root of the number of residual layers.
@@ -43,16 +43,16 @@ def test_initial_weights_are_those_of_the_paper():
 
 
 def test_padding_is_never_predicted():
-    model = spread_weights(Gpt2(11, **SIZES, max_length=7))
+    model = spread_weights(GPT2(11, **SIZES, max_length=7))
     logits = numpy(model({"token_ids": np.array([[1, 5, 7, 3]], "int32")}))
     assert (logits[..., 0] < logits[..., 1:].min(-1) - 1e4).all()
 
 
 def test_a_position_more_than_there_are():
-    model = Gpt2(11, **SIZES, max_length=7)
+    model = GPT2(11, **SIZES, max_length=7)
     assert model.max_length == 7
     short = layers.LocalAttention(3, 4, 3, relative_positions=layers.RelativePositionBias(3))
-    assert Gpt2(11, **SIZES, max_length=7, self_attention=short).max_length == 7
+    assert GPT2(11, **SIZES, max_length=7, self_attention=short).max_length == 7
     with pytest.raises(UserError, match="7"):
         model({"token_ids": np.ones((1, 8), "int32")})
 
@@ -69,12 +69,12 @@ def test_a_position_more_than_there_are():
 )
 def test_mistakes_take_one_line(arguments, message):
     with pytest.raises(UserError, match=message) as caught:
-        Gpt2(11, **(SIZES | arguments))
+        GPT2(11, **(SIZES | arguments))
     assert "\n" not in str(caught.value)
 
 
 def test_a_model_remade_from_its_configuration():
-    model = Gpt2(
+    model = GPT2(
         11,
         **SIZES,
         max_length=9,
@@ -86,6 +86,6 @@ def test_a_model_remade_from_its_configuration():
         intermediate_dim=7,
     )
     config = model.get_config()
-    again = Gpt2.from_config(config)
+    again = GPT2.from_config(config)
     assert again.get_config() == config
     assert [tuple(w.shape) for w in again.weights] == [tuple(w.shape) for w in model.weights]

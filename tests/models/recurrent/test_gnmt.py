@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_attn.models import Gnmt
+from keras_attn.models import GNMT
 from tests.layers.judges import spread_weights
 from tests.models.families import SOURCE, TARGET, logits
 from tests.models.naive_recurrent import additive_context, array, embedded, lstm, read, read_both
@@ -32,7 +32,7 @@ def naive(model, source_ids, target_ids):
 
 
 def test_the_papers_equations():
-    model = spread_weights(Gnmt(11, 13, num_layers=4, hidden_dim=6, attention_units=5))
+    model = spread_weights(GNMT(11, 13, num_layers=4, hidden_dim=6, attention_units=5))
     found = logits(model)
     for row, (source, target) in enumerate([(5, 7), (3, 3)]):
         expected = naive(model, SOURCE[row, :source], TARGET[row, :target])
@@ -41,7 +41,7 @@ def test_the_papers_equations():
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_layers_from_the_third_on_have_residuals(layers):
-    model = Gnmt(11, num_layers=layers, hidden_dim=6)
+    model = GNMT(11, num_layers=layers, hidden_dim=6)
     assert [model.encoder._is_residual(i) for i in range(layers)] == [False, False, True][:layers]
     above = model.decoder.stack
     found = [] if above is None else [above._is_residual(i) for i in range(layers - 1)]

@@ -12,7 +12,7 @@ EMPTY = "∅"
 
 
 @dataclasses.dataclass(frozen=True)
-class TokenReading:
+class TokenView:
     """A batch of texts, in a graph or before it.
 
     Attributes:
@@ -28,14 +28,14 @@ class TokenReading:
     written: tf.Tensor | None = None
 
 
-def read_source(tokenizer: Tokenizer, ids: tf.Tensor) -> TokenReading:
+def read_source(tokenizer: Tokenizer, ids: tf.Tensor) -> TokenView:
     """What a model of one text reads.
 
     Args:
         tokenizer: Of the text.
         ids: int32 (batch, length), 0 as padding.
     """
-    return TokenReading({"token_ids": ids}, source=token_texts(tokenizer, ids))
+    return TokenView({"token_ids": ids}, source=token_texts(tokenizer, ids))
 
 
 def token_texts(tokenizer: Any, ids: tf.Tensor) -> tf.Tensor:

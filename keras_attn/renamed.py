@@ -1,0 +1,43 @@
+"""Names of the version before, which keep working for one version."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def old_names(module: str, names: Mapping[str, str], namespace: Mapping[str, Any]) -> Callable:
+    """Makes a module's `__getattr__`, which finds what has another name now.
+
+    Args:
+        module: Name of the module.
+        names: New names by the old ones.
+        namespace: The module's `globals()`.
+
+    Returns:
+        A function from an old name to what it stands for; it warns with a `DeprecationWarning`.
+    """
+
+    def getattr_of_module(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warnings.warn(
+            f"{module}.{name} is now {module}.{names[name]}; the old name will be removed in the "
+            "next version.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return namespace[names[name]]
+
+    return getattr_of_module
+
+
+def load_old_names(names: Mapping[str, type]) -> None:
+    """Lets Keras load files in which classes have the names of the version before.
+
+    Args:
+        names: The classes by their old names.
+    """
+    import keras
+
+    for name, new in names.items():
+        keras.saving.get_custom_objects()[f"keras_attn>{name}"] = new
