@@ -20,7 +20,7 @@ _SIZES = {
 _ARGUMENTS = ("attention", "encoder_attention", "self_attention")
 
 
-def own_attention(
+def attention_override(
     preset: str, sizes: Mapping[str, Any], attention: Mapping[str, Any], max_length: int
 ) -> dict[str, keras.layers.Layer]:
     """Makes the attention layers of a preset's model from the name of a mechanism.

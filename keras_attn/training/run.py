@@ -24,7 +24,7 @@ from keras_attn.training.run_settings import RUN_FILE, RunSettings, kind_of_task
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.training.workers.cpu import resolve_parts, share_cores
 from keras_attn.training.workers.strategy import make_strategy, resolve_jit, resolve_strategy
-from keras_attn.training.workers.workers import Agreement
+from keras_attn.training.workers.workers import Workers
 from keras_attn.validation import UserError, require, require_one_of
 
 RESULTS_FILE = "results.json"
@@ -78,32 +78,32 @@ def train(
     # Both before TensorFlow does anything else: the workers must have joined by then.
     share_cores(training.parts)
     strategy = make_strategy(training.strategy, training.join_seconds, training.lost_seconds)
-    agreement = Agreement(strategy)
+    workers = Workers(strategy)
     try:
-        return _train(out, settings, strategy, agreement, resume)
+        return _train(out, settings, strategy, workers, resume)
     except tf.errors.OpError as error:
-        if agreement.workers == 1:
+        if workers.workers == 1:
             raise
-        raise agreement.lost(error.message) from error
+        raise workers.lost(error.message) from error
 
 
 def _train(
     out: Path,
     settings: RunSettings,
     strategy: tf.distribute.Strategy,
-    agreement: Agreement,
+    workers: Workers,
     resume: bool,
 ) -> dict[str, float] | None:
-    chief = agreement.is_chief
-    (resume,) = agreement.of_chief(resume)
+    chief = workers.is_chief
+    (resume,) = workers.from_chief(resume)
     sections = settings.to_dict()
     del sections["data"]  # whose place may be another on each machine
     training = {f"training.{name}": value for name, value in sections.pop("training").items()}
-    agreement.require_equal_settings(sections | training)
+    workers.require_equal_settings(sections | training)
     allowed = (RUN_FILE, TOKENIZERS_FOLDER)
     with RunFolder(out, resume, allowed, writes=chief):
         pass  # Found to be writable and free before the work begins.
-    agreement.require_shared(out)
+    workers.require_shared(out)
     if chief and not resume:
         # Once more when the lengths are known; a run killed before that can be resumed too.
         settings.write(out / RUN_FILE)
@@ -122,11 +122,11 @@ def _train(
         if chief:
             folder = out / TOKENIZERS_FOLDER
             tokenizers = _tokenizers(settings, kind, texts["train"], folder, resume)
-        agreement.meet()
+        workers.barrier()
         if not chief:
             tokenizers = _load_tokenizers(kind, out / TOKENIZERS_FOLDER)
     settings, examples = kind.examples(settings, texts["train"], tokenizers, initial)
-    agreement.require_equal("training data", examples.checksum)
+    workers.require_equal("training data", examples.checksum)
     with strategy.scope():
         task = kind.task(settings, texts["train"], tokenizers, initial)
     if "test" in texts:
@@ -143,13 +143,13 @@ def _train(
     record = _Record(settings, out / RUN_FILE, resume)
     callbacks = [record] if chief else []
     Trainer(task, settings.training, out, callbacks).fit(examples, validation, resume=resume)
-    record.require_true(agreement)
+    record.require_true(workers)
     results = None
     if "test" in texts and chief:
         results = _measure_test(out, settings, kind, texts["test"])
     if chief and importlib.util.find_spec("matplotlib"):
         print(f"Report: {write_report(out)}", flush=True)
-    agreement.meet()
+    workers.barrier()
     return results
 
 
@@ -177,14 +177,14 @@ class _Record(keras.callbacks.Callback):
             self._settings.write(self._path)
             self._is_written = True
 
-    def require_true(self, agreement: Agreement) -> None:
+    def require_true(self, workers: Workers) -> None:
         """Raises a UserError where the file says something else than the settings."""
         changes = []
-        if agreement.is_chief and not self._is_written:
+        if workers.is_chief and not self._is_written:
             before = flat(RunSettings.read(self._path).to_dict())
             now = flat(self._settings.to_dict())
             changes = [f"{name}={now[name]!r}" for name in now if now[name] != before.get(name)]
-        (is_changed,) = agreement.of_chief(bool(changes))
+        (is_changed,) = workers.from_chief(bool(changes))
         if is_changed:
             raise UserError(
                 "This run is finished, so new settings have no effect; "

@@ -7,7 +7,7 @@ import keras
 import keras_tuner
 
 from keras_attn.models import SequenceClassifier, get_preset, model_class
-from keras_attn.models.attention_override import own_attention
+from keras_attn.models.attention_override import attention_override
 from keras_attn.training.loop.losses import TokenCrossEntropy
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.tuning.spaces import family_space
@@ -72,7 +72,9 @@ class PresetHyperModel(keras_tuner.HyperModel):
         arguments = self._arguments | sizes
         head = {name: arguments.pop(name) for name in ("pooling",) if name in arguments}
         if "attention" in settings:
-            arguments |= own_attention(self._name, sizes, settings["attention"], self._max_length)
+            arguments |= attention_override(
+                self._name, sizes, settings["attention"], self._max_length
+            )
         model = model_class(self._name).from_preset(self._name, **arguments)
         if self._num_classes is None:
             loss = TokenCrossEntropy(training.get("label_smoothing", 0.0))

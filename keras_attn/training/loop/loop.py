@@ -31,7 +31,7 @@ from keras_attn.training.reporting.run_folder import RunFolder
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import TrainingState, means, zero_sums
 from keras_attn.training.workers.feed import distributed_batches
-from keras_attn.training.workers.workers import Agreement
+from keras_attn.training.workers.workers import Workers
 from keras_attn.validation import UserError
 
 BEST_FOLDER = "best"
@@ -53,7 +53,7 @@ class TrainingLoop:
     loss: Callable
     plan: Callable
     strategy: tf.distribute.Strategy
-    agreement: Agreement
+    workers: Workers
     schedule: keras.optimizers.schedules.LearningRateSchedule
     optimizer: keras.optimizers.Optimizer
     train_step: TrainingStep
@@ -115,13 +115,13 @@ class TrainingLoop:
         """Validates the model as it is, tells it, and returns the metric that chooses, if there."""
         self.progress.pause()
         # Several workers hear of a signal when they next agree.
-        self.signals.in_validation = self.agreement.workers == 1
+        self.signals.in_validation = self.workers.workers == 1
         try:
             if self.signals.in_validation and self.signals.received is not None:
                 raise StopValidation
             self._callbacks.on_test_begin()
             own = self.validator.measure(final)
-            values = dict(zip(own, self.agreement.of_chief(*own.values()), strict=True))
+            values = dict(zip(own, self.workers.from_chief(*own.values()), strict=True))
         finally:
             self.signals.in_validation = False
         self.state.validation = {f"val_{name}": value for name, value in values.items()}
@@ -160,7 +160,7 @@ class TrainingLoop:
             self._milestone()
         elif settings.log_every and state.step % settings.log_every == 0 and not last:
             self._row({})
-        if state.step % self.agreement.steps_between == 0:
+        if state.step % self.workers.steps_between == 0:
             self._agree()
         every = settings.checkpoint_every
         if self._checkpoint_is_due or (every and state.step % every == 0):
@@ -191,7 +191,7 @@ class TrainingLoop:
         settings = self.settings
         since_saved = (time.monotonic() - self._last_saved) / 60
         limit = settings.max_minutes
-        told = self.agreement.gather(
+        told = self.workers.gather(
             [
                 self._planner.plan(self.state, self._stopwatch.here) if self._planner else 0,
                 self.signals.received or 0,
@@ -245,13 +245,13 @@ class TrainingLoop:
 
     def _sample(self) -> None:
         """Notes what the model makes of a few texts."""
-        texts = self.validator.samples() if self.agreement.is_chief else []
+        texts = self.validator.samples() if self.workers.is_chief else []
         if texts:
             self.state.samples.append({"step": self.state.step, "texts": list(map(list, texts))})
             self.recorder.samples(self.state.samples)
 
     def _save_best(self) -> None:
-        if not self.agreement.is_chief:
+        if not self.workers.is_chief:
             return
         state = {"step": self.state.step, "metric": self.settings.metric}
         state["value"] = self.state.best_value
@@ -288,7 +288,7 @@ class TrainingLoop:
             return
         self._drain()
         self.state.seconds = self._stopwatch.total
-        if self.agreement.is_chief:
+        if self.workers.is_chief:
             arrays = {**model_arrays(self._model), **optimizer_arrays(self.optimizer)}
             self.checkpoints.write(self.state.step, arrays, self.state.to_dict(), milestone)
         self._saved_step = self.state.step
@@ -296,7 +296,7 @@ class TrainingLoop:
 
     def _interrupt(self) -> NoReturn:
         self._checkpoint(milestone=False)
-        self.agreement.meet()
+        self.workers.barrier()
         self.progress.say(
             f"Interrupted at step {self.state.step}, checkpoint written. "
             "Run the same command with --resume to go on."

@@ -45,7 +45,7 @@ from keras_attn.training.workers.strategy import (
     resolve_jit,
     strategy_of,
 )
-from keras_attn.training.workers.workers import Agreement
+from keras_attn.training.workers.workers import Workers
 from keras_attn.validation import UserError, require
 
 # What decides which rows are in which batch.
@@ -114,8 +114,8 @@ class Trainer:
         self._strategy = strategy_of(task.backbone)
         check_strategy(settings.strategy, self._strategy)
         self._goal = metric_goal(settings.metric, settings.metric_goal)
-        self._agreement = Agreement(self._strategy)
-        self._console = Console(highlight=False) if self._agreement.is_chief else QUIET
+        self._workers = Workers(self._strategy)
+        self._console = Console(highlight=False) if self._workers.is_chief else QUIET
         self._say = partial(say, console=self._console)
 
     def fit(
@@ -151,7 +151,7 @@ class Trainer:
         )
         if self.settings.deterministic:
             tf.config.experimental.enable_op_determinism()
-        run_folder = RunFolder(self.out_folder, resume, PREPARED, self._agreement.is_chief)
+        run_folder = RunFolder(self.out_folder, resume, PREPARED, self._workers.is_chief)
         freezing = frozen(self.task.backbone, self.settings.freeze)
         with freezing as told, run_folder as folder, SignalWatch() as signals:
             if told:
@@ -176,7 +176,7 @@ class Trainer:
         resume: bool,
     ) -> TrainingLoop:
         settings, model = self.settings, self.task.backbone
-        chief = self._agreement.is_chief
+        chief = self._workers.is_chief
         whole_updates = compiles_whole_updates(self._strategy)
         static_shapes = whole_updates or resolve_jit(settings.jit) == "on"
 
@@ -214,7 +214,7 @@ class Trainer:
             consistency=settings.consistency,
         )
         keep = max(settings.keep_checkpoints, settings.average_last)
-        checkpoints = Checkpoints(folder.checkpoints, keep, self._say, self._agreement.is_chief)
+        checkpoints = Checkpoints(folder.checkpoints, keep, self._say, self._workers.is_chief)
         state, data = TrainingState(), examples.checksum
         if resume:
             state = self._restore(folder, checkpoints, model, optimizer, data)
@@ -239,7 +239,7 @@ class Trainer:
             loss=self._loss,
             plan=plan,
             strategy=self._strategy,
-            agreement=self._agreement,
+            workers=self._workers,
             schedule=schedule,
             optimizer=optimizer,
             train_step=step,
@@ -326,7 +326,7 @@ class Trainer:
         begun = (run.checkpoints / BEST_FOLDER).exists() and validations(run.metrics) < 2
         kept = run.task.exists() and (run.summary.exists() or not begun)
         require(
-            self._agreement.all(not kept),
+            self._workers.all(not kept),
             "The checkpoints of the run are gone, and training from the beginning would replace "
             "its model. Start a new run in another folder.",
             checkpoints=str(run.checkpoints),
@@ -336,7 +336,7 @@ class Trainer:
     def _common_checkpoint(self, checkpoints: Checkpoints) -> tuple | None:
         """Folder, arrays and state of the newest sound checkpoint that all workers see."""
         found = checkpoints.latest()
-        steps = self._agreement.gather([_step(found)])[:, 0]
+        steps = self._workers.gather([_step(found)])[:, 0]
         common = int(steps.min())
         require(
             common >= 0 or steps.max() < 0,
@@ -346,7 +346,7 @@ class Trainer:
         )
         if _step(found) > common:
             found = checkpoints.latest(at_most=common)
-        if not self._agreement.all(_step(found) == common):
+        if not self._workers.all(_step(found) == common):
             raise UserError(
                 f"The workers have no sound checkpoint of {checkpoints.folder} in common."
             )
@@ -357,7 +357,7 @@ class Trainer:
         state = loop.state
         confirmed = self._confirmed(loop) if loop.has_done_nothing else None
         if confirmed is not None:
-            self._agreement.meet()
+            self._workers.barrier()
             return self._told(loop, confirmed)
         kept, values = self._choose(loop)
         result = TrainingResult(
@@ -369,12 +369,12 @@ class Trainer:
             best_value=values.get("best", state.best_value),
             average_value=values.get("average"),
         )
-        if self._agreement.is_chief:
+        if self._workers.is_chief:
             with replaced_folder(loop.folder.task) as temporary:
                 self.task.save(temporary)
             summary = json.dumps(asdict(result), indent=1) + "\n"
             write_text(loop.folder.summary, summary)
-        self._agreement.meet()
+        self._workers.barrier()
         return self._told(loop, result)
 
     def _told(self, loop: TrainingLoop, result: TrainingResult) -> TrainingResult:
@@ -388,7 +388,7 @@ class Trainer:
         with contextlib.suppress(OSError, ValueError, TypeError):
             result = TrainingResult(**read_json(loop.folder.summary))
         sound = arrays is not None and result is not None and result.step == loop.state.step
-        if not self._agreement.all(sound):
+        if not self._workers.all(sound):
             return None
         if result.best_value is not None:
             try:
@@ -444,7 +444,7 @@ class Trainer:
             arrays = self._saved_weights(loop)
             others = "other weights" if arrays is None else f"those of {loop.folder.task}"
             loop.progress.say(f"{error} Keeping {others} instead.")
-        return arrays if self._agreement.all(arrays is not None) else None
+        return arrays if self._workers.all(arrays is not None) else None
 
 
 def _step(checkpoint: tuple | None) -> int:

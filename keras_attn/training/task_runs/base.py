@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_attn.data import Examples
 from keras_attn.evaluation import get_metric
-from keras_attn.models.attention_override import own_attention
+from keras_attn.models.attention_override import attention_override
 from keras_attn.tasks import Task
 from keras_attn.tokenizers import Tokenizer, train_tokenizer
 from keras_attn.training.loop.validation_set import ValidationSet
@@ -77,7 +77,7 @@ class TaskRun(abc.ABC):
             "The section `attention` cannot change a model that is loaded.",
             init=settings.init,
         )
-        return own_attention(settings.preset, settings.model, settings.attention, max_length)
+        return attention_override(settings.preset, settings.model, settings.attention, max_length)
 
     @abc.abstractmethod
     def read_texts(self, data: DataSettings, seed: int) -> dict[str, Any]:

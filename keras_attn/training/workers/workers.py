@@ -21,7 +21,7 @@ _STEPS_BETWEEN = 10
 _SECONDS_TO_APPEAR = 5.0
 
 
-class Agreement:
+class Workers:
     """The workers of a strategy; one that talks to nobody where there is one process.
 
     Every worker must make the same calls in the same order.
@@ -56,7 +56,7 @@ class Agreement:
         rows[self.index] = own
         return self._sum(tf.constant(rows)).numpy()
 
-    def of_chief(self, *mine: float) -> list[float]:
+    def from_chief(self, *mine: float) -> list[float]:
         """The chief's values, of the types that mine have."""
         values = self.gather(mine)[0]
         return [type(own)(value) for own, value in zip(mine, values, strict=True)]
@@ -98,11 +98,11 @@ class Agreement:
         """Raises a UserError unless all workers see the chief's folder."""
         if self.workers == 1:
             return
-        (number,) = self.of_chief(random.SystemRandom().randrange(2**48))
+        (number,) = self.from_chief(random.SystemRandom().randrange(2**48))
         mark = folder / f".shared-{number:012x}"
         if self.is_chief:
             mark.touch()
-        self.meet()
+        self.barrier()
         sees = self.gather([_appears(mark)])[:, 0]
         if self.is_chief:
             mark.unlink(missing_ok=True)
@@ -114,7 +114,7 @@ class Agreement:
                 f"Received: {str(folder)!r}."
             )
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """Waits until all workers are here."""
         self.gather([0.0])
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from keras_attn.training.workers import workers as agreement
+from keras_attn.training.workers import workers as workers
 from keras_attn.training.workers.cluster import Cluster
 from keras_attn.validation import UserError
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.tensorflow
 WORKERS = ("a:1", "b:2", "c:3")
 
 
-class Told(agreement.Agreement):
+class Told(workers.Workers):
     """One of three workers, whose values the others see."""
 
     rows = np.zeros((3, 0))
@@ -52,7 +52,7 @@ def test_settings_that_differ_are_named():
 
 
 def test_folders_that_are_not_shared_are_told_to_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(agreement, "_SECONDS_TO_APPEAR", 0.1)
+    monkeypatch.setattr(workers, "_SECONDS_TO_APPEAR", 0.1)
     folders = [tmp_path / "run"] * 3
     folders[0].mkdir()
     assert errors(lambda one: one.require_shared(folders[one.index])) == ["None"] * 3
