@@ -4,7 +4,7 @@ from typing import Any
 
 import keras
 
-from keras_attn.layers.composite_layer import serialize_policies
+from keras_attn.layers.composite_layer import computing_policy, serialize_policies
 from keras_attn.layers.configuration import Configured
 from keras_attn.models.named_inputs import NamedInputs
 
@@ -30,7 +30,8 @@ class ConfiguredModel(Configured, NamedInputs):
         trainable: bool,
     ):
         super().__init__(inputs, outputs, name=name, trainable=trainable)
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        # By which `compile` knows whether to scale the loss; Keras would quantize by it again.
+        self.dtype_policy = computing_policy(dtype)
 
     def get_config(self):
         return {
@@ -42,4 +43,4 @@ class ConfiguredModel(Configured, NamedInputs):
 
 def policy_of(dtype: Any) -> keras.DTypePolicy:
     """The dtype policy that an argument `dtype` names; Keras' global one for `None`."""
-    return keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+    return keras.dtype_policies.get(dtype)

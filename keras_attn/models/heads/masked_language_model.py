@@ -62,7 +62,7 @@ class MaskedLanguageModel(EncoderModel):
             "`encoder` must have a token embedding, by which words are told again.",
             encoder=type(encoder).__name__,
         )
-        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+        dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)
 
         # === Layers ===
         transform = Dense(

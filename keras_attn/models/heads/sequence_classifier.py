@@ -53,7 +53,7 @@ class SequenceClassifier(EncoderModel):
     ):
         require(isinstance(encoder, keras.Model), "`encoder` must be a model.", encoder=encoder)
         require_positive(num_classes=num_classes)
-        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+        dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)
 
         # === Layers ===
         pooled_dropout = Dropout(dropout, dtype=dtype, name="pooled_dropout")

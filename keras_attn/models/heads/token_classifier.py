@@ -55,7 +55,7 @@ class TokenClassifier(EncoderModel):
         )
         require_positive(num_classes=num_classes)
         require_rate(dropout=dropout)
-        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+        dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)
 
         # === Layers ===
         vector_dropout = Dropout(dropout, dtype=dtype, name="vector_dropout")
