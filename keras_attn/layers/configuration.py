@@ -86,7 +86,9 @@ def _with_sizes(signature: inspect.Signature, sizes: type | None) -> inspect.Sig
     fields = [
         inspect.Parameter(
             field.name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD
+            if field.name in sizes.positional
+            else inspect.Parameter.KEYWORD_ONLY,
             default=field.default,
             annotation=field.type,
         )
@@ -95,7 +97,8 @@ def _with_sizes(signature: inspect.Signature, sizes: type | None) -> inspect.Sig
     ]
     own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
     first = [one for one in own if one.kind is not one.KEYWORD_ONLY]
-    return signature.replace(parameters=first + fields + own[len(first) :])
+    parameters = first + fields + own[len(first) :]
+    return signature.replace(parameters=sorted(parameters, key=lambda one: one.kind))
 
 
 def _with_fields(documentation: str | None, sizes: type | None) -> str | None:

@@ -1,6 +1,7 @@
 """Marian's Transformer, whose sides may differ, with a bias for every token."""
 
 import dataclasses
+from typing import ClassVar
 
 import keras
 
@@ -26,6 +27,7 @@ class MarianSizes(StackSizes):
     """`StackSizes` with the defaults of Marian."""
 
     activation: str = "silu"
+    positional: ClassVar[tuple[str, ...]] = ()
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")

@@ -25,6 +25,7 @@ class T5Sizes(StackSizes):
     """`StackSizes` with the defaults of T5."""
 
     heads_divide_width: ClassVar[bool] = False
+    positional: ClassVar[tuple[str, ...]] = ()
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")

@@ -43,6 +43,13 @@ class StackSizes:
     dropout: float = 0.1
 
     heads_divide_width: ClassVar[bool] = True
+    positional: ClassVar[tuple[str, ...]] = (
+        "num_layers",
+        "hidden_dim",
+        "num_heads",
+        "intermediate_dim",
+    )
+    """Fields that constructors take by their place too."""
 
     def __post_init__(self) -> None:
         names = ("num_layers", "hidden_dim", "num_heads")
