@@ -1,6 +1,8 @@
 """Attention layers and models for Keras 3: train, export and serve them."""
 
 import importlib
+import os
+from typing import Any
 
 from keras_attn.registration import register_with_keras
 
@@ -22,7 +24,23 @@ _SUBPACKAGES = (
     "visualization",
 )
 
-__all__ = ["__version__", *_SUBPACKAGES]
+__all__ = ["__version__", "load", *_SUBPACKAGES]
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Loads a run, a task folder or an export: whatever can predict.
+
+    Args:
+        path: A run folder of `keras-attn train` or `Task.fit`, a folder of `Task.save`, a folder of
+            `keras-attn export` (with or without the version), or a model of `saved_models/`.
+
+    Returns:
+        The task, or an exported one with the same methods for prediction.
+
+    Raises:
+        UserError: The path holds none of them, or a damaged one.
+    """
+    return importlib.import_module(f"{__name__}.tasks").open_task(path)
 
 
 def __getattr__(name: str):

@@ -45,6 +45,7 @@ def run(options: argparse.Namespace) -> None:
     if options.recipe:
         print(yaml.safe_dump(find_recipe(options.recipe), sort_keys=False), end="")
         return
+    print("Sizes of models, randomly initialized, and the tasks that they have recipes for.")
     print(f"Parameters with {options.vocabulary:,} tokens, shared by source and target.")
     width = max(map(len, PRESETS))
     heading = None

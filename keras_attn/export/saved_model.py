@@ -28,6 +28,7 @@ from keras_attn.export.request_checks import checked
 from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.model_versions import version_folders
+from keras_attn.tasks.operations import operation
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require, require_one_of, require_positive
@@ -41,6 +42,7 @@ class _Export(tf.Module):
         self.resources = list(resources)
 
 
+@operation("export")
 def export_saved_model(
     task: Servable,
     folder: str | Path,

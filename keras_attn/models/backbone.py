@@ -8,6 +8,7 @@ import keras
 from keras_attn.models.configured_model import ConfiguredModel
 from keras_attn.models.presets import get_preset
 from keras_attn.models.size_check import check_sizes
+from keras_attn.validation import require
 
 
 class Backbone(ConfiguredModel):
@@ -35,21 +36,32 @@ class Backbone(ConfiguredModel):
         return super().__call__(keras.tree.map_structure(_padded, inputs), *args, **kwargs)
 
     @classmethod
-    def from_preset(cls, name: str, *arguments, **overrides) -> "Backbone":
-        """Builds an untrained model of a preset's sizes.
+    def from_preset(
+        cls, name: str, *arguments, load_weights: bool = False, **overrides
+    ) -> "Backbone":
+        """Builds a randomly initialized model of a preset's sizes.
 
         Args:
             name: Name of the preset (`keras-attn presets` lists them).
             *arguments: What no preset says: of models over tokens `vocabulary_size`, their
                 number, of the source where there is a target too.
+            load_weights: Must be `False`: presets have no weights. Trained ones come from
+                `keras_attn.load` and `keras_attn.convert.from_huggingface`.
             **overrides: Arguments of the constructor that take the place of the preset's.
 
         Returns:
             The model.
 
         Raises:
-            UserError: No preset of this family has that name, or the model would be too large.
+            UserError: No preset of this family has that name, the model would be too large, or
+                weights are asked for.
         """
+        require(
+            not load_weights,
+            "Presets have no weights: `keras_attn.load` loads a trained model, and "
+            "`keras_attn.convert.from_huggingface` converts a checkpoint.",
+            load_weights=load_weights,
+        )
         preset = get_preset(name, family=cls.__name__)
         config = preset.config | overrides
 

@@ -2,9 +2,9 @@
 
 import abc
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import keras
 
@@ -12,6 +12,7 @@ from keras_attn.documents import read_json_object
 from keras_attn.files import replaced_folder
 from keras_attn.layers.composite_layer import with_default_policy
 from keras_attn.reading import path_inside
+from keras_attn.tasks.operations import perform
 from keras_attn.tasks.weights import WeightsFile, save_weights
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.validation import UserError, require, require_one_of
@@ -39,6 +40,9 @@ class Task(abc.ABC):
     """Name under which task folders know the class."""
 
     classes: ClassVar[dict[str, type["Task"]]] = {}
+
+    preset: str | None = None
+    """Name of the preset that the task was made from, with random weights, and not trained yet."""
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -140,6 +144,146 @@ class Task(abc.ABC):
             raise UserError(
                 f"{folder / TASK_FILE} is damaged: {type(error).__name__}: {reason}"
             ) from error
+
+    @classmethod
+    def from_preset(
+        cls,
+        name: str,
+        data: Any,
+        task: str | None = None,
+        columns: str | Sequence[str] | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Makes a task with a randomly initialized model of a preset's sizes.
+
+        Weights that are trained come from `keras_attn.load` and `from_huggingface`.
+
+        Args:
+            name: Name of the preset (`keras-attn presets` lists them).
+            data: Training data, in a form that `fit` takes: the tokenizers are made from them, and
+                labels are found in them.
+            task: What the task is for, such as "classify", where the preset has several.
+            columns: Columns of `data`, if that is a table.
+            **settings: Settings of a run, see `fit`, such as `model={"dropout": 0.2}` and
+                `tokenizers={"text": {"kind": "word_piece", "vocabulary_size": 8000}}`.
+
+        Returns:
+            The task, of the class that the preset is for.
+
+        Raises:
+            UserError: There is no such preset for such a task, or a setting is unknown or wrong.
+        """
+        return perform("from_preset", cls, name, data, task, columns, **settings)
+
+    @classmethod
+    def from_huggingface(cls, folder: str | Path) -> Self:
+        """Converts a checkpoint folder of Hugging Face, with its trained weights.
+
+        Args:
+            folder: The folder, see `keras_attn.convert.from_huggingface`.
+
+        Returns:
+            The task, of the class that the checkpoint is for.
+
+        Raises:
+            UserError: The folder cannot be converted, or is for another class of tasks.
+        """
+        task = perform("from_huggingface", folder)
+        require(
+            isinstance(task, cls),
+            f"The checkpoint must be one for a {cls.__name__}.",
+            folder=str(folder),
+            found=type(task).__name__,
+        )
+        return task
+
+    def fit(
+        self,
+        train: Any,
+        validation: Any = None,
+        test: Any = None,
+        out: str | Path | None = None,
+        columns: str | Sequence[str] | None = None,
+        resume: bool = False,
+        **settings: Any,
+    ) -> Any:
+        """Trains the task, as `keras-attn train` does, and keeps the weights that were best.
+
+        Args:
+            train: Training data: a path or the name of a data set; a list of `pathlib.Path`; a list
+                of texts or of pairs; a tuple of two lists, sources and targets; a pandas
+                DataFrame, a `datasets.Dataset` or a mapping of columns.
+            validation: Data to judge by, in the same form; held out of `train` by default.
+            test: Data to measure the trained task on, in the same form.
+            out: The run folder, with checkpoints, metrics.csv and the trained task; one that is
+                deleted afterwards by default.
+            columns: Columns of tables, such as `("text", "label")`.
+            resume: Whether to go on with the run in `out`.
+            **settings: Settings of the run: those of section `training` by their names, such as
+                `epochs`, `learning_rate` and `batch_tokens`, and other sections as dicts, such as
+                `metrics=["bleu"]` and `decoding={"beams": 4}`.
+
+        Returns:
+            A `keras_attn.training.fitting.FitResult`: the run folder, the history and the metrics
+            of the test data.
+
+        Raises:
+            UserError: Data or settings are not as they must be.
+            TrainingInterrupted: A signal ended the training after a checkpoint.
+
+        Example:
+            >>> task = Seq2SeqTask.from_preset("g2p_small", pairs)
+            >>> task.fit(pairs, out="runs/g2p", epochs=3)
+            >>> task.predict(["attention"])
+        """
+        return perform("fit", self, train, validation, test, out, columns, resume, **settings)
+
+    def evaluate(
+        self,
+        data: Any,
+        metrics: str | Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Measures the task, as `keras-attn evaluate` does.
+
+        Args:
+            data: Data in a form that `fit` takes.
+            metrics: Names of metrics; those that are usual for the task by default.
+            columns: Columns of `data`, if that is a table.
+            **options: `beams` and `perplexity`, see `keras-attn evaluate`.
+
+        Returns:
+            The metrics by name, and "items", the number of examples.
+
+        Raises:
+            UserError: A metric is unknown, or the data are of another form.
+        """
+        return perform("evaluate", self, data, metrics, columns, **options)
+
+    def export(self, folder: str | Path, **options: Any) -> Path:
+        """Writes the task as a SavedModel for TensorFlow Serving.
+
+        Args:
+            folder: The model's folder, in which a new version is made.
+            **options: See `keras_attn.export.export_saved_model`.
+
+        Returns:
+            The version folder.
+
+        Raises:
+            UserError: The folder cannot be written, or an option is unknown or wrong.
+        """
+        return perform("export", self, folder, **options)
+
+    def summary(self) -> None:
+        """Prints what the task is made of: its tokenizers and its model."""
+        for role, tokenizer in self.tokenizers.items():
+            kind = type(tokenizer).__name__
+            print(f"{role}: {kind} of {tokenizer.vocabulary_size:,} tokens")  # noqa: T201
+        if self.preset:
+            print(f"model: randomly initialized, of the sizes of {self.preset}")  # noqa: T201
+        self.backbone.summary()
 
     @abc.abstractmethod
     def _settings(self) -> dict[str, Any]:

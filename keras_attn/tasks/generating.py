@@ -140,6 +140,10 @@ class GeneratingTask(Task):
     def _settings(self):
         return {"decoding": vars(self.decoding)}
 
+    def generate(self, *texts: Any, **options: Any) -> Any:
+        """Generates texts: another name of `predict`."""
+        return self.predict(*texts, **options)
+
     def with_decoding(self, **changes: Any) -> "GeneratingTask":
         """Gives the same model as a task that generates otherwise.
 

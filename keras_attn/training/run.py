@@ -18,7 +18,7 @@ from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.tokenizers.base import CONFIG_FILE
 from keras_attn.training.loop.trainer import Trainer
 from keras_attn.training.reporting.report import write_report
-from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, RunFolder
+from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, PREPARED, RunFolder
 from keras_attn.training.resuming import check_changes, flat, without_automatic
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, kind_of_task
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
@@ -100,8 +100,7 @@ def _train(
     del sections["data"]  # whose place may be another on each machine
     training = {f"training.{name}": value for name, value in sections.pop("training").items()}
     workers.require_equal_settings(sections | training)
-    allowed = (RUN_FILE, TOKENIZERS_FOLDER)
-    with RunFolder(out, resume, allowed, writes=chief):
+    with RunFolder(out, resume, PREPARED, writes=chief):
         pass  # Found to be writable and free before the work begins.
     workers.require_shared(out)
     if chief and not resume:

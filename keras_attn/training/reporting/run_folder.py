@@ -12,7 +12,7 @@ from keras_attn.validation import UserError
 
 _LOCK = ".lock"
 # What may be there before training starts.
-PREPARED = ("run.yaml", "tokenizers")
+PREPARED = ("run.yaml", "tokenizers", "data", "start")
 CHECKPOINTS_FOLDER = "checkpoints"
 SUMMARY_FILE = "summary.json"
 

@@ -1,0 +1,100 @@
+"""Data that callers have in memory, written to files as runs read them."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_attn.files import write_text
+from keras_attn.validation import UserError, require
+
+
+def written_data(
+    data: Any, folder: Path, name: str, columns: str | Sequence[str] | None = None
+) -> list[str]:
+    """Writes data to a file, unless they are files already.
+
+    Tabs and line breaks within a text become spaces, and a line says how many texts had some.
+
+    Args:
+        data: A path or the name of a data set; a list of `pathlib.Path`; a list of texts, of pairs
+            or of longer tuples; a tuple of two lists, sources and targets; a pandas DataFrame, a
+            `datasets.Dataset` or a mapping of columns.
+        folder: Where the file is written.
+        name: Name of the file, without its ending.
+        columns: Names of the columns to take, in their order; needed for a table.
+
+    Returns:
+        What the setting `data.train` takes.
+
+    Raises:
+        UserError: The data are of another form, empty, or lack a column.
+    """
+    if isinstance(data, str | Path):
+        return [str(data)]
+    rows = list(_rows(data, columns))
+    require(bool(rows), f"`{name}` must have at least one example.", rows=0)
+    width = len(rows[0])
+    lines, changed = [], 0
+    for number, row in enumerate(rows):
+        require(
+            len(row) == width,
+            f"All examples of `{name}` must have {width} parts.",
+            row=number,
+            parts=len(row),
+        )
+        texts = [" ".join(str(part).split("\t")) for part in row]
+        texts = [" ".join(text.splitlines()) for text in texts]
+        changed += any(text != str(part) for text, part in zip(texts, row, strict=True))
+        lines.append("\t".join(texts))
+    if all(isinstance(row[0], Path) for row in rows) and width == 1:
+        return lines
+    if changed:
+        print(f"{name}: in {changed:,} examples tabs and line breaks became spaces.")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.{'tsv' if width > 1 else 'txt'}"
+    write_text(path, "\n".join(lines) + "\n")
+    return [str(path)]
+
+
+def _rows(data: Any, columns: str | Sequence[str] | None) -> Iterable[tuple]:
+    names = getattr(data, "column_names", None) or getattr(data, "columns", None)
+    if names is None and hasattr(data, "keys"):
+        names = data.keys()
+    if names is not None:
+        return zip(*_columns(data, list(names), columns), strict=True)
+    require(
+        columns is None,
+        "`columns` are those of a table.",
+        data=type(data).__name__,
+        columns=columns,
+    )
+    if isinstance(data, tuple) and len(data) == 2 and not any(map(_is_text, data)):
+        sources, targets = map(list, data)
+        require(
+            len(sources) == len(targets),
+            "There must be as many targets as sources.",
+            sources=len(sources),
+            targets=len(targets),
+        )
+        return zip(sources, targets, strict=True)
+    if not isinstance(data, Iterable):
+        raise UserError(
+            "Data must be a path, a list of texts or pairs, a tuple of two lists, or a table. "
+            f"Received: {type(data).__name__}."
+        )
+    return ((row,) if _is_text(row) else tuple(row) for row in data)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str | Path)
+
+
+def _columns(data: Any, names: list, columns: str | Sequence[str] | None) -> list[list]:
+    wanted = [columns] if isinstance(columns, str) else list(columns or ())
+    require(
+        bool(wanted) and set(wanted) <= set(names),
+        "`columns` must name the columns to read, such as those of the text and the label.",
+        columns=columns,
+        table=[str(name) for name in names],
+    )
+    return [list(data[name]) for name in wanted]

@@ -1,0 +1,151 @@
+"""Tasks made, trained, measured and exported by a few calls; data in the forms that users have."""
+
+import ast
+import pathlib
+
+import numpy as np
+import pytest
+
+import keras_attn
+from keras_attn.models import Bert
+from keras_attn.tasks import CausalLMTask, ClassificationTask, Seq2SeqTask, Task
+from keras_attn.training.given_data import written_data
+from keras_attn.validation import UserError
+
+PACKAGE = pathlib.Path(keras_attn.__file__).parent
+PAIRS = [(f"{a}{b}", f"{b.upper()} {a.upper()}") for a in "abcdefgh" for b in "abcdefgh"]
+SMALL = {"model": {"hidden_dim": 32, "num_layers": 1, "intermediate_dim": 32}}
+FIT = {"epochs": 2, "batch_tokens": 256, "warmup_steps": 1, "learning_rate": 0.01}
+
+
+class Table(dict):
+    """Has columns as a pandas DataFrame and a `datasets.Dataset` have."""
+
+    @property
+    def column_names(self):
+        return list(self)
+
+
+@pytest.mark.parametrize(
+    ("data", "columns", "expected"),
+    [
+        ([("a", "b"), ("c", "d")], None, "a\tb\nc\td\n"),
+        ((["a", "c"], ["b", "d"]), None, "a\tb\nc\td\n"),
+        ((np.array(["a", "c"]), np.array([0, 1])), None, "a\t0\nc\t1\n"),
+        (["a", "c"], None, "a\nc\n"),
+        ({"x": ["a", "c"], "y": [1, 2], "z": [3, 4]}, ("x", "z"), "a\t3\nc\t4\n"),
+        (Table(x=["a", "c"], y=[1, 2]), "x", "a\nc\n"),
+        ([("a\tb\nc", "d")], None, "a b c\td\n"),
+    ],
+)
+def test_forms_of_data(data, columns, expected, tmp_path):
+    (path,) = written_data(data, tmp_path, "train", columns)
+    assert pathlib.Path(path).read_text("utf-8") == expected
+
+
+def test_what_was_changed_is_said(tmp_path, capsys):
+    written_data([("a\tb", "c"), ("d", "e")], tmp_path, "train")
+    assert "train: in 1 examples tabs and line breaks became spaces." in capsys.readouterr().out
+
+
+def test_files_stay_files(tmp_path):
+    files = [pathlib.Path("a.txt"), pathlib.Path("b.txt")]
+    assert written_data(files, tmp_path, "train") == ["a.txt", "b.txt"]
+    assert written_data("cmudict", tmp_path, "train") == ["cmudict"]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("data", "columns", "message"),
+    [
+        ([], None, "must have at least one example"),
+        ([("a", "b"), ("c",)], None, "must have 2 parts. Received: row=1, parts=1"),
+        ((["a", "c"], ["b"]), None, "as many targets as sources. .*sources=2, targets=1"),
+        ({"x": ["a"]}, None, "`columns` must name the columns to read.* table=.'x'"),
+        ({"x": ["a"]}, "y", "`columns` must name the columns to read.* table=.'x'"),
+        ([("a", "b")], ("x", "y"), "`columns` are those of a table"),
+        (3, None, "Data must be a path, .* Received: int"),
+    ],
+)
+def test_data_of_other_forms(data, columns, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        written_data(data, tmp_path, "train", columns)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    out = tmp_path_factory.mktemp("fitted") / "run"
+    task = Task.from_preset("g2p_small", PAIRS, **SMALL)
+    before = [np.array(weight) for weight in task.backbone.weights]
+    name = task.preset
+    result = task.fit(PAIRS, test=PAIRS[:9], out=out, metrics=["per"], **FIT)
+    return task, before, name, result
+
+
+def test_a_task_is_trained_in_place_and_in_its_folder(fitted):
+    task, before, name, result = fitted
+    assert isinstance(task, Seq2SeqTask)
+    assert (name, task.preset) == ("g2p_small", None)
+    assert any(np.any(np.array(w) != b) for w, b in zip(task.backbone.weights, before, strict=True))
+    assert [row["epoch"] for row in result.history] == [1, 2]
+    assert result.test["items"] == 9
+    loaded = keras_attn.load(result.folder)
+    assert loaded.predict(["ab", "hg"]) == task.predict(["ab", "hg"]) == task.generate(["ab", "hg"])
+    assert "task: seq2seq" in (result.folder / "run.yaml").read_text("utf-8")
+
+
+def test_it_is_measured_and_exported(fitted, tmp_path):
+    task = fitted[0]
+    measured = task.evaluate((["ab", "cd"], ["B A", "D C"]), metrics="per")
+    assert set(measured) == {"per", "items"}
+    version = task.export(tmp_path / "exported")
+    assert keras_attn.load(version).predict(["ab"]) == task.predict(["ab"])
+
+
+def test_it_goes_on(fitted):
+    task, *_, result = fitted
+    more = task.fit(PAIRS, out=result.folder, resume=True, epochs=3)
+    assert [row["epoch"] for row in more.history] == [1, 2, 3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "data", "kind"),
+    [
+        (
+            "encoder_tiny",
+            [(f"{word} {n}", word) for word in ("good", "bad") for n in range(30)],
+            ClassificationTask,
+        ),
+        ("lm_tiny", ["ab" * 9, "cd" * 9] * 30, CausalLMTask),
+    ],
+)
+def test_other_tasks_without_a_folder(name, data, kind):
+    task = kind.from_preset(name, data)
+    result = task.fit(data, **FIT)
+    assert result.folder is None
+    assert len(result.history) == 2
+    assert len(task.predict([data[0][0]])) == 1
+
+
+def test_mistakes():
+    with pytest.raises(UserError, match="must be one for a CausalLMTask"):
+        CausalLMTask.from_preset("g2p_small", PAIRS)
+    with pytest.raises(UserError, match="must be one for a ClassificationTask. .*task='embed'"):
+        ClassificationTask.from_preset("bert_tiny", PAIRS, task="embed")
+    with pytest.raises(UserError, match="There is no such|must be one of"):
+        Task.from_preset("g2p_small", PAIRS, learning_rat=1)
+    with pytest.raises(UserError, match="Presets have no weights: .*load_weights=True"):
+        Bert.from_preset("bert_tiny", 100, load_weights=True)
+
+
+def test_only_one_place_imports_folders_above_by_name():
+    homes = {"tasks/operations.py", "__init__.py", "registration.py", "training/__init__.py"}
+    homes |= {"export/__init__.py", "benchmarks/layer_call.py"}  # names of the folder itself
+    for path in PACKAGE.rglob("*.py"):
+        place = path.relative_to(PACKAGE).as_posix()
+        if place in homes:
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+                assert not ast.unparse(node.args[0]).strip("f'\"").startswith("keras_attn"), place
