@@ -235,7 +235,8 @@ def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
     fits weights that are trained already.
     """
     kind = kind_of_task(init)
-    recipe = recipe_of("fine_tuning", "", task or kind or RunSettings.task)
+    known = task or kind
+    recipe = recipe_of("fine_tuning", "", known) if known else {"task": RunSettings.task}
     path = Path(init) / RUN_FILE
     metrics = read_yaml(path).get("metrics") if path.is_file() else None
     if metrics and kind in (None, recipe["task"]):

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.activations import get_activation
+from keras_attn.layers.activations import get_activation, serialize_activation
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.embedding.vocabulary_bias import VocabularyBias
@@ -89,6 +89,8 @@ class MaskedLanguageModel(EncoderModel):
         self.norm = norm
         self.bias = bias
         self.hidden_dim = encoder.hidden_dim
+        self.activation = serialize_activation(activation)
+        self.epsilon = epsilon
 
     def _completed(self, inputs):
         return inputs if "positions" in inputs else _everywhere(inputs["token_ids"])

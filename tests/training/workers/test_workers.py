@@ -19,20 +19,20 @@ class Told(workers.Workers):
     """One of three workers, whose values the others see."""
 
     rows = np.zeros((3, 0))
-    barrier = threading.Barrier(3, timeout=20)
+    meeting = threading.Barrier(3, timeout=20)
 
     def __init__(self, index):
         self.workers, self.index, self.is_chief = 3, index, index == 0
         self._cluster = Cluster(WORKERS, index)
 
     def gather(self, values):
-        if self.barrier.wait() == 0:
+        if self.meeting.wait() == 0:
             Told.rows = np.zeros((3, len(values)))
-        self.barrier.wait()
+        self.meeting.wait()
         Told.rows[self.index] = values
-        self.barrier.wait()
+        self.meeting.wait()
         found = Told.rows.copy()
-        self.barrier.wait()
+        self.meeting.wait()
         return found
 
 
