@@ -120,7 +120,17 @@ class _Loader(yaml.SafeLoader):
             seen.add((key.tag, str(key.value)))
         return node
 
+    def construct_yaml_float(self, node: ScalarNode) -> float:
+        self._require_decimal(node)
+        return super().construct_yaml_float(node)
+
+    def _require_decimal(self, node: ScalarNode) -> None:
+        if ":" in node.value:  # base 60, of which nobody thinks who writes a time
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"line {line} has {node.value[:50]}: write it in quotes")
+
     def construct_yaml_int(self, node: ScalarNode) -> int:
+        self._require_decimal(node)
         try:
             value = super().construct_yaml_int(node)
         except ValueError:  # Python's own limit
@@ -131,6 +141,7 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _Loader.construct_yaml_float)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

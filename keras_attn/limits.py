@@ -65,6 +65,7 @@ DEPTH = Limit("KERAS_ATTN_MAX_DEPTH", 100, "levels of nesting in JSON and YAML")
 DECOMPRESSED_BYTES = Limit(
     "KERAS_ATTN_MAX_DECOMPRESSED_BYTES", 2 << 30, "bytes of a compressed file, once decompressed,"
 )
+COMPRESSION = Limit("KERAS_ATTN_MAX_COMPRESSION", 200, "bytes for each byte of a compressed file")
 LINE_BYTES = Limit("KERAS_ATTN_MAX_LINE_BYTES", 16 << 20, "bytes of a line")
 IMAGE_PIXELS = Limit("KERAS_ATTN_MAX_IMAGE_PIXELS", 1 << 26, "pixels of an image")
 LAYERS = Limit("KERAS_ATTN_MAX_LAYERS", 1_000, "layers of a model")
@@ -83,6 +84,7 @@ LIMITS = (
     YAML_NODES,
     DEPTH,
     DECOMPRESSED_BYTES,
+    COMPRESSION,
     LINE_BYTES,
     IMAGE_PIXELS,
     LAYERS,

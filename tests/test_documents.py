@@ -42,6 +42,8 @@ def nested(depth, inside="1"):
         (parse_yaml, "&a [*a]", "file: an alias must not hold itself."),
         (parse_yaml, "2001-99-99", "file: line 1 has a value of type 'timestamp', which settings"),
         (parse_yaml, "a: 1\nb: [2001-09-09]", "file: line 2 has a value of type 'timestamp'"),
+        (parse_yaml, "a: 1:30", "line 1 has 1:30: write it in quotes"),
+        (parse_yaml, "a: 1:30.5", "line 1 has 1:30.5: write it in quotes"),
         (parse_yaml, "!!binary aGk=", "file: line 1 has a value of type 'binary'"),
         (parse_yaml, "a: !!set {b, c}", "file: line 1 has a value of type 'set'"),
         (parse_yaml, "!!omap [a: 1]", "file: line 1 has a value of type 'omap'"),

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from keras_attn.limits import DECOMPRESSED_BYTES, LINE_BYTES
+from keras_attn.limits import COMPRESSION, DECOMPRESSED_BYTES, LINE_BYTES
 from keras_attn.validation import UserError, require
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 _EXCERPT_LENGTH = 40
+_ALWAYS_READ = 16 << 20
 _CHUNK_BYTES = 1 << 20
 _MISSING = object()
 _HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
@@ -265,6 +266,9 @@ def _chunks(path: Path, file: io.BufferedReader) -> Iterator[bytes]:
         line = len(chunk) - last_end - 1 if first_end >= 0 else line + len(chunk)
         if endless:
             DECOMPRESSED_BYTES.check(total, str(path))
+        if compressed and total > _ALWAYS_READ:
+            # Lines take more memory than their bytes: what repeats itself is refused before.
+            COMPRESSION.check(total // os.fstat(file.fileno()).st_size, str(path))
         yield chunk
 
 

@@ -25,7 +25,7 @@ def serialize_policies(layer: keras.layers.Layer) -> dict:
     quantized = {
         part.path: _policy(part)
         for part in layer._flatten_layers(include_self=False)
-        if part.quantization_mode is not None
+        if part.quantization_mode is not None and part.path
     }
     if quantized:
         is_map = isinstance(policy, keras.dtype_policies.DTypePolicyMap)
@@ -53,6 +53,22 @@ def with_default_policy(description: dict | str | None, dtype: str) -> keras.DTy
     policies = keras.dtype_policies.DTypePolicyMap(keras.dtype_policies.get(dtype))
     policies.update(quantized)
     return policies
+
+
+def computing_policy(policy: keras.DTypePolicy) -> keras.DTypePolicy:
+    """The dtype policy of what is not quantized by a policy.
+
+    Args:
+        policy: A dtype policy, such as `"int8_from_mixed_bfloat16"`, or a map of them.
+
+    Returns:
+        The policy itself where it quantizes nothing; otherwise the one after `_from_`.
+    """
+    if policy.quantization_mode is None:
+        return policy
+    is_map = isinstance(policy, keras.dtype_policies.DTypePolicyMap)
+    name = policy.default_policy.name if is_map else policy.name
+    return keras.dtype_policies.get(name.partition("_from_")[2])
 
 
 def _policy(layer):

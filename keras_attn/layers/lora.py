@@ -1,5 +1,7 @@
 """Low-rank adaptation of attention."""
 
+from collections.abc import Sequence
+
 import keras
 
 from keras_attn.layers.head_projection import HeadProjection
@@ -10,7 +12,7 @@ def enable_lora(
     layer: keras.layers.Layer,
     rank: int,
     lora_alpha: float | None = None,
-    roles: tuple[str, ...] = ("query", "value"),
+    roles: Sequence[str] = ("query", "value"),
 ) -> list[HeadProjection]:
     """Adapts the projections to the heads of all attention in a layer or model, and nothing else.
 
@@ -30,7 +32,8 @@ def enable_lora(
         The projections that were adapted.
 
     Raises:
-        UserError: Nothing in the layer projects to one of the roles, or it has LoRA already.
+        UserError: No role is given, nothing in the layer projects to one of the roles, as in a
+            layer that is not built, or it has LoRA already.
 
     Example:
         >>> model = Bert(11, num_layers=2, hidden_dim=8, num_heads=2, intermediate_dim=16)
@@ -42,6 +45,10 @@ def enable_lora(
     Reference:
         Hu et al., 2021, https://arxiv.org/abs/2106.09685.
     """
+    roles = (roles,) if isinstance(roles, str) else tuple(roles)
+    require(
+        bool(roles), "`roles` must name at least one of query, key, value and gate.", roles=roles
+    )
     projections = {
         part: [role for role in roles if role in part.heads]
         for part in layer._flatten_layers()
@@ -50,8 +57,9 @@ def enable_lora(
     projected = {role for part in projections for role in part.heads}
     require(
         set(roles) <= projected,
-        "Attention must project to each of the `roles`.",
-        roles=tuple(roles),
+        "`layer` must hold attention that is built and projects to each of the `roles`.",
+        layer=type(layer).__name__,
+        roles=roles,
         projected=sorted(projected),
     )
     for part, adapted in projections.items():  # all before any is changed

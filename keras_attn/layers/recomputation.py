@@ -80,8 +80,22 @@ class Rematerialized:
     given by its name does in a graph of TensorFlow. Here they are bound; layers inside of a layer
     that is computed again are not computed again once more.
 
+    It also lets a layer have a quantized dtype policy, such as `"int8_from_float32"`, that has
+    nothing to quantize but in the layers inside of it.
+
     A subclass names this class before that of Keras.
     """
+
+    def get_config(self):
+        # Without one of ours Keras would describe the constructor's arguments itself, and fail.
+        return super().get_config()
+
+    def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the layer in its quantized form, if it has one."""
+        form = f"_{self.quantization_mode}_call"
+        if getattr(type(self), form, None) is getattr(keras.layers.Layer, form, None):
+            return self.call(*args, **kwargs)
+        return super().quantized_call(*args, **kwargs)
 
     def rematerialized_call(self, layer_call: Callable, *args: Any, **kwargs: Any) -> Callable:
         """Chooses what Keras calls: `layer_call`, or what computes it again."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import keras
 
-from keras_attn.layers.composite_layer import serialize_policies
+from keras_attn.layers.composite_layer import computing_policy, serialize_policies
 from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.models.named_inputs import NamedInputs
 from keras_attn.models.presets import get_preset
@@ -45,7 +45,8 @@ class Backbone(NamedInputs):
         return super().__call__(keras.tree.map_structure(_padded, inputs), *args, **kwargs)
 
     def _keep_arguments(self, dtype: keras.DTypePolicy, **arguments: Any) -> None:
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        # By which `compile` knows whether to scale the loss; Keras would quantize by it again.
+        self.dtype_policy = computing_policy(dtype)
         # Not a dict, in which Keras would take layers for parts of the model.
         self._arguments = types.SimpleNamespace(**arguments)
 

@@ -91,7 +91,7 @@ class Bert(Backbone):
             num_heads=num_heads,
             hidden_dim=hidden_dim,
         )
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
 
         # === Layers ===
         embedding = TokenEmbedding(
@@ -222,7 +222,8 @@ class Bert(Backbone):
             UserError: The model was made without a pooler.
         """
         self.use_pooler()
-        return self.pooler(vectors[:, 0])
+        first = ops.pad(vectors, [[0, 0], [0, 1], [0, 0]])[:, 0]  # zeros where there is no token
+        return self.pooler(first)
 
 
 def _in_one_segment(token_ids) -> dict:

@@ -77,7 +77,7 @@ class ConvSeq2Seq(Backbone):
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim)
         require_rate(dropout=dropout)
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
         attentions, width = decoder_layers or num_layers, embedding_dim or hidden_dim
 
         # === Layers ===

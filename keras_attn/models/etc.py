@@ -98,7 +98,7 @@ class Etc(Backbone):
             num_heads=num_heads,
             hidden_dim=hidden_dim,
         )
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
 
         # === Layers ===
         self_labels = 2 * max_distance + 1

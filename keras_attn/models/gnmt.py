@@ -63,7 +63,7 @@ class Gnmt(RecurrentModel):
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim)
         require_rate(dropout=dropout)
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
         arguments = {
             "cell": "lstm",
             "units": hidden_dim,

@@ -85,7 +85,7 @@ class Gpt2(LanguageModel):
             num_heads=num_heads,
             hidden_dim=hidden_dim,
         )
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
 
         # === Layers ===
         small = keras.initializers.RandomNormal(stddev=0.02)

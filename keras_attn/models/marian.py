@@ -98,7 +98,7 @@ class Marian(StackedSeq2Seq):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
         require_rate(dropout=dropout)
         require_rate(attention_dropout=attention_dropout, activation_dropout=activation_dropout)
-        policy = {"dtype": keras.dtype_policies.get(dtype or keras.config.dtype_policy())}
+        policy = {"dtype": keras.dtype_policies.get(dtype)}
 
         def embedding(kind: type[TokenEmbedding], size: int, name: str) -> TokenEmbedding:
             return kind(

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.activations import get_activation, serialize_activation
+from keras_attn.layers.composite_layer import computing_policy
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.token_embedding import TokenEmbedding
@@ -62,7 +63,7 @@ class MaskedLanguageModel(EncoderModel):
             "`encoder` must have a token embedding, by which words are told again.",
             encoder=type(encoder).__name__,
         )
-        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+        dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)
 
         # === Layers ===
         transform = Dense(
@@ -85,7 +86,7 @@ class MaskedLanguageModel(EncoderModel):
         super().__init__(inputs, logits, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        self.dtype_policy = computing_policy(dtype)  # by which `compile` scales the loss or not
         self.encoder = encoder
         self.transform = transform
         self.norm = norm

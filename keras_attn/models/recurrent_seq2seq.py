@@ -93,7 +93,7 @@ class RecurrentSeq2Seq(RecurrentModel):
             "A bidirectional encoder needs an even `hidden_dim`.",
             hidden_dim=hidden_dim,
         )
-        dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        dtype = keras.dtype_policies.get(dtype)
         encoder = RecurrentStack(
             cell,
             hidden_dim // 2 if bidirectional else hidden_dim,

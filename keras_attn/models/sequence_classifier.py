@@ -4,6 +4,7 @@ from typing import Any
 
 import keras
 
+from keras_attn.layers.composite_layer import computing_policy
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.sequence_pooling import SequencePooling
@@ -53,7 +54,7 @@ class SequenceClassifier(EncoderModel):
     ):
         require(isinstance(encoder, keras.Model), "`encoder` must be a model.", encoder=encoder)
         require_positive(num_classes=num_classes)
-        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+        dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)
 
         # === Layers ===
         pooled_dropout = Dropout(dropout, dtype=dtype, name="pooled_dropout")
@@ -72,7 +73,7 @@ class SequenceClassifier(EncoderModel):
         super().__init__(inputs, logits, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        self.dtype_policy = computing_policy(dtype)  # by which `compile` scales the loss or not
         self.encoder = encoder
         self.max_length = getattr(encoder, "max_length", None)
         self.num_classes = num_classes

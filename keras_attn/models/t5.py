@@ -98,7 +98,7 @@ class T5(StackedSeq2Seq):
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim, num_heads=num_heads)
         require_rate(dropout=dropout)
-        policy = {"dtype": keras.dtype_policies.get(dtype or keras.config.dtype_policy())}
+        policy = {"dtype": keras.dtype_policies.get(dtype)}
 
         # === Layers ===
         # A variance of one over the number of inputs. The paper's queries start smaller by the

@@ -2,6 +2,7 @@
 
 import keras
 
+from keras_attn.layers.composite_layer import computing_policy
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
 from keras_attn.models.encoder_model import EncoderModel
@@ -55,7 +56,7 @@ class TokenClassifier(EncoderModel):
         )
         require_positive(num_classes=num_classes)
         require_rate(dropout=dropout)
-        dtype = keras.dtype_policies.get(dtype or encoder.dtype_policy)
+        dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)
 
         # === Layers ===
         vector_dropout = Dropout(dropout, dtype=dtype, name="vector_dropout")
@@ -67,7 +68,7 @@ class TokenClassifier(EncoderModel):
         super().__init__(inputs, logits, name=name, trainable=trainable)
 
         # === Config ===
-        self.dtype_policy = dtype  # by which `compile` knows whether to scale the loss
+        self.dtype_policy = computing_policy(dtype)  # by which `compile` scales the loss or not
         self.encoder = encoder
         self.max_length = getattr(encoder, "max_length", None)
         self.num_classes = num_classes

@@ -81,7 +81,7 @@ class TransformerSizes:
             learned_positions=learned_positions,
             absolute_positions=absolute_positions,
         )
-        self.dtype = keras.dtype_policies.get(dtype or keras.config.dtype_policy())
+        self.dtype = keras.dtype_policies.get(dtype)
         self.config = {
             "num_layers": num_layers,
             "hidden_dim": hidden_dim,

@@ -13,6 +13,8 @@ from keras_attn.ops.softmax import softmax_with_sums
 from keras_attn.validation import require
 
 PADDING_ID = 0
+# What Hugging Face's data collators and torch write where a label counts for nothing.
+IGNORED_LABEL = -100
 
 
 def token_cross_entropy(
@@ -37,9 +39,46 @@ def token_cross_entropy(
             cannot be seen, the loss and the log-likelihood are NaN instead.
     """
     losses, nll, correct = losses_per_label(labels, logits, label_smoothing, first_label)
-    real = ops.not_equal(ops.cast(labels, "int32"), PADDING_ID)
+    real = counts(labels)
     count = ops.sum(ops.cast(real, losses.dtype))
     return ops.sum(losses), ops.sum(nll), count, ops.sum(correct)
+
+
+def counts(labels: Any, ignore_id: int = PADDING_ID) -> Any:
+    """Tells which labels count: neither `ignore_id` nor -100."""
+    labels = ops.cast(labels, "int32")
+    return ops.not_equal(labels, ignore_id) & ops.not_equal(labels, IGNORED_LABEL)
+
+
+def have_columns(
+    labels: Any, vocabulary: int, first_label: int = 0, ignore_id: int = PADDING_ID
+) -> Any:
+    """Tells which labels have a column among the logits.
+
+    Args:
+        labels: int32, of any shape.
+        vocabulary: Number of columns.
+        first_label: What the first one stands for.
+        ignore_id: The label that counts for nothing.
+
+    Returns:
+        Boolean, of the same shape.
+
+    Raises:
+        UserError: A label that counts has none.
+    """
+    known = known_values(labels)
+    if known is not None:
+        last = first_label + vocabulary - 1
+        ignored = (known == ignore_id) | (known == IGNORED_LABEL)
+        others = known[~ignored & ((known < first_label) | (known > last))]
+        require(
+            not others.size,
+            f"Labels must be in [{first_label}, {last}], or {ignore_id} or {IGNORED_LABEL} where "
+            "they are ignored.",
+            labels=np.unique(others)[:3].tolist(),
+        )
+    return ops.logical_and(labels >= first_label, labels < first_label + vocabulary)
 
 
 def losses_per_label(
@@ -61,10 +100,9 @@ def losses_per_label(
     shape = ops.shape(labels)
     flat_labels = ops.reshape(labels, (-1,))  # (labels,)
     flat_logits = ops.reshape(logits, (-1, vocabulary))  # (labels, vocabulary)
-    real = ops.not_equal(flat_labels, ignore_id)
+    real = counts(flat_labels, ignore_id)
     columns = flat_labels - first_label if first_label else flat_labels
-    exists = ops.logical_and(columns >= 0, columns < vocabulary)
-    _require_columns(flat_labels, vocabulary, first_label, ignore_id)
+    exists = have_columns(flat_labels, vocabulary, first_label, ignore_id)
     columns = ops.where(exists, columns, 0)
     losses, nll, correct = _smoothed_cross_entropy(columns, flat_logits, label_smoothing)
     losses, nll = (ops.where(exists, x, float("nan")) for x in (losses, nll))
@@ -72,19 +110,6 @@ def losses_per_label(
     zeros = ops.zeros_like(losses)
     return tuple(
         ops.reshape(ops.where(real, values, zeros), shape) for values in (losses, nll, correct)
-    )
-
-
-def _require_columns(labels: Any, vocabulary: int, first_label: int, ignore_id: int) -> None:
-    known = known_values(labels)
-    if known is None:
-        return
-    last = first_label + vocabulary - 1
-    others = known[(known != ignore_id) & ((known < first_label) | (known > last))]
-    require(
-        not others.size,
-        f"Labels must be in [{first_label}, {last}], or {ignore_id} where they are ignored.",
-        labels=np.unique(others)[:3].tolist(),
     )
 
 

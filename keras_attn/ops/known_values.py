@@ -1,7 +1,9 @@
-"""The values of tensors, where they can be seen."""
+"""The values of tensors, where they can be seen, and what is done where they cannot."""
 
+import importlib
 from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -12,3 +14,14 @@ def known_values(x: Any) -> np.ndarray | None:
         return ops.convert_to_numpy(x)
     except (AttributeError, TypeError, ValueError, NotImplementedError, RuntimeError):
         return None
+
+
+def fail_where_false(condition: Any, message: str) -> None:
+    """Lets a graph of TensorFlow fail when it runs; XLA and other backends have no such operation.
+
+    Args:
+        condition: Boolean scalar.
+        message: What the error says.
+    """
+    if keras.backend.backend() == "tensorflow":
+        importlib.import_module("tensorflow").debugging.Assert(condition, [message])

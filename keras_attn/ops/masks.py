@@ -6,8 +6,12 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn.ops.known_values import known_values
+from keras_attn.ops.known_values import fail_where_false, known_values
 from keras_attn.validation import require
+
+_EXPECTED = (
+    "1 (True) where something may be attended to, and 0 elsewhere: nothing is added to scores."
+)
 
 
 def padding_mask(ids: Any) -> Any:
@@ -26,8 +30,8 @@ def boolean_masks(**given: Any) -> tuple:
     """Reads masks as Keras' layers take them: boolean, or 0 and 1 of any number type.
 
     Anything else, such as an additive mask, is refused, so that it is never inverted. While a graph
-    is traced values cannot be seen: then the masks allow everything where one holds other numbers,
-    and `unless_refused` turns what comes of it into NaN.
+    is traced values cannot be seen: one of TensorFlow fails when it runs. XLA and JAX cannot fail:
+    there the masks allow everything, and `unless_refused` turns what comes of it into NaN.
 
     Args:
         **given: Masks by name, or None.
@@ -43,6 +47,8 @@ def boolean_masks(**given: Any) -> tuple:
     valid = combine_masks(*(valid for _, valid in read.values()))
     if valid is None:
         return (*(mask for mask, _ in read.values()), None)
+    names = " and ".join(f"`{name}`" for name, (_, one) in read.items() if one is not None)
+    fail_where_false(valid, f"{names} must hold {_EXPECTED}")
     found = [None if mask is None else mask | ~valid for mask, _ in read.values()]
     return (*found, valid)
 
@@ -295,8 +301,7 @@ def _zeros_and_ones(name: str, mask: Any) -> tuple:
     others = known[(known != 0) & (known != 1)]
     require(
         not others.size,
-        f"`{name}` must hold 1 (True) where something may be attended to, and 0 elsewhere: nothing "
-        "is added to scores.",
+        f"`{name}` must hold {_EXPECTED}",
         **{name: np.unique(others)[:3].tolist()},
     )
     return ops.not_equal(mask, 0), None

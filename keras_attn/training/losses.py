@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.ops.cross_entropy import PADDING_ID, losses_per_label
-from keras_attn.training.token_weights import real_tokens, require_whole, weighted
+from keras_attn.training.token_weights import real_tokens, require_columns, require_whole, weighted
 from keras_attn.validation import require_rate
 
 
@@ -14,16 +14,16 @@ from keras_attn.validation import require_rate
 class TokenCrossEntropy(keras.losses.Loss):
     """Label-smoothed cross-entropy, averaged over the real tokens of a batch.
 
-    A label of 0 (`ignore_id`) is padding and counts for nothing. The target distribution gives
-    `1 - label_smoothing` to the label and spreads `label_smoothing` evenly over the vocabulary.
-    Computed in float32 or wider, whatever the dtype of the logits.
+    A label of 0 (`ignore_id`) is padding and counts for nothing, and so does -100. The target
+    distribution gives `1 - label_smoothing` to the label and spreads `label_smoothing` evenly over
+    the vocabulary. Computed in float32 or wider, whatever the dtype of the logits.
 
     Args:
         label_smoothing: Share of the probability spread over the vocabulary, in [0, 1).
         reduction: `"sum_over_batch_size"` or `"mean"` (mean over real tokens), `"sum"`,
             `"mean_with_sample_weight"` (divided by the sum of the real tokens' weights) or `"none"`
             (one value a token).
-        ignore_id: The label that counts for nothing. With another than 0, such as -100, 0 is a
+        ignore_id: The label that counts for nothing, besides -100. With another than 0, 0 is a
             label like the others.
         name: Name of the loss.
         dtype: Dtype or policy that Keras records; computation is at least float32.
@@ -38,8 +38,8 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     Raises:
         UserError: `label_smoothing` is not in [0, 1), `ignore_id` is no whole number, or a label is
-            neither `ignore_id` nor in [0, vocabulary). While a graph is traced, as in `fit`, labels
-            cannot be seen: there the loss is NaN.
+            ignored nor in [0, vocabulary). In a graph, as in `fit`, TensorFlow raises an
+            `InvalidArgumentError` that says so; where XLA compiles it the loss is NaN.
 
     Reference: Szegedy et al. 2016, Rethinking the Inception Architecture, section 7.
     """
@@ -78,6 +78,7 @@ class TokenCrossEntropy(keras.losses.Loss):
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """One loss a token, 0 at padding: (batch, length)."""
         labels = ops.cast(y_true, "int32")
+        require_columns(labels, y_pred, self.ignore_id)
         losses, _, _ = losses_per_label(
             labels, y_pred, self.label_smoothing, ignore_id=self.ignore_id
         )

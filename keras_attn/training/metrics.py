@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.ops.cross_entropy import PADDING_ID, losses_per_label
-from keras_attn.training.token_weights import real_tokens, require_whole, weighted
+from keras_attn.training.token_weights import real_tokens, require_columns, require_whole, weighted
 
 
 class _TokenMean(keras.metrics.Mean):
@@ -23,7 +23,9 @@ class _TokenMean(keras.metrics.Mean):
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Counts the tokens of a batch; see the class."""
-        values = self._values(ops.cast(y_true, "int32"), ops.convert_to_tensor(y_pred))
+        labels, logits = ops.cast(y_true, "int32"), ops.convert_to_tensor(y_pred)
+        right = require_columns(labels, logits, self.ignore_id)
+        values = ops.where(right, self._values(labels, logits), float("nan"))
         weights = real_tokens(y_true, self.ignore_id, self.dtype)
         if sample_weight is not None:
             weights = weighted(weights, sample_weight)
@@ -41,7 +43,7 @@ class TokenAccuracy(_TokenMean):
     `metrics=["accuracy"]` counts padding as well.
 
     Args:
-        ignore_id: The label that counts for nothing, 0 (padding) by default.
+        ignore_id: The label that counts for nothing, besides -100; 0 (padding) by default.
         name: Name of the metric.
         dtype: Dtype of the metric's sums.
 
@@ -49,6 +51,11 @@ class TokenAccuracy(_TokenMean):
         y_true: Labels, integer (batch, length).
         y_pred: Logits or probabilities, floating (batch, length, vocabulary).
         sample_weight: Optional weights, (batch,) or (batch, length).
+
+    Raises:
+        UserError: A label is neither ignored nor in [0, vocabulary). In a graph, as in `fit`,
+            TensorFlow raises an `InvalidArgumentError` that says so; where XLA compiles it the
+            metric is NaN.
 
     Example:
         >>> metric = TokenAccuracy()
@@ -71,7 +78,7 @@ class Perplexity(_TokenMean):
     """Exponential of the mean negative log-likelihood of the real tokens.
 
     Args:
-        ignore_id: The label that counts for nothing, 0 (padding) by default.
+        ignore_id: The label that counts for nothing, besides -100; 0 (padding) by default.
         name: Name of the metric.
         dtype: Dtype of the metric's sums.
 
@@ -81,8 +88,9 @@ class Perplexity(_TokenMean):
         sample_weight: Optional weights, (batch,) or (batch, length).
 
     Raises:
-        UserError: A label is neither `ignore_id` nor in [0, vocabulary). While a graph is traced,
-            as in `fit`, labels cannot be seen: there the perplexity is NaN.
+        UserError: A label is neither ignored nor in [0, vocabulary). In a graph, as in `fit`,
+            TensorFlow raises an `InvalidArgumentError` that says so; where XLA compiles it the
+            metric is NaN.
 
     Example:
         >>> metric = Perplexity()

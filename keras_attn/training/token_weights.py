@@ -5,6 +5,8 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.ops.cross_entropy import counts, have_columns
+from keras_attn.ops.known_values import fail_where_false
 from keras_attn.validation import require
 
 
@@ -17,7 +19,7 @@ def require_whole(**received: Any) -> None:
 
 def real_tokens(labels: Any, ignore_id: int, dtype: Any) -> Any:
     """Gives 1 for each label that counts and 0 for those that are ignored."""
-    return ops.cast(ops.not_equal(ops.cast(labels, "int32"), ignore_id), dtype)
+    return ops.cast(counts(labels, ignore_id), dtype)
 
 
 def weighted(real: Any, sample_weight: Any) -> Any:
@@ -34,3 +36,26 @@ def weighted(real: Any, sample_weight: Any) -> Any:
     if len(sample_weight.shape) == 1:
         sample_weight = ops.expand_dims(sample_weight, -1)
     return ops.multiply(real, sample_weight)
+
+
+def require_columns(labels: Any, logits: Any, ignore_id: int) -> Any:
+    """Refuses labels that count and have no column among the logits.
+
+    Args:
+        labels: int32 (batch, length).
+        logits: Floating (batch, length, vocabulary).
+        ignore_id: The label that counts for nothing.
+
+    Returns:
+        Which labels are in order, boolean (batch, length). Where a graph of TensorFlow is traced it
+        fails when it runs, unless XLA compiled it.
+
+    Raises:
+        UserError: A label is in [0, vocabulary) no more than it is ignored.
+    """
+    vocabulary = logits.shape[-1]
+    right = have_columns(labels, vocabulary, ignore_id=ignore_id) | ~counts(labels, ignore_id)
+    fail_where_false(
+        ops.all(right), f"Labels must be in [0, {vocabulary - 1}], or {ignore_id} or -100."
+    )
+    return right

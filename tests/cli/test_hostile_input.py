@@ -85,6 +85,9 @@ def test_compressed_zeros(keras_attn, folder, monkeypatch):
     monkeypatch.setenv("KERAS_ATTN_MAX_DECOMPRESSED_BYTES", "5000000")
     (folder / "words.tsv").write_bytes(gzip.compress(b"a\ta\n" * 2_000_000, 1))
     refused(keras_attn(*TRAIN), "words.tsv: at most 5,000,000 bytes of a compressed file")
+    monkeypatch.delenv("KERAS_ATTN_MAX_DECOMPRESSED_BYTES")
+    (folder / "words.tsv").write_bytes(gzip.compress(b"a\ta\n" * 5_000_000, 9))
+    refused(keras_attn(*TRAIN), "words.tsv: at most 200 bytes for each byte of a compressed file")
 
 
 def test_the_first_malformed_line_is_told_before_the_rest_is_read(keras_attn, folder, monkeypatch):

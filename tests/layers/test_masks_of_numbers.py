@@ -92,7 +92,7 @@ def traced(layer, argument, mask):
 
 
 @pytest.mark.parametrize("name", named(KIND, ON_JAX, others=3))
-def test_while_a_graph_is_traced_it_gives_nothing_but_nan(name):
+def test_while_a_graph_is_traced_it_fails_or_gives_nothing_but_nan(name):
     layer = made(name)
     argument = "attention_mask" if name in MECHANISMS else "padding_mask"
     allowed = np.repeat(given(name)[4][1], 2, 0) if name in MECHANISMS else REAL
@@ -100,11 +100,29 @@ def test_while_a_graph_is_traced_it_gives_nothing_but_nan(name):
     expected = numpy(called(layer, **{argument: allowed}))
     np.testing.assert_allclose(right, expected, atol=1e-5)
     added = np.where(allowed, 0, -10000).astype("float32")
+    if keras.backend.backend() == "jax":
+        assert np.isnan(traced(layer, argument, added)).all()
+        return
     if keras.backend.backend() == "torch":  # which runs what others trace
         with pytest.raises(UserError, match=f"`{argument}` {REFUSED}"):
             traced(layer, argument, added)
-    else:
-        assert np.isnan(traced(layer, argument, added)).all()
+        return
+    import tensorflow as tf
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must hold 1 .* is added to scores"):
+        traced(layer, argument, added)
+
+
+@pytest.mark.tensorflow
+def test_where_xla_compiles_it_gives_nothing_but_nan():
+    import tensorflow as tf
+
+    layer = made("multi-head")
+    compiled = tf.function(
+        lambda mask: called(layer, attention_mask=mask), jit_compile=True, autograph=False
+    )
+    assert np.isnan(compiled(tf.fill((2, 5, 5), -10000.0))).all()
+    assert np.isfinite(compiled(tf.ones((2, 5, 5)))).all()
 
 
 def test_the_masks_of_two_sequences():

@@ -316,6 +316,17 @@ def test_mistakes_with_roles(given, message):
         layer.enable_lora(**given)
     with pytest.raises(UserError, match="gate"):
         enable_lora(MultiHeadAttention(2, 3), 2, roles=("gate",))
+    with pytest.raises(UserError, match="must hold attention that is built"):
+        enable_lora(MultiHeadAttention(2, 3), 2)
+    with pytest.raises(UserError, match="`roles` must name at least one of query"):
+        enable_lora(layer, 2, roles=())
+
+
+def test_one_role_by_its_name():
+    layer = HeadProjection(HEADS)
+    layer.build(ROWS.shape)
+    (projection,) = enable_lora(layer, 2, roles="query")
+    assert set(projection.adapters) == {"query"}
 
 
 def block():

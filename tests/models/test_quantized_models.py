@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import enable_lora
-from keras_attn.models import CausalTransformer, Transformer
+from keras_attn.models import T5, Bert, CausalTransformer, SequenceClassifier, Transformer
 from tests.layers.judges import numpy
 from tests.models.families import INPUTS, TARGET
 
@@ -56,3 +56,34 @@ def test_trained_in_mixed_precision_on_int8(compiled):
     changed = {w.path for w in model.weights if np.any(numpy(w) != before[w.path])}
     assert changed == {w.path for w in model.trainable_variables}
     assert all("lora" in path for path in changed)
+
+
+def fraction_of_integers(model):
+    sizes = [(weight.dtype, np.prod(weight.shape)) for weight in model.weights]
+    return sum(size for dtype, size in sizes if dtype == "int8") / sum(size for _, size in sizes)
+
+
+@pytest.mark.parametrize("is_map", [False, True])
+@pytest.mark.parametrize("family", [Bert, CausalTransformer, Transformer, T5])
+def test_made_by_a_quantized_policy(family, is_map, tmp_path):
+    policy = "int8_from_float32"
+    if is_map:
+        policy = keras.dtype_policies.DTypePolicyMap(default_policy=policy)
+    sizes = SIZES | {"hidden_dim": 32, "intermediate_dim": 64}
+    model = family(50, dtype=policy, **sizes)
+    inputs = TOKENS if family in (Bert, CausalTransformer) else INPUTS
+    if family is Bert:
+        model = SequenceClassifier(model, 3, dtype=policy)
+    assert fraction_of_integers(model) > 0.85
+    assert model.dtype_policy.name == "float32"
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(numpy(loaded(inputs)), numpy(model(inputs)))
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "first", "pooler"])
+def test_a_classifier_of_nothing(pooling):
+    encoder = Bert(11, **SIZES)
+    logits = SequenceClassifier(encoder, 3, pooling)({"token_ids": np.zeros((2, 0), "int32")})
+    assert np.isfinite(numpy(logits)).all()
+    assert logits.shape == (2, 3)

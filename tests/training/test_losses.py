@@ -112,20 +112,50 @@ def test_the_label_that_is_ignored():
         TokenCrossEntropy(ignore_id=None)
 
 
-@pytest.mark.parametrize(("label", "ignore_id"), [(-1, 0), (-100, 0), (5, 0), (-1, -100), (0, 1)])
+@pytest.mark.parametrize(("label", "ignore_id"), [(-1, 0), (-99, 0), (5, 0), (-1, -100), (0, 1)])
 def test_labels_without_a_logit(label, ignore_id):
     labels = np.where(LABELS == 2, label, LABELS + (ignore_id == 1))
     loss = TokenCrossEntropy(ignore_id=ignore_id)
     if label == 0:  # a label like the others where another one is ignored
         assert np.isfinite(float(loss(np.minimum(labels, 4), LOGITS)))
         return
-    message = rf"Labels must be in \[0, 4\], or {ignore_id} where they are ignored. .*=\[{label}\]"
-    with pytest.raises(UserError, match=message):
-        loss(labels, LOGITS)
+    message = rf"Labels must be in \[0, 4\], or {ignore_id} or -100"
+    measured = [TokenAccuracy(ignore_id=ignore_id), Perplexity(ignore_id=ignore_id)]
+    for function in (loss, *measured):
+        with pytest.raises(UserError, match=rf"{message} where they are ignored. .*=\[{label}\]"):
+            function(labels, LOGITS)
     traced = compiled(lambda labels, logits: loss(labels, logits))
-    if traced is not None:
+    if keras.backend.backend() == "jax":
         assert np.isnan(float(traced(labels, LOGITS)))
+    elif traced is not None:
+        import tensorflow as tf
+
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            traced(labels, LOGITS)
+    if traced is not None:
         assert np.isfinite(float(traced(LABELS, LOGITS)))
+
+
+def test_labels_of_minus_100_count_for_nothing_whatever_else_is_ignored():
+    """As transformers' data collators write them."""
+    labels = np.where(LABELS == 2, -100, LABELS)
+    padded = np.where(LABELS == 2, 0, LABELS)
+    for make in (TokenCrossEntropy, TokenAccuracy, Perplexity):
+        assert float(make()(labels, LOGITS)) == float(make()(padded, LOGITS))
+
+
+@pytest.mark.tensorflow
+def test_fit_says_which_labels_are_wrong():
+    import tensorflow as tf
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(7 * 5)])
+    model.add(keras.layers.Reshape((7, 5)))
+    model.compile("sgd", TokenCrossEntropy(), metrics=[TokenAccuracy()])
+    x, labels = np.ones((2, 3)), np.full((2, 7), -1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"Labels must be in \[0, 4\]"):
+        model.fit(x, labels, verbose=0)
+    history = model.fit(x, np.where(np.arange(7) < 3, 2, -100) * np.ones((2, 1)), verbose=0)
+    assert np.isfinite(history.history["loss"]).all()
 
 
 def compiled(function):
