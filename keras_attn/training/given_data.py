@@ -33,6 +33,8 @@ def written_data(
         return [str(data)]
     rows = list(_rows(data, columns))
     require(bool(rows), f"`{name}` must have at least one example.", rows=0)
+    if all(len(row) == 1 and isinstance(row[0], Path) for row in rows):
+        return [str(path) for (path,) in rows]
     width = len(rows[0])
     lines, changed = [], 0
     for number, row in enumerate(rows):
@@ -46,8 +48,6 @@ def written_data(
         texts = [" ".join(text.splitlines()) for text in texts]
         changed += any(text != str(part) for text, part in zip(texts, row, strict=True))
         lines.append("\t".join(texts))
-    if all(isinstance(row[0], Path) for row in rows) and width == 1:
-        return lines
     if changed:
         print(f"{name}: in {changed:,} examples tabs and line breaks became spaces.")
     folder.mkdir(parents=True, exist_ok=True)

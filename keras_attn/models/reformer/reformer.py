@@ -69,21 +69,6 @@ class Reformer(LanguageModel):
         **sizes,
     ):
         dtype, sizes = policy_of(dtype), StackSizes(**sizes)
-        attention = LSHAttention(
-            sizes.num_heads,
-            sizes.head_dim,
-            num_buckets,
-            num_hashes,
-            chunk_length,
-            dropout=attention_dropout,
-        )
-        feed_forward = FeedForward(
-            sizes.intermediate_dim, sizes.activation, dropout=activation_dropout
-        )
-        blocks = [
-            ReversibleBlock(attention, feed_forward, sizes.dropout, name=f"block_{i}", dtype=dtype)
-            for i in range(sizes.num_layers)
-        ]
         parts = TransformerParts(
             TransformerSizes(
                 **dataclasses.asdict(sizes),
@@ -94,6 +79,24 @@ class Reformer(LanguageModel):
             ),
             dtype,
         )
+        attention = LSHAttention(
+            sizes.num_heads,
+            sizes.head_dim,
+            num_buckets,
+            num_hashes,
+            chunk_length,
+            dropout=attention_dropout,
+        )
+        blocks = [
+            ReversibleBlock(
+                attention,
+                FeedForward(sizes.intermediate_dim, sizes.activation, dropout=activation_dropout),
+                sizes.dropout,
+                name=f"block_{i}",
+                dtype=dtype,
+            )
+            for i in range(sizes.num_layers)
+        ]
         stack = ReversibleTokenStack(
             ReversibleStack(blocks, name="blocks", dtype=dtype),
             embedding=parts.embedding(vocabulary_size),

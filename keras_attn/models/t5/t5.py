@@ -24,8 +24,10 @@ from keras_attn.models.transformer.sizes import StackSizes, greatest_length
 class T5Sizes(StackSizes):
     """`StackSizes` with the defaults of T5."""
 
-    heads_divide_width: ClassVar[bool] = False
     positional: ClassVar[tuple[str, ...]] = ()
+
+    def _needs_width_of_heads(self) -> bool:
+        return False
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")

@@ -42,7 +42,6 @@ class StackSizes:
     activation: str = "relu"
     dropout: float = 0.1
 
-    heads_divide_width: ClassVar[bool] = True
     positional: ClassVar[tuple[str, ...]] = (
         "num_layers",
         "hidden_dim",
@@ -63,7 +62,7 @@ class StackSizes:
         )
 
     def _needs_width_of_heads(self) -> bool:
-        return self.heads_divide_width
+        return True
 
     @property
     def head_dim(self) -> int:
@@ -181,12 +180,14 @@ class TransformerParts:
         attends_to_source: bool = False,
     ) -> list:
         """Blocks of a decoder, `NAME_0` and so on; multi-head attention by default."""
-        if attends_to_source and cross_attention is None:
-            cross_attention = MultiHeadAttention(**self._attention)
         return [
             TransformerDecoderBlock(
                 self_attention or self._self_attention(),
-                cross_attention=cross_attention,
+                cross_attention=(
+                    cross_attention or MultiHeadAttention(**self._attention)
+                    if attends_to_source
+                    else None
+                ),
                 name=f"{name}_{i}",
                 **self._block,
             )

@@ -62,19 +62,19 @@ class Transformer(StackedSeq2Seq):
         source_embedding, target_embedding = token_embeddings(
             vocabulary_size, target_vocabulary_size, sizes.hidden_dim, dtype=dtype
         )
-        source_positions = parts.positions("source_positions")
-        target_positions = parts.positions("target_positions")
+        # In this order: each dropout draws its seed when it is made.
+        source_dropout, target_dropout = map(parts.dropout, ("source_dropout", "target_dropout"))
         encoder = TokenStack(
             source_embedding,
-            source_positions,
-            parts.dropout("source_dropout"),
+            parts.positions("source_positions"),
+            source_dropout,
             parts.encoder_blocks(encoder_attention, "encoder"),
             parts.last_norm("encoder_norm"),
         )
         decoder = TokenStack(
             target_embedding,
-            target_positions,
-            parts.dropout("target_dropout"),
+            parts.positions("target_positions"),
+            target_dropout,
             parts.decoder_blocks(
                 self_attention, "decoder", cross_attention, attends_to_source=True
             ),

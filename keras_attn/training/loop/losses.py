@@ -43,7 +43,7 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     Raises:
         UserError: `label_smoothing` is not in [0, 1), `ignore_id` is no whole number, or a label is
-            ignored nor in [0, vocabulary). In a graph, as in `fit`, TensorFlow raises an
+            neither ignored nor in [0, vocabulary). In a graph, as in `fit`, TensorFlow raises an
             `InvalidArgumentError` that says so; where XLA compiles it the loss is NaN.
 
     Reference: Szegedy et al. 2016, Rethinking the Inception Architecture, section 7.
