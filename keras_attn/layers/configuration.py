@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import keras
 
 from keras_attn.layers.activations import serialize_activation
-from keras_attn.layers.copies import serialize_layer
+from keras_attn.layers.layer_configs import serialize_layer
 
 _OF_KERAS = ("name", "dtype", "trainable")
 

@@ -72,3 +72,29 @@ def _require_attention(name: str, layer: Any, arguments: tuple[str, ...]) -> Non
         f"`{name}` must be an attention layer, called with {', '.join(arguments)}.",
         **{name: type(layer).__name__ if is_layer else layer},
     )
+
+
+def build_self_attention(layer: keras.layers.Layer, shape: tuple) -> None:
+    """Builds an attention layer for one sequence that is query, key and value.
+
+    Args:
+        layer: An attention layer of this package, or another one with the same call.
+        shape: Shape of the sequence.
+    """
+    value = inspect.signature(layer.build).parameters.get("value_shape")
+    if value is not None and value.default is inspect.Parameter.empty:
+        layer.build(shape, shape)
+    else:
+        layer.build(shape)
+
+
+def build_attention(layer: keras.layers.Layer, shape: tuple, source_shape: tuple) -> None:
+    """Builds an attention layer for a sequence and another one that it attends to.
+
+    Args:
+        layer: An attention layer of this package, or another one with the same call.
+        shape: Shape of the sequence that is the query.
+        source_shape: Shape of the sequence that is key and value.
+    """
+    takes_both = len(inspect.signature(layer.build).parameters) > 1
+    layer.build(*((shape, source_shape) if takes_both else (shape,)))

@@ -7,7 +7,7 @@ import keras
 from keras_attn.layers.attention.head_projection import ROLES
 from keras_attn.layers.attention.synthesizer_base import SynthesizerAttention
 from keras_attn.layers.attention.synthesizer_scores import FactorizedDenseScores
-from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.validation import require, require_positive
 
 

@@ -22,8 +22,8 @@ from keras_attn.layers.attention.multi_head_base import (
     require_no_scores,
     require_same_length,
 )
-from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.hidden_positions import as_float, without_hidden
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
 from keras_attn.ops.linear import linear, linear_of_heads

@@ -5,8 +5,8 @@ import math
 import keras
 from keras import ops
 
-from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.heads import split_heads
 from keras_attn.ops.linear import linear
 from keras_attn.validation import require, require_one_of, require_positive

@@ -7,8 +7,8 @@ from keras import ops
 
 from keras_attn.layers.attention.capture import show_attention
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.scores import additive_scores
 from keras_attn.ops.tanh import tanh

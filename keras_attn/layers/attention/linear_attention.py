@@ -8,8 +8,8 @@ from keras import ops
 from keras_attn.layers.attention.attention_inputs import reads_masks
 from keras_attn.layers.attention.capture import is_capturing, is_other, show_attention
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention, require_no_scores
-from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.hidden_positions import without_hidden
+from keras_attn.layers.layer_configs import deserialize_layers, serialize_layer
 from keras_attn.layers.positions.relative_positions import copy_positions
 from keras_attn.layers.positions.rotary import RotaryEmbedding
 from keras_attn.ops import masks

@@ -12,8 +12,8 @@ from keras_attn.layers.attention.multi_head_base import (
     require_no_scores,
     require_same_length,
 )
-from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.hidden_positions import without_hidden
+from keras_attn.layers.layer_configs import deserialize_layers, serialize_layer
 from keras_attn.layers.positions.relative_positions import DistanceBias, copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.local_attention import local_attention

@@ -3,8 +3,8 @@
 import keras
 
 from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
-from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.scores import additive_scores, dot_scores
 from keras_attn.validation import require, require_one_of, require_positive
 

@@ -5,8 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.recomputation import Rematerialized
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.linear import linear
 from keras_attn.ops.softmax import MASKED_SCORE

@@ -9,8 +9,8 @@ from keras_attn.layers.attention.attention_axes import AttendedAxes
 from keras_attn.layers.attention.attention_inputs import reads_masks
 from keras_attn.layers.attention.capture import is_other, show_attention
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention, require_no_scores
-from keras_attn.layers.copies import deserialize_layers, serialize_layer
 from keras_attn.layers.hidden_positions import without_hidden
+from keras_attn.layers.layer_configs import deserialize_layers, serialize_layer
 from keras_attn.layers.positions.relative_positions import copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention

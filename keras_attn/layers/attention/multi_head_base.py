@@ -9,10 +9,10 @@ from keras import ops
 from keras_attn.layers.attention.attention_inputs import require_attention_inputs
 from keras_attn.layers.attention.head_projection import ROLES, HeadProjection
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.layers.positions.relative_positions import refuse_relative_positions
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.heads import merge_heads
 from keras_attn.validation import require, require_positive
 

@@ -8,16 +8,12 @@ from keras import ops
 
 from keras_attn.layers.attention.attention_inputs import reads_masks, require_attention_inputs
 from keras_attn.layers.attention.capture import CapturedAttention, rearranged
+from keras_attn.layers.attention.compatibility import build_self_attention
 from keras_attn.layers.attention.multi_head_base import require_no_scores, require_same_length
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.copies import (
-    build_self_attention,
-    copy_layer,
-    deserialize_layers,
-    serialize_layer,
-)
 from keras_attn.layers.hidden_positions import of_known_features, visible_inputs, without_hidden
+from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
 

@@ -12,7 +12,7 @@ from keras_attn.layers.attention.synthesizer_scores import (
     FactorizedRandomScores,
     RandomScores,
 )
-from keras_attn.layers.copies import separate_initializer
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.scores import dot_scores
 from keras_attn.ops.softmax import softmax

@@ -13,8 +13,8 @@ from keras import ops
 
 from keras_attn.layers.adaptable import Adaptable
 from keras_attn.layers.attention.head_projection import HeadProjection
-from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.recomputation import Rematerialized
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.linear import linear_of_heads
 from keras_attn.validation import require

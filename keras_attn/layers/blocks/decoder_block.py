@@ -5,21 +5,17 @@ from functools import partial
 import keras
 
 from keras_attn.layers.attention.compatibility import (
+    build_attention,
+    build_self_attention,
     require_cross_attention,
     require_self_attention,
 )
 from keras_attn.layers.blocks.block_inputs import read_block_inputs
 from keras_attn.layers.blocks.residual_connection import ResidualConnection
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.copies import (
-    build_attention,
-    build_self_attention,
-    copy_layer,
-    deserialize_layers,
-    separate_seed,
-    serialize_layer,
-)
+from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
 from keras_attn.layers.recomputation import recomputed
+from keras_attn.layers.seeds import separate_seed
 from keras_attn.validation import require, require_rate
 
 

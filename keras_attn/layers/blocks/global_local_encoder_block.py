@@ -6,7 +6,8 @@ from keras_attn.layers.attention.global_local_attention import GlobalLocalAttent
 from keras_attn.layers.blocks.block_inputs import mask_of_rows, read_block_inputs
 from keras_attn.layers.blocks.residual_connection import ResidualConnection
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.copies import copy_layer, deserialize_layers, separate_seed, serialize_layer
+from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
+from keras_attn.layers.seeds import separate_seed
 from keras_attn.validation import require, require_rate
 
 

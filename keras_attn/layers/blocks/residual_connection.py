@@ -2,8 +2,8 @@
 
 import keras
 
-from keras_attn.layers.copies import copy_layer
 from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.validation import require

@@ -5,20 +5,15 @@ from functools import partial
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.compatibility import require_self_attention
+from keras_attn.layers.attention.compatibility import build_self_attention, require_self_attention
 from keras_attn.layers.blocks.block_inputs import read_block_inputs
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.copies import (
-    build_self_attention,
-    copy_layer,
-    deserialize_layers,
-    separate_seed,
-    serialize_layer,
-)
 from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.pure_call import mask_of, with_mask
 from keras_attn.layers.recomputation import Rematerialized
+from keras_attn.layers.seeds import separate_seed
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
 

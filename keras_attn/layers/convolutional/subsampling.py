@@ -7,8 +7,8 @@ from keras import ops
 
 from keras_attn.layers.activations import get_activation, serialize_activation
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.dense import Dense
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
 

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.copies import copy_layer
+from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.validation import require, require_positive
 

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.copies import separate_initializer
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.layers.positions.relative_positions import RelativePositions
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.linear import linear, linear_of_heads
 from keras_attn.ops.positions import relative_shift, sinusoidal_positions

@@ -5,11 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.copies import separate_seed
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.recurrent.recurrence import recur
 from keras_attn.layers.recurrent.recurrent_decoder import AttendingDecoder
+from keras_attn.layers.seeds import separate_seed
 from keras_attn.ops.dropout import dropout as drop_out
 
 

@@ -8,14 +8,10 @@ from keras import ops
 from keras_attn.layers.attention.compatibility import require_cross_attention
 from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.copies import (
-    copy_layer,
-    deserialize_layers,
-    separate_seed,
-    serialize_layer,
-)
+from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from keras_attn.layers.recurrent.recurrent_unit import RecurrentUnit
+from keras_attn.layers.seeds import separate_seed
 from keras_attn.validation import require, require_positive, require_rate
 
 

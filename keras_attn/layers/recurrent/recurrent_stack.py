@@ -6,10 +6,10 @@ import keras
 from keras import ops
 
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.copies import separate_seed
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.recurrent.recurrent_unit import RecurrentUnit
+from keras_attn.layers.seeds import separate_seed
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive, require_rate
 

@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attached_mask import AttachedMask
-from keras_attn.layers.copies import copy_layer
 from keras_attn.layers.dense import Dense
+from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.configured_model import policy_of
 from keras_attn.models.decoding.token_stack import TokenStack

@@ -1,0 +1,58 @@
+"""Copies and configurations of layers."""
+
+import keras
+
+from keras_attn.validation import require
+
+
+def copy_layer(layer: keras.layers.Layer, name: str, **changes) -> keras.layers.Layer:
+    """Makes an unbuilt layer of the same configuration under another name.
+
+    Args:
+        layer: The layer whose configuration is taken.
+        name: Name of the copy.
+        **changes: Other entries of the configuration to replace.
+
+    Returns:
+        The new layer.
+
+    Raises:
+        UserError: `layer` is no layer.
+    """
+    require(isinstance(layer, keras.layers.Layer), f"`{name}` must be a layer.", **{name: layer})
+    return type(layer).from_config(layer.get_config() | {"name": name} | changes)
+
+
+def serialize_layer(layer: keras.layers.Layer | None) -> dict | None:
+    """Describes a layer as what to build another one from.
+
+    Args:
+        layer: The layer, or `None`.
+
+    Returns:
+        What `keras.saving.deserialize_keras_object` takes, without the shapes that the layer was
+        built for: they would make it create weights that nobody uses.
+    """
+    if layer is None:
+        return None
+    description = keras.saving.serialize_keras_object(layer)
+    description.pop("build_config", None)
+    return description
+
+
+def deserialize_layers(config: dict, *parts: str, custom_objects: dict | None = None) -> dict:
+    """Builds the layers that `serialize_layer` described within a configuration.
+
+    Args:
+        config: The configuration, which stays as it is.
+        *parts: Entries that describe a layer, are `None` or are missing.
+        custom_objects: Classes and functions that Keras does not know by their names.
+
+    Returns:
+        The configuration with layers for their descriptions.
+    """
+    return config | {
+        part: keras.saving.deserialize_keras_object(config[part], custom_objects=custom_objects)
+        for part in parts
+        if config.get(part) is not None
+    }
