@@ -4,10 +4,11 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn import layers, models
+from keras_attn import layers, models, tasks
 from tests.models.every_family import EVERY
 
 OLD = {
+    (tasks, "LabellingTask"): tasks.BaseClassificationTask,
     (models, "Etc"): models.ETC,
     (models, "Gnmt"): models.GNMT,
     (models, "Gpt2"): models.GPT2,

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_attn.export import CppSavedModel
 from keras_attn.export.golden import read_golden
-from keras_attn.export.layout import read_manifest
+from keras_attn.export_manifest import read_manifest
 from keras_attn.model_versions import latest_version
 from keras_attn.validation import require, require_positive
 

@@ -89,8 +89,8 @@ def run(options: argparse.Namespace) -> None:
     with quiet_start():
         from keras_attn.data import read_texts
         from keras_attn.export import export_saved_model
-        from keras_attn.export.layout import read_manifest
         from keras_attn.export.serving_config import write_serving_config
+        from keras_attn.export_manifest import read_manifest
         from keras_attn.tasks import GeneratingTask, Task, read_inputs, task_folder
 
     task = decoding_options.decoding_as_told(Task.load(task_folder(options.model)), options.set)

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from keras_attn.export.golden import read_golden
-from keras_attn.export.layout import README, read_manifest
+from keras_attn.export.layout import README
 from keras_attn.export.manifests import IMAGE
 from keras_attn.export.runtime import Signature, SignatureTensor, read_meta_graph, read_signatures
+from keras_attn.export_manifest import read_manifest
 
 Arrays = Mapping[str, np.ndarray]
 

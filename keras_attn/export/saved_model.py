@@ -22,11 +22,12 @@ import tensorflow as tf
 import keras_attn
 from keras_attn.export.change import TOLERANCE, Change, SignatureChange
 from keras_attn.export.golden import Example, Golden, write_golden
-from keras_attn.export.layout import FORMAT_VERSION, MANIFEST, write_json
+from keras_attn.export.layout import write_json
 from keras_attn.export.readme import write_readme
 from keras_attn.export.request_checks import checked
 from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
+from keras_attn.export_manifest import FORMAT_VERSION, MANIFEST
 from keras_attn.model_versions import version_folders
 from keras_attn.tasks.operations import operation
 from keras_attn.tasks.serving import Servable, ServingFunction

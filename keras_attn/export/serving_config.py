@@ -9,10 +9,10 @@ import re
 import textwrap
 from pathlib import Path
 
-from keras_attn.export.layout import read_manifest
 from keras_attn.export.manifests import Served, docker_compose, kubernetes
 from keras_attn.export.runtime import read_meta_graph, read_signatures
 from keras_attn.export.warmup import MAX_ROWS
+from keras_attn.export_manifest import read_manifest
 from keras_attn.files import write_text
 from keras_attn.model_versions import latest_version
 from keras_attn.validation import UserError, require

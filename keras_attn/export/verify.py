@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keras_attn.documents import parse_json
 from keras_attn.export.c_api import SavedModelError, one_line
-from keras_attn.export.layout import read_manifest
+from keras_attn.export_manifest import read_manifest
 from keras_attn.model_versions import latest_version
 from keras_attn.processes import python_command, python_environment
 from keras_attn.validation import require

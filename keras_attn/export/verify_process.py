@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn.export import c_api, golden, warmup
-from keras_attn.export.layout import read_manifest
 from keras_attn.export.lint import lint_saved_model
 from keras_attn.export.runtime import CppSavedModel, SavedModelError, served_ops
+from keras_attn.export_manifest import read_manifest
 from keras_attn.validation import UserError
 
 FORBIDDEN_MODULES = ("jax", "keras", "tensorflow", "tensorflow_text")

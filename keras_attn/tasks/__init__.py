@@ -1,5 +1,6 @@
 """Tokenizers, a model and decoding in one: what a user trains, saves, runs and exports."""
 
+from keras_attn.renamed import old_names
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.causal_lm import CausalLMTask
 from keras_attn.tasks.classification import ClassificationTask
@@ -17,19 +18,17 @@ from keras_attn.tasks.exported import (
 )
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.hypothesis import Hypothesis
-from keras_attn.tasks.image_classification import ImageClassificationTask
-from keras_attn.tasks.labelling import LabellingTask
-from keras_attn.tasks.labels import LabelTask
+from keras_attn.tasks.image_classification import ImageClassificationTask, read_inputs
+from keras_attn.tasks.labels import BaseClassificationTask, LabelTask
 from keras_attn.tasks.masked_lm import MaskedLMTask
-from keras_attn.tasks.measuring import measure, measure_tags, measure_vectors
+from keras_attn.tasks.measuring import measure, measure_tags, measure_vectors, token_scores
 from keras_attn.tasks.opening import open_task, task_folder
-from keras_attn.tasks.reading import read_inputs
 from keras_attn.tasks.seq2seq import Seq2SeqTask
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.token_classification import TokenClassificationTask
-from keras_attn.tasks.token_scores import token_scores
 
 __all__ = [
+    "BaseClassificationTask",
     "CausalLMTask",
     "ClassificationTask",
     "DecodingSettings",
@@ -45,7 +44,6 @@ __all__ = [
     "Hypothesis",
     "ImageClassificationTask",
     "LabelTask",
-    "LabellingTask",
     "MaskedLMTask",
     "Seq2SeqTask",
     "Servable",
@@ -61,3 +59,5 @@ __all__ = [
     "task_folder",
     "token_scores",
 ]
+
+__getattr__ = old_names(__name__, {"LabellingTask": "BaseClassificationTask"}, globals())

@@ -276,6 +276,10 @@ class Task(abc.ABC):
         """
         return perform("export", self, folder, **options)
 
+    def resources(self) -> list:
+        """Returns the tokenizers and variables that serving functions use."""
+        return [*self.tokenizers.values(), *self.backbone.variables]
+
     def summary(self) -> None:
         """Prints what the task is made of: its tokenizers and its model."""
         for role, tokenizer in self.tokenizers.items():

@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from keras_attn.data import TextExamples, plan_epoch
 from keras_attn.tasks.decoding import DecodingSettings
-from keras_attn.tasks.generating import GeneratingTask, first_of_each
+from keras_attn.tasks.generating import GeneratingTask
+from keras_attn.tasks.generating_signatures import first_of_each
 from keras_attn.tasks.hypothesis import perplexity_of
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import fitting_ids, label_log_probabilities, padded
-from keras_attn.tasks.texts import check_texts
+from keras_attn.tasks.texts import check_texts, fitting_ids, label_log_probabilities, padded
 from keras_attn.tasks.token_view import TokenView, token_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require

@@ -5,21 +5,21 @@ from collections.abc import Sequence
 import keras
 import tensorflow as tf
 
-from keras_attn.tasks.labelling import LabellingTask
-from keras_attn.tasks.text_ids import (
+from keras_attn.tasks.labels import BaseClassificationTask
+from keras_attn.tasks.texts import (
     batches_by_length,
+    check_texts,
     example_texts,
     framed_ids,
     ids_with_end,
     real_ids,
 )
-from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
 
-class ClassificationTask(LabellingTask):
+class ClassificationTask(BaseClassificationTask):
     """Gives texts their labels.
 
     Args:

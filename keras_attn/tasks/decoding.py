@@ -1,12 +1,25 @@
-"""Settings of generation, kept with a task."""
+"""Settings of text generation, which are saved with a task."""
 
 import dataclasses
 import math
 import numbers
+from collections.abc import Callable
 from typing import Any
 
-from keras_attn.generation import LENGTH_PENALTY_FORMS, STOPPING, Constraints, SamplingRules
+import tensorflow as tf
+
+from keras_attn.generation import (
+    LENGTH_PENALTY_FORMS,
+    STOPPING,
+    Constraints,
+    Hypotheses,
+    SamplingRules,
+    beam_search,
+    greedy_search,
+    sample,
+)
 from keras_attn.limits import GENERATED_TOKENS, HYPOTHESES
+from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of, require_positive
 
 
@@ -131,3 +144,80 @@ class DecodingSettings:
             require_one_of("setting", name, names)
         changes = {name: value for name, value in changes.items() if value is not None}
         return dataclasses.replace(self, **changes)
+
+    def search(
+        self,
+        step: Callable,
+        begin: tuple[Any, dict],
+        tokenizer: Tokenizer,
+        n_best: int,
+        prefix_ids: tf.Tensor | None = None,
+    ) -> Hypotheses:
+        """Searches for the most probable texts.
+
+        Args:
+            step: The model's step function.
+            begin: The token or tokens fed first, and the state for `beams` beams.
+            tokenizer: Tokenizer of the generated texts.
+            n_best: Number of hypotheses per source.
+            prefix_ids: Required first tokens of each text, int32 (batch, length), 0 at padding.
+
+        Returns:
+            The hypotheses of each source, the best first.
+        """
+        start_id, state = begin
+        rules = {"start_id": start_id, **self._rules(tokenizer, prefix_ids)}
+        if self.beams == 1:
+            return greedy_search(step, state, **rules)
+        return beam_search(
+            step,
+            state,
+            self.beams,
+            n_best=n_best,
+            stopping=self.stopping,
+            free_end=self.free_end,
+            coverage_penalty=self.coverage_penalty,
+            **rules,
+        )
+
+    def sample(
+        self,
+        step: Callable,
+        begin: tuple[Any, dict],
+        tokenizer: Tokenizer,
+        rules: SamplingRules,
+        **options: Any,
+    ) -> Hypotheses:
+        """Samples texts.
+
+        Args:
+            step: The model's step function.
+            begin: The token or tokens fed first, and the state, with one beam per sample.
+            tokenizer: Tokenizer of the generated texts.
+            rules: Temperature, top-k and top-p, which may be tensors; otherwise `sampling`.
+            **options: Further arguments of `keras_attn.generation.sample`.
+
+        Returns:
+            The samples of each source, in the order in which they were drawn.
+        """
+        start_id, state = begin
+        options = {"start_id": start_id, **self._rules(tokenizer, None), **options}
+        return sample(step, state, rules=rules, **options)
+
+    def _rules(self, tokenizer: Tokenizer, prefix_ids: tf.Tensor | None) -> dict[str, Any]:
+        banned = []
+        if self.banned_words:
+            with tf.init_scope():  # Python numbers, inside a graph too
+                banned = tokenizer.tokenize(tf.constant(self.banned_words)).to_list()
+        special = {tokenizer.pad_id, tokenizer.start_id, tokenizer.unknown_id}
+        return {
+            "end_id": tokenizer.end_id,
+            "max_length": self.max_length,
+            "min_length": self.min_length,
+            "length_penalty": self.length_penalty,
+            "length_penalty_form": self.length_penalty_form,
+            "forbidden_ids": tuple(sorted(special - {tokenizer.end_id})),
+            "constraints": Constraints(
+                self.no_repeat_ngram, tuple(map(tuple, filter(None, banned))), prefix_ids
+            ),
+        }

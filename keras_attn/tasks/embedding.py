@@ -11,15 +11,15 @@ from keras_attn.ops.contrastive import contrastive_loss
 from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import (
+from keras_attn.tasks.texts import (
     FRAME,
     batches_by_length,
     check_framed_length,
+    check_texts,
     example_texts,
     framed_ids,
     real_ids,
 )
-from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of
@@ -191,10 +191,6 @@ class EmbeddingTask(Task):
     def example_texts(self) -> list[str]:
         """Gives a few texts of unequal lengths, made of the commonest tokens."""
         return example_texts(self.tokenizer, self.max_length - 1)
-
-    def resources(self) -> list:
-        """Gives all that the serving functions use."""
-        return [self.tokenizer, *self.backbone.variables]
 
     def _embed_texts(self, texts):
         return self._embed(self.input_ids(texts))

@@ -2,7 +2,6 @@
 
 import abc
 import functools
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -10,10 +9,9 @@ import keras
 import tensorflow as tf
 
 from keras_attn.generation import Hypotheses, check_seed
-from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
-from keras_attn.tasks.continuing import sample_ids, search_ids
 from keras_attn.tasks.decoding import DecodingSettings
+from keras_attn.tasks.generating_signatures import GeneratingSignatures, check_n_best
 from keras_attn.tasks.hypothesis import (
     COLUMNS,
     Hypothesis,
@@ -21,9 +19,12 @@ from keras_attn.tasks.hypothesis import (
     hypotheses_in_batches,
     perplexity_of,
 )
-from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import batches_by_length, example_texts, ids_with_end, real_ids
-from keras_attn.tasks.texts import check_pairs, check_texts
+from keras_attn.tasks.texts import (
+    batches_by_length,
+    check_pairs,
+    check_texts,
+    ids_with_end,
+)
 from keras_attn.tasks.token_view import TokenView
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
@@ -32,7 +33,7 @@ _TEXTS = tf.TensorSpec([None], tf.string)
 _IDS = tf.TensorSpec([None, None], tf.int32)
 
 
-class GeneratingTask(Task):
+class GeneratingTask(GeneratingSignatures, Task):
     """Turns texts into texts, token by token.
 
     Args:
@@ -200,7 +201,7 @@ class GeneratingTask(Task):
             UserError: A text is longer than the task's maximum, or `n_best` exceeds `beams`.
         """
         decoding = self.decoding.replace(beams=beams)
-        _check_n_best(n_best, decoding)
+        check_n_best(n_best, decoding)
         texts = check_texts("texts", texts)
         options = {"decoding": decoding, "n_best": n_best}
         if prefixes is None:
@@ -326,93 +327,6 @@ class GeneratingTask(Task):
                 results[position] = (float(row[0]), int(row[1]))
         return results
 
-    def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
-        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`).
-
-        Beside each signature of texts stands one of token ids. Ids of targets end with the end id,
-        as those do that come out; 0 is padding wherever it stands.
-        """
-        _check_n_best(n_best, self.decoding)
-        ids_name = f"{self.input_role}_ids"
-
-        def best(text):
-            return first_of_each(self._generate_texts(text, self.decoding, 1, jit))
-
-        def several(text):
-            return self._generate_texts(text, self.decoding, n_best, jit)
-
-        def score(text, target):
-            return self._score_texts(text, target, jit)
-
-        def read_ids(inputs):
-            return self.real_ids(inputs[ids_name])
-
-        def best_ids(**inputs):
-            return first_of_each(self._generate_ids(read_ids(inputs), 1, jit))
-
-        def several_ids(**inputs):
-            return self._generate_ids(read_ids(inputs), n_best, jit)
-
-        def score_ids(target_ids, **inputs):
-            return self._score_ids(read_ids(inputs), real_ids(target_ids), jit)
-
-        def example_ids(texts):
-            return {ids_name: self.input_ids(tf.constant(texts))}
-
-        def example_pairs(texts):
-            return {"text": texts, "target": self._example_targets(texts)}
-
-        def example_id_pairs(texts):
-            targets = self.target_ids(tf.constant(self._example_targets(texts)))
-            return example_ids(texts) | {"target_ids": targets}
-
-        texts, ids = {"text": _TEXTS}, {ids_name: _IDS}
-        longest = {ids_name: self.decoding.max_source_length}
-        pairs = texts | {"target": _TEXTS}
-        return {
-            "serving_default": ServingFunction(best, texts),
-            "n_best": ServingFunction(several, texts),
-            "score": ServingFunction(score, pairs, example_pairs),
-            "token_ids": ServingFunction(best_ids, ids, example_ids, longest=longest),
-            "n_best_token_ids": ServingFunction(several_ids, ids, example_ids, longest=longest),
-            "score_token_ids": ServingFunction(
-                score_ids,
-                ids | {"target_ids": _IDS},
-                example_id_pairs,
-                longest=longest | {"target_ids": self.decoding.max_length},
-            ),
-            "attention": attention_function(self.backbone, self.read_tokens, pairs, example_pairs),
-        }
-
-    def example_texts(self) -> list[str]:
-        """Gives a few texts of unequal lengths, made of the commonest tokens."""
-        return example_texts(self.input_tokenizer, self.decoding.max_source_length)
-
-    def _example_targets(self, texts):
-        # Bytes that are no text are read again as more tokens than they were generated as.
-        targets, longest = self.predict(texts, beams=1), self.decoding.max_length
-        lengths = self.output_tokenizer.tokenize(tf.constant(targets)).row_lengths().numpy()
-        fitting = itertools.cycle(example_texts(self.output_tokenizer, longest))
-        return [
-            target if length < longest else next(fitting)
-            for target, length in zip(targets, lengths, strict=True)
-        ]
-
-    def real_ids(self, input_ids: tf.Tensor) -> tf.Tensor:
-        """Turns ids as users give them into those that the model reads, with padding at the end.
-
-        Args:
-            input_ids: int32 (batch, length), 0 at padding, wherever it stands.
-
-        Returns:
-            int32 (batch, length).
-        """
-        return real_ids(input_ids)
-
-    def resources(self) -> list:
-        """Gives all that the serving functions use."""
-        return [*self.tokenizers.values(), *self.backbone.variables]
-
     def _generate_texts(self, texts, decoding, n_best, jit=False) -> dict:
         input_ids = self.input_ids(texts)
         return self._outputs(input_ids, self._search(jit)(input_ids, decoding, n_best))
@@ -454,7 +368,7 @@ class GeneratingTask(Task):
             room = decoding.max_length if jit else None
             begin = self._begin(input_ids, room, decoding.beams, bool(decoding.coverage_penalty))
             step, tokenizer = self.backbone.step, self.output_tokenizer
-            return search_ids(step, begin, tokenizer, decoding, n_best, prefix_ids)
+            return decoding.search(step, begin, tokenizer, n_best, prefix_ids)
 
         # Strings cannot be compiled: XLA gets what lies between the tokenizers.
         return tf.function(search, jit_compile=True, autograph=False) if jit else search
@@ -466,7 +380,7 @@ class GeneratingTask(Task):
             if self.continues:
                 options["prompt_ids"] = input_ids
             step, tokenizer = self.backbone.step, self.output_tokenizer
-            return sample_ids(step, begin, tokenizer, decoding, rules, **options)
+            return decoding.sample(step, begin, tokenizer, rules, **options)
 
         return tf.function(draw, jit_compile=True, autograph=False) if jit else draw
 
@@ -483,25 +397,3 @@ class GeneratingTask(Task):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.backbone).__name__}, {self.decoding})"
-
-
-def first_of_each(outputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Takes the first hypothesis of each source.
-
-    Args:
-        outputs: Tensors (batch, n_best, …) by name.
-
-    Returns:
-        The same, (batch, …).
-    """
-    return {name: values[:, 0] for name, values in outputs.items()}
-
-
-def _check_n_best(n_best: int, decoding: DecodingSettings) -> None:
-    require_positive(n_best=n_best)
-    require(
-        n_best <= decoding.beams,
-        "`n_best` must not exceed the beams.",
-        n_best=n_best,
-        beams=decoding.beams,
-    )

@@ -7,15 +7,15 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data import check_images, decode_images, scaled_pixels
-from keras_attn.tasks.labelling import LabellingTask
+from keras_attn.data import check_images, decode_images, read_images, scaled_pixels
+from keras_attn.tasks.labels import BaseClassificationTask
 from keras_attn.tasks.token_view import TokenView
 from keras_attn.validation import require
 
 _IMAGES_A_BATCH = 64
 
 
-class ImageClassificationTask(LabellingTask):
+class ImageClassificationTask(BaseClassificationTask):
     """Gives PNG images their labels.
 
     An image is the content of a PNG file, as bytes. Whatever its size, depth and colours are, it
@@ -138,3 +138,19 @@ def _gradient(height: int, width: int, channels: int, dtype: type) -> bytes:
     y, x, channel = np.ogrid[:height, :width, :channels]
     slopes = (y / height * (channel + 1) + x / width * (channel + 2)) % 1
     return tf.io.encode_png((slopes * np.iinfo(dtype).max).astype(dtype)).numpy()
+
+
+def read_inputs(kind: str, words: list[str]) -> list[str] | list[bytes]:
+    """Gives a task's inputs: words are texts themselves, or name the files of images.
+
+    Args:
+        kind: The kind of the task, exported or not.
+        words: The words or lines.
+
+    Returns:
+        What the task's `predict` takes.
+
+    Raises:
+        UserError: There is no such file, or it holds no image.
+    """
+    return read_images(words) if kind == ImageClassificationTask.kind else words

@@ -1,15 +1,24 @@
-"""What all tasks share whose models give logits over labels."""
+"""Base classes of tasks whose models output logits over labels."""
 
-from collections.abc import Mapping, Sequence
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from keras_attn.ops.cross_entropy import token_cross_entropy
+from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
+from keras_attn.tasks.hypothesis import Hypothesis, best_text
+from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.texts import check_texts
+from keras_attn.tasks.token_view import TokenView
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import require
+from keras_attn.validation import require, require_positive
+
+_STRINGS = tf.TensorSpec([None], tf.string)
 
 
 class LabelTask(Task):
@@ -55,9 +64,184 @@ class LabelTask(Task):
         """
         return token_cross_entropy(labels, logits, label_smoothing, first_label=1)
 
-    def resources(self) -> list:
-        """Gives all that the serving functions use."""
-        return [*self.tokenizers.values(), *self.backbone.variables]
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.backbone).__name__}, {len(self.labels)} labels)"
+
+
+class BaseClassificationTask(LabelTask):
+    """Gives inputs, each a string such as a text or the content of a file, their labels.
+
+    Args:
+        backbone: A model to logits (batch, labels), as `keras_attn.models.SequenceClassifier`.
+        tokenizers: The tokenizers by role.
+        labels: What the columns of the logits stand for.
+
+    Raises:
+        UserError: There are fewer than two labels, two are equal, or they are not as many as the
+            logits.
+    """
+
+    served_input: ClassVar[str]
+    """What the strings are called in the signatures of an export."""
+
+    def __init__(
+        self,
+        backbone: keras.Model,
+        tokenizers: Mapping[str, Tokenizer],
+        labels: Sequence[str],
+    ):
+        super().__init__(backbone, tokenizers, labels)
+        self._probabilities = tf.function(
+            self._probabilities_of, input_signature=[_STRINGS], autograph=False
+        )
+
+    def predict(self, inputs: Sequence[Any]) -> list[str]:
+        """Gives each input its most probable label.
+
+        Raises:
+            UserError: An input is not as `probabilities` takes it.
+        """
+        return [best_text(hypotheses) for hypotheses in self.predict_n_best(inputs, 1)]
+
+    def predict_n_best(
+        self,
+        inputs: Sequence[Any],
+        n_best: int,
+        beams: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Gives each input its most probable labels.
+
+        Args:
+            inputs: What `probabilities` takes.
+            n_best: Number of labels for each.
+            beams: Not for labels: `None`.
+            progress: Called with the number of inputs done after each batch.
+
+        Returns:
+            For each input its labels with their log-probabilities, the most probable first.
+
+        Raises:
+            UserError: An input is not as it must be, there are not `n_best` labels, or `beams` is
+                given.
+        """
+        require_positive(n_best=n_best)
+        require(
+            n_best <= len(self.labels),
+            "`n_best` must not exceed the number of labels.",
+            n_best=n_best,
+            labels=len(self.labels),
+        )
+        require(beams is None, "A classifier makes no beam search.", beams=beams)
+        probabilities = self.probabilities(inputs, progress)
+        with np.errstate(divide="ignore"):
+            scores = np.log(probabilities)
+        order = np.argsort(-probabilities, axis=1, kind="stable")[:, :n_best]
+        return [
+            [Hypothesis(self.labels[place], *[float(row[place])] * 2) for place in places]
+            for row, places in zip(scores, order, strict=True)
+        ]
+
+    def probabilities(
+        self, inputs: Sequence[Any], progress: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """Computes how probable each label is.
+
+        Args:
+            inputs: The inputs.
+            progress: Called with the number of inputs done after each batch.
+
+        Returns:
+            float32 (inputs, labels).
+
+        Raises:
+            UserError: An input is not as it must be.
+        """
+        inputs, batches = self._batches(inputs)
+        results = np.zeros((len(inputs), len(self.labels)), np.float32)
+        for positions in batches:
+            batch = tf.constant([inputs[position] for position in positions])
+            results[positions] = self._probabilities(batch).numpy()
+            if progress:
+                progress(len(positions))
+        return results
+
+    def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
+        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        classify = self._classify
+        if jit:
+            classify = tf.function(classify, jit_compile=True, autograph=False)
+
+        def best(**strings):
+            probabilities = classify(self._encoded(strings[self.served_input]))
+            places = tf.argmax(probabilities, axis=1)
+            return {
+                "label": tf.gather(tf.constant(self.labels), places),
+                "probability": tf.gather(probabilities, places, batch_dims=1),
+            }
+
+        def several(**strings):
+            probabilities, places = tf.math.top_k(
+                classify(self._encoded(strings[self.served_input])), min(n_best, len(self.labels))
+            )
+            return {
+                "label": tf.gather(tf.constant(self.labels), places),
+                "probability": probabilities,
+            }
+
+        def numeric(**encoded):
+            return {"probabilities": classify(*encoded.values())}
+
+        def read(**strings):
+            return self.read_tokens(strings[self.served_input])
+
+        name, spec = self._encoding
+        return {
+            "serving_default": ServingFunction(best, {self.served_input: _STRINGS}),
+            "n_best": ServingFunction(several, {self.served_input: _STRINGS}),
+            name: ServingFunction(
+                numeric,
+                {name: spec},
+                lambda strings: {name: self._encoded(tf.constant(strings))},
+                longest=self._longest,
+            ),
+            "attention": attention_function(
+                self.backbone,
+                read,
+                {self.served_input: _STRINGS},
+                lambda strings: {self.served_input: strings},
+            ),
+        }
+
+    @property
+    @abc.abstractmethod
+    def _encoding(self) -> tuple[str, tf.TensorSpec]:
+        """Name and specification of what strings are encoded to."""
+
+    @property
+    @abc.abstractmethod
+    def _longest(self) -> dict[str, int]:
+        """Most ids in a row, where strings are encoded to ids (see `ServingFunction`)."""
+
+    @abc.abstractmethod
+    def _encoded(self, strings: tf.Tensor) -> tf.Tensor:
+        """Encodes strings (batch,) inside a graph."""
+
+    @abc.abstractmethod
+    def read_tokens(self, strings: tf.Tensor) -> TokenView:
+        """Reads strings (batch,) as the model does."""
+
+    @abc.abstractmethod
+    def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
+        """What the model takes of what strings are encoded to."""
+
+    @abc.abstractmethod
+    def _batches(self, inputs: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
+        """The inputs, found to be right, and for each batch the positions of those in it."""
+
+    def _probabilities_of(self, strings):
+        return self._classify(self._encoded(strings))
+
+    def _classify(self, encoded):
+        logits = self.backbone(self.model_inputs(encoded))
+        return tf.nn.softmax(tf.cast(logits, tf.float32))

@@ -11,18 +11,18 @@ from keras_attn.data import MaskedExamples, Masking, require_mask_token
 from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
+from keras_attn.tasks.measuring import token_scores
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import (
+from keras_attn.tasks.texts import (
     FRAME,
     batches_by_length,
     check_framed_length,
+    check_texts,
     example_texts,
     framed_ids,
     padded,
     real_ids,
 )
-from keras_attn.tasks.texts import check_texts
-from keras_attn.tasks.token_scores import token_scores
 from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.word_piece import CONTINUED, MASK
@@ -221,10 +221,6 @@ class MaskedLMTask(Task):
         """Gives a few texts of unequal lengths, made of the commonest tokens, with gaps."""
         texts = example_texts(self.tokenizer, self.max_length - FRAME)
         return [MASK, *texts, *(f"{text} {MASK}" for text in texts)]
-
-    def resources(self) -> list:
-        """Gives all that the serving functions use."""
-        return [self.tokenizer, *self.backbone.variables]
 
     def _fill(self, texts, n_best, best=None):
         """Texts with their gaps filled, (batch, n_best), and their log-probabilities."""

@@ -1,10 +1,14 @@
-"""Measures a task on pairs of texts, or on texts with tags."""
+"""Measures tasks and models on examples with known answers."""
 
+import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+import keras
 import numpy as np
+import tensorflow as tf
 
-from keras_attn.data import Pairs, ScoredPairs, group_references
+from keras_attn.data import Examples, Pairs, ScoredPairs, group_references, plan_epoch
 from keras_attn.evaluation import (
     CORRELATIONS,
     RETRIEVAL,
@@ -13,20 +17,25 @@ from keras_attn.evaluation import (
     metric_signatures,
     partner_ranks,
 )
-from keras_attn.tasks.embedding import EmbeddingTask
-from keras_attn.tasks.exported import (
-    ExportedEmbedding,
-    ExportedSeq2Seq,
-    ExportedTokenClassification,
-)
-from keras_attn.tasks.seq2seq import Seq2SeqTask
-from keras_attn.tasks.token_classification import TokenClassificationTask
+from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.tokenizers import split_words
 from keras_attn.validation import require_one_of
 
+if TYPE_CHECKING:
+    from keras_attn.tasks.embedding import EmbeddingTask
+    from keras_attn.tasks.exported import (
+        ExportedEmbedding,
+        ExportedSeq2Seq,
+        ExportedTokenClassification,
+    )
+    from keras_attn.tasks.seq2seq import Seq2SeqTask
+    from keras_attn.tasks.token_classification import TokenClassificationTask
+
+_MEASURED_TOKENS = 4096
+
 
 def measure(
-    task: Seq2SeqTask | ExportedSeq2Seq,
+    task: "Seq2SeqTask | ExportedSeq2Seq",
     pairs: Pairs,
     metrics: Sequence[str],
     beams: int | None = None,
@@ -61,7 +70,7 @@ def measure(
 
 
 def measure_vectors(
-    task: EmbeddingTask | ExportedEmbedding,
+    task: "EmbeddingTask | ExportedEmbedding",
     pairs: Pairs,
     metrics: Sequence[str],
     progress: Callable[[int], None] | None = None,
@@ -106,7 +115,7 @@ def measure_vectors(
 
 
 def measure_tags(
-    task: TokenClassificationTask | ExportedTokenClassification,
+    task: "TokenClassificationTask | ExportedTokenClassification",
     pairs: Pairs,
     metrics: Sequence[str],
     progress: Callable[[int], None] | None = None,
@@ -135,3 +144,28 @@ def measure_tags(
     hypotheses = [tags[text] for text in pairs.sources]
     references = list(map(split_words, pairs.targets))
     return {"items": len(pairs)} | {name: TAGGING[name](hypotheses, references) for name in metrics}
+
+
+def token_scores(model: keras.Model, examples: Examples) -> dict[str, float]:
+    """Measures a model on the labels of examples.
+
+    Args:
+        model: From the inputs of the examples to logits.
+        examples: Tokenised examples, the label 0 where there is none.
+
+    Returns:
+        The "perplexity" of the labels, and the "accuracy" of the first guesses in percent.
+    """
+    summed = tf.function(
+        lambda inputs, labels: tf.stack(token_cross_entropy(labels, model(inputs))),
+        input_signature=examples.signature,
+        autograph=False,
+    )
+    sums = np.zeros(4)
+    for rows in plan_epoch(examples, max(_MEASURED_TOKENS, int(examples.lengths.max())), seed=None):
+        sums += summed(*examples.assemble(rows)).numpy()
+    _, nll, tokens, correct = sums.tolist()
+    return {
+        "perplexity": math.exp(min(nll / max(tokens, 1), 700)),
+        "accuracy": 100 * correct / max(tokens, 1),
+    }

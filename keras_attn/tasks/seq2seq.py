@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask
-from keras_attn.tasks.text_ids import ids_with_end, label_log_probabilities
+from keras_attn.tasks.texts import ids_with_end, label_log_probabilities
 from keras_attn.tasks.token_view import TokenView, token_texts
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require

@@ -10,16 +10,17 @@ from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
 from keras_attn.tasks.labels import LabelTask
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.text_ids import (
+from keras_attn.tasks.texts import (
     FRAME,
     check_framed_length,
+    check_pairs,
+    check_texts,
     example_texts,
     fitting,
     fitting_batches,
     framed,
     real_ids,
 )
-from keras_attn.tasks.texts import check_pairs, check_texts
 from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
 from keras_attn.validation import require, require_one_of

@@ -11,7 +11,8 @@ import pytest
 from keras_attn import models
 from keras_attn.export import export_saved_model, verify
 from keras_attn.export.golden import read_golden
-from keras_attn.export.layout import README, read_manifest
+from keras_attn.export.layout import README
+from keras_attn.export_manifest import read_manifest
 from keras_attn.models import (
     ETC,
     GNMT,

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from keras_attn.export import SavedModelError, export_saved_model, verify
 from keras_attn.export.golden import GOLDEN, Golden, write_golden
-from keras_attn.export.layout import MANIFEST
 from keras_attn.export.warmup import WARMUP, write_warmup
+from keras_attn.export_manifest import MANIFEST
 from keras_attn.validation import UserError
 from tests.export.toy import ToyTask, named, save
 

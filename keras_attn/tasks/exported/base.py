@@ -1,4 +1,4 @@
-"""What all exported tasks have in common: a loaded SavedModel, and how its signatures are asked."""
+"""Base class of exported tasks: a loaded SavedModel and calls of its signatures."""
 
 import re
 from pathlib import Path
@@ -23,10 +23,16 @@ class Exported:
     """
 
     kind: ClassVar[str]
-    """The kind of task."""
+    """Name of the task, as in the export's manifest."""
+
+    classes: ClassVar[dict[str, type["Exported"]]] = {}
 
     needs: ClassVar[frozenset[str]] = frozenset()
     """Names of the signatures without which it is an export of something else."""
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        Exported.classes[cls.kind] = cls
 
     def __init__(self, folder: Path, model: Any):
         require_signatures(folder, model, self.needs)

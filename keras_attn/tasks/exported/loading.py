@@ -8,18 +8,11 @@ import tensorflow as tf
 # Registers the ops that a SavedModel with tokenizers needs.
 import tensorflow_text  # noqa: F401
 
+from keras_attn.export_manifest import MANIFEST, read_manifest
 from keras_attn.model_versions import latest_version
 from keras_attn.tasks.exported.base import Exported, require_signatures
-from keras_attn.tasks.exported.embedding import ExportedEmbedding
-from keras_attn.tasks.exported.generating import ExportedCausalLM, ExportedSeq2Seq
-from keras_attn.tasks.exported.labelling import (
-    ExportedClassification,
-    ExportedImageClassification,
-    ExportedMaskedLM,
-    ExportedTokenClassification,
-)
 from keras_attn.tasks.weights import require_finite
-from keras_attn.validation import UserError
+from keras_attn.validation import UserError, require_one_of
 
 
 def open_exported(folder: str | Path) -> Exported:
@@ -37,18 +30,9 @@ def open_exported(folder: str | Path) -> Exported:
     """
     folder = latest_version(folder)
     model = _load(folder)
-    outputs = model.signatures["serving_default"].structured_outputs
-    kinds = {
-        "label": ExportedClassification,
-        "embedding": ExportedEmbedding,
-        "tags": ExportedTokenClassification,
-        "probability": ExportedMaskedLM,
-    }
-    generating = ExportedCausalLM if "sample" in model.signatures else ExportedSeq2Seq
-    kind = next((kinds[name] for name in kinds if name in outputs), generating)
-    if kind is ExportedClassification and "pixels" in model.signatures:
-        kind = ExportedImageClassification
-    return kind(folder, model)
+    task = read_manifest(folder).get("task")
+    require_one_of(f"{folder / MANIFEST}: `task`", task, Exported.classes)
+    return Exported.classes[task](folder, model)
 
 
 def _load(folder: Path) -> Any:

@@ -1,0 +1,125 @@
+"""Signatures of exported tasks that generate text."""
+
+import itertools
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from keras_attn.tasks.attention import attention_function
+from keras_attn.tasks.decoding import DecodingSettings
+from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.texts import example_texts, real_ids
+from keras_attn.validation import require, require_positive
+
+_TEXTS = tf.TensorSpec([None], tf.string)
+_IDS = tf.TensorSpec([None, None], tf.int32)
+
+
+class GeneratingSignatures:
+    """The part of a `GeneratingTask` that an export serves."""
+
+    def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
+        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`).
+
+        Beside each signature of texts stands one of token ids. Ids of targets end with the end id,
+        as those do that come out; 0 is padding wherever it stands.
+        """
+        check_n_best(n_best, self.decoding)
+        ids_name = f"{self.input_role}_ids"
+
+        def best(text):
+            return first_of_each(self._generate_texts(text, self.decoding, 1, jit))
+
+        def several(text):
+            return self._generate_texts(text, self.decoding, n_best, jit)
+
+        def score(text, target):
+            return self._score_texts(text, target, jit)
+
+        def read_ids(inputs):
+            return self.real_ids(inputs[ids_name])
+
+        def best_ids(**inputs):
+            return first_of_each(self._generate_ids(read_ids(inputs), 1, jit))
+
+        def several_ids(**inputs):
+            return self._generate_ids(read_ids(inputs), n_best, jit)
+
+        def score_ids(target_ids, **inputs):
+            return self._score_ids(read_ids(inputs), real_ids(target_ids), jit)
+
+        def example_ids(texts):
+            return {ids_name: self.input_ids(tf.constant(texts))}
+
+        def example_pairs(texts):
+            return {"text": texts, "target": self._example_targets(texts)}
+
+        def example_id_pairs(texts):
+            targets = self.target_ids(tf.constant(self._example_targets(texts)))
+            return example_ids(texts) | {"target_ids": targets}
+
+        texts, ids = {"text": _TEXTS}, {ids_name: _IDS}
+        longest = {ids_name: self.decoding.max_source_length}
+        pairs = texts | {"target": _TEXTS}
+        return {
+            "serving_default": ServingFunction(best, texts),
+            "n_best": ServingFunction(several, texts),
+            "score": ServingFunction(score, pairs, example_pairs),
+            "token_ids": ServingFunction(best_ids, ids, example_ids, longest=longest),
+            "n_best_token_ids": ServingFunction(several_ids, ids, example_ids, longest=longest),
+            "score_token_ids": ServingFunction(
+                score_ids,
+                ids | {"target_ids": _IDS},
+                example_id_pairs,
+                longest=longest | {"target_ids": self.decoding.max_length},
+            ),
+            "attention": attention_function(self.backbone, self.read_tokens, pairs, example_pairs),
+        }
+
+    def example_texts(self) -> list[str]:
+        """Gives a few texts of unequal lengths, made of the commonest tokens."""
+        return example_texts(self.input_tokenizer, self.decoding.max_source_length)
+
+    def _example_targets(self, texts):
+        # Bytes that are no text are read again as more tokens than they were generated as.
+        targets, longest = self.predict(texts, beams=1), self.decoding.max_length
+        lengths = self.output_tokenizer.tokenize(tf.constant(targets)).row_lengths().numpy()
+        fitting = itertools.cycle(example_texts(self.output_tokenizer, longest))
+        return [
+            target if length < longest else next(fitting)
+            for target, length in zip(targets, lengths, strict=True)
+        ]
+
+    def real_ids(self, input_ids: tf.Tensor) -> tf.Tensor:
+        """Turns ids as users give them into those that the model reads, with padding at the end.
+
+        Args:
+            input_ids: int32 (batch, length), 0 at padding, wherever it stands.
+
+        Returns:
+            int32 (batch, length).
+        """
+        return real_ids(input_ids)
+
+
+def first_of_each(outputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Takes the first hypothesis of each source.
+
+    Args:
+        outputs: Tensors (batch, n_best, …) by name.
+
+    Returns:
+        The same, (batch, …).
+    """
+    return {name: values[:, 0] for name, values in outputs.items()}
+
+
+def check_n_best(n_best: int, decoding: DecodingSettings) -> None:
+    """Raises a `UserError` unless a beam search can return that many hypotheses."""
+    require_positive(n_best=n_best)
+    require(
+        n_best <= decoding.beams,
+        "`n_best` must not exceed the beams.",
+        n_best=n_best,
+        beams=decoding.beams,
+    )
