@@ -1,4 +1,4 @@
-"""Tokenizers, a model and decoding in one: what a user trains, saves, runs and exports."""
+"""Tasks: a model with its tokenizers and settings, to train, save, run and export."""
 
 from keras_attn.renamed import old_names
 from keras_attn.tasks.base import Task

@@ -1,4 +1,4 @@
-"""What a task's model attends to in texts, as a function to be served."""
+"""Serving signature that returns the attention weights of a task's model."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,19 +12,19 @@ from keras_attn.tasks.token_view import TokenView
 from keras_attn.validation import require
 
 GROUPS = ("encoder", "decoder", "cross")
-"""Whose attention it is: of a source or of a target to itself, or of a target to a source."""
+"""Groups of attention layers: source to source, target to target, and target to source."""
 
 _EXAMPLES = 2
-"""Of so many texts the weights are kept in an export, for they are many numbers."""
+"""Number of example texts in an export: attention weights are large."""
 
 
 def attention_group(name: str, crosses: bool, is_causal: bool) -> str:
-    """Whose attention a layer's is: as its parts are called, or by whether it sees what follows.
+    """Finds the group of an attention layer, by the names in its path or by its causality.
 
     Args:
         name: The layer's path in its model.
         crosses: Whether queries and values are different sequences.
-        is_causal: Whether a query sees none that follow it.
+        is_causal: Whether no query attends to later positions.
 
     Returns:
         One of `GROUPS`.
@@ -39,7 +39,7 @@ def attention_group(name: str, crosses: bool, is_causal: bool) -> str:
 
 
 def unit_names(count: int) -> list[str]:
-    """What stands at global positions that are no tokens."""
+    """Returns names for global positions that are not tokens."""
     return [f"⟨unit {number}⟩" for number in range(count)]
 
 
@@ -49,19 +49,22 @@ def attention_function(
     inputs: Mapping[str, tf.TensorSpec],
     example_inputs: Callable[[Sequence[Any]], Mapping[str, Any]],
 ) -> ServingFunction:
-    """Makes the signature that shows what a model attends to.
+    """Makes the signature that returns a model's attention weights.
 
-    For each group of layers there are their weights, `encoder`, `decoder` or `cross`, float32
-    (batch, layers, heads, target, source), and strings for what looks and what is looked at,
-    `cross_rows` (batch, target) and `cross_columns` (batch, source). "" is padding, or a global
-    position that a text does not need; weights are 0 there. It raises a `UserError` while it is
-    traced where the model has no such weights.
+    Its outputs are, for each group of layers, the weights `encoder`, `decoder` or `cross`, float32
+    (batch, layers, heads, target, source), and the names of their rows and columns, for example
+    `cross_rows` (batch, target) and `cross_columns` (batch, source), strings. A name of "" is
+    padding, or a global position that a text does not use; weights are 0 there. Tracing raises a
+    `UserError` if the model has no attention weights.
 
     Args:
         model: The model.
-        read: From the inputs to what the model reads.
+        read: Converts the inputs to what the model reads.
         inputs: The inputs' specifications by name.
-        example_inputs: From example texts to the function's inputs.
+        example_inputs: Converts example texts to the function's inputs.
+
+    Returns:
+        The signature.
     """
 
     def attention(**strings: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -78,19 +81,28 @@ def attention_function(
 def _grouped(
     model: keras.Model, found: list[CapturedAttention]
 ) -> dict[str, list[CapturedAttention]]:
-    require(bool(found), "The model has no attention to be seen.", model=type(model).__name__)
+    require(
+        bool(found),
+        "The model has no attention layers whose weights can be recorded.",
+        model=type(model).__name__,
+    )
     groups: dict[str, list[CapturedAttention]] = {}
     for shown in found:
         require(
             not shown.is_step and "states" not in shown.pattern,
-            "What is attended to inside a loop cannot be seen from a graph.",
+            "Attention weights computed inside a loop cannot be returned from a graph.",
             layer=type(shown.layer).__name__,
         )
         name = getattr(shown.layer, "path", None) or shown.layer.name
         groups.setdefault(attention_group(name, shown.crosses, shown.is_causal), []).append(shown)
     for name, layers in groups.items():
         sizes = {(each.weights.shape[1], each.rows_before, each.columns_before) for each in layers}
-        require(len(sizes) == 1, "The layers of a group must be alike.", group=name, sizes=sizes)
+        require(
+            len(sizes) == 1,
+            "All layers of a group must have the same number of heads and global positions.",
+            group=name,
+            sizes=sizes,
+        )
     return groups
 
 
@@ -112,7 +124,7 @@ def _outputs(
 
 
 def _labels(tokens: tf.Tensor | None, real: tf.Tensor, before: int) -> tf.Tensor:
-    """What stands along an axis, strings (batch, positions): units, and tokens or numbers."""
+    """Names along an axis, strings (batch, positions): units, and tokens or numbers."""
     if tokens is None:
         batch, count = tf.shape(real)[0], tf.shape(real)[1] - before
         tokens = tf.repeat(tf.strings.as_string(tf.range(count))[None], batch, axis=0)

@@ -1,4 +1,4 @@
-"""What all tasks share: a plain folder to save to and load from."""
+"""Base class of tasks, which saves to and loads from a folder."""
 
 import abc
 import json
@@ -21,7 +21,7 @@ TASK_FILE = "task.json"
 WEIGHTS_FILE = "model.weights.h5"
 ASSETS_FOLDER = "assets"
 FORMAT_VERSION = 1
-# What Keras, and the classes that are made, say of values that do not fit.
+# Errors that Keras and the constructed classes raise for damaged values.
 _DAMAGES = (
     *(ValueError, TypeError, KeyError, AttributeError, ImportError),
     *(OverflowError, MemoryError, RecursionError),
@@ -29,24 +29,24 @@ _DAMAGES = (
 
 
 class Task(abc.ABC):
-    """Tokenizers, a model and settings: the unit that is trained, saved and exported.
+    """A model with its tokenizers and settings: the unit that is trained, saved and exported.
 
     Args:
-        backbone: The model, over token ids or other inputs.
-        tokenizers: The tokenizers by role; none where no texts go in or come out.
+        backbone: The model, which takes token ids or other inputs.
+        tokenizers: The tokenizers by role; empty if the task has no text inputs or outputs.
     """
 
     kind: ClassVar[str]
-    """Name under which task folders know the class."""
+    """Name of the task in task folders, exports and `--task`."""
 
     classes: ClassVar[dict[str, type["Task"]]] = {}
 
     preset: str | None = None
-    """Name of the preset that the task was made from, with random weights, and not trained yet."""
+    """Name of the preset, if the weights are still those of its random initialization."""
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
-        if "kind" in vars(cls):  # not what several kinds have in common
+        if "kind" in vars(cls):  # not the base class of several tasks
             Task.classes[cls.kind] = cls
 
     def __init__(self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer]):
@@ -54,16 +54,16 @@ class Task(abc.ABC):
         self.tokenizers = dict(tokenizers)
 
     def save(self, folder: str | Path) -> None:
-        """Writes the task to a folder, in place of a task that is there.
+        """Saves the task to a folder, replacing a task saved there before.
 
-        The folder holds `task.json`, `model.weights.h5` and `assets/`, one folder for each
+        The folder contains `task.json`, `model.weights.h5` and `assets/`, with one folder per
         tokenizer. It is written under a temporary name and renamed.
 
         Args:
-            folder: Where to; a folder that holds anything but a task is left alone.
+            folder: The folder; it must be new, empty or contain a task and nothing else.
 
         Raises:
-            UserError: The folder holds something else, or cannot be written.
+            UserError: The folder contains something else, or cannot be written.
         """
         folder = Path(folder).resolve()
         _check_free(folder)
@@ -92,15 +92,15 @@ class Task(abc.ABC):
         """Loads a task folder.
 
         Args:
-            folder: What `save` wrote.
-            dtype: Dtype policy of the model, whichever it was trained with.
+            folder: A folder written by `save`.
+            dtype: Dtype policy of the model, independent of the one it was trained with.
 
         Returns:
             The task, of the class that was saved.
 
         Raises:
-            UserError: The folder is missing, damaged, of another task, or was written by a later
-                version.
+            UserError: The folder is missing or damaged, contains another kind of task, or was
+                written by a later version.
         """
         folder = Path(folder)
         require(folder.is_dir(), "The task folder must exist.", folder=str(folder))
@@ -123,7 +123,7 @@ class Task(abc.ABC):
         found = Task.classes[content["task"]]
         require(
             issubclass(found, cls),
-            f"The folder must hold a {cls.__name__}.",
+            f"The folder must contain a {cls.__name__}.",
             folder=str(folder),
             found=found.__name__,
         )
@@ -138,7 +138,7 @@ class Task(abc.ABC):
         except UserError:
             raise
         except _DAMAGES as error:
-            # Keras puts the whole configuration before its reason, and what to do about it behind.
+            # Keras writes the whole configuration before the reason, and advice after it.
             reason = str(error).rpartition("Exception encountered:")[2]
             reason = " ".join(reason.split()).partition(" If you trust")[0][:200]
             raise UserError(
@@ -154,24 +154,24 @@ class Task(abc.ABC):
         columns: str | Sequence[str] | None = None,
         **settings: Any,
     ) -> Self:
-        """Makes a task with a randomly initialized model of a preset's sizes.
+        """Builds a task with a randomly initialized model of a preset's sizes.
 
-        Weights that are trained come from `keras_attn.load` and `from_huggingface`.
+        For trained weights use `keras_attn.load` or `from_huggingface`.
 
         Args:
             name: Name of the preset (`keras-attn presets` lists them).
-            data: Training data, in a form that `fit` takes: the tokenizers are made from them, and
-                labels are found in them.
-            task: What the task is for, such as "classify", where the preset has several.
+            data: Training data, in any form that `fit` accepts; the tokenizers are trained on
+                them, and the labels are collected from them.
+            task: Name of the task, such as "classify", for presets of several tasks.
             columns: Columns of `data`, if that is a table.
             **settings: Settings of a run, see `fit`, such as `model={"dropout": 0.2}` and
                 `tokenizers={"text": {"kind": "word_piece", "vocabulary_size": 8000}}`.
 
         Returns:
-            The task, of the class that the preset is for.
+            The task, an instance of the preset's task class.
 
         Raises:
-            UserError: There is no such preset for such a task, or a setting is unknown or wrong.
+            UserError: The preset is unknown or not one for this task, or a setting is invalid.
         """
         return perform("from_preset", cls, name, data, task, columns, **settings)
 
@@ -183,15 +183,15 @@ class Task(abc.ABC):
             folder: The folder, see `keras_attn.convert.from_huggingface`.
 
         Returns:
-            The task, of the class that the checkpoint is for.
+            The task, an instance of the checkpoint's task class.
 
         Raises:
-            UserError: The folder cannot be converted, or is for another class of tasks.
+            UserError: The folder cannot be converted, or contains another kind of task.
         """
         task = perform("from_huggingface", folder)
         require(
             isinstance(task, cls),
-            f"The checkpoint must be one for a {cls.__name__}.",
+            f"The checkpoint must contain a {cls.__name__}.",
             folder=str(folder),
             found=type(task).__name__,
         )
@@ -207,19 +207,19 @@ class Task(abc.ABC):
         resume: bool = False,
         **settings: Any,
     ) -> Any:
-        """Trains the task, as `keras-attn train` does, and keeps the weights that were best.
+        """Trains the task, as `keras-attn train` does, and keeps the best weights.
 
         Args:
-            train: Training data: a path or the name of a data set; a list of `pathlib.Path`; a list
-                of texts or of pairs; a tuple of two lists, sources and targets; a pandas
-                DataFrame, a `datasets.Dataset` or a mapping of columns.
-            validation: Data to judge by, in the same form; held out of `train` by default.
-            test: Data to measure the trained task on, in the same form.
-            out: The run folder, with checkpoints, metrics.csv and the trained task; one that is
-                deleted afterwards by default.
+            train: Training data: a path or the name of a data set, a list of `pathlib.Path`, a list
+                of texts or of pairs, a tuple of two lists (sources and targets), a pandas
+                DataFrame, a `datasets.Dataset`, or a mapping of columns.
+            validation: Validation data in the same form; by default a part of `train` is held out.
+            test: Data to evaluate the trained task on, in the same form.
+            out: The run folder, which receives checkpoints, metrics.csv and the trained task; by
+                default a temporary folder.
             columns: Columns of tables, such as `("text", "label")`.
-            resume: Whether to go on with the run in `out`.
-            **settings: Settings of the run: those of section `training` by their names, such as
+            resume: Whether to resume the run in `out`.
+            **settings: Settings of the run: those of the section `training` by name, such as
                 `epochs`, `learning_rate` and `batch_tokens`, and other sections as dicts, such as
                 `metrics=["bleu"]` and `decoding={"beams": 4}`.
 
@@ -228,8 +228,8 @@ class Task(abc.ABC):
             of the test data.
 
         Raises:
-            UserError: Data or settings are not as they must be.
-            TrainingInterrupted: A signal ended the training after a checkpoint.
+            UserError: The data or a setting is invalid.
+            TrainingInterrupted: A signal stopped the training after a checkpoint.
 
         Example:
             >>> task = Seq2SeqTask.from_preset("g2p_small", pairs)
@@ -245,34 +245,34 @@ class Task(abc.ABC):
         columns: str | Sequence[str] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
-        """Measures the task, as `keras-attn evaluate` does.
+        """Evaluates the task, as `keras-attn evaluate` does.
 
         Args:
-            data: Data in a form that `fit` takes.
-            metrics: Names of metrics; those that are usual for the task by default.
-            columns: Columns of `data`, if that is a table.
+            data: Data in any form that `fit` accepts.
+            metrics: Names of metrics; by default the usual ones for the task.
+            columns: Columns of `data`, if it is a table.
             **options: `beams` and `perplexity`, see `keras-attn evaluate`.
 
         Returns:
             The metrics by name, and "items", the number of examples.
 
         Raises:
-            UserError: A metric is unknown, or the data are of another form.
+            UserError: A metric is unknown, or the data have another form.
         """
         return perform("evaluate", self, data, metrics, columns, **options)
 
     def export(self, folder: str | Path, **options: Any) -> Path:
-        """Writes the task as a SavedModel for TensorFlow Serving.
+        """Exports the task as a SavedModel for TensorFlow Serving.
 
         Args:
-            folder: The model's folder, in which a new version is made.
+            folder: The model's folder, in which a new version folder is created.
             **options: See `keras_attn.export.export_saved_model`.
 
         Returns:
             The version folder.
 
         Raises:
-            UserError: The folder cannot be written, or an option is unknown or wrong.
+            UserError: The folder cannot be written, or an option is invalid.
         """
         return perform("export", self, folder, **options)
 
@@ -281,7 +281,7 @@ class Task(abc.ABC):
         return [*self.tokenizers.values(), *self.backbone.variables]
 
     def summary(self) -> None:
-        """Prints what the task is made of: its tokenizers and its model."""
+        """Prints the task's tokenizers and its model's summary."""
         for role, tokenizer in self.tokenizers.items():
             kind = type(tokenizer).__name__
             print(f"{role}: {kind} of {tokenizer.vocabulary_size:,} tokens")  # noqa: T201
@@ -291,37 +291,37 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def _settings(self) -> dict[str, Any]:
-        """What belongs to the task beside its model and tokenizers, as JSON has it."""
+        """Returns the task's own settings as JSON values."""
 
     @classmethod
     @abc.abstractmethod
     def _from_parts(
         cls, backbone: keras.Model, tokenizers: dict[str, Tokenizer], settings: dict[str, Any]
     ) -> "Task":
-        """Puts a loaded task together; its settings are among those given."""
+        """Builds the task from its loaded parts; `settings` is the content of `task.json`."""
 
 
 def _read_json(path: Path) -> dict:
-    require(path.exists(), f"This is no task folder, for it has no {path.name}: {path.parent}.")
+    require(path.exists(), f"{path.parent} is not a task folder: it has no {path.name}.")
     return read_json_object(path)
 
 
 def _check_free(folder: Path) -> None:
-    """Raises unless the folder may be written: nothing is there, or a task and nothing else."""
+    """Raises unless the folder is new, empty or contains a task and nothing else."""
     if not folder.exists():
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
     others = sorted(names - {TASK_FILE, WEIGHTS_FILE, ASSETS_FOLDER})
     if others or (names and TASK_FILE not in names) or not folder.is_dir():
         raise UserError(
-            "The folder to save a task in must be new, empty or hold a task alone. "
-            f"Received: {folder}, which holds {', '.join((others or sorted(names))[:3])}."
+            "The folder to save a task in must be new, empty or contain only a task. "
+            f"Received: {folder}, which contains {', '.join((others or sorted(names))[:3])}."
         )
 
 
 def _describe(backbone: keras.Model) -> dict:
-    # Written out, because Keras would add what the model was compiled with, which a task does not
-    # need and which may not load elsewhere.
+    # Written by hand because Keras would add the compile configuration, which a task does not need
+    # and which may not load elsewhere.
     return {
         "module": type(backbone).__module__,
         "class_name": type(backbone).__name__,

@@ -1,4 +1,4 @@
-"""Text to its continuation with a language model."""
+"""Text generation with a causal language model."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -163,7 +163,7 @@ class CausalLMTask(GeneratingTask):
             target: Strings (batch,), their continuations, which may be empty.
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         longest = self.decoding.max_length
         target_ids = fitting_ids(self.tokenizer, target, longest, "target text")
@@ -175,10 +175,10 @@ class CausalLMTask(GeneratingTask):
         return fitting_ids(self.tokenizer, texts, longest, self.input_name)
 
     def real_ids(self, input_ids: tf.Tensor) -> tf.Tensor:
-        """Turns ids as users give them into those that the model reads, with padding at the end.
+        """Moves padding to the end of each row.
 
         Args:
-            input_ids: int32 (batch, length), 0 at padding, wherever it stands. A row without a
+            input_ids: int32 (batch, length), 0 at padding, at any position. A row without a
                 token begins with the start id, as the empty text does.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Text to one of several labels."""
+"""Text classification."""
 
 from collections.abc import Sequence
 
@@ -20,20 +20,19 @@ from keras_attn.validation import require, require_positive
 
 
 class ClassificationTask(BaseClassificationTask):
-    """Gives texts their labels.
+    """Classifies texts.
 
     Args:
         backbone: A model from `{"token_ids": int32 (batch, length)}` to logits (batch, labels),
-            as `keras_attn.models.SequenceClassifier`.
+            such as `keras_attn.models.SequenceClassifier`.
         tokenizer: Tokenizer of the texts.
-        labels: What the columns of the logits stand for.
-        max_length: Most tokens of a text, start and end included.
-        with_start: Whether the start token stands before a text, as before those that BERT was
-            trained on.
+        labels: The labels, in the order of the logits.
+        max_length: Maximum number of tokens of a text, including start and end tokens.
+        with_start: Whether to put the start token before a text, as BERT does.
 
     Raises:
-        UserError: There are fewer than two labels, two are equal, they are not as many as the
-            logits, or the length exceeds the model's positions.
+        UserError: The labels are fewer than two, repeated, or not as many as the logits, or the
+            length exceeds the model's positions.
     """
 
     kind = "classify"
@@ -75,16 +74,16 @@ class ClassificationTask(BaseClassificationTask):
             tokenizers["text"],
             settings["labels"],
             settings["max_length"],
-            settings.get("with_start", False),  # which older folders do not have
+            settings.get("with_start", False),  # missing in older folders
         )
 
     @property
     def frame(self) -> int:
-        """Number of tokens put around a text."""
+        """Number of special tokens around a text."""
         return 2 if self.with_start else 1
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Turns texts into ids, an end id after each, a start id before it or not, 0 as padding.
+        """Tokenizes texts, adding the end token and, depending on the task, the start token.
 
         Args:
             texts: Strings (batch,).
@@ -93,25 +92,25 @@ class ClassificationTask(BaseClassificationTask):
             int32 (batch, length).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         if self.with_start:
             return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
         return ids_with_end(self.tokenizer, texts, self.max_length, "text")
 
     def read_tokens(self, strings: tf.Tensor) -> TokenView:
-        """Reads texts as the model does.
+        """Tokenizes texts for the model and names their tokens.
 
         Args:
             strings: Strings (batch,).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         return read_source(self.tokenizer, self.input_ids(strings))
 
     def example_texts(self) -> list[str]:
-        """Gives a few texts of unequal lengths, made of the commonest tokens."""
+        """Returns a few texts of different lengths, made of the most frequent tokens."""
         return example_texts(self.tokenizer, self.max_length + 1 - self.frame)
 
     @property
@@ -122,7 +121,7 @@ class ClassificationTask(BaseClassificationTask):
         return self.input_ids(strings)
 
     def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What the model takes of ids, in which 0 is padding wherever it stands."""
+        """Returns the model's inputs for ids, in which 0 is padding at any position."""
         return {"token_ids": real_ids(encoded)}
 
     def _batches(self, inputs):

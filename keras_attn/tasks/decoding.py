@@ -25,32 +25,31 @@ from keras_attn.validation import require, require_one_of, require_positive
 
 @dataclasses.dataclass(frozen=True)
 class DecodingSettings:
-    """How a task generates.
+    """Settings of beam search and sampling.
 
     Attributes:
         beams: Width of the beam search; 1 is greedy search.
         length_penalty: Exponent of the length penalty, 0 for none.
-        max_source_length: Most tokens of a source, its end token included.
-        max_length: Most tokens of what is generated, its end token included.
-        min_length: Fewest tokens of what is generated, its end token included.
+        max_source_length: Maximum number of source tokens, including the end token.
+        max_length: Maximum number of generated tokens, including the end token.
+        min_length: Minimum number of generated tokens, including the end token.
         length_penalty_form: "gnmt" or "length" (see `keras_attn.generation.length_normalizer`).
-        stopping: When a beam search is done: "exact", "early" or "heuristic" (see
+        stopping: When to stop a beam search: "exact", "early" or "heuristic" (see
             `keras_attn.generation.beam_search`).
         free_end: Whether beam search counts an end that is forced at `max_length` as certain (see
             `keras_attn.generation.beam_search`).
-        coverage_penalty: What makes hypotheses of a beam search worse that have not looked at the
-            whole of their source, 0 for nothing: for recurrent models with attention, which tell
-            where they look (see `keras_attn.generation.beam_search`).
-        no_repeat_ngram: No run of so many tokens occurs twice in what is generated; 0 for no such
-            rule.
-        banned_words: Texts whose tokens, in their order, do not occur in what is generated, neither
-            by themselves nor as a part. Where the beginning of a word is written by other tokens
-            than its middle, both are banned by two entries.
-        temperature: Of sampling, by which logits are divided.
-        top_k: Sampling draws from so many of the most probable tokens alone; 0 for no limit.
-        top_p: Sampling draws from the smallest set of tokens of so much probability; 1 for all.
-        repetition_penalty: Sampling makes tokens that have occurred, a language model's prompt
-            included, less probable by it; 1 for none.
+        coverage_penalty: Penalty of beam search hypotheses that do not attend to the whole source,
+            0 for none; for recurrent models with attention only (see
+            `keras_attn.generation.beam_search`).
+        no_repeat_ngram: Size of the n-grams that are never generated twice; 0 for no such rule.
+        banned_words: Texts whose token sequences are never generated, alone or inside other words.
+            If a tokenizer writes a word differently at the beginning and in the middle of a text,
+            list both.
+        temperature: Value by which sampling divides the logits.
+        top_k: Number of most probable tokens to sample from; 0 for no limit.
+        top_p: Probability of the smallest set of tokens to sample from; 1 for all tokens.
+        repetition_penalty: Factor by which sampling lowers the logits of tokens that have occurred
+            before, including those of a language model's prompt; 1 for none.
     """
 
     beams: int = 4
@@ -112,33 +111,33 @@ class DecodingSettings:
         require(
             isinstance(words, list | tuple)
             and all(isinstance(word, str) and word for word in words),
-            "`banned_words` must be a list of texts, none of them empty.",
+            "`banned_words` must be a list of nonempty texts.",
             banned_words=words,
         )
-        # JSON and YAML give a list, which is no key of a dict.
+        # JSON and YAML have lists, which are not hashable.
         object.__setattr__(self, "banned_words", tuple(words))
 
     @property
     def sampling(self) -> SamplingRules:
-        """What sampling draws from."""
+        """The rules of sampling."""
         return SamplingRules(self.temperature, self.top_k, self.top_p, self.repetition_penalty)
 
     def check_hypotheses(self, name: str, count: int) -> None:
-        """Refuses more hypotheses of a text, or longer ones, than there is to be memory for.
+        """Checks the number of hypotheses per text against the limits of `keras_attn.limits`.
 
         Args:
-            name: What they are called, "beams" or "samples".
-            count: How many there are.
+            name: Name of the setting, "beams" or "samples".
+            count: Number of hypotheses.
 
         Raises:
-            UserError: They exceed a limit.
+            UserError: A limit is exceeded.
         """
         place = f"`{name}`={count}"
         HYPOTHESES.check(count, place)
         GENERATED_TOKENS.check(count * self.max_length, f"{place}, `max_length`={self.max_length}")
 
     def replace(self, **changes: Any) -> "DecodingSettings":
-        """Copies the settings with some changed, those of value `None` left as they are."""
+        """Returns a copy with some settings changed; `None` leaves a setting as it is."""
         names = [field.name for field in dataclasses.fields(self)]
         for name in changes:
             require_one_of("setting", name, names)

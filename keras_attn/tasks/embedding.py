@@ -1,4 +1,4 @@
-"""Text to a vector."""
+"""Text embedding."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,23 +31,23 @@ _POOLINGS = ("mean", "max", "first", _POOLER)
 
 
 class EmbeddingTask(Task):
-    """Gives texts vectors, near each other where the model takes the texts for alike.
+    """Embeds texts as vectors.
 
     A text is put between the tokenizer's start and end tokens (`[CLS]` and `[SEP]` for
-    WordPiece), and the vectors of all its tokens, these two included, are pooled.
+    WordPiece), and the vectors of all its tokens, including these two, are pooled.
 
     Args:
         backbone: A model from `{"token_ids": int32 (batch, length)}` to vectors
-            (batch, length, features), as `keras_attn.models.Bert`.
+            (batch, length, features), such as `keras_attn.models.Bert`.
         tokenizer: Tokenizer of the texts.
         pooling: "mean" or "max" over the tokens, "first" for the vector of the start token, or
-            "pooler" for what a backbone with a pooler makes of that.
-        normalize: Whether vectors have length 1, so that their product is the cosine.
-        max_length: Most tokens of a text, start and end included.
-        truncate: Whether the end of a longer text is left out; otherwise it is an error.
+            "pooler" for the output of the backbone's pooler.
+        normalize: Whether to scale vectors to length 1, so that their dot product is the cosine.
+        max_length: Maximum number of tokens of a text, including start and end tokens.
+        truncate: Whether to truncate longer texts; otherwise they are an error.
 
     Raises:
-        UserError: There is no such `pooling`, `max_length` is less than 3 or exceeds the model's
+        UserError: `pooling` is unknown, `max_length` is less than 3 or exceeds the model's
             positions, or the backbone has no pooler.
     """
 
@@ -66,7 +66,7 @@ class EmbeddingTask(Task):
         require_one_of("pooling", pooling, _POOLINGS)
         require(
             pooling != _POOLER or getattr(backbone, "pooler", None) is not None,
-            "Such a `pooling` needs a backbone with a pooler.",
+            "`pooling='pooler'` needs a backbone with a pooler.",
             pooling=pooling,
         )
         if pooling == _POOLER:
@@ -99,13 +99,13 @@ class EmbeddingTask(Task):
         return cls(backbone, tokenizers["text"], **{name: settings[name] for name in names})
 
     def loss(self, labels: tf.Tensor, vectors: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
-        """Sums of the cross-entropy of finding each text's partner (see `contrastive_loss`).
+        """Sums of the contrastive cross-entropy over pairs of texts (see `contrastive_loss`).
 
         Args:
-            labels: int32 (2 · pairs, length): the number of a text at each of its tokens, 0 at
+            labels: int32 (2 · pairs, length), the number of the text at each of its tokens, 0 at
                 padding; first the sources, then their targets.
-            vectors: What the backbone makes of the texts, (2 · pairs, length, features).
-            label_smoothing: Share of the probability spread over the candidates.
+            vectors: Outputs of the backbone, (2 · pairs, length, features).
+            label_smoothing: Fraction of the probability spread over the candidates.
         """
         sources, targets = tf.split(self._pooled(vectors, labels != 0), 2)
         source_numbers, target_numbers = tf.split(tf.reduce_max(labels, axis=1), 2)
@@ -114,7 +114,7 @@ class EmbeddingTask(Task):
     def predict(
         self, texts: Sequence[str], progress: Callable[[int], None] | None = None
     ) -> np.ndarray:
-        """Gives each text its vector.
+        """Embeds texts.
 
         Args:
             texts: The texts.
@@ -124,7 +124,8 @@ class EmbeddingTask(Task):
             float32 (texts, features).
 
         Raises:
-            UserError: A text is no text, or, unless the task truncates, longer than its maximum.
+            UserError: An input is not text, or exceeds the maximum length of a task that does not
+                truncate.
         """
         texts = check_texts("texts", texts)
         results = np.zeros((len(texts), self.features), np.float32)
@@ -138,7 +139,7 @@ class EmbeddingTask(Task):
         return results
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Turns texts into ids between start and end ids, with 0 as padding.
+        """Tokenizes texts, with start and end tokens around each and 0 as padding.
 
         Args:
             texts: Strings (batch,).
@@ -147,23 +148,23 @@ class EmbeddingTask(Task):
             int32 (batch, length).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum and it does not truncate.
+            InvalidArgumentError: A text exceeds the maximum length, and the task does not truncate.
         """
         return framed_ids(self.tokenizer, texts, self.max_length, "text", self.truncate)
 
     def read_tokens(self, text: tf.Tensor) -> TokenView:
-        """Reads texts as the model does.
+        """Tokenizes texts for the model and names their tokens.
 
         Args:
             text: Strings (batch,).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum and it does not truncate.
+            InvalidArgumentError: A text exceeds the maximum length, and the task does not truncate.
         """
         return read_source(self.tokenizer, self.input_ids(text))
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
-        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
         del n_best  # a text has one vector
         embed = self._embed
         if jit:
@@ -189,7 +190,7 @@ class EmbeddingTask(Task):
         }
 
     def example_texts(self) -> list[str]:
-        """Gives a few texts of unequal lengths, made of the commonest tokens."""
+        """Returns a few texts of different lengths, made of the most frequent tokens."""
         return example_texts(self.tokenizer, self.max_length - 1)
 
     def _embed_texts(self, texts):

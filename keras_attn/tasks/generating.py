@@ -1,4 +1,4 @@
-"""What tasks that generate text have in common: search, scoring, what they serve."""
+"""Base class of tasks that generate text."""
 
 import abc
 import functools
@@ -34,29 +34,29 @@ _IDS = tf.TensorSpec([None, None], tf.int32)
 
 
 class GeneratingTask(GeneratingSignatures, Task):
-    """Turns texts into texts, token by token.
+    """Generates texts from texts, token by token.
 
     Args:
         backbone: A model with the step protocol.
         tokenizers: The tokenizers by role.
-        decoding: How the task generates.
+        decoding: Settings of beam search and sampling.
 
     Raises:
-        UserError: A tokenizer does not pad with id 0, or has one id for start and end, as that of
-            GPT-2's own vocabulary; or there is a coverage penalty and the model tells no coverage.
+        UserError: A tokenizer does not pad with id 0 or uses 0 as its end id, or a coverage penalty
+            is set and the model does not report coverage.
     """
 
     input_role: ClassVar[str]
-    """Role of the tokenizer of what goes in."""
+    """Role of the tokenizer of input texts."""
 
     input_name: ClassVar[str]
-    """What a text that goes in is called in an error."""
+    """Name of an input text in error messages."""
 
     output_role: ClassVar[str]
-    """Role of the tokenizer of what comes out."""
+    """Role of the tokenizer of generated texts."""
 
     continues: ClassVar[bool] = False
-    """Whether what comes out goes on from what goes in."""
+    """Whether generated texts continue the input texts."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class GeneratingTask(GeneratingSignatures, Task):
         for tokenizer in tokenizers.values():
             require(
                 tokenizer.pad_id == 0 and tokenizer.end_id != 0,
-                "A tokenizer must pad with id 0 and tell the end from padding.",
+                "A tokenizer must pad with id 0 and have another end id.",
                 pad_id=tokenizer.pad_id,
                 end_id=tokenizer.end_id,
             )
@@ -83,17 +83,17 @@ class GeneratingTask(GeneratingSignatures, Task):
 
     @property
     def input_tokenizer(self) -> Tokenizer:
-        """Tokenizer of the texts that go in."""
+        """Tokenizer of input texts."""
         return self.tokenizers[self.input_role]
 
     @property
     def output_tokenizer(self) -> Tokenizer:
-        """Tokenizer of the texts that come out."""
+        """Tokenizer of generated texts."""
         return self.tokenizers[self.output_role]
 
     @abc.abstractmethod
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Turns texts into the ids that generation begins from, 0 as padding.
+        """Tokenizes input texts, with 0 as padding.
 
         Args:
             texts: Strings (batch,).
@@ -102,11 +102,11 @@ class GeneratingTask(GeneratingSignatures, Task):
             int32 (batch, length).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
 
     def target_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Turns texts that come out into ids, an end id after each and 0 as padding.
+        """Tokenizes target texts, with an end token after each and 0 as padding.
 
         Args:
             texts: Strings (batch,).
@@ -115,63 +115,64 @@ class GeneratingTask(GeneratingSignatures, Task):
             int32 (batch, length).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         longest = self.decoding.max_length
         return ids_with_end(self.output_tokenizer, texts, longest, "target text")
 
     @abc.abstractmethod
     def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenView:
-        """Reads texts that go in and texts that come out as the model does, strings (batch,)."""
+        """Tokenizes input and target texts, strings (batch,), and names their tokens."""
 
     @abc.abstractmethod
     def _begin(
         self, input_ids: tf.Tensor, room: int | None, beams: int, coverage: bool = False
     ) -> tuple[Any, dict]:
-        """The token or tokens that the search begins with, and the state, maybe with a coverage."""
+        """Returns the first token or tokens and the state, optionally with coverage."""
 
     @abc.abstractmethod
     def _texts_of(self, input_ids: tf.Tensor, token_ids: tf.Tensor) -> tf.Tensor:
-        """Texts (batch, n_best) of the ids generated (batch, n_best, length)."""
+        """Returns the texts (batch, n_best) of generated ids (batch, n_best, length)."""
 
     @abc.abstractmethod
     def _score_ids(self, input_ids: tf.Tensor, target_ids: tf.Tensor, jit: bool = False) -> dict:
-        """`log_probability` (batch,) of each target and its `length` (batch,), the end included."""
+        """Returns `log_probability` and `length` of each target, both (batch,)."""
 
     def _settings(self):
         return {"decoding": vars(self.decoding)}
 
     def generate(self, *texts: Any, **options: Any) -> Any:
-        """Generates texts: another name of `predict`."""
+        """Generates texts; an alias of `predict`."""
         return self.predict(*texts, **options)
 
     def with_decoding(self, **changes: Any) -> "GeneratingTask":
-        """Gives the same model as a task that generates otherwise.
+        """Returns a task of the same model with other decoding settings.
 
         Args:
-            **changes: The settings that differ, `None` for those that do not (see
-                `DecodingSettings`).
+            **changes: Fields of `DecodingSettings` to change; `None` leaves a setting as it is.
+
+        Returns:
+            The task, which shares the model and tokenizers.
 
         Raises:
-            UserError: There is no such setting, a value is out of its range, or the model is none
-                for it.
+            UserError: A setting is unknown, out of range, or not supported by the model.
         """
         decoding = self.decoding.replace(**changes)
         settings = self._settings() | {"decoding": vars(decoding)}
         return self._from_parts(self.backbone, self.tokenizers, settings)
 
     def predict(self, texts: Sequence[str], beams: int | None = None) -> list[str]:
-        """Generates a text for each text.
+        """Generates the most probable text for each input text.
 
         Args:
-            texts: The sources.
+            texts: The input texts.
             beams: Width of the beam search; the task's own by default, 1 is greedy search.
 
         Returns:
-            The most probable texts found.
+            The generated texts.
 
         Raises:
-            UserError: A text is longer than the task's maximum, or no text at all.
+            UserError: An input is not text, or exceeds the task's maximum length.
         """
         return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1, beams)]
 
@@ -186,19 +187,19 @@ class GeneratingTask(GeneratingSignatures, Task):
         """Generates several hypotheses for each text.
 
         Args:
-            texts: The sources.
+            texts: The input texts.
             n_best: Number of hypotheses for each, at most `beams`.
             beams: Width of the beam search; the task's own by default.
             progress: Called with the number of texts done after each batch.
-            prefixes: For each text what its hypotheses begin with: whole words, for their tokens
-                are those of the prefix by itself.
+            prefixes: For each text the required beginning of its hypotheses, in whole words, since
+                a prefix is tokenized on its own.
 
         Returns:
-            For each text its hypotheses, the best first; there are fewer than `n_best` where the
-            model has no more.
+            For each text its hypotheses, the best first; fewer than `n_best` if the model has no
+            more.
 
         Raises:
-            UserError: A text is longer than the task's maximum, or `n_best` exceeds `beams`.
+            UserError: A text exceeds the task's maximum length, or `n_best` exceeds `beams`.
         """
         decoding = self.decoding.replace(beams=beams)
         check_n_best(n_best, decoding)
@@ -226,26 +227,26 @@ class GeneratingTask(GeneratingSignatures, Task):
         progress: Callable[[int], None] | None = None,
         **settings: Any,
     ) -> list[list[Hypothesis]]:
-        """Draws texts for each text at random.
+        """Samples texts for each input text.
 
-        The same seed gives the same texts: what is drawn for one depends on the seed, the text and
-        its number, not on the other texts (see `keras_attn.generation.sample`).
+        Samples are reproducible: those of a text depend on the seed, the text and its number, not
+        on the other texts (see `keras_attn.generation.sample`).
 
         Args:
-            texts: The sources.
-            samples: How many texts to draw for each.
-            seed: Of the random numbers, an integer of 0 or more, below 2 ** 32.
-            first_number: Number of the first text, where these continue others.
+            texts: The input texts.
+            samples: Number of samples per text.
+            seed: Seed of the random numbers, an integer in [0, 2 ** 32).
+            first_number: Number of the first text, if the texts continue an earlier call.
             progress: Called with the number of texts done after each batch.
             **settings: Decoding settings that differ from the task's, such as `temperature`,
                 `top_k`, `top_p` and `repetition_penalty`.
 
         Returns:
-            For each text its samples in the order in which they were drawn, with the
-            log-probabilities that the model gives them; those of no probability are left out.
+            For each text its samples in the order in which they were drawn, with their
+            log-probabilities under the model; samples of probability 0 are left out.
 
         Raises:
-            UserError: A text is longer than the task's maximum, or a setting is out of its range.
+            UserError: A text exceeds the task's maximum length, or a setting is out of range.
         """
         decoding = self.decoding.replace(**settings)
         require_positive(samples=samples)
@@ -269,7 +270,7 @@ class GeneratingTask(GeneratingSignatures, Task):
         )
 
     def _in_batches(self, texts, progress, generate) -> list[list[Hypothesis]]:
-        """What `generate(positions, texts)` makes of batches of texts of similar lengths."""
+        """Calls `generate(positions, texts)` for batches of texts of similar lengths."""
 
         def columns(positions):
             outputs = generate(positions, tf.constant([texts[position] for position in positions]))
@@ -286,29 +287,29 @@ class GeneratingTask(GeneratingSignatures, Task):
         for prefix, ids in zip(prefixes, tokenizer.tokenize(prefixes).to_list(), strict=True):
             require(
                 tokenizer.unknown_id not in ids,
-                "A prefix must be written in tokens that the model can generate.",
+                "A prefix must consist of tokens that the model can generate.",
                 prefix=prefix,
             )
         return texts, prefixes
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """Computes how probable given targets are.
+        """Computes the log-probability of each target given its source.
 
         Args:
-            sources: The texts that go in.
-            targets: A text for each.
+            sources: The input texts.
+            targets: One text for each source.
 
         Returns:
-            For each pair the natural logarithm of the target's probability, its end token
-            included.
+            For each pair the natural logarithm of the target's probability, including its end
+            token.
 
         Raises:
-            UserError: The numbers of texts differ, or a text is longer than the task's maximum.
+            UserError: The numbers of texts differ, or a text exceeds the task's maximum length.
         """
         return [result[0] for result in self._scores(sources, targets)]
 
     def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> float:
-        """Perplexity of the targets for each token, end tokens included."""
+        """Computes the per-token perplexity of the targets, including end tokens."""
         return perplexity_of(self._scores(sources, targets))
 
     def _scores(self, sources, targets) -> list[tuple[float, int]]:

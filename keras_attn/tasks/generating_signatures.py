@@ -19,10 +19,10 @@ class GeneratingSignatures:
     """The part of a `GeneratingTask` that an export serves."""
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
-        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`).
+        """Returns the signatures of an export (see `keras_attn.tasks.serving`).
 
-        Beside each signature of texts stands one of token ids. Ids of targets end with the end id,
-        as those do that come out; 0 is padding wherever it stands.
+        Each signature of texts has a counterpart for token ids. Target ids end with the end id, as
+        generated ids do; 0 is padding at any position.
         """
         check_n_best(n_best, self.decoding)
         ids_name = f"{self.input_role}_ids"
@@ -77,11 +77,11 @@ class GeneratingSignatures:
         }
 
     def example_texts(self) -> list[str]:
-        """Gives a few texts of unequal lengths, made of the commonest tokens."""
+        """Returns a few texts of different lengths, made of the most frequent tokens."""
         return example_texts(self.input_tokenizer, self.decoding.max_source_length)
 
     def _example_targets(self, texts):
-        # Bytes that are no text are read again as more tokens than they were generated as.
+        # Invalid UTF-8 may be tokenized again as more tokens than it was generated as.
         targets, longest = self.predict(texts, beams=1), self.decoding.max_length
         lengths = self.output_tokenizer.tokenize(tf.constant(targets)).row_lengths().numpy()
         fitting = itertools.cycle(example_texts(self.output_tokenizer, longest))
@@ -91,10 +91,10 @@ class GeneratingSignatures:
         ]
 
     def real_ids(self, input_ids: tf.Tensor) -> tf.Tensor:
-        """Turns ids as users give them into those that the model reads, with padding at the end.
+        """Moves padding to the end of each row.
 
         Args:
-            input_ids: int32 (batch, length), 0 at padding, wherever it stands.
+            input_ids: int32 (batch, length), 0 at padding, at any position.
 
         Returns:
             int32 (batch, length).
@@ -103,13 +103,13 @@ class GeneratingSignatures:
 
 
 def first_of_each(outputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Takes the first hypothesis of each source.
+    """Returns the first hypothesis of each input text.
 
     Args:
         outputs: Tensors (batch, n_best, …) by name.
 
     Returns:
-        The same, (batch, …).
+        Tensors (batch, …) by name.
     """
     return {name: values[:, 0] for name, values in outputs.items()}
 
@@ -119,7 +119,7 @@ def check_n_best(n_best: int, decoding: DecodingSettings) -> None:
     require_positive(n_best=n_best)
     require(
         n_best <= decoding.beams,
-        "`n_best` must not exceed the beams.",
+        "`n_best` must not exceed `beams`.",
         n_best=n_best,
         beams=decoding.beams,
     )

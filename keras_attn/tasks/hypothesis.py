@@ -1,4 +1,4 @@
-"""What a task predicts for one text."""
+"""Hypothesis, the result of a prediction, and batches of predictions."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,13 +8,12 @@ import numpy as np
 
 
 class Hypothesis(NamedTuple):
-    """A generated text.
+    """A predicted text or label.
 
     Attributes:
         text: The text.
-        score: What hypotheses are ranked by: the log-probability divided by the length penalty.
-        log_probability: Natural logarithm of the model's probability of the text, its end token
-            included.
+        score: The ranking score: the log-probability divided by the length penalty.
+        log_probability: Natural logarithm of the text's probability, including its end token.
     """
 
     text: str
@@ -23,18 +22,18 @@ class Hypothesis(NamedTuple):
 
 
 def best_text(hypotheses: list[Hypothesis]) -> str:
-    """Gives the best hypothesis' text, "" where the model gave none any probability."""
+    """Returns the best hypothesis' text, or "" if there is no hypothesis."""
     return hypotheses[0].text if hypotheses else ""
 
 
 def perplexity_of(scores: list[tuple[float, int]]) -> float:
-    """Computes the perplexity for each token.
+    """Computes the per-token perplexity.
 
     Args:
         scores: For each text its log-probability and its number of tokens.
 
     Returns:
-        The perplexity; infinity where it passes what a float holds, 1 for no texts.
+        The perplexity; infinity if it overflows a float, 1 for no texts.
     """
     tokens = max(sum(count for _, count in scores), 1)
     nll = -sum(log_probability for log_probability, _ in scores) / tokens
@@ -46,7 +45,7 @@ COLUMNS = ("text", "score", "log_probability")
 
 
 def found_hypotheses(texts, scores, log_probabilities) -> list[Hypothesis]:
-    """Puts one source's generated texts into words, without the places that stayed empty.
+    """Converts one input's outputs to hypotheses, leaving out empty places.
 
     Args:
         texts: UTF-8 bytes (n_best,), the best first.
@@ -54,7 +53,7 @@ def found_hypotheses(texts, scores, log_probabilities) -> list[Hypothesis]:
         log_probabilities: Floats (n_best,).
 
     Returns:
-        The hypotheses there are.
+        The hypotheses.
     """
     return [
         Hypothesis(text.decode(errors="replace"), float(score), float(log_probability))
@@ -68,11 +67,11 @@ def hypotheses_in_batches(
     generate: Callable[[list[int]], Sequence[np.ndarray]],
     progress: Callable[[int], None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Generates batch by batch.
+    """Predicts batch by batch.
 
     Args:
         batches: For each batch the positions of its texts.
-        generate: Gives a batch's texts, scores and log-probabilities, each (batch, n_best).
+        generate: Returns a batch's texts, scores and log-probabilities, each (batch, n_best).
         progress: Called with the number of texts done after each batch.
 
     Returns:
@@ -88,11 +87,12 @@ def hypotheses_in_batches(
 
 
 def length_sorted_batches(lengths: list[int], budget: int) -> list[list[int]]:
-    """Puts items of similar lengths together.
+    """Groups items of similar lengths into batches.
 
     Args:
         lengths: Length of each item.
-        budget: Most items times longest length in a batch; a longer item stands alone.
+        budget: Maximum of a batch's number of items times its longest length; a longer item is a
+            batch of its own.
 
     Returns:
         For each batch the positions of its items.

@@ -1,4 +1,4 @@
-"""Image to one of several labels."""
+"""Image classification."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -16,20 +16,20 @@ _IMAGES_A_BATCH = 64
 
 
 class ImageClassificationTask(BaseClassificationTask):
-    """Gives PNG images their labels.
+    """Classifies PNG images.
 
-    An image is the content of a PNG file, as bytes. Whatever its size, depth and colours are, it
-    is decoded to those of the model (see `keras_attn.data.decode_images`), inside the graph.
+    An image is the content of a PNG file, as bytes. Inside the graph it is decoded to the model's
+    size, depth and colors (see `keras_attn.data.decode_images`).
 
     Args:
         backbone: A model from `{"images": float32 (batch, height, width, channels)}`, from -1 to
             1 and of known sizes, to logits (batch, labels): `keras_attn.models.SequenceClassifier`
             on a `PatchEncoder`.
-        labels: What the columns of the logits stand for.
+        labels: The labels, in the order of the logits.
 
     Raises:
-        UserError: There are fewer than two labels, two are equal, they are not as many as the
-            logits, or the model's images have neither 1 nor 3 channels.
+        UserError: The labels are fewer than two, repeated, or not as many as the logits, or the
+            model's images have neither 1 nor 3 channels.
     """
 
     kind = "classify_images"
@@ -84,7 +84,7 @@ class ImageClassificationTask(BaseClassificationTask):
         return TokenView(self.model_inputs(self.pixels(strings)), source=names)
 
     def example_texts(self) -> list[bytes]:
-        """Gives PNG images of several kinds: as the model has them, transparent, of 16 bits."""
+        """Returns PNG images of several kinds: the model's own, transparent, 16-bit."""
         height, width = self.image_size
         return [
             _gradient(height, width, self.channels, np.uint8),
@@ -96,7 +96,7 @@ class ImageClassificationTask(BaseClassificationTask):
         return self.pixels(strings)
 
     def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What the model takes of pixels."""
+        """Returns the model's inputs for pixels."""
         return {"images": scaled_pixels(tf.cast(encoded, tf.float32))}
 
     def _batches(self, inputs):
@@ -115,16 +115,16 @@ def _patches(model: keras.Model) -> list[str] | None:
 
 
 def image_batches(images: Sequence[bytes]) -> tuple[list[bytes], list[list[int]]]:
-    """Puts PNG images into batches.
+    """Checks PNG images and groups them into batches.
 
     Args:
         images: Contents of PNG files.
 
     Returns:
-        The images as a list, and for each batch the positions of those in it.
+        The images as a list, and for each batch the positions of its images.
 
     Raises:
-        UserError: Something is no PNG image, or a damaged one.
+        UserError: An item is not a PNG image, or is damaged.
     """
     images = check_images(images)
     begins = range(0, len(images), _IMAGES_A_BATCH)
@@ -134,23 +134,23 @@ def image_batches(images: Sequence[bytes]) -> tuple[list[bytes], list[list[int]]
 
 
 def _gradient(height: int, width: int, channels: int, dtype: type) -> bytes:
-    """A PNG image whose brightness rises along a slope of its own for each channel."""
+    """A PNG image with a different brightness gradient in each channel."""
     y, x, channel = np.ogrid[:height, :width, :channels]
     slopes = (y / height * (channel + 1) + x / width * (channel + 2)) % 1
     return tf.io.encode_png((slopes * np.iinfo(dtype).max).astype(dtype)).numpy()
 
 
 def read_inputs(kind: str, words: list[str]) -> list[str] | list[bytes]:
-    """Gives a task's inputs: words are texts themselves, or name the files of images.
+    """Converts command-line words or lines to a task's inputs.
 
     Args:
-        kind: The kind of the task, exported or not.
-        words: The words or lines.
+        kind: The name of the task, exported or not.
+        words: Texts, or paths of image files for an image task.
 
     Returns:
-        What the task's `predict` takes.
+        Inputs of the task's `predict`.
 
     Raises:
-        UserError: There is no such file, or it holds no image.
+        UserError: A file is missing, or is not an image.
     """
     return read_images(words) if kind == ImageClassificationTask.kind else words

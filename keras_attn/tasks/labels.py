@@ -22,16 +22,15 @@ _STRINGS = tf.TensorSpec([None], tf.string)
 
 
 class LabelTask(Task):
-    """Gives inputs, or the words of them, one of several labels.
+    """Base class of tasks that assign labels to inputs or to their words.
 
     Args:
         backbone: A model to logits (..., labels).
         tokenizers: The tokenizers by role.
-        labels: What the columns of the logits stand for.
+        labels: The labels, in the order of the logits.
 
     Raises:
-        UserError: There are fewer than two labels, two are equal, or they are not as many as the
-            logits.
+        UserError: The labels are fewer than two, repeated, or not as many as the logits.
     """
 
     def __init__(
@@ -42,12 +41,12 @@ class LabelTask(Task):
     ):
         super().__init__(backbone, tokenizers)
         labels = check_texts("labels", labels)
-        require(len(labels) > 1, "There must be at least two labels.", labels=labels)
-        require(len(set(labels)) == len(labels), "The labels must differ.", labels=labels)
+        require(len(labels) > 1, "At least two labels are needed.", labels=labels)
+        require(len(set(labels)) == len(labels), "No label may be repeated.", labels=labels)
         columns = backbone.output_shape[-1]
         require(
             columns == len(labels),
-            "There must be as many labels as logits.",
+            "The number of labels must equal the number of logits.",
             labels=len(labels),
             logits=columns,
         )
@@ -55,12 +54,12 @@ class LabelTask(Task):
 
     @staticmethod
     def loss(labels: tf.Tensor, logits: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
-        """Sums of the cross-entropy, as `token_cross_entropy` gives them.
+        """Sums of the cross-entropy, as returned by `token_cross_entropy`.
 
         Args:
-            labels: int32 (...,), counted from 1; 0 where there is no label, as at padding.
+            labels: int32 (...,), counted from 1; 0 for no label, for example at padding.
             logits: Floating, (..., labels).
-            label_smoothing: Share of the probability spread over the labels.
+            label_smoothing: Fraction of the probability spread over the labels.
         """
         return token_cross_entropy(labels, logits, label_smoothing, first_label=1)
 
@@ -69,20 +68,19 @@ class LabelTask(Task):
 
 
 class BaseClassificationTask(LabelTask):
-    """Gives inputs, each a string such as a text or the content of a file, their labels.
+    """Base class of tasks that classify whole inputs, such as texts or the contents of files.
 
     Args:
-        backbone: A model to logits (batch, labels), as `keras_attn.models.SequenceClassifier`.
+        backbone: A model to logits (batch, labels), such as `keras_attn.models.SequenceClassifier`.
         tokenizers: The tokenizers by role.
-        labels: What the columns of the logits stand for.
+        labels: The labels, in the order of the logits.
 
     Raises:
-        UserError: There are fewer than two labels, two are equal, or they are not as many as the
-            logits.
+        UserError: The labels are fewer than two, repeated, or not as many as the logits.
     """
 
     served_input: ClassVar[str]
-    """What the strings are called in the signatures of an export."""
+    """Name of the strings in the signatures of an export."""
 
     def __init__(
         self,
@@ -96,10 +94,10 @@ class BaseClassificationTask(LabelTask):
         )
 
     def predict(self, inputs: Sequence[Any]) -> list[str]:
-        """Gives each input its most probable label.
+        """Predicts the most probable label of each input.
 
         Raises:
-            UserError: An input is not as `probabilities` takes it.
+            UserError: An input is invalid (see `probabilities`).
         """
         return [best_text(hypotheses) for hypotheses in self.predict_n_best(inputs, 1)]
 
@@ -110,19 +108,19 @@ class BaseClassificationTask(LabelTask):
         beams: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Gives each input its most probable labels.
+        """Predicts the most probable labels of each input.
 
         Args:
-            inputs: What `probabilities` takes.
+            inputs: Inputs of `probabilities`.
             n_best: Number of labels for each.
-            beams: Not for labels: `None`.
+            beams: Must be `None`: a classifier has no beam search.
             progress: Called with the number of inputs done after each batch.
 
         Returns:
             For each input its labels with their log-probabilities, the most probable first.
 
         Raises:
-            UserError: An input is not as it must be, there are not `n_best` labels, or `beams` is
+            UserError: An input is invalid, `n_best` exceeds the number of labels, or `beams` is
                 given.
         """
         require_positive(n_best=n_best)
@@ -132,7 +130,7 @@ class BaseClassificationTask(LabelTask):
             n_best=n_best,
             labels=len(self.labels),
         )
-        require(beams is None, "A classifier makes no beam search.", beams=beams)
+        require(beams is None, "A classifier has no beam search.", beams=beams)
         probabilities = self.probabilities(inputs, progress)
         with np.errstate(divide="ignore"):
             scores = np.log(probabilities)
@@ -145,7 +143,7 @@ class BaseClassificationTask(LabelTask):
     def probabilities(
         self, inputs: Sequence[Any], progress: Callable[[int], None] | None = None
     ) -> np.ndarray:
-        """Computes how probable each label is.
+        """Computes the probability of each label.
 
         Args:
             inputs: The inputs.
@@ -155,7 +153,7 @@ class BaseClassificationTask(LabelTask):
             float32 (inputs, labels).
 
         Raises:
-            UserError: An input is not as it must be.
+            UserError: An input is invalid.
         """
         inputs, batches = self._batches(inputs)
         results = np.zeros((len(inputs), len(self.labels)), np.float32)
@@ -167,7 +165,7 @@ class BaseClassificationTask(LabelTask):
         return results
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
-        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
         classify = self._classify
         if jit:
             classify = tf.function(classify, jit_compile=True, autograph=False)
@@ -216,12 +214,12 @@ class BaseClassificationTask(LabelTask):
     @property
     @abc.abstractmethod
     def _encoding(self) -> tuple[str, tf.TensorSpec]:
-        """Name and specification of what strings are encoded to."""
+        """Name and specification of the tensor that strings are encoded to."""
 
     @property
     @abc.abstractmethod
     def _longest(self) -> dict[str, int]:
-        """Most ids in a row, where strings are encoded to ids (see `ServingFunction`)."""
+        """Maximum number of ids in a row, by input (see `ServingFunction`)."""
 
     @abc.abstractmethod
     def _encoded(self, strings: tf.Tensor) -> tf.Tensor:
@@ -229,15 +227,15 @@ class BaseClassificationTask(LabelTask):
 
     @abc.abstractmethod
     def read_tokens(self, strings: tf.Tensor) -> TokenView:
-        """Reads strings (batch,) as the model does."""
+        """Encodes strings (batch,) for the model and names their tokens."""
 
     @abc.abstractmethod
     def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        """What the model takes of what strings are encoded to."""
+        """Returns the model's inputs for encoded strings."""
 
     @abc.abstractmethod
     def _batches(self, inputs: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
-        """The inputs, found to be right, and for each batch the positions of those in it."""
+        """Returns the checked inputs, and for each batch the positions of its inputs."""
 
     def _probabilities_of(self, strings):
         return self._classify(self._encoded(strings))

@@ -1,4 +1,4 @@
-"""Text with gaps to text without."""
+"""Filling of masked tokens."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -35,15 +35,15 @@ _IDS = tf.TensorSpec([None, None], tf.int32)
 class MaskedLMTask(Task):
     """Fills the gaps of texts, each written as `[MASK]`.
 
-    A gap takes one token, and each is filled for itself: the probability of several is the product
-    of theirs. A piece that goes on with a word is written to the word before it. The rest of a text
-    stays as it is; a text without a gap is given back with a probability of 1.
+    Each gap is filled with one token, independently of the others: the probability of a filled text
+    is the product over its gaps. A piece inside a word is joined to the word before it. The rest of
+    a text is unchanged; a text without a gap is returned as it is, with a probability of 1.
 
     Args:
-        backbone: A model from token ids and positions to logits, as
+        backbone: A model from token ids and positions to logits, such as
             `keras_attn.models.MaskedLanguageModel`.
         tokenizer: Tokenizer of the texts, with a mask token.
-        max_length: Most tokens of a text, start and end included.
+        max_length: Maximum number of tokens of a text, including start and end tokens.
 
     Raises:
         UserError: The tokenizer has no mask token, or `max_length` is less than 3 or exceeds the
@@ -76,7 +76,7 @@ class MaskedLMTask(Task):
         """Fills the gaps of each text with their most probable tokens.
 
         Raises:
-            UserError: A text is longer than the task's maximum, or no text at all.
+            UserError: An input is not text, or exceeds the task's maximum length.
         """
         return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1)]
 
@@ -92,16 +92,16 @@ class MaskedLMTask(Task):
         Args:
             texts: The texts.
             n_best: Number of ways for each.
-            beams: Not for gaps: `None`.
+            beams: Must be `None`: gaps are filled without a beam search.
             progress: Called with the number of texts done after each batch.
 
         Returns:
-            For each text the filled ones with their log-probabilities, the most probable first;
-            fewer where there are no more.
+            For each text the filled texts with their log-probabilities, the most probable first;
+            fewer than `n_best` if there are no more.
 
         Raises:
-            UserError: A text is longer than the task's maximum, there are not `n_best` tokens, or
-                `beams` is given.
+            UserError: A text exceeds the task's maximum length, `n_best` exceeds the number of
+                tokens, or `beams` is given.
         """
         require_positive(n_best=n_best)
         require(beams is None, "Gaps are filled without a beam search.", beams=beams)
@@ -122,20 +122,20 @@ class MaskedLMTask(Task):
         return hypotheses_in_batches(batches, columns, progress)
 
     def masked_scores(self, texts: Sequence[str], whole_words: bool = False) -> dict[str, float]:
-        """Hides tokens of texts, and measures how well they are guessed.
+        """Masks tokens of texts and measures how well the model predicts them.
 
-        What is hidden is the same in every call; longer texts are read in pieces.
+        The same tokens are masked in every call; longer texts are split.
 
         Args:
             texts: The texts, without gaps.
-            whole_words: Whether all pieces of a word are hidden together.
+            whole_words: Whether to mask all pieces of a word together.
 
         Returns:
-            The "perplexity" of the hidden tokens, and the "accuracy" of the first guesses in
-            percent.
+            The "perplexity" of the masked tokens, and the "accuracy" of the most probable tokens,
+            in percent.
 
         Raises:
-            UserError: There is no text with a token.
+            UserError: The texts have no tokens.
         """
         examples = MaskedExamples.from_texts(
             check_texts("texts", texts), Masking(self.tokenizer, whole_words), self.max_length
@@ -143,7 +143,7 @@ class MaskedLMTask(Task):
         return token_scores(self.backbone, examples)
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Turns texts into ids between start and end ids, with 0 as padding.
+        """Tokenizes texts, with start and end tokens around each and 0 as padding.
 
         Args:
             texts: Strings (batch,).
@@ -152,23 +152,23 @@ class MaskedLMTask(Task):
             int32 (batch, length).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
 
     def read_tokens(self, text: tf.Tensor) -> TokenView:
-        """Reads texts as the model does.
+        """Tokenizes texts for the model and names their tokens.
 
         Args:
             text: Strings (batch,).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         return read_source(self.tokenizer, self.input_ids(text))
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
-        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
         best = self._best_tokens
         if jit:
             best = tf.function(best, jit_compile=True, autograph=False)
@@ -183,7 +183,7 @@ class MaskedLMTask(Task):
             return {"text": filled, "probability": tf.exp(scores)}
 
         def from_ids(token_ids):
-            read = real_ids(token_ids)  # in which the gaps stand in the same order
+            read = real_ids(token_ids)  # keeps the order of the gaps
             positions, count = self._gaps(read)
             found, scores = best(read, positions, 1)
             return {
@@ -218,7 +218,7 @@ class MaskedLMTask(Task):
         }
 
     def example_texts(self) -> list[str]:
-        """Gives a few texts of unequal lengths, made of the commonest tokens, with gaps."""
+        """Returns a few texts of different lengths, made of the most frequent tokens, with gaps."""
         texts = example_texts(self.tokenizer, self.max_length - FRAME)
         return [MASK, *texts, *(f"{text} {MASK}" for text in texts)]
 
@@ -238,7 +238,7 @@ class MaskedLMTask(Task):
         positions, count = self._gaps(token_ids)
         found, scores = (best or self._best_tokens)(token_ids, positions, n_best)
         real = tf.sequence_mask(count, tf.shape(positions)[1])
-        # What is no gap is filled in one way.
+        # A position that is not a gap is filled in one way.
         alone = tf.where(tf.range(n_best) == 0, 0.0, -math.inf)
         return *_combined(found, tf.where(real[..., None], scores, alone)), count
 
@@ -259,7 +259,7 @@ class MaskedLMTask(Task):
         """Ids and log-probabilities (batch, gaps, n_best) of what fits best into each gap."""
         logits = self.backbone({"token_ids": token_ids, "positions": positions})
         scores = tf.nn.log_softmax(tf.cast(logits, tf.float32))
-        # Special tokens and rows without a token fill no gap, whatever their share.
+        # Special tokens and ids without a token never fill a gap.
         allowed = np.zeros(logits.shape[-1], bool)
         allowed[: len(self._ordinary)] = self._ordinary
         scores, ids = tf.math.top_k(tf.where(allowed, scores, -math.inf), n_best)

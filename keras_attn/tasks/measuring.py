@@ -42,12 +42,12 @@ def measure(
     perplexity: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, float | str]:
-    """Decodes the sources and compares the texts with the references.
+    """Generates a text for each source and compares it with the references.
 
     Rows with an equal source count as one item with alternative references.
 
     Args:
-        task: What predicts.
+        task: A task or its export.
         pairs: Sources and references.
         metrics: Names of text metrics (see `keras_attn.evaluation.metric_names`).
         beams: Width of the beam search; the task's own by default.
@@ -55,7 +55,7 @@ def measure(
         progress: Called with the number of sources done after each batch.
 
     Returns:
-        Each metric's value by its name; "items", the number of different sources; and for BLEU
+        Each metric's value by its name; "items", the number of distinct sources; and for BLEU
         and chrF sacrebleu's signature, as "bleu_signature".
     """
     sources, references = group_references(pairs)
@@ -75,24 +75,24 @@ def measure_vectors(
     metrics: Sequence[str],
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, float]:
-    """Looks for the partner of each text by its vector, or compares cosines with scores.
+    """Measures how well embeddings retrieve the partner of each text, or agree with scores.
 
-    Each different source looks for its targets among all different targets; one that is equal to
-    the source, and not among its own, is passed over.
+    For each distinct source, all distinct targets are ranked by their similarity. A target equal to
+    the source is ignored unless it is one of the source's own targets.
 
     Args:
-        task: What gives texts vectors.
-        pairs: Texts that belong together; with scores, texts that are more or less alike.
-        metrics: Of pairs names in `keras_attn.evaluation.RETRIEVAL`, of pairs with scores names in
-            `CORRELATIONS`.
+        task: An embedding task or its export.
+        pairs: Pairs of texts that belong together, or pairs with similarity scores.
+        metrics: Names in `keras_attn.evaluation.RETRIEVAL` for pairs, in `CORRELATIONS` for pairs
+            with scores.
         progress: Called with the number of texts done after each batch.
 
     Returns:
-        Each metric's value by its name; "items", the number of different sources, or of pairs with
+        Each metric's value by its name; "items", the number of distinct sources, or of pairs with
         scores.
 
     Raises:
-        UserError: There is no such metric of such pairs.
+        UserError: A metric is unknown for such pairs.
     """
     known = CORRELATIONS if isinstance(pairs, ScoredPairs) else RETRIEVAL
     for name in metrics:
@@ -120,12 +120,12 @@ def measure_tags(
     metrics: Sequence[str],
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, float]:
-    """Tags the words of texts and compares the tags with the right ones.
+    """Tags the words of texts and compares the tags with the correct ones.
 
-    Every row counts, also where texts are equal.
+    Every row counts, including repeated texts.
 
     Args:
-        task: What gives words tags.
+        task: A token classification task or its export.
         pairs: Texts, and the tags of their words.
         metrics: Names in `keras_attn.evaluation.TAGGING`.
         progress: Called with the number of different texts done after each batch.
@@ -134,7 +134,7 @@ def measure_tags(
         Each metric's value by its name; "items", the number of texts.
 
     Raises:
-        UserError: There is no such metric, or a text has not as many tags as words.
+        UserError: A metric is unknown, or a text does not have as many tags as words.
     """
     for name in metrics:
         require_one_of("metric", name, TAGGING)
@@ -150,11 +150,11 @@ def token_scores(model: keras.Model, examples: Examples) -> dict[str, float]:
     """Measures a model on the labels of examples.
 
     Args:
-        model: From the inputs of the examples to logits.
-        examples: Tokenised examples, the label 0 where there is none.
+        model: A model from the inputs of the examples to logits.
+        examples: Tokenized examples; label 0 is ignored.
 
     Returns:
-        The "perplexity" of the labels, and the "accuracy" of the first guesses in percent.
+        The "perplexity" of the labels, and the "accuracy" of the most probable ones, in percent.
     """
     summed = tf.function(
         lambda inputs, labels: tf.stack(token_cross_entropy(labels, model(inputs))),

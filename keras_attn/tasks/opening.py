@@ -1,13 +1,13 @@
-"""Opens whatever can predict: a run, a task folder, a SavedModel, or a folder with several of them.
+"""Opens runs, task folders, SavedModels and folders with several of them.
 
-What counts in a folder is decided here alone, for all commands:
+All commands resolve a folder here:
 
-- A task folder (it holds `task.json`) is the task, a version folder (`saved_model.pb`) the
+- A task folder (it contains `task.json`) is the task, a version folder (`saved_model.pb`) the
   SavedModel.
-- Any other folder may hold versions of a SavedModel, named by whole numbers, and a task in
-  `task/`; a run holds the latter, an export the former, and a model in `saved_models/` both.
-  Prediction takes the highest version, and the task where there is none. What needs a task, such
-  as `train --init` and `export`, takes `task/`.
+- Any other folder may contain versions of a SavedModel, named by whole numbers, and a task in
+  `task/`: an export contains the former, a run the latter, and a model in `saved_models/` both.
+  Prediction uses the highest version, or the task if there is no version. Commands that need a
+  task, such as `train --init` and `export`, use `task/`.
 """
 
 from pathlib import Path
@@ -18,11 +18,11 @@ from keras_attn.tasks.exported import Exported, open_exported
 from keras_attn.validation import UserError
 
 RUN_TASK = "task"
-"""Folder of a run, or of a model in `saved_models/`, that holds its trained task."""
+"""Folder of the trained task in a run or in a model of `saved_models/`."""
 
 
 def task_folder(path: str | Path) -> Path:
-    """Finds the task folder in a run or a model folder, or takes a task folder as it is.
+    """Finds the task folder of a run, a model folder or a task folder.
 
     Args:
         path: A run folder, a model folder or a task folder.
@@ -35,23 +35,23 @@ def task_folder(path: str | Path) -> Path:
     """
     path = Path(path)
     if not path.exists():
-        raise UserError(f"There is nothing at {path}.")
+        raise UserError(f"{path} does not exist.")
     for folder in (path, path / RUN_TASK):
         if (folder / TASK_FILE).is_file():
             return folder
     if _is_exported(path):
-        raise UserError(f"{path} holds a SavedModel alone: a run or a task folder is expected.")
+        raise UserError(f"{path} contains only a SavedModel: a run or a task folder is needed.")
     if (path / "run.yaml").is_file():
         raise UserError(
-            f"The run {path} holds no trained task yet: `keras-attn train --out {path} --resume` "
-            "goes on with it."
+            f"The run {path} has no trained task yet: `keras-attn train --out {path} --resume` "
+            "resumes it."
         )
     if (path / "config.json").is_file():
         raise UserError(
-            f"{path} holds no task. If it is a checkpoint of Hugging Face, `keras-attn convert "
-            f"{path} OUT` makes one of it."
+            f"{path} has no task. If it is a Hugging Face checkpoint, convert it: `keras-attn "
+            f"convert {path} OUT`."
         )
-    raise UserError(f"{path} holds neither a run nor a task.")
+    raise UserError(f"{path} is neither a run nor a task folder.")
 
 
 def open_task(path: str | Path) -> Task | Exported:
@@ -62,10 +62,10 @@ def open_task(path: str | Path) -> Task | Exported:
             `keras-attn export` (with or without the version), or a model of `saved_models/`.
 
     Returns:
-        The task, or an exported one with the same methods for prediction.
+        The task, or an exported task with the same prediction methods.
 
     Raises:
-        UserError: The path holds none of them, or a damaged one.
+        UserError: The path contains none of them, or is damaged.
     """
     path = Path(path)
     return open_exported(path) if _is_exported(path) else Task.load(task_folder(path))

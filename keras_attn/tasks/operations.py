@@ -1,7 +1,7 @@
-"""Operations of tasks that are implemented in folders above this one.
+"""Operations of tasks that are implemented in higher-level folders.
 
-`training`, `convert` and `export` use tasks, so tasks cannot import them. Each registers what it
-does of what `Task` declares; this is the only place that imports them by name.
+`training`, `convert` and `export` import `tasks`, so `tasks` cannot import them. Each registers its
+implementations of methods that `Task` declares; only this module imports them by name.
 """
 
 import importlib
@@ -19,7 +19,7 @@ _OPERATIONS: dict[str, Callable] = {}
 
 
 def operation(name: str) -> Callable[[Callable], Callable]:
-    """Registers a function as what tasks do by a name.
+    """Registers a function as the implementation of a task's method.
 
     Args:
         name: One of "from_preset", "fit", "evaluate", "from_huggingface" and "export".
@@ -36,7 +36,7 @@ def operation(name: str) -> Callable[[Callable], Callable]:
 
 
 def perform(name: str, *arguments: Any, **options: Any) -> Any:
-    """Calls what is registered by a name, after importing where that is done."""
+    """Calls the implementation registered for a method, importing its module first."""
     if name not in _OPERATIONS:
         importlib.import_module(_HOMES[name])
     return _OPERATIONS[name](*arguments, **options)

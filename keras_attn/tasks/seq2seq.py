@@ -1,4 +1,4 @@
-"""Text to text with an encoder-decoder: translation, letters to phonemes."""
+"""Sequence-to-sequence tasks, such as translation and grapheme-to-phoneme conversion."""
 
 import keras
 import tensorflow as tf
@@ -12,17 +12,18 @@ from keras_attn.validation import require
 
 
 class Seq2SeqTask(GeneratingTask):
-    """Turns texts into texts.
+    """Generates texts from texts with an encoder-decoder.
 
     Args:
-        backbone: An encoder-decoder with the step protocol, as `keras_attn.models.Transformer`.
-        source_tokenizer: Tokenizer of the texts that go in.
-        target_tokenizer: Tokenizer of the texts that come out.
-        decoding: How the task generates.
+        backbone: An encoder-decoder with the step protocol, such as
+            `keras_attn.models.Transformer`.
+        source_tokenizer: Tokenizer of the source texts.
+        target_tokenizer: Tokenizer of the target texts.
+        decoding: Settings of beam search and sampling.
 
     Raises:
-        UserError: The decoding lengths exceed the model's positions, or a tokenizer is not as
-            generating needs it (see `GeneratingTask`).
+        UserError: The decoding lengths exceed the model's positions, or a tokenizer does not fit
+            (see `GeneratingTask`).
     """
 
     kind = "seq2seq"
@@ -57,52 +58,52 @@ class Seq2SeqTask(GeneratingTask):
         return cls(backbone, tokenizers["source"], tokenizers["target"], decoding)
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Turns texts into ids, an end id after each and 0 as padding."""
+        """Tokenizes source texts, with an end token after each and 0 as padding."""
         longest = self.decoding.max_source_length
         return ids_with_end(self.source_tokenizer, texts, longest, self.input_name)
 
     def teacher_forced(self, texts: tf.Tensor, targets: tf.Tensor) -> tuple[dict, tf.Tensor]:
-        """Turns pairs of texts into what the model is called with, and what it is to predict.
+        """Tokenizes pairs of texts as inputs and labels of the model.
 
         Args:
             texts: Strings (batch,), the sources.
             targets: Strings (batch,).
 
         Returns:
-            `{"source_ids": …, "target_ids": …}`, the targets behind a start id, and the targets
-            with an end id, int32 (batch, length), all with 0 as padding.
+            `{"source_ids": …, "target_ids": …}`, in which targets begin with the start id, and the
+            labels, which end with the end id; int32 (batch, length), with 0 as padding.
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         labels = self.target_ids(targets)
         return {"source_ids": self.input_ids(texts), "target_ids": self.shifted(labels)}, labels
 
     def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenView:
-        """Reads pairs of texts as the model does.
+        """Tokenizes pairs of texts for the model and names their tokens.
 
         Args:
             text: Strings (batch,), the sources.
             target: Strings (batch,).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         return self._reading(self.input_ids(text), self.target_ids(target))
 
     def read_answer(self, text: str) -> tuple[TokenView, str]:
-        """Reads a text and what is predicted for it, token by token as it was written.
+        """Predicts a text and returns the tokens that were read and generated.
 
-        The answer's text, read again, may have other tokens, and more.
+        Tokenizing the answer again might give other tokens.
 
         Args:
             text: The source.
 
         Returns:
-            The reading of a batch of one, and the answer.
+            The tokens, in a batch of one, and the answer.
 
         Raises:
-            InvalidArgumentError: The text is longer than the task's maximum.
+            InvalidArgumentError: The text exceeds the task's maximum length.
         """
         source_ids = self.input_ids(tf.constant([text]))
         search = self.serving_functions(n_best=1)["token_ids"].function
@@ -121,7 +122,7 @@ class Seq2SeqTask(GeneratingTask):
         )
 
     def shifted(self, labels: tf.Tensor) -> tf.Tensor:
-        """Turns ids of targets into what the decoder reads: a start id first, and no end id.
+        """Shifts target ids right: the decoder's inputs begin with a start id and have no end id.
 
         Args:
             labels: int32 (batch, length), with 0 as padding.
@@ -134,7 +135,7 @@ class Seq2SeqTask(GeneratingTask):
         return tf.concat([start, inside[:, :-1]], axis=1)
 
     def _begin(self, input_ids, room, beams, coverage=False):
-        options = {"coverage": True} if coverage else {}  # most models know of none
+        options = {"coverage": True} if coverage else {}  # most models have no coverage
         state = self.backbone.initial_state(input_ids, room, beams, **options)
         return self.target_tokenizer.start_id, state
 

@@ -1,4 +1,4 @@
-"""What a task gives to whoever serves it: functions on tensors, and what these functions use."""
+"""Signatures of exported tasks, and the protocol of tasks that can be exported."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,13 +16,12 @@ class ServingFunction:
         function: Called with one tensor for each input, by name; returns a dict of dense tensors,
             each with the batch in dimension 0. It uses ops of TensorFlow and tensorflow-text only.
         inputs: The inputs' specifications by name; dimension 0 is the batch, of unknown size.
-        example_inputs: From example texts (or bytes) to the function's inputs, one row for each
-            text or for the first of them, for golden outputs and warm-up records. Without it every
-            string input gets the texts themselves and every other input ones, three of them along
-            each unknown dimension.
-        optional: Whether it is no answer but shows how one comes about: an export goes on without
-            it, and says why, where tracing it raises a `UserError`.
-        longest: Most ids in a row of each input that holds ids; an export refuses longer ones.
+        example_inputs: Converts example texts (or bytes) to the function's inputs, one row for each
+            of the first texts, for golden outputs and warm-up records. By default string inputs
+            get the texts themselves and other inputs get ones, three along each unknown dimension.
+        optional: Whether an export may leave the signature out, with a message, if tracing it
+            raises a `UserError`.
+        longest: Maximum number of ids in a row of each input of ids; an export rejects longer rows.
     """
 
     function: Callable[..., Mapping[str, tf.Tensor]]
@@ -33,10 +32,10 @@ class ServingFunction:
 
 
 class Servable(Protocol):
-    """What can be exported: every task.
+    """Protocol of objects that can be exported, such as tasks.
 
     Attributes:
-        kind: The kind of task, such as "seq2seq", written into the export's description.
+        kind: Name of the task, such as "seq2seq", written to the export's manifest.
     """
 
     kind: str
@@ -46,17 +45,17 @@ class Servable(Protocol):
 
         Args:
             n_best: Number of hypotheses where a signature gives several.
-            jit: Whether the numeric core, not the string ops, is to be compiled by XLA.
+            jit: Whether XLA compiles the numeric part, without the string ops.
         """
         ...
 
     def example_texts(self) -> Sequence[str | bytes]:
-        """Returns a few inputs that the task can process: texts of unequal lengths, or bytes."""
+        """Returns a few valid inputs: texts of different lengths, or bytes."""
         ...
 
     def resources(self) -> Iterable[tf.Module | tf.Variable | keras.Variable]:
-        """Returns all that the functions use: tokenizers and the variables of the model.
+        """Returns the tokenizers and variables that the functions use.
 
-        An export may have the functions read other values in place of Keras variables.
+        An export may replace the values of Keras variables.
         """
         ...

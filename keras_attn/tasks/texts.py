@@ -12,17 +12,17 @@ from keras_attn.validation import UserError, require
 
 
 def check_texts(name: str, texts: Sequence[str]) -> list[str]:
-    """Makes sure that several Unicode texts were given.
+    """Checks that the argument is several Unicode texts.
 
     Args:
-        name: What they are called in an error.
+        name: Name of the argument in error messages.
         texts: The texts.
 
     Returns:
         The texts as a list.
 
     Raises:
-        UserError: A single string was given, or something that is no Unicode text.
+        UserError: The argument is a single string, or an item is not Unicode text.
     """
     if isinstance(texts, str | bytes):
         raise UserError(f"`{name}` must be several texts, not one. Received: {shortened(texts)!r}.")
@@ -33,17 +33,17 @@ def check_texts(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Makes sure that every source has a target.
+    """Checks that every source has a target.
 
     Args:
-        sources: The texts that go in.
-        targets: A text for each.
+        sources: The source texts.
+        targets: One target for each source.
 
     Returns:
         Both as lists.
 
     Raises:
-        UserError: Their numbers differ, or one of them is no text.
+        UserError: Their numbers differ, or an item is not text.
     """
     sources, targets = check_texts("sources", sources), check_texts("targets", targets)
     require(
@@ -56,7 +56,7 @@ def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[st
 
 
 def shortened(text: str | bytes) -> str | bytes:
-    """The text, or its beginning where it is too long for an error."""
+    """Shortens a text for an error message."""
     most = 40
     return text if len(text) <= most else text[:most] + ("…" if isinstance(text, str) else b"...")
 
@@ -66,13 +66,13 @@ def _is_unicode(text: object) -> bool:
         return False
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, such as Python makes of malformed input
+    except UnicodeEncodeError:  # a lone surrogate, from malformed input
         return False
     return True
 
 
 FRAME = 2
-"""Number of tokens around a text that begins with a start and ends with an end token."""
+"""Number of special tokens around a text with start and end tokens."""
 
 
 def check_framed_length(backbone: keras.Model, max_length: int) -> None:
@@ -80,10 +80,10 @@ def check_framed_length(backbone: keras.Model, max_length: int) -> None:
 
     Args:
         backbone: The model, which may have a `max_length`.
-        max_length: Most tokens of a text, start and end included.
+        max_length: Maximum number of tokens of a text, including start and end tokens.
 
     Raises:
-        UserError: There is no room for a token, or there are more than positions.
+        UserError: `max_length` is less than 3, or exceeds the model's positions.
     """
     require(
         max_length > FRAME,
@@ -112,8 +112,8 @@ def batches_by_length(
     Args:
         tokenizer: Of the texts.
         texts: The texts.
-        what: What a text is called in an error, such as "source text".
-        longest: Most tokens of a text, those of its frame included.
+        what: Name of a text in error messages, such as "source text".
+        longest: Maximum number of tokens of a text, including its frame.
         frame: Number of tokens put around a text: its end alone by default.
         truncate: Whether what is too long will be cut.
 
@@ -142,8 +142,8 @@ def fitting_batches(
     Args:
         texts: The texts.
         lengths: Numbers of their tokens, those of their frames included.
-        what: What a text is called in an error, such as "source text".
-        longest: Most tokens of a text, those of its frame included.
+        what: Name of a text in error messages, such as "source text".
+        longest: Maximum number of tokens of a text, including its frame.
         frame: Number of tokens put around a text.
         truncate: Whether what is too long will be cut.
 
@@ -168,8 +168,8 @@ def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: 
     Args:
         tokenizer: Of the texts.
         texts: Strings (batch,).
-        max_length: Most tokens of a text, its end token included.
-        what: What a text is called in an error, such as "source text".
+        max_length: Maximum number of tokens of a text, including its end token.
+        what: Name of a text in error messages, such as "source text".
 
     Returns:
         int32 (batch, length).
@@ -190,8 +190,8 @@ def framed_ids(
     Args:
         tokenizer: Of the texts.
         texts: Strings (batch,).
-        max_length: Most tokens of a text, start and end included.
-        what: What a text is called in an error, such as "source text".
+        max_length: Maximum number of tokens of a text, including start and end tokens.
+        what: Name of a text in error messages, such as "source text".
         truncate: Whether the end of a longer text is left out.
 
     Returns:
@@ -208,10 +208,10 @@ def framed_ids(
 
 
 def framed(tokenizer: Tokenizer, ids: tf.RaggedTensor) -> tf.Tensor:
-    """Puts ids between a start and an end id inside a graph, with 0 as padding.
+    """Puts start and end ids around ragged ids inside a graph, and pads them with 0.
 
     Args:
-        tokenizer: Has the ids.
+        tokenizer: Tokenizer with the special ids.
         ids: int32 (batch, None), ragged.
 
     Returns:
@@ -225,7 +225,7 @@ def framed(tokenizer: Tokenizer, ids: tf.RaggedTensor) -> tf.Tensor:
 
 
 def padded(ids: tf.RaggedTensor) -> tf.Tensor:
-    """Turns ragged ids into a tensor inside a graph, with 0 as padding.
+    """Pads ragged ids with 0, inside a graph.
 
     Args:
         ids: int32 (batch, None), ragged.
@@ -237,10 +237,10 @@ def padded(ids: tf.RaggedTensor) -> tf.Tensor:
 
 
 def real_ids(ids: tf.Tensor) -> tf.Tensor:
-    """Turns ids as users give them into those that a model reads, inside a graph.
+    """Moves padding to the end of each row, inside a graph.
 
     Args:
-        ids: int32 (batch, length), 0 at padding, wherever it stands.
+        ids: int32 (batch, length), 0 at padding, at any position.
 
     Returns:
         int32 (batch, length) with padding at the end and a length of at least 1.
@@ -256,13 +256,13 @@ def _with_a_column(ids):
 def fitting_ids(
     tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: str
 ) -> tf.RaggedTensor:
-    """Turns texts into ids inside a graph, after a look at whether none is too long.
+    """Tokenizes texts inside a graph and checks their lengths.
 
     Args:
         tokenizer: Of the texts.
         texts: Strings (batch,).
-        max_length: A text has fewer tokens than this: it leaves room for one more.
-        what: What a text is called in an error, such as "source text".
+        max_length: Exclusive upper bound of a text's number of tokens.
+        what: Name of a text in error messages, such as "source text".
 
     Returns:
         int32 (batch, None), ragged.
@@ -274,12 +274,12 @@ def fitting_ids(
 
 
 def fitting(ids: tf.RaggedTensor, max_length: int, what: str) -> tf.RaggedTensor:
-    """Gives ids back inside a graph, after a look at whether there are too many of a text.
+    """Checks the lengths of ids inside a graph, and returns the ids.
 
     Args:
         ids: int32 (batch, None), ragged.
-        max_length: A text has fewer tokens than this: it leaves room for one more.
-        what: What a text is called in an error, such as "source text".
+        max_length: Exclusive upper bound of a text's number of tokens.
+        what: Name of a text in error messages, such as "source text".
 
     Raises:
         InvalidArgumentError: A text is longer, when the graph runs.
@@ -294,7 +294,7 @@ def fitting(ids: tf.RaggedTensor, max_length: int, what: str) -> tf.RaggedTensor
 
 
 def label_log_probabilities(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """Log-probability of each label.
+    """Computes the log-probability of each label.
 
     Args:
         labels: int32 (batch, length), 0 at padding.
@@ -308,19 +308,22 @@ def label_log_probabilities(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
 
 
 def example_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
-    """Makes a few texts of unequal lengths of a tokenizer's commonest tokens.
+    """Makes a few texts of different lengths from a tokenizer's most frequent tokens.
 
     Args:
-        tokenizer: Of the texts.
-        max_length: A text has fewer tokens than this.
+        tokenizer: Tokenizer of the texts.
+        max_length: Exclusive upper bound of a text's number of tokens.
+
+    Returns:
+        The texts.
     """
     special = {tokenizer.pad_id, tokenizer.start_id, tokenizer.end_id, tokenizer.unknown_id}
     ids = range(max(special) + 1, tokenizer.vocabulary_size)
-    if not ids:  # the last one is special
+    if not ids:  # the last token is special
         ids = sorted(set(range(tokenizer.vocabulary_size)) - special)
     rows = [list(ids[: min(length, max_length - 1)]) for length in (5, 1, 9)]
     texts = tokenizer.detokenize(tf.ragged.constant(rows, tf.int32))
-    # Tokens in an order that no text has may be read again as more of them.
+    # An arbitrary order of tokens may be tokenized again as more tokens.
     lengths = tokenizer.tokenize(texts).row_lengths().numpy()
     pairs = zip(texts.numpy(), lengths, strict=True)
     return [text.decode() for text, length in pairs if length < max_length] or [""]

@@ -1,4 +1,4 @@
-"""Text to a tag for each of its words."""
+"""Token classification, such as named entity recognition."""
 
 from collections.abc import Callable, Sequence
 
@@ -31,24 +31,23 @@ _NUMBERS = tf.TensorSpec([None], tf.int32)
 
 
 class TokenClassificationTask(LabelTask):
-    """Gives each word of a text a tag, such as a named entity's or a part of speech.
+    """Tags each word of a text, for example with named entities or parts of speech.
 
-    Words stand between white space of ASCII. Each is tokenised for itself, all stand between the
-    start and the end token, and a word's tag is read at its first token. The tags of words are
-    independent of each other, given the text.
+    Words are separated by ASCII white space and tokenized one by one; start and end tokens surround
+    the text, and the tag of a word is predicted at its first token. The tags of words are
+    conditionally independent given the text.
 
     Args:
         backbone: A model from `{"token_ids": int32 (batch, length)}` to logits
-            (batch, length, tags), as `keras_attn.models.TokenClassifier`.
-        tokenizer: Tokenizer of the words. One that knows pieces within a word from those that begin
-            one, as WordPiece and SentencePiece do, shows the model where words begin.
-        labels: The tags that the columns of the logits stand for, without white space.
-        max_length: Most tokens of a text, start and end included.
+            (batch, length, tags), such as `keras_attn.models.TokenClassifier`.
+        tokenizer: Tokenizer of the words. One that distinguishes pieces at the beginning of a word
+            from others, as WordPiece and SentencePiece do, shows the model where words begin.
+        labels: The tags, without white space, in the order of the logits.
+        max_length: Maximum number of tokens of a text, including start and end tokens.
 
     Raises:
-        UserError: There are fewer than two tags, two are equal, one has white space or is empty,
-            they are not as many as the logits, or `max_length` is less than 3 or exceeds the
-            model's positions.
+        UserError: The tags are fewer than two, repeated, empty, not single words, or not as many as
+            the logits, or `max_length` is less than 3 or exceeds the model's positions.
 
     Reference:
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
@@ -80,10 +79,10 @@ class TokenClassificationTask(LabelTask):
         return cls(backbone, tokenizers["text"], settings["labels"], settings["max_length"])
 
     def predict(self, texts: Sequence[str]) -> list[str]:
-        """Gives each text the most probable tags of its words, with spaces between them.
+        """Predicts the tags of each text's words, separated by spaces.
 
         Raises:
-            UserError: A text is longer than the task's maximum, or no text at all.
+            UserError: An input is not text, or exceeds the task's maximum length.
         """
         return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1)]
 
@@ -94,20 +93,20 @@ class TokenClassificationTask(LabelTask):
         beams: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Gives each text the most probable tags of its words, and their log-probability.
+        """Predicts the tags of each text's words, with their log-probability.
 
         Args:
             texts: The texts.
-            n_best: 1; every word has one tag.
-            beams: Not for tags: `None`.
+            n_best: Must be 1: every word has one tag.
+            beams: Must be `None`: tags are predicted without a beam search.
             progress: Called with the number of texts done after each batch.
 
         Returns:
-            For each text its tags, with spaces between them. Score and log-probability are the sum
-            of the log-probabilities of all its words' tags; 0 for a text without a word.
+            For each text its tags, separated by spaces. Score and log-probability are the sum of
+            the log-probabilities of its words' tags; 0 for a text without words.
 
         Raises:
-            UserError: A text is longer than the task's maximum, or `n_best` or `beams` are others.
+            UserError: A text exceeds the task's maximum length, or `n_best` or `beams` is invalid.
         """
         check_one_answer(n_best, beams)
         texts = check_texts("texts", texts)
@@ -120,11 +119,11 @@ class TokenClassificationTask(LabelTask):
         return hypotheses_in_batches(self._batches(texts), columns, progress)
 
     def score(self, texts: Sequence[str], tags: Sequence[str]) -> list[float]:
-        """Log-probability of the tags of each text: the sum over its words.
+        """Computes the log-probability of the tags of each text, the sum over its words.
 
         Args:
             texts: The texts.
-            tags: For each text as many tags as it has words, with white space between them.
+            tags: For each text as many tags as it has words, separated by white space.
 
         Raises:
             UserError: A text is too long, has not as many tags as words, or one that there is not.
@@ -146,7 +145,7 @@ class TokenClassificationTask(LabelTask):
         return results
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Turns texts into ids between start and end ids, with 0 as padding.
+        """Tokenizes texts, with start and end tokens around each and 0 as padding.
 
         Args:
             texts: Strings (batch,).
@@ -155,23 +154,23 @@ class TokenClassificationTask(LabelTask):
             int32 (batch, length).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         return self._tokenized(texts)[1]
 
     def read_tokens(self, text: tf.Tensor) -> TokenView:
-        """Reads texts as the model does.
+        """Tokenizes texts for the model and names their tokens.
 
         Args:
             text: Strings (batch,).
 
         Raises:
-            InvalidArgumentError: A text is longer than the task's maximum.
+            InvalidArgumentError: A text exceeds the task's maximum length.
         """
         return read_source(self.tokenizer, self.input_ids(text))
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
-        """Gives the functions that an exported task serves (see `keras_attn.tasks.serving`)."""
+        """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
         del n_best  # a word has one tag
         classify = self._classify
         if jit:
@@ -198,7 +197,7 @@ class TokenClassificationTask(LabelTask):
         }
 
     def example_texts(self) -> list[str]:
-        """Gives a few texts of unequal lengths, made of the commonest tokens."""
+        """Returns a few texts of different lengths, made of the most frequent tokens."""
         texts = example_texts(self.tokenizer, self.max_length - 1)
         texts = [*texts, " ".join(texts)]
         lengths = self.lengths(texts)
@@ -207,7 +206,7 @@ class TokenClassificationTask(LabelTask):
         ] or [""]
 
     def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Numbers of the tokens of texts, start and end included."""
+        """Returns the numbers of tokens of texts, including start and end tokens."""
         _, pieces = word_pieces(self.tokenizer, tf.constant(list(texts), tf.string))
         return (pieces.merge_dims(1, 2).row_lengths() + FRAME).numpy().tolist()
 
@@ -220,7 +219,7 @@ class TokenClassificationTask(LabelTask):
         ids = framed(self.tokenizer, fitting(pieces.merge_dims(1, 2), self.max_length - 1, "text"))
         places = tf.ragged.range(pieces.values.row_lengths())  # of each piece in its word
         begins = words.with_values(places.with_values(places.values == 0)).merge_dims(1, 2)
-        # Neither the start nor the end is a word.
+        # Start and end tokens are not words.
         return words, ids, tf.pad(begins.to_tensor(False), [[0, 0], [1, 1]])
 
     def _classify(self, token_ids):
@@ -249,14 +248,14 @@ class TokenClassificationTask(LabelTask):
 
 
 def check_one_answer(n_best: int, beams: int | None) -> None:
-    """Raises unless one answer without a search is asked for.
+    """Checks that one answer without a beam search is requested.
 
     Args:
         n_best: Number of answers.
         beams: Width of the beam search.
 
     Raises:
-        UserError: There are several, or a beam search.
+        UserError: `n_best` is not 1, or `beams` is given.
     """
     require(n_best == 1, "Every word has one tag.", n_best=n_best)
-    require(beams is None, "Tags are given without a beam search.", beams=beams)
+    require(beams is None, "Tags are predicted without a beam search.", beams=beams)

@@ -1,4 +1,4 @@
-"""Texts as a model reads them, with the token that stands at each position."""
+"""Inputs of a model together with the text of each token."""
 
 import dataclasses
 from typing import Any
@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_attn.tokenizers import ByteLevelBpeTokenizer, Tokenizer
 
 EMPTY = "∅"
-"""What stands for a token without a letter, where "" is padding."""
+"""Name of a token without characters; "" is padding."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +16,7 @@ class TokenView:
     """A batch of texts, in a graph or before it.
 
     Attributes:
-        inputs: What the model is called with.
+        inputs: Inputs of the model.
         source: The tokens of what an encoder reads, strings (batch, length) with "" as padding.
         target: The tokens of what a decoder reads, likewise.
         written: For each token of the target the one that is written after it.
@@ -29,7 +29,7 @@ class TokenView:
 
 
 def read_source(tokenizer: Tokenizer, ids: tf.Tensor) -> TokenView:
-    """What a model of one text reads.
+    """Returns the view of a model that reads one text.
 
     Args:
         tokenizer: Of the text.
@@ -39,7 +39,7 @@ def read_source(tokenizer: Tokenizer, ids: tf.Tensor) -> TokenView:
 
 
 def token_texts(tokenizer: Any, ids: tf.Tensor) -> tf.Tensor:
-    """Gives the text of each token for itself.
+    """Returns the text of each token.
 
     Args:
         tokenizer: Its tokenizer.
@@ -50,7 +50,7 @@ def token_texts(tokenizer: Any, ids: tf.Tensor) -> tf.Tensor:
     """
     texts = tokenizer.tokens_of(ids)
     if isinstance(tokenizer, ByteLevelBpeTokenizer):
-        # Its vocabulary is written in characters that stand for bytes.
+        # Its vocabulary is written in characters that represent bytes.
         decoded = tf.reshape(tokenizer.detokenize(tf.reshape(ids, [-1, 1])), tf.shape(ids))
         is_special = (ids == tokenizer.start_id) | (ids == tokenizer.end_id)
         texts = tf.where(is_special, texts, decoded)

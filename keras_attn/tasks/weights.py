@@ -1,4 +1,4 @@
-"""Weights files of task folders: written whole, and read only if they are what they say."""
+"""Writes and validates the weights files of task folders."""
 
 import math
 import tempfile
@@ -14,7 +14,7 @@ from keras_attn.files import check_room
 from keras_attn.reading import require_regular
 from keras_attn.validation import UserError, require
 
-# What Keras and HDF5 raise for files that do not fit.
+# Errors that Keras and HDF5 raise for files that do not fit.
 _BYTES_A_VALUE = 4  # a model is loaded, and trained, in float32
 _BYTES_A_WEIGHT = 4096  # of its names and groups, at most
 _KERAS = (OSError, RuntimeError, ValueError, KeyError, TypeError, UserWarning)
@@ -38,7 +38,7 @@ class WeightsFile:
 
     def __init__(self, path: Path) -> None:
         require_regular(path)
-        require(h5py.is_hdf5(path), f"{path} is damaged: it is no HDF5 file.")
+        require(h5py.is_hdf5(path), f"{path} is damaged: it is not an HDF5 file.")
         self.path = path
         self._shapes = _shapes(path)
         self.arrays = len(self._shapes)
@@ -52,7 +52,7 @@ class WeightsFile:
         """
         try:
             with warnings.catch_warnings():
-                # Keras only warns where it leaves layers as they were initialised.
+                # Keras only warns about layers that it leaves as initialized.
                 warnings.filterwarnings("error", "Skipping", UserWarning)
                 model.load_weights(self.path)
         except _KERAS as error:
@@ -65,7 +65,7 @@ class WeightsFile:
         require_finite(model.variables, f"{self.path}: ")
 
     def _difference(self, model: keras.Model) -> str | None:
-        """What the file has otherwise than a file of the model's own."""
+        """Describes the difference between the file and the model's own weights."""
         with tempfile.TemporaryDirectory() as folder:
             own = Path(folder) / "own.weights.h5"
             model.save_weights(own)
@@ -99,7 +99,7 @@ def require_finite(variables: Iterable[keras.Variable], source: str = "") -> Non
 
     Args:
         variables: The weights.
-        source: What a message begins with.
+        source: Beginning of error messages.
 
     Raises:
         UserError: A weight holds NaN or infinity; the message names it.

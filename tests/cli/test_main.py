@@ -111,5 +111,5 @@ def test_the_start_of_tensorflow_is_silent():
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert done.stdout == ""
-    expected = "There is nothing at nowhere."
+    expected = "nowhere does not exist."
     assert done.stderr == f"keras-attn: error: {expected}\n"

@@ -92,10 +92,10 @@ def test_a_text_that_is_too_long(keras_attn, model):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["predict", "nowhere"], "There is nothing at nowhere"),
-        (["predict", "."], ". holds neither a run nor a task."),
-        (["evaluate", "nowhere", "--data", "a.tsv"], "There is nothing at nowhere"),
-        (["export", "nowhere", "out"], "There is nothing at nowhere"),
+        (["predict", "nowhere"], "nowhere does not exist"),
+        (["predict", "."], ". is neither a run nor a task folder."),
+        (["evaluate", "nowhere", "--data", "a.tsv"], "nowhere does not exist"),
+        (["export", "nowhere", "out"], "nowhere does not exist"),
         (
             ["verify", "nowhere"],
             "There must be a folder with a SavedModel. Received: folder='nowhere'.",

@@ -105,7 +105,7 @@ def test_mistakes_are_told_in_one_line(keras_attn, task_folder, options, message
 def test_an_export_of_another_task_does_not_draw(keras_attn, exported):
     status, _, error = keras_attn("predict", exported, "abc", "--sample")
     assert status == 2
-    assert "Only the export of a language model draws texts" in error
+    assert "Only exported language models can sample" in error
     status, _, error = keras_attn("predict", exported, "abc", "--prefix", "a")
     assert status == 2
     assert "An exported model takes no prefixes." in error

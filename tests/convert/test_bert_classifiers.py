@@ -129,7 +129,7 @@ MISTAKES = {
     "one label": (
         OF_TEXTS,
         config(id2label={"0": "score"}, problem_type=None),
-        "config.json: There must be at least two labels. Received: labels=.'score'.",
+        "config.json: At least two labels are needed. Received: labels=.'score'.",
     ),
     "another number of labels": (OF_TEXTS, config(id2label={"0": "a", "1": "b"}), "classifier.we"),
     "a gap": (OF_TOKENS, config(id2label=NAMES), "config.json: `id2label` must number labels"),

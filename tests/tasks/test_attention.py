@@ -33,8 +33,11 @@ def test_nothing_is_attended_to_at_padding():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"attention": None}, "no attention to be seen. Received: model='RecurrentSeq2Seq'"),
-        ({"intra_attention": 3}, "inside a loop cannot be seen from a graph"),
+        (
+            {"attention": None},
+            "no attention layers whose weights can be recorded. Received: model='RecurrentSeq2Seq'",
+        ),
+        ({"intra_attention": 3}, "inside a loop cannot be returned from a graph"),
     ],
 )
 def test_a_model_without_weights_to_be_seen_has_no_signature(options, message):

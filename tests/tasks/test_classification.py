@@ -81,7 +81,7 @@ def test_saved_and_exported(task, tmp_path):
     for ours, theirs in pairs:
         assert [h.text for h in ours] == [h.text for h in theirs]
         np.testing.assert_allclose([h.score for h in ours], [h.score for h in theirs], rtol=1e-4)
-    with pytest.raises(UserError, match="what was exported. Received: n_best=3, exported=2"):
+    with pytest.raises(UserError, match="`n_best` of the export. Received: n_best=3, exported=2"):
         exported.predict_n_best(TEXTS, 3)
     several = model.signatures["n_best"](text=tf.constant(TEXTS))
     assert several["label"].shape == (6, 2)
@@ -93,9 +93,9 @@ def test_saved_and_exported(task, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"labels": ["a"], "columns": 1}, "at least two labels. Received: labels=.'a'."),
-        ({"labels": ["a", "b", "a"]}, "The labels must differ. Received: labels=.'a', 'b', 'a'."),
-        ({"labels": ["a", "b"]}, "as many labels as logits. Received: labels=2, logits=3"),
+        ({"labels": ["a"], "columns": 1}, "At least two labels are needed. Received: labels=.'a'."),
+        ({"labels": ["a", "b", "a"]}, "No label may be repeated. Received: labels=.'a', 'b', 'a'."),
+        ({"labels": ["a", "b"]}, "must equal the number of logits. Received: labels=2, logits=3"),
         ({"learned_positions": 7}, "must not exceed .*Received: positions=7, max_length=11"),
         ({"max_length": 0}, "`max_length` must be a positive integer. Received: max_length=0"),
     ],
@@ -110,7 +110,7 @@ def test_mistakes_in_using_it(task):
         task.predict(["a" * 12])
     with pytest.raises(UserError, match="must not exceed the number of labels. .*n_best=4, lab"):
         task.predict_n_best(["a"], 4)
-    with pytest.raises(UserError, match="makes no beam search. Received: beams=2"):
+    with pytest.raises(UserError, match="has no beam search. Received: beams=2"):
         task.predict_n_best(["a"], 1, beams=2)
 
 

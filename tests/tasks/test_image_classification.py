@@ -120,8 +120,8 @@ def test_examples_of_several_kinds(task):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"labels": ["a"], "columns": 1}, "at least two labels. Received: labels=.'a'."),
-        ({"labels": ["a", "b"]}, "as many labels as logits. Received: labels=2, logits=3"),
+        ({"labels": ["a"], "columns": 1}, "At least two labels are needed. Received: labels=.'a'."),
+        ({"labels": ["a", "b"]}, "must equal the number of logits. Received: labels=2, logits=3"),
         ({"channels": 2}, "PNG images have 1 or 3 channels. Received: channels=2"),
     ],
 )
@@ -141,7 +141,7 @@ def test_mistakes_in_using_it(task):
         task.predict([IMAGES[0], IMAGES[1][:-20]])
     with pytest.raises(UserError, match="must not exceed the number of labels. .*n_best=4, lab"):
         task.predict_n_best(IMAGES, 4)
-    with pytest.raises(UserError, match="makes no beam search. Received: beams=2"):
+    with pytest.raises(UserError, match="has no beam search. Received: beams=2"):
         task.predict_n_best(IMAGES, 1, beams=2)
     assert task.predict([]) == []
 

@@ -130,7 +130,7 @@ def test_saved_and_exported(task, tmp_path):
     for ours, theirs in pairs:
         assert [h.text for h in ours] == [h.text for h in theirs]
         np.testing.assert_allclose([h.score for h in ours], [h.score for h in theirs], atol=1e-4)
-    with pytest.raises(UserError, match="what was exported. Received: n_best=4, exported=3"):
+    with pytest.raises(UserError, match="`n_best` of the export. Received: n_best=4, exported=3"):
         exported.predict_n_best(TEXTS, 4)
     model = tf.saved_model.load(str(folder))
     found = model.signatures["serving_default"](text=tf.constant(TEXTS))

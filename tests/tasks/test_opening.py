@@ -179,7 +179,7 @@ def test_a_savedmodel_alone_cannot_be_trained_further(model, settings):
     if settings:
         (model / "run.yaml").write_text("preset: g2p_small\n")
     for folder in (model, model / "10"):
-        with pytest.raises(UserError, match="g2p.* holds a SavedModel alone: a run or a task"):
+        with pytest.raises(UserError, match="g2p.* contains only a SavedModel: a run or a task"):
             task_folder(folder)
 
 
@@ -190,14 +190,14 @@ def test_what_cannot_be_opened(tmp_path):
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
-    assert "There is nothing at" in opened(tmp_path / "nothing")
+    assert "nothing does not exist" in opened(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
-    assert "holds neither a run nor a task" in opened(tmp_path / "empty")
+    assert "is neither a run nor a task folder" in opened(tmp_path / "empty")
     (tmp_path / "file").write_text("text")
-    assert "holds neither a run nor a task" in opened(tmp_path / "file")
+    assert "is neither a run nor a task folder" in opened(tmp_path / "file")
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.yaml").write_text("preset: g2p_small\n")
-    assert "holds no trained task yet" in opened(tmp_path / "run")
+    assert "has no trained task yet" in opened(tmp_path / "run")
     (tmp_path / "checkpoint").mkdir()
     (tmp_path / "checkpoint" / "config.json").write_text("{}")
     assert f"`keras-attn convert {tmp_path / 'checkpoint'} OUT`" in opened(tmp_path / "checkpoint")

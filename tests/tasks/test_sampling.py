@@ -155,7 +155,7 @@ def test_an_exported_language_model_draws_the_same(language_model, tmp_path):
         expected = texts(language_model.sample(PROMPTS, seed=2**32 - 5, first_number=9, **one))
         assert texts(exported.sample(PROMPTS, seed=2**32 - 5, first_number=9, **one)) == expected
         assert len({text for row in expected for text in row}) > 2
-    message = "A SavedModel draws one text at a time. Received: samples=2."
+    message = "An export samples one text at a time. Received: samples=2."
     with pytest.raises(UserError, match=message):
         exported.sample(PROMPTS, samples=2)
     message = "`setting` must be one of 'temperature', 'top_k', 'top_p'. Received: setting='beams'"
@@ -202,7 +202,7 @@ def test_what_a_language_model_serves_draws_as_the_task_does(language_model):
 @pytest.mark.slow
 def test_other_exports_do_not_draw(task, tmp_path):
     exported = open_exported(export_saved_model(task, tmp_path / "exported", n_best=1))
-    with pytest.raises(UserError, match="Only the export of a language model draws texts"):
+    with pytest.raises(UserError, match="Only exported language models can sample"):
         exported.sample(["a"])
 
 
@@ -222,7 +222,7 @@ def test_drawing_compiled_by_xla(language_model, tmp_path):
         ({"repetition_penalty": 0}, "Received: repetition_penalty=0."),
         ({"no_repeat_ngram": -1}, "Received: no_repeat_ngram=-1."),
         ({"coverage_penalty": -1}, "Received: coverage_penalty=-1."),
-        ({"banned_words": "word"}, "a list of texts, none of them empty. Received: "),
+        ({"banned_words": "word"}, "a list of nonempty texts. Received: "),
         ({"banned_words": ["a", ""]}, "Received: banned_words=['a', '']."),
         ({"stopping": "late"}, "`stopping` must be one of 'exact', 'early', 'heuristic'."),
         ({"length_penalty_form": "long"}, "`length_penalty_form` must be one of 'gnmt', 'length'."),

@@ -118,7 +118,7 @@ def test_a_foreign_folder_is_left_alone(tmp_path, beside_a_task):
     folder.mkdir(exist_ok=True)
     (folder / "thesis.txt").write_text("years of work")
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
-    with pytest.raises(UserError, match="hold a task alone. Received: .*mine, which holds thesis"):
+    with pytest.raises(UserError, match="contain only a task. Received: .*mine, which contains thesis"):
         make_task(seed=1).save(folder)
     assert {path: path.stat().st_mtime_ns for path in folder.rglob("*")} == before
     assert {path.name for path in tmp_path.iterdir()} == {"mine"}
@@ -163,7 +163,10 @@ def other_backbone(folder, **config):
 
 
 DAMAGE = {
-    "no description": (lambda f: (f / "task.json").unlink(), "no task folder, .* no task.json"),
+    "no description": (
+        lambda f: (f / "task.json").unlink(),
+        "is not a task folder: it has no task.json",
+    ),
     "cut description": (lambda f: truncated(f / "task.json"), "task.json: valid JSON is expected"),
     "binary description": (
         lambda f: (f / "task.json").write_bytes(b"\xff\x00"),
@@ -195,7 +198,7 @@ DAMAGE = {
     ),
     "no file of weights": (
         lambda f: (f / "model.weights.h5").write_text("hello"),
-        "weights.h5 is damaged: it is no HDF5 file.",
+        "weights.h5 is damaged: it is not an HDF5 file.",
     ),
     "other weights": (
         lambda f: other_backbone(f, hidden_dim=12),
@@ -238,7 +241,7 @@ def test_other_things_than_a_task(tmp_path):
 
     try:
         make_task().save(tmp_path / "task")
-        with pytest.raises(UserError, match="must hold a OtherTask. .* found='Seq2SeqTask'."):
+        with pytest.raises(UserError, match="must contain a OtherTask. .* found='Seq2SeqTask'."):
             OtherTask.load(tmp_path / "task")
     finally:
         del Task.classes["other"]

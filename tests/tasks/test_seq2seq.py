@@ -187,15 +187,15 @@ LONG = "abcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefg"
         (lambda task: task.score([LONG], ["AA"]), "A source text must have at most 10 tokens."),
         (
             lambda task: task.predict_n_best(["a"], 4),
-            "`n_best` must not exceed the beams. Received: n_best=4, beams=3.",
+            "`n_best` must not exceed `beams`. Received: n_best=4, beams=3.",
         ),
         (
             lambda task: task.predict_n_best([], 3, beams=2),
-            "`n_best` must not exceed the beams. Received: n_best=3, beams=2.",
+            "`n_best` must not exceed `beams`. Received: n_best=3, beams=2.",
         ),
         (
             lambda task: task.serving_functions(4),
-            "`n_best` must not exceed the beams. Received: n_best=4, beams=3.",
+            "`n_best` must not exceed `beams`. Received: n_best=4, beams=3.",
         ),
         (
             lambda task: task.predict_n_best(["a"], 0),
@@ -282,5 +282,5 @@ def test_a_tokenizer_must_pad_with_zero_and_know_an_end():
     special = ["<|endoftext|>"] * 4
     tokenizer = ByteLevelBpeTokenizer.train(["ab"], vocabulary_size=257, special_tokens=special)
     backbone = Transformer(tokenizer.vocabulary_size, **SIZES)
-    with pytest.raises(UserError, match=r"the end from padding.*pad_id=0, end_id=0"):
+    with pytest.raises(UserError, match=r"have another end id.*pad_id=0, end_id=0"):
         Seq2SeqTask(backbone, tokenizer, tokenizer)

@@ -157,9 +157,9 @@ def test_words_of_letters():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"labels": ["a"], "columns": 1}, "at least two labels. Received: labels=.'a'."),
-        ({"labels": ["a", "b", "a"]}, "The labels must differ. Received: labels=.'a', 'b', 'a'."),
-        ({"labels": ["a", "b"]}, "as many labels as logits. Received: labels=2, logits=3"),
+        ({"labels": ["a"], "columns": 1}, "At least two labels are needed. Received: labels=.'a'."),
+        ({"labels": ["a", "b", "a"]}, "No label may be repeated. Received: labels=.'a', 'b', 'a'."),
+        ({"labels": ["a", "b"]}, "must equal the number of logits. Received: labels=2, logits=3"),
         ({"labels": ["a", "b c", "d"]}, "must be one word. Received: tag='b c'"),
         ({"labels": ["a", "", "d"]}, "must be one word. Received: tag=''"),
         ({"max_length": 14}, "must not exceed .*Received: positions=13, max_length=14"),

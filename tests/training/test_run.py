@@ -325,7 +325,7 @@ MISTAKES = {
     "too much held out": (lambda w: with_(w, data={"train": [w], "hold_out": 5000}), "count=5000"),
     "no such init": (
         lambda w: with_(w) | {"preset": None, "init": "nowhere", "model": {}},
-        "There is nothing at nowhere",
+        "nowhere does not exist",
     ),
     "model and init": (lambda w: with_(w) | {"preset": None, "init": "x"}, "cannot change a model"),
     "no such choice": (

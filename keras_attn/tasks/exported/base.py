@@ -12,14 +12,14 @@ from keras_attn.validation import UserError, asserted, require
 
 
 class Exported:
-    """A SavedModel that `keras_attn.export` wrote, used like the task that it was made of.
+    """An exported SavedModel with the prediction methods of its task.
 
     Args:
-        folder: Its version folder.
-        model: What is loaded from there.
+        folder: The version folder.
+        model: The loaded SavedModel.
 
     Raises:
-        UserError: It is an export of something else.
+        UserError: The SavedModel is an export of another task.
     """
 
     kind: ClassVar[str]
@@ -28,7 +28,7 @@ class Exported:
     classes: ClassVar[dict[str, type["Exported"]]] = {}
 
     needs: ClassVar[frozenset[str]] = frozenset()
-    """Names of the signatures without which it is an export of something else."""
+    """Names of required signatures."""
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -52,27 +52,27 @@ def require_signatures(folder: Path, model: Any, names: frozenset[str]) -> None:
 
 
 def check_exported(n_best: int, column: np.ndarray) -> None:
-    """Raises a `UserError` where more answers are asked for than a signature gives."""
+    """Raises a `UserError` if more answers are requested than a signature returns."""
     require(
         n_best <= column.shape[1],
-        "`n_best` must not exceed what was exported.",
+        "`n_best` must not exceed the `n_best` of the export.",
         n_best=n_best,
         exported=column.shape[1],
     )
 
 
 def run_signature(signature: Any, **inputs: list) -> dict[str, np.ndarray]:
-    """Asks a signature.
+    """Calls a signature.
 
     Args:
-        signature: One of a loaded SavedModel.
+        signature: A signature of a loaded SavedModel.
         **inputs: A list for each input, one value a row.
 
     Returns:
         The outputs by name.
 
     Raises:
-        UserError: The model refuses a row, which the message shows.
+        UserError: The model rejects a row, which the message shows.
     """
     specs = signature.structured_input_signature[1]
     try:
@@ -81,7 +81,7 @@ def run_signature(signature: Any, **inputs: list) -> dict[str, np.ndarray]:
         )
     except tf.errors.InvalidArgumentError as error:
         rows = len(next(iter(inputs.values())))
-        if rows > 1:  # the one that is refused names itself
+        if rows > 1:  # find the rejected row
             for row in range(rows):
                 run_signature(signature, **{name: [values[row]] for name, values in inputs.items()})
         line = asserted(str(error))

@@ -1,4 +1,4 @@
-"""Exports of tasks that give texts vectors."""
+"""Exported embedding tasks."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from keras_attn.tasks.texts import check_texts
 
 
 class ExportedEmbedding(Exported):
-    """Runs a SavedModel that `keras_attn.export` wrote from an `EmbeddingTask`."""
+    """An exported `EmbeddingTask`."""
 
     kind = "embed"
     needs = frozenset({"token_ids"})
@@ -18,7 +18,7 @@ class ExportedEmbedding(Exported):
     def predict(
         self, texts: Sequence[str], progress: Callable[[int], None] | None = None
     ) -> np.ndarray:
-        """Gives each text its vector (see `EmbeddingTask.predict`)."""
+        """Embeds texts (see `EmbeddingTask.predict`)."""
         signature = self._model.signatures["serving_default"]
         texts = check_texts("texts", texts)
         features = signature.structured_outputs["embedding"].shape[1]

@@ -1,4 +1,4 @@
-"""Exports of tasks that generate texts."""
+"""Exported tasks that generate text."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ from keras_attn.validation import UserError, require, require_one_of, require_po
 
 
 class ExportedSeq2Seq(Exported):
-    """Runs a SavedModel that `keras_attn.export` wrote from a task that generates."""
+    """An exported `Seq2SeqTask`."""
 
     kind = "seq2seq"
     needs = frozenset({"n_best", "score"})
 
     def predict(self, texts: Sequence[str], beams: int | None = None) -> list[str]:
-        """Generates a text for each text (see `Seq2SeqTask.predict`)."""
+        """Generates the most probable text for each input (see `Seq2SeqTask.predict`)."""
         return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1, beams)]
 
     def predict_n_best(
@@ -38,11 +38,11 @@ class ExportedSeq2Seq(Exported):
         """Generates several hypotheses for each text (see `Seq2SeqTask.predict_n_best`).
 
         Raises:
-            UserError: `beams` or `prefixes` are given, for an exported model's search is fixed; a
-                text is too long; or `n_best` exceeds what was exported.
+            UserError: `beams` or `prefixes` is given, which an export does not support; a text is
+                too long; or `n_best` exceeds that of the export.
         """
         require_positive(n_best=n_best)
-        require(prefixes is None, "An exported model takes no prefixes.", prefixes=prefixes)
+        require(prefixes is None, "An export does not support prefixes.", prefixes=prefixes)
         texts = check_texts("texts", texts)
         require(beams is None, "The beams of an exported model cannot be changed.", beams=beams)
         signature = self._model.signatures["serving_default" if n_best == 1 else "n_best"]
@@ -67,21 +67,21 @@ class ExportedSeq2Seq(Exported):
         progress: Callable[[int], None] | None = None,
         **settings: Any,
     ) -> list[list[Hypothesis]]:
-        """Draws a text for each text at random (see `CausalLMTask.sample`).
+        """Samples a text for each input text (see `CausalLMTask.sample`).
 
-        The same seed gives the texts that the task gives. `settings` are `temperature`, `top_k`
-        and `top_p`; what is not given is 1, no limit and 1.
+        The same seed gives the same texts as the task. `settings` are `temperature` (1 by default),
+        `top_k` (no limit by default) and `top_p` (1 by default).
 
         Raises:
-            UserError: It is no export of a language model, `samples` is not 1, there are other
-                settings, or a text is too long.
+            UserError: The export is not of a language model, `samples` is not 1, another setting is
+                given, or a text is too long.
         """
         require(
             "sample" in self._model.signatures,
-            "Only the export of a language model draws texts: use the run or the task folder.",
+            "Only exported language models can sample: use the run or the task folder.",
             folder=str(self.folder),
         )
-        require(samples == 1, "A SavedModel draws one text at a time.", samples=samples)
+        require(samples == 1, "An export samples one text at a time.", samples=samples)
         names = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
         for name in settings:
             require_one_of("setting", name, names)
@@ -103,11 +103,11 @@ class ExportedSeq2Seq(Exported):
         return hypotheses_in_batches(batches, columns, progress)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """Log-probability of each target (see `Seq2SeqTask.score`)."""
+        """Computes the log-probability of each target (see `Seq2SeqTask.score`)."""
         return [log_probability for log_probability, _ in self._scores(sources, targets)]
 
     def perplexity(self, sources: Sequence[str], targets: Sequence[str]) -> float:
-        """Perplexity of the targets for each token, end tokens included."""
+        """Computes the per-token perplexity of the targets, including end tokens."""
         return perplexity_of(self._scores(sources, targets))
 
     def _scores(self, sources, targets) -> list[tuple[float, int]]:
@@ -126,19 +126,19 @@ class ExportedSeq2Seq(Exported):
 
 
 class ExportedCausalLM(ExportedSeq2Seq):
-    """Runs a SavedModel that `keras_attn.export` wrote from a `CausalLMTask`."""
+    """An exported `CausalLMTask`."""
 
     kind = "lm"
 
     def text_perplexity(self, texts: Sequence[str]) -> float:
-        """Perplexity of whole texts for each token, end tokens included.
+        """Computes the per-token perplexity of whole texts, including end tokens.
 
         Raises:
-            UserError: A text is longer than the model's maximum.
+            UserError: A text exceeds the model's maximum length.
         """
         texts = check_texts("texts", texts)
         try:
             return self.perplexity([""] * len(texts), texts)
         except UserError as error:
-            hint = "The run or the task folder measures longer texts, in pieces."
+            hint = "Use the run or the task folder to measure longer texts, in pieces."
             raise UserError(f"{error} {hint}") from error

@@ -1,4 +1,4 @@
-"""Exports of tasks that give labels, filled texts or tags, each with its probability."""
+"""Exported tasks that predict labels, filled texts or tags."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ from keras_attn.validation import require, require_positive
 
 
 class ExportedClassification(Exported):
-    """Runs a SavedModel that `keras_attn.export` wrote from a `ClassificationTask`."""
+    """An exported `ClassificationTask`."""
 
     kind = "classify"
     needs = frozenset({"n_best"})
@@ -27,7 +27,7 @@ class ExportedClassification(Exported):
     _column = "label"
 
     def predict(self, texts: Sequence[str]) -> list[str]:
-        """Gives each text its most probable label (see `ClassificationTask.predict`)."""
+        """Predicts the label of each text (see `ClassificationTask.predict`)."""
         return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1)]
 
     def predict_n_best(
@@ -37,13 +37,13 @@ class ExportedClassification(Exported):
         beams: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Gives each text its most probable labels (see `ClassificationTask.predict_n_best`).
+        """Predicts the best labels of each text (see `ClassificationTask.predict_n_best`).
 
         Raises:
-            UserError: `beams` is given; a text is too long; or `n_best` exceeds what was exported.
+            UserError: `beams` is given, a text is too long, or `n_best` exceeds that of the export.
         """
         require_positive(n_best=n_best)
-        require(beams is None, "Such a model makes no beam search.", beams=beams)
+        require(beams is None, "A classifier has no beam search.", beams=beams)
         texts, batches = self._batches(texts)
 
         def columns(positions):
@@ -57,13 +57,13 @@ class ExportedClassification(Exported):
         return hypotheses_in_batches(batches, columns, progress)
 
     def _batches(self, texts: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
-        """What was given, found to be right, and for each batch the positions of those in it."""
+        """Returns the checked inputs, and for each batch the positions of its inputs."""
         texts = check_texts("texts", texts)
         return texts, length_sorted_batches([len(text) + 1 for text in texts], budget=4096)
 
 
 class ExportedImageClassification(ExportedClassification):
-    """Runs a SavedModel that `keras_attn.export` wrote from an `ImageClassificationTask`."""
+    """An exported `ImageClassificationTask`."""
 
     kind = ImageClassificationTask.kind
     _served_input = ImageClassificationTask.served_input
@@ -73,20 +73,20 @@ class ExportedImageClassification(ExportedClassification):
 
 
 class ExportedMaskedLM(ExportedClassification):
-    """Runs a SavedModel that `keras_attn.export` wrote from a `MaskedLMTask`."""
+    """An exported `MaskedLMTask`."""
 
     kind = "mlm"
     _column = "text"
 
 
 class ExportedTokenClassification(Exported):
-    """Runs a SavedModel that `keras_attn.export` wrote from a `TokenClassificationTask`."""
+    """An exported `TokenClassificationTask`."""
 
     kind = "tag"
     needs = frozenset({"token_ids"})
 
     def predict(self, texts: Sequence[str]) -> list[str]:
-        """Gives each text the tags of its words (see `TokenClassificationTask.predict`)."""
+        """Predicts the tags of each text (see `TokenClassificationTask.predict`)."""
         return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts)]
 
     def predict_n_best(
@@ -96,10 +96,10 @@ class ExportedTokenClassification(Exported):
         beams: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> list[list[Hypothesis]]:
-        """Gives each text its tags (see `TokenClassificationTask.predict_n_best`).
+        """Predicts the tags of each text (see `TokenClassificationTask.predict_n_best`).
 
         Raises:
-            UserError: A text is too long, or `n_best` or `beams` are not as they must be.
+            UserError: A text is too long, or `n_best` or `beams` is invalid.
         """
         check_one_answer(n_best, beams)
         texts = check_texts("texts", texts)

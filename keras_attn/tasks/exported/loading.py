@@ -1,4 +1,4 @@
-"""Opens a SavedModel as what it was exported from."""
+"""Opens exported tasks."""
 
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,18 @@ from keras_attn.validation import UserError, require_one_of
 
 
 def open_exported(folder: str | Path) -> Exported:
-    """Opens a SavedModel that `keras_attn.export` wrote, as what it was exported from.
+    """Opens an exported task by the `task` of its manifest.
 
     Args:
-        folder: A version folder (it holds `saved_model.pb`), or a model folder, of which the
-            highest version is taken.
+        folder: A version folder (it contains `saved_model.pb`), or a model folder, whose highest
+            version is used.
 
     Returns:
         The exported task.
 
     Raises:
-        UserError: The folder holds no SavedModel, a damaged one, or one of something else.
+        UserError: The folder contains no SavedModel, a damaged one, or one that `keras_attn` did
+            not export.
     """
     folder = latest_version(folder)
     model = _load(folder)
