@@ -170,6 +170,21 @@ class TrainingSettings:
                 )
         return cls(**values)
 
+    def total_steps(self, batches: int) -> int:
+        """Counts the updates of a run, as far as `epochs` and `steps` limit them.
+
+        Args:
+            batches: Batches of an epoch.
+
+        Raises:
+            UserError: There is no batch.
+        """
+        require(batches > 0, "There must be at least one training example.", batches=batches)
+        limits = [self.steps] if self.steps is not None else []
+        if self.epochs is not None:
+            limits.append(self.epochs * math.ceil(batches / self.accumulate_steps))
+        return min(limits)
+
     def to_dict(self) -> dict[str, Any]:
         """All settings as plain values; `from_dict` makes equal settings of them."""
         return dataclasses.asdict(self)
