@@ -178,7 +178,7 @@ class Trainer:
             settings.label_smoothing,
             settings.batch_tokens,
             jit=self._static_shapes and not whole_updates,
-            parts=max(settings.parts, 1),
+            cpu_shards=max(settings.cpu_shards, 1),
             whole_updates=whole_updates,
             accumulate=settings.accumulate_steps > 1,
             clip_norm=settings.clip_norm,
