@@ -18,7 +18,7 @@ from keras_attn.training.loop.optimizer import make_optimizer
 from keras_attn.training.loop.step import TrainingStep
 from keras_attn.training.precisions import PRECISIONS
 from keras_attn.training.settings import TrainingSettings
-from keras_attn.training.workers.cpu import resolve_parts, share_cores
+from keras_attn.training.workers.cpu import resolve_shards, share_cores
 from keras_attn.validation import require_one_of, require_positive
 
 
@@ -60,7 +60,7 @@ def benchmark_training(
     known = TRAIN_WORKLOADS | REAL_WORKLOADS
     for name in workloads:
         require_one_of("workload", name, known)
-    parts = 1 if with_profile else resolve_parts(0, "on" if jit else "off", "one")
+    parts = 1 if with_profile else resolve_shards(0, "on" if jit else "off", "one")
     share_cores(parts)
     keras.config.set_dtype_policy(precision)
     for name in workloads:
@@ -136,7 +136,7 @@ def _step(model, precision, jit, parts) -> Callable:
     settings = TrainingSettings(precision=precision, clip_norm=0.0)
     loss_scaling = precision == "mixed_float16"
     optimizer = make_optimizer(settings, 1e-3, model.trainable_variables, loss_scaling)
-    return TrainingStep(model, optimizer, tf.distribute.get_strategy(), jit=jit, parts=parts)
+    return TrainingStep(model, optimizer, tf.distribute.get_strategy(), jit=jit, cpu_shards=parts)
 
 
 def _measure_one(run, batch, model, steps) -> dict:

@@ -8,17 +8,16 @@ from keras_attn.cli import decoding_options
 from keras_attn.cli.output_file import output_file
 from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import write_text
-from keras_attn.validation import require
 
 EPILOG = """\
-Lines with an equal source count as one item, their targets as alternative references; of tags each
-line counts.
+Lines with an equal source count as one item, their targets as alternative references; for tags
+every line counts.
 
 metrics:
   per, wer             phoneme (symbol) and whole-text error rate, in percent
   exact_match          100 - wer
-  bleu, chrf           by sacrebleu, on detokenised text
-  bleu_tokenized       BLEU of text that is tokenised already
+  bleu, chrf           by sacrebleu, on detokenized text
+  bleu_tokenized       BLEU of text that is tokenized already
   mrr, recall_at_1, recall_at_10   of embeddings: how soon each source finds its target among all
                        targets, in percent
   perplexity, accuracy of masked language models: of tokens that are hidden, 15%; of runs of
@@ -59,35 +58,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measures and prints, one line a metric."""
+    """Measures and prints, one line per metric."""
     with quiet_start():
         from keras_attn.tasks import open_task
+        from keras_attn.training.measuring import evaluate, run_of
         from keras_attn.training.run_settings import DataSettings
-        from keras_attn.training.task_runs import TASK_RUNS
 
-    run_settings = _settings_of_run(options.model)
+    recorded = _settings_of_run(options.model)
     stress = options.stress
     if stress is None:
-        stress = run_settings.get("data", {}).get("stress", False)
+        stress = recorded.get("data", {}).get("stress", False)
     data = DataSettings(options.data, stress=stress, skip_bad_lines=options.skip_bad_lines)
     task = decoding_options.decoding_as_told(open_task(options.model), options.set)
-    # What a run was trained for, which for one kind of task may be several things.
-    name = run_settings.get("task") or task.kind
-    require(
-        name in TASK_RUNS,
-        "There is no measure of such a task.",
-        model=options.model,
-        kind=name,
+    results = evaluate(
+        task,
+        data,
+        options.metrics,
+        recorded,
+        progress,
+        beams=options.beam,
+        perplexity=options.perplexity,
     )
-    kind = TASK_RUNS[name]
-    texts = kind.read_test(options.data, data)
-    metrics = options.metrics or kind.metrics_of(texts, options.data, run_settings.get("metrics"))
-    for line in kind.remarks(task, texts):
-        print(line)
-    with progress(kind.count(texts), "measuring") as done:
-        results = kind.measure(task, texts, metrics, options.beam, options.perplexity, done)
     items = results.pop("items")
-    print(f"{kind.items:<15} {items:>9,}")
+    print(f"{run_of(task, recorded).items:<15} {items:>9,}")
     for name, value in results.items():
         print(f"{name:<15} {value:>9.2f}" if isinstance(value, float) else f"{name}  {value}")
     if options.json:
@@ -96,7 +89,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _settings_of_run(model: str) -> dict:
-    """The settings of the run that `model` is, or belongs to."""
+    """The settings of the run that is `model`, or that holds it."""
     from keras_attn.training.run_settings import RUN_FILE, read_yaml
 
     for folder in (Path(model), Path(model).resolve().parent):

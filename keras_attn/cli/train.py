@@ -19,16 +19,16 @@ data:
   Where --valid is left out, some sources are held out of the training data.
   For --task classify the targets are labels, and for --task embed the texts that belong to the
   sources. For --task tag they are tags, as many as the source has words, with spaces between them.
-  For --task lm, --task mlm (texts with gaps) and --task span_corruption (texts without some
-  spans, as T5 is pre-trained): files of one text a line.
+  For --task lm, --task mlm (texts with gaps) and --task span_corruption (texts with missing
+  spans, as T5 is pre-trained): files of one text per line.
   For --task classify_images:
   digits      8 x 8 pixels, 1,797 handwritten digits (pip install 'keras_attn[images]')
   FOLDER      with a folder of PNG files for each label, or with labels.tsv, a
   FILE.tsv    of lines file<TAB>label, the files' names relative to its folder
 
 settings:
-  The first of these that names one counts: options, --set, --config, the preset, defaults. All
-  are written to RUN/run.yaml, which --config takes again.
+  Options override --set, which overrides --config, then the preset, then defaults. All settings
+  are written to RUN/run.yaml, which can be used as a --config.
 
 attention:
   --set attention=NAME builds a Transformer's self-attention from another mechanism: dense, local,
@@ -41,7 +41,7 @@ attention:
 
 several machines:
   Start the same command on each, with --workers and each its own --worker-index (or TF_CONFIG
-  set, as clusters do), and RUN on a disk that all share. They wait --set training.join_seconds
+  set, as clusters do), and RUN on a disk that all share. They wait --set training.join_timeout
   for each other. If one is lost all end with status 75: start them again with --resume, or
   have --supervise do it on each.
 
@@ -59,8 +59,8 @@ examples:
   keras-attn train --task tag --preset bert_tiny --data tags.tsv --out runs/tags
   keras-attn train --out runs/g2p --resume
 
-Ctrl-C writes a checkpoint and ends; --resume continues from there, or from where a run was killed,
-and begins a run that is not there yet.
+Ctrl-C writes a checkpoint and stops; --resume continues from the last checkpoint, or begins a run
+that does not exist yet.
 """
 
 # From options to the sections and names of run.yaml.
@@ -91,17 +91,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--init",
         metavar="TASK",
-        help="start from a run's or a task folder's weights; with a new head where the labels are "
-        "others, or where it is another --task and both are of texts' encoders",
+        help="start from the weights of a run or task folder; the head is new if the labels or the "
+        "--task are others (possible between tasks with a text encoder)",
     )
     add_setting_arguments(parser)
-    add("--workers", metavar="HOST:PORT,…", help="all workers, the first is the chief (see below)")
-    add("--worker-index", type=int, metavar="N", help="which of them this is, from 0")
-    add("--resume", action="store_true", help="continue the run in the folder, if there is one")
+    add("--workers", metavar="HOST:PORT,…", help="all workers; the first is the chief (see below)")
+    add("--worker-index", type=int, metavar="N", help="index of this worker, from 0")
+    add("--resume", action="store_true", help="continue the run in the folder if there is one")
     add(
         "--supervise",
         action="store_true",
-        help="start again, as with --resume, when killed or when a worker is lost",
+        help="restart with --resume when killed or when a worker is lost",
     )
 
 
@@ -138,8 +138,13 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--epochs", type=int, metavar="N", help="passes over the data")
     add("--steps", type=int, metavar="N", help="updates of the weights")
-    add("--max-minutes", type=float, metavar="M", help="end in good order after M minutes")
-    add("--batch-tokens", type=int, metavar="N", help="source and target tokens a batch, each")
+    add("--max-minutes", type=float, metavar="M", help="stop cleanly after M minutes")
+    add(
+        "--batch-tokens",
+        type=int,
+        metavar="N",
+        help="tokens of a batch, source and target each, padding included",
+    )
     add("--precision", metavar="NAME", help="float32, mixed_bfloat16 or mixed_float16")
     add("--strategy", metavar="NAME", help="devices: auto, one, mirrored, multi_worker or tpu")
     add("--jit", metavar="CHOICE", help="compile with XLA: on, off or auto (on with a GPU)")
@@ -163,17 +168,17 @@ def run(options: argparse.Namespace) -> int | None:
 
 
 def settings_layers(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The settings that options give, in nested layers, the later ones counting more."""
+    """The settings in options, as nested layers of which later ones override earlier ones."""
     config = _config(options.config) if options.config else {}
     settings = [setting(assignment) for assignment in options.set]
     for name in ("preset", "init"):  # each takes the other's place, which --set cannot
         if any(name in layer for layer in settings):
-            raise UserError(f"--set cannot give the {name}: use --{name}.")
+            raise UserError(f"`{name}` cannot be set by --set: use --{name}.")
     return [config, *settings, _given(options)]
 
 
 def _config(name: str) -> dict[str, Any]:
-    """Settings from a file, or else from the recipe of that name."""
+    """Settings from a file, or from the recipe of that name."""
     from keras_attn.models.presets import find_recipe
     from keras_attn.training.run_settings import read_yaml
 

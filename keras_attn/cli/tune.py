@@ -23,7 +23,7 @@ trials their values, which are not varied then. --space FILE changes what is var
 
 On a cluster, start the same command on each machine, with KerasTuner's variables
 KERASTUNER_TUNER_ID (chief, worker0, …), KERASTUNER_ORACLE_IP and KERASTUNER_ORACLE_PORT set and
-TUNING on a disk that all share. A worker waits --set training.join_seconds (300) for its chief.
+TUNING on a disk that all share. A worker waits --set training.join_timeout (300) for its chief.
 
 examples:
   keras-attn tune --preset g2p_small --data cmudict --out tuning/g2p --trials 12 --trial-minutes 1

@@ -27,7 +27,7 @@ _HOME = {
     "TrainingInterrupted": "loop.interruption",
     "ValidationSet": "loop.validation_set",
     "Trainer": "loop.trainer",
-    "TrainingResult": "loop.trainer",
+    "TrainingResult": "loop.run_weights",
 }
 
 __all__ = sorted(_HOME)

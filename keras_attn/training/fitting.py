@@ -1,4 +1,4 @@
-"""Tasks made from presets, trained and measured by a call."""
+"""Operations of tasks: made from a preset, trained, and measured by one call."""
 
 import csv
 import dataclasses
@@ -7,31 +7,32 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import keras
-
 from keras_attn.models import get_preset
 from keras_attn.tasks import Task
 from keras_attn.tasks.operations import operation
+from keras_attn.training import measuring
 from keras_attn.training.given_data import written_data
-from keras_attn.training.run import check, train
+from keras_attn.training.prepared import prepare, read_data
+from keras_attn.training.resolving import check
+from keras_attn.training.run import train
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.validation import require
 
 _START, _DATA = "start", "data"
-# Of a recipe: what a task that is there has already.
+# Sections of a recipe that a task has already.
 _OF_THE_TASK = ("tokenizers", "model", "attention")
 
 
 @dataclasses.dataclass(frozen=True)
 class FitResult:
-    """What a training came to.
+    """Result of a training.
 
     Attributes:
-        folder: The run folder; `None` where none was named.
+        folder: The run folder; `None` for one that was deleted.
         history: The rows of metrics.csv, numbers by name.
-        test: Metrics on the test examples; `None` where there were none.
+        test: Metrics on the test examples; `None` without any.
     """
 
     folder: Path | None
@@ -60,18 +61,14 @@ def from_preset(
     )
     with tempfile.TemporaryDirectory() as folder:
         paths = written_data(data, Path(folder), "train", columns)
-        resolved = RunSettings.resolve(
-            {"preset": name, "task": task or fitting[0], "data": {"train": paths}},
-            _layer(settings),
-        )
+        start = {"preset": name, "task": task or fitting[0], "data": {"train": paths}}
+        resolved = RunSettings.resolve(start, _layer(settings))
         check(resolved)
-        keras.utils.set_random_seed(resolved.training.seed)
-        run = TASK_RUNS[resolved.task]
-        texts = run.read_texts(resolved.data, resolved.training.seed)["train"]
-        tokenizers = run.train_tokenizers(resolved, texts) if run.roles else {}
-        resolved, _ = run.examples(resolved, texts, tokenizers, None)
-        made = run.task(resolved, texts, tokenizers, None)
+        run_data = read_data(resolved)
+    run_data = dataclasses.replace(run_data, texts={"train": run_data.texts["train"]})
+    made = prepare(run_data).task
     made.preset = name
+    made.run_data = run_data
     return made
 
 
@@ -100,7 +97,8 @@ def fit(
         for name, value in given.items()
         if value is not None
     }
-    results = train(out, *layers, {"data": data}, _layer(settings), resume=resume)
+    ready = vars(task).pop("run_data", None)
+    results = train(out, *layers, {"data": data}, _layer(settings), resume=resume, ready=ready)
     trained = Task.load(out / "task")
     if _shapes(trained) == _shapes(task):
         task.backbone.set_weights(trained.backbone.get_weights())
@@ -121,13 +119,10 @@ def evaluate(
     **options: Any,
 ) -> dict[str, Any]:
     """Measures a task; see `Task.evaluate`."""
-    run = TASK_RUNS[task.kind]
     with tempfile.TemporaryDirectory() as folder:
         paths = written_data(data, Path(folder), "data", columns)
-        texts = run.read_test(paths, DataSettings(paths))
         chosen = [metrics] if isinstance(metrics, str) else metrics
-        chosen = chosen or run.metrics_of(texts, paths, None)
-        return run.measure(task, texts, chosen, **options)
+        return measuring.evaluate(task, DataSettings(paths), chosen, **options)
 
 
 def _layers_of(task: Task, out: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Data that callers have in memory, written to files as runs read them."""
+"""Data in memory, written to the files that runs read."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ def written_data(
         columns: Names of the columns to take, in their order; needed for a table.
 
     Returns:
-        What the setting `data.train` takes.
+        A value of the setting `data.train`.
 
     Raises:
         UserError: The data are of another form, empty, or lack a column.
@@ -64,7 +64,7 @@ def _rows(data: Any, columns: str | Sequence[str] | None) -> Iterable[tuple]:
         return zip(*_columns(data, list(names), columns), strict=True)
     require(
         columns is None,
-        "`columns` are those of a table.",
+        "`columns` can be given for a table only.",
         data=type(data).__name__,
         columns=columns,
     )
@@ -93,7 +93,7 @@ def _columns(data: Any, names: list, columns: str | Sequence[str] | None) -> lis
     wanted = [columns] if isinstance(columns, str) else list(columns or ())
     require(
         bool(wanted) and set(wanted) <= set(names),
-        "`columns` must name the columns to read, such as those of the text and the label.",
+        "`columns` must name the columns to read, such as the text and the label.",
         columns=columns,
         table=[str(name) for name in names],
     )

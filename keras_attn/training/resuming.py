@@ -1,4 +1,4 @@
-"""Settings that may change when a run is resumed; all others stay those that it began with."""
+"""Settings that may change when a run is resumed; all others stay as they were."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from keras_attn.validation import UserError
 
 MAY_CHANGE = frozenset(
     [
-        # Files may have moved; other training texts are noticed by their checksum.
+        # Files may have moved; the checksum shows whether they have other training texts.
         *(f"data.{name}" for name in ("train", "valid", "test")),
         *(
             f"training.{name}"
@@ -21,19 +21,19 @@ MAY_CHANGE = frozenset(
                 "checkpoint_minutes",
                 "clip_norm",
                 "consistency",
+                "cpu_shards",
                 "deterministic",
                 "epochs",
                 "epsilon",
-                "join_seconds",
+                "join_timeout",
                 "keep_checkpoints",
                 "label_smoothing",
                 "learning_rate",
                 "learning_rate_floor",
                 "log_every",
-                "lost_seconds",
+                "heartbeat_timeout",
                 "max_minutes",
                 "max_parameters",
-                "parts",
                 "patience",
                 "precision",
                 "schedule",
@@ -61,7 +61,7 @@ def flat(sections: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def without_automatic(layer: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Leaves out what a layer leaves to be chosen, since the run has chosen it.
+    """Leaves out the settings of a layer that are automatic, since the run has chosen them.
 
     Args:
         layer: Nested settings.
@@ -81,11 +81,11 @@ def without_automatic(layer: Mapping[str, Any], prefix: str = "") -> dict[str, A
 
 
 def check_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raises if a run would be resumed with settings that it cannot change any more.
+    """Raises if a run would be resumed with other settings than it can have.
 
     Args:
         before: The run's settings, nested.
-        now: Those that it is resumed with.
+        now: Those that it would be resumed with.
 
     Raises:
         UserError: Names the settings, with their old and new values.

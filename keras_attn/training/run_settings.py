@@ -1,4 +1,4 @@
-"""Every setting of a run: read from a preset, a file and the command line, kept in run.yaml."""
+"""Settings of a run, from a preset, a file and the command line, as run.yaml holds them."""
 
 import contextlib
 import dataclasses
@@ -12,7 +12,8 @@ from keras_attn import documents
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.recipes import completed, merged, recipe_of
-from keras_attn.training.settings import TrainingSettings
+from keras_attn.renamed import with_new_names
+from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 RUN_FILE = "run.yaml"
@@ -27,23 +28,23 @@ class DataSettings:
     Attributes:
         train: `["cmudict"]`, one tab-separated file, or a source and a target file.
         valid: Files of the same form; held out of the training texts where `None`.
-        test: Files of the same form, measured at the end; an empty list where nothing is to be
-            measured, though the data set has a test part of its own.
+        test: Files of the same form, measured at the end; an empty list to measure nothing, though
+            the data set has a test part of its own.
         hold_out: Number of sources held out for validation where `valid` is `None`; by default
             one in twenty, at most 2,000.
         decode_limit: Most validation sources that are decoded at each validation; all if `None`.
-            The choice between the best and the averaged weights, at the end, is made by all.
+            The choice between the best and the averaged weights, at the end, uses all.
         stress: Whether the phonemes of cmudict carry stress marks.
         skip_bad_lines: Whether malformed lines are left out and counted, instead of being errors.
         whole_words: Whether all pieces of a word are hidden together when a masked language model
             is trained and validated.
-        noise_density: Share of the tokens that span corruption drops, above 0 and below 1.
-        mean_noise_span_length: Mean number of tokens in a span that it drops, at least 1.
+        noise_density: Fraction of the tokens that span corruption removes, above 0 and below 1.
+        mean_noise_span_length: Mean number of tokens in a span that it removes, at least 1.
         max_source_length: Most source tokens of a pair, the end token included; longer ones are
             left out. By default what the training texts need, at most 256. Where there are no
             pairs, longer texts are cut into pieces; in span corruption, of so many tokens when
             they are corrupted, by default 256.
-        max_target_length: Likewise for targets.
+        max_target_length: The same for targets.
     """
 
     train: list[str]
@@ -94,10 +95,10 @@ class RunSettings:
 
     @classmethod
     def resolve(cls, *layers: Mapping[str, Any]) -> "RunSettings":
-        """Lays nested settings over each other and over the preset that they name.
+        """Merges nested settings over each other and over the preset that they name.
 
         Args:
-            *layers: Nested dicts, the later ones counting more.
+            *layers: Nested dicts; later ones override earlier ones.
 
         Returns:
             The settings.
@@ -108,7 +109,7 @@ class RunSettings:
         """
         given: dict[str, Any] = {}
         for layer in layers:
-            given = merged(given, _checked_sections(completed(layer)))
+            given = merged(given, _checked_sections(_with_new_names(completed(layer))))
         require(
             bool(given.get("preset")) != bool(given.get("init")),
             "A run needs either a preset or a task to start from.",
@@ -136,8 +137,8 @@ class RunSettings:
 
     @classmethod
     def read(cls, path: str | Path, *layers: Mapping[str, Any]) -> "RunSettings":
-        """Reads run.yaml, lays further settings over it and resolves them."""
-        return cls.resolve(read_yaml(path), *layers)
+        """Reads a run's own run.yaml, merges further settings over it and resolves them."""
+        return cls.resolve(_with_new_names(read_yaml(path), warns=False), *layers)
 
     def write(self, path: str | Path) -> None:
         """Writes run.yaml, under a temporary name first."""
@@ -169,6 +170,17 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     content = documents.read_yaml(path)
     require(isinstance(content, dict), f"{path} must hold sections of settings.", found=content)
     return content
+
+
+def _with_new_names(layer: Mapping[str, Any], warns: bool = True) -> dict[str, Any]:
+    """One layer of settings, in which those with old names have their new ones."""
+    names = {"training": RENAMED_SETTINGS}
+    return {
+        section: with_new_names(values, names[section], f"{section}.", warns)
+        if section in names and isinstance(values, Mapping)
+        else values
+        for section, values in layer.items()
+    }
 
 
 def _checked_sections(layer: Mapping[str, Any]) -> dict[str, Any]:
@@ -229,10 +241,10 @@ def _texts(name: str, value: Any) -> list[str]:
 
 
 def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
-    """What a run that starts from a task has where nothing else is said.
+    """The lowest settings of a run that starts from a task.
 
-    That is its kind; the metrics of the run that it comes from, if they are of that kind; and what
-    fits weights that are trained already.
+    They are those that fit trained weights, its task, and the metrics of the run that it comes
+    from, if that had the same task.
     """
     kind = kind_of_task(init)
     known = task or kind
@@ -245,10 +257,10 @@ def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
 
 
 def kind_of_task(folder: str | Path) -> str | None:
-    """The kind that a run or a task folder names; None where it names none."""
+    """The task that a run or a task folder names; `None` if it names none."""
     folder = Path(folder)
     for path in (folder / "task.json", folder / "task" / "task.json"):
         if path.is_file():
-            with contextlib.suppress(UserError):  # told when it is loaded
+            with contextlib.suppress(UserError):  # loading it reports this
                 return documents.read_json_object(path).get("task")
     return None

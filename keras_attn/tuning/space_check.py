@@ -8,7 +8,7 @@ from typing import Any
 import keras_tuner
 
 from keras_attn.recipes import merged
-from keras_attn.training.run import check
+from keras_attn.training.resolving import check
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.validation import UserError

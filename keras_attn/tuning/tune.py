@@ -14,8 +14,8 @@ from keras_attn.models.presets import get_preset
 from keras_attn.recipes import merged
 from keras_attn.training.reporting.progress import say
 from keras_attn.training.reporting.run_folder import RunFolder
+from keras_attn.training.resolving import check_metric, goal_of
 from keras_attn.training.resuming import flat
-from keras_attn.training.run import check_metric, goal_of
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, read_yaml
 from keras_attn.training.state import metric_goal
 from keras_attn.tuning.chief import led_by_the_chief
@@ -96,7 +96,7 @@ def tune(
     }
     make_tuner = functools.partial(_tuner, out, base, searched, settings, tuning)
     if tuning_role() == "worker":
-        with led_by_the_chief(out / SEARCH_FILE, base.training.join_seconds):
+        with led_by_the_chief(out / SEARCH_FILE, base.training.join_timeout):
             make_tuner().search()
         return None
     with RunFolder(out, resume, allowed=(SEARCH_FILE,)):

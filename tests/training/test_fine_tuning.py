@@ -219,8 +219,11 @@ def test_a_killed_and_resumed_run_ends_alike(folder, tmp_path):
     ("layer", "message"),
     [
         ({"task": "lm"}, "`init` must hold a task of kind lm. Received: init=.*found='mlm'"),
-        ({"model": {"num_layers": 3}}, "cannot change a model .* model=.'num_layers': 3."),
-        ({"task": "mlm", "model": {"pooling": "max"}}, "cannot change a model that is loaded"),
+        (
+            {"model": {"num_layers": 3}},
+            "cannot be combined with `--init`.* model=.'num_layers': 3.",
+        ),
+        ({"task": "mlm", "model": {"pooling": "max"}}, "the model comes from the checkpoint"),
         ({"model": {"pooling": "sum"}}, "`pooling` must be one of"),
         ({"training": {"freeze": ["block_7/*"]}}, "'block_1/.', .*Received: 'block_7/.'"),
         ({"data": {"max_source_length": 10}}, "exceed .*Received: positions=9, max_length=10"),

@@ -99,7 +99,7 @@ def test_what_was_resolved_is_written_down(finished):
     content = yaml.safe_load((folder / "run.yaml").read_text())
     assert content["training"]["jit"] == "off"
     assert content["training"]["strategy"] == "one"
-    assert content["training"]["parts"] == min(len(os.sched_getaffinity(0)), 4)
+    assert content["training"]["cpu_shards"] == min(len(os.sched_getaffinity(0)), 4)
     assert (content["training"]["metric"], content["training"]["metric_goal"]) == ("per", "min")
     assert content["data"]["max_source_length"] == 16
     assert content["decoding"]["max_length"] == 16
@@ -327,7 +327,10 @@ MISTAKES = {
         lambda w: with_(w) | {"preset": None, "init": "nowhere", "model": {}},
         "nowhere does not exist",
     ),
-    "model and init": (lambda w: with_(w) | {"preset": None, "init": "x"}, "cannot change a model"),
+    "model and init": (
+        lambda w: with_(w) | {"preset": None, "init": "x"},
+        "cannot be combined with `--init`",
+    ),
     "no such choice": (
         lambda w: with_(w, training={"metric": "bleu", "epochs": 1}),
         "`training.metric` must be one of 'loss'.*'wer'. Received: training.metric='bleu'",
@@ -349,7 +352,7 @@ MISTAKES = {
             with_(w, tokenizers={"source": {"kind": "symbols"}})
             | {"preset": None, "init": "x", "model": {}}
         ),
-        "cannot change those of a model that is loaded",
+        "the tokenizers come from the checkpoint",
     ),
 }
 

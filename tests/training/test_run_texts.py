@@ -46,7 +46,7 @@ def test_too_little_to_hold_something_out(tmp_path, read, line, what):
     path = tmp_path / "one"
     path.write_text(line)
     message = (
-        f"There are too few {what} in {path} to hold out a validation set: `--valid` gives one. "
+        f"{path} has too few {what} to hold out a validation set: name one with `--valid`. "
         "Received: found=1."
     )
     with pytest.raises(UserError, match=f"^{message}$"):

@@ -1,8 +1,11 @@
 import math
 
 import pytest
+import yaml
 
 from keras_attn.training import TrainingSettings
+from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.state import TrainingState
 from keras_attn.validation import UserError
 
 
@@ -48,3 +51,38 @@ def test_values_as_yaml_leaves_them():
 def test_mistakes_are_told_with_their_values(values, message):
     with pytest.raises(UserError, match=message):
         TrainingSettings.from_dict(values)
+
+
+OLD_NAMES = {"parts": 3, "join_seconds": 7.0, "lost_seconds": 5.0}
+NEW_NAMES = {"cpu_shards": 3, "join_timeout": 7.0, "heartbeat_timeout": 5.0}
+
+
+def test_old_names_are_read_and_warn():
+    expected = TrainingSettings(**NEW_NAMES)
+    for make in (TrainingSettings.from_dict, lambda values: TrainingSettings(**values)):
+        with pytest.warns(DeprecationWarning, match="`parts` is now `cpu_shards`"):
+            assert make(OLD_NAMES) == expected
+    assert set(OLD_NAMES).isdisjoint(expected.to_dict())
+
+
+def test_a_new_name_counts_before_an_old_one():
+    with pytest.warns(DeprecationWarning, match="`parts` is now `cpu_shards`"):
+        assert TrainingSettings(parts=3, cpu_shards=2).cpu_shards == 2
+
+
+def test_checkpoints_with_old_names_are_read(recwarn):
+    state = TrainingState.from_dict({"step": 4, "settings": OLD_NAMES | {"seed": 2}})
+    assert state.settings == NEW_NAMES | {"seed": 2}
+    assert not recwarn
+
+
+def test_layers_with_old_names_are_read(tmp_path, recwarn):
+    """Those of a run in silence, those of users with a warning; a later layer counts more."""
+    base = {"preset": "g2p_small", "data": {"train": ["pairs.tsv"]}}
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(base | {"training": OLD_NAMES}))
+    read = RunSettings.read(tmp_path / "run.yaml").training
+    assert (read.cpu_shards, read.join_timeout, read.heartbeat_timeout) == (3, 7.0, 5.0)
+    assert not recwarn
+    with pytest.warns(DeprecationWarning, match="`training.parts` is now `training.cpu_shards`"):
+        given = RunSettings.resolve(base, {"training": NEW_NAMES}, {"training": {"parts": 4}})
+    assert (given.training.cpu_shards, given.training.join_timeout) == (4, 7.0)

@@ -180,7 +180,7 @@ def test_the_whole_recipe_is_in_run_yaml(finished):
     name, folder, _ = finished
     content = yaml.safe_load((folder / "run" / "run.yaml").read_text())
     told = {"steps": 3, "batch_tokens": 300, "strategy": "mirrored", "validate_every": 2}
-    found = {"jit": "off", "parts": 1, "metric_goal": "max"}
+    found = {"jit": "off", "cpu_shards": 1, "metric_goal": "max"}
     expected = resolved(name).training.to_dict() | told | found
     assert content["training"] == expected
     assert expected["average_last"] == LENGTH[name]["average_last"]

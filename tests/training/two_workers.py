@@ -157,8 +157,8 @@ if __name__ == "__main__":
         data,
         epochs=9,
         checkpoint_every=4,
-        join_seconds=120,
-        lost_seconds=LOST_SECONDS,
+        join_timeout=120,
+        heartbeat_timeout=LOST_SECONDS,
         deterministic=True,
     )
     settings["metrics"] = []

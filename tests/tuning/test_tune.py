@@ -201,7 +201,7 @@ def test_a_worker_without_a_chief_gives_up(tmp_path, trained, monkeypatch, capfd
     if begun:
         (tmp_path / "search.yaml").write_text("{}")
     with pytest.raises(WorkerLost) as caught:
-        tune(tmp_path, BASE, {"training": {"join_seconds": 0.5}}, space=SPACE)
+        tune(tmp_path, BASE, {"training": {"join_timeout": 0.5}}, space=SPACE)
     assert f"The chief at 127.0.0.1:{port} " in caught.value.reason
     output, error = capfd.readouterr()
     assert f"Waiting for the chief at 127.0.0.1:{port}, 0.5 s at the most." in output

@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -21,6 +21,7 @@ from keras_attn.validation import UserError, require
 
 ARRAYS_FILE = "state.safetensors"
 STATE_FILE = "state.json"
+BEST_FOLDER = "best"
 _FORMAT = 1
 _MODEL = "model"
 _OPTIMIZER = "optimizer"
@@ -129,6 +130,20 @@ def average_checkpoints(folders: Sequence[str | Path]) -> dict[str, np.ndarray]:
     }
 
 
+class Checkpoint(NamedTuple):
+    """A checkpoint that was read.
+
+    Attributes:
+        folder: Its folder.
+        arrays: The variables of model and optimizer, by number and path.
+        state: The values of a `TrainingState`.
+    """
+
+    folder: Path
+    arrays: dict[str, np.ndarray]
+    state: dict[str, Any]
+
+
 class Checkpoints:
     """The checkpoints of one run: `step-00001234/` folders.
 
@@ -148,7 +163,7 @@ class Checkpoints:
     ) -> None:
         self.folder = Path(folder)
         self._keep = keep
-        self._say = say
+        self.say = say
         self._writes = writes
         if writes:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -176,12 +191,10 @@ class Checkpoints:
                 shutil.rmtree(old, ignore_errors=True)
         return folder
 
-    def latest(
-        self, at_most: float = math.inf
-    ) -> tuple[Path, dict[str, np.ndarray], dict[str, Any]] | None:
-        """Folder, arrays and state of the newest sound checkpoint, or None for no checkpoint.
+    def latest(self, at_most: float = math.inf) -> Checkpoint | None:
+        """The newest sound checkpoint, or `None` without any.
 
-        Damaged ones are told, and set aside under the name `damaged-…` if a sound one is left.
+        Damaged ones are reported, and renamed to `damaged-…` if a sound one is left.
 
         Args:
             at_most: The last step that counts.
@@ -196,14 +209,14 @@ class Checkpoints:
             try:
                 arrays, state = read_checkpoint(folder)
             except UserError as error:
-                self._say(f"{error} Falling back to the checkpoint before.")
+                self.say(f"{error} Falling back to the checkpoint before.")
                 damaged.append(folder)
                 continue
             for other in damaged if self._writes else []:
                 aside = other.with_name(f"damaged-{other.name}")
                 shutil.rmtree(aside, ignore_errors=True)
                 other.rename(aside)
-            return folder, arrays, state
+            return Checkpoint(folder, arrays, state)
         if damaged:
             raise UserError(f"No sound checkpoint is left in {self.folder}.")
         return None

@@ -1,12 +1,12 @@
-"""Weights that a training leaves as they are, named by patterns of their paths."""
+"""Weights that a training does not change, named by patterns of their paths."""
 
 import contextlib
 import fnmatch
 from collections.abc import Iterator, Sequence
 
 import keras
-import numpy as np
 
+from keras_attn.training.reporting.description import count_parameters
 from keras_attn.validation import UserError, require
 
 _SHOWN = 8
@@ -14,15 +14,15 @@ _SHOWN = 8
 
 @contextlib.contextmanager
 def frozen(model: keras.Model, patterns: Sequence[str]) -> Iterator[str]:
-    """Takes weights out of `model.trainable_variables` for a while.
+    """Removes weights from `model.trainable_variables` inside a context.
 
     Args:
         model: The model.
-        patterns: Those weights are meant whose path a pattern matches as a whole; `*` stands for
-            any characters, slashes among them, `?` for one and `[01]` for one of several.
+        patterns: Patterns of whole paths: `*` stands for any characters, slashes among them, `?`
+            for one and `[01]` for one of several.
 
     Yields:
-        A line about how many they are; "" without patterns.
+        A line that says how many weights are frozen; "" without patterns.
 
     Raises:
         UserError: A pattern matches no weight that is trained, or nothing is left to train.
@@ -47,8 +47,8 @@ def frozen(model: keras.Model, patterns: Sequence[str]) -> Iterator[str]:
         weight.trainable = False
     try:
         yield (
-            f"Frozen: {len(chosen)} of {len(trained)} weights, {_parameters(chosen):,} of "
-            f"{_parameters(trained):,} parameters."
+            f"Frozen: {len(chosen)} of {len(trained)} weights, {count_parameters(chosen):,} of "
+            f"{count_parameters(trained):,} parameters."
             if chosen
             else ""
         )
@@ -62,7 +62,3 @@ def _examples(paths: list[str]) -> str:
     first = list(dict.fromkeys(path.partition("/")[0] for path in paths))
     listed = ", ".join(f"'{part}/*'" for part in first[:_SHOWN])
     return listed + (f" and {len(first) - _SHOWN} more" if len(first) > _SHOWN else "")
-
-
-def _parameters(weights: Sequence[keras.Variable]) -> int:
-    return sum(int(np.prod(weight.shape)) for weight in weights)

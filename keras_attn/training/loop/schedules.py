@@ -1,12 +1,13 @@
 """Learning rates by step. Step 0 is the first update; warm-up is linear and never gives 0."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attn.training.settings import SCHEDULES
+from keras_attn.training.settings import SCHEDULES, TrainingSettings
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 Schedule = keras.optimizers.schedules.LearningRateSchedule
@@ -226,6 +227,45 @@ def make_schedule(
             )
         return WarmupCosine(learning_rate, warmup_steps, total_steps, floor)
     return WarmupConstant(learning_rate, warmup_steps)
+
+
+def schedule_of(
+    settings: TrainingSettings,
+    total_steps: int,
+    hidden_dim: int | None,
+    say: Callable[[str], None],
+) -> Schedule:
+    """Makes the schedule of a run.
+
+    A cosine, which ends with the run, warms up for a tenth of a run shorter than its warm-up.
+
+    Args:
+        settings: The settings of the run.
+        total_steps: Updates of the whole run.
+        hidden_dim: Width of the model, if it has one.
+        say: Receives a line where the warm-up is shortened.
+    """
+    warmup_steps = settings.warmup_steps
+    if settings.schedule == "cosine" and warmup_steps >= total_steps:
+        say(
+            f"The warm-up of {warmup_steps} steps does not fit a run of {total_steps}: "
+            f"it is shortened to {total_steps // 10}."
+        )
+        warmup_steps = total_steps // 10
+    return make_schedule(
+        settings.schedule,
+        settings.learning_rate,
+        warmup_steps,
+        total_steps,
+        hidden_dim,
+        settings.learning_rate_floor,
+    )
+
+
+def planned(schedule: Schedule) -> Schedule:
+    """Makes a `WarmupCosine` movable, for a run that a clock ends; others stay as they are."""
+    is_cosine = isinstance(schedule, WarmupCosine)
+    return PlannedCosine(**schedule.get_config()) if is_cosine else schedule
 
 
 def _require_rate_above_zero(**received: float) -> None:

@@ -1,4 +1,4 @@
-"""One update of the weights, and one look at held-out data, on every replica."""
+"""One update of the weights, or one evaluation of a batch, on every replica."""
 
 import itertools
 import math
@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from keras_attn.ops.cross_entropy import token_cross_entropy
+from keras_attn.renamed import takes_old_names
 from keras_attn.training.loop.replica_functions import ReplicaFunctions
 from keras_attn.training.state import SUMS
 from keras_attn.training.workers.consistency import divergence, twice
@@ -34,8 +35,8 @@ class TrainingStep:
         label_smoothing: Passed on to `loss`.
         batch_tokens: About the number of tokens in a batch: keeps loss scaling in a usable range.
         jit: Whether XLA compiles the gradient.
-        parts: Into how many parts the rows of a batch are cut, which the graph computes side by
-            side: as many cores each work through a part of their own, instead of sharing every op.
+        cpu_shards: Number of shards of a batch, which the graph computes in parallel: each core
+            computes a shard of its own, instead of a part of every op.
         whole_updates: Whether XLA compiles the whole update instead, one program for each shape of
             batches, as TPUs need it.
         accumulate: Whether updates may have more than one micro-batch.
@@ -44,6 +45,7 @@ class TrainingStep:
             plus alpha/4 · (KL(p‖q) + KL(q‖p)), which is half of the paper's equation 4.
     """
 
+    @takes_old_names({"parts": "cpu_shards"})
     def __init__(
         self,
         model: keras.Model,
@@ -56,7 +58,7 @@ class TrainingStep:
         accumulate: bool = False,
         clip_norm: float = 0.0,
         consistency: float = 0.0,
-        parts: int = 1,
+        cpu_shards: int = 1,
         whole_updates: bool = False,
     ) -> None:
         self._model = model
@@ -66,7 +68,7 @@ class TrainingStep:
         self._label_smoothing = label_smoothing
         self._clip_norm = clip_norm
         self._consistency = consistency
-        self._parts = parts
+        self._cpu_shards = cpu_shards
         # A power of two: dividing by it and multiplying again changes no bit.
         self._divisor = 2.0 ** round(math.log2(batch_tokens))
         self._gradients = self._sums_and_gradients
@@ -105,7 +107,7 @@ class TrainingStep:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch([variable.value for variable in variables])
             with replica_random_streams(self._model):
-                sums = [self._sums(*part) for part in _cut((inputs, labels), self._parts)]
+                sums = [self._sums(*part) for part in _cut((inputs, labels), self._cpu_shards)]
             loss, nll, count, correct = map(tf.add_n, zip(*sums, strict=True))
             divisor = tf.maximum(count, 1) if self._is_whole else self._divisor
             target = self._optimizer.scale_loss(loss / divisor)
@@ -198,13 +200,13 @@ def make_evaluation_step(
     return partial(compiled, evaluate_replica)
 
 
-def _cut(batch: Any, parts: int) -> list[Any]:
-    """The rows of a batch in parts of about equal size."""
-    if parts == 1:
+def _cut(batch: Any, shards: int) -> list[Any]:
+    """The rows of a batch in shards of about equal size."""
+    if shards == 1:
         return [batch]
     flat = tf.nest.flatten(batch)
     rows = tf.shape(flat[0])[0]
-    borders = [rows * part // parts for part in range(parts + 1)]
+    borders = [rows * shard // shards for shard in range(shards + 1)]
     return [
         tf.nest.pack_sequence_as(batch, [array[begin:end] for array in flat])
         for begin, end in itertools.pairwise(borders)

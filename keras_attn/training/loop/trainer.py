@@ -1,44 +1,41 @@
-"""Training a task: the public entry."""
+"""The training loop: epochs, updates, and what happens between updates."""
 
-import contextlib
-import json
+import itertools
 import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import keras
-import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-from keras_attn.data import EpochPlan, plan_epoch
-from keras_attn.documents import read_json
-from keras_attn.files import replaced_folder, write_text
+from keras_attn.data import EpochPlan, Examples, padding_share, plan_epoch
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.training.loop.checkpoints import (
     Checkpoints,
     assign_model_arrays,
     assign_optimizer_arrays,
-    average_checkpoints,
-    model_arrays,
-    read_checkpoint,
 )
+from keras_attn.training.loop.ending import Ending
 from keras_attn.training.loop.freezing import frozen
 from keras_attn.training.loop.interruption import SignalWatch, StopValidation, TrainingInterrupted
-from keras_attn.training.loop.loop import BEST_FOLDER, TrainingLoop
-from keras_attn.training.loop.optimizer import make_optimizer
-from keras_attn.training.loop.schedules import PlannedCosine, WarmupCosine, make_schedule
+from keras_attn.training.loop.optimizer import averaged_weights, make_optimizer
+from keras_attn.training.loop.restoring import newest_checkpoint, restored_state, resuming_line
+from keras_attn.training.loop.run_weights import RunWeights, TrainingResult
+from keras_attn.training.loop.schedules import planned, schedule_of
 from keras_attn.training.loop.step import TrainingStep
+from keras_attn.training.loop.updates import Updates
 from keras_attn.training.loop.validation_set import ValidationSet, Validator, require_examples
 from keras_attn.training.reporting.diagnosis import why_exhausted
 from keras_attn.training.reporting.progress import QUIET, ProgressReport, say
-from keras_attn.training.reporting.recorder import Recorder, SilentRecorder, validations
+from keras_attn.training.reporting.recorder import Recorder, SilentRecorder, Stopwatch
 from keras_attn.training.reporting.run_folder import PREPARED, RunFolder
 from keras_attn.training.settings import TrainingSettings
-from keras_attn.training.state import TrainingState, better, metric_goal
+from keras_attn.training.state import TrainingState, means, metric_goal, zero_sums
+from keras_attn.training.workers.feed import distributed_batches
 from keras_attn.training.workers.strategy import (
     check_strategy,
     compiles_whole_updates,
@@ -48,33 +45,7 @@ from keras_attn.training.workers.strategy import (
 from keras_attn.training.workers.workers import Workers
 from keras_attn.validation import UserError, require
 
-# What decides which rows are in which batch.
-_OF_THE_PLAN = ("batch_tokens", "seed", "jit")
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """What a finished run came to.
-
-    Attributes:
-        step: Updates made.
-        kept: Which weights the task folder and the model now have: `"best"`, `"average"` or
-            `"last"`.
-        metric: Name of the metric that chose, or None without validation.
-        value: Its value for the kept weights, or None.
-        best_step: Step of the best validation, or None.
-        best_value: Value of the best weights: at the end where that is judged by more (see
-            `ValidationSet`), otherwise that of their validation; or None.
-        average_value: Value of the averaged weights at the end, or None.
-    """
-
-    step: int
-    kept: str
-    metric: str | None = None
-    value: float | None = None
-    best_step: int | None = None
-    best_value: float | None = None
-    average_value: float | None = None
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class Trainer:
@@ -88,13 +59,19 @@ class Trainer:
             vocabulary), and `save(folder)`. It may have `loss(labels, outputs, label_smoothing)`
             that returns four sums as `token_cross_entropy` does. For several devices the backbone
             must have been built inside `make_strategy(settings.strategy).scope()`.
-        settings: The numbers of the run.
+        settings: The settings of the training.
         out_folder: The run folder: empty (but for run.yaml), or resumed.
         callbacks: Keras callbacks; their own state is not part of checkpoints.
         schedule: A Keras learning-rate schedule instead of the settings' one.
 
     Raises:
         UserError: The settings ask for another strategy than the model was built under.
+
+    Example:
+        >>> settings = TrainingSettings(epochs=3, batch_tokens=2048)
+        >>> trainer = Trainer(task, settings, "runs/g2p")
+        >>> trainer.fit(examples, ValidationSet(held_out)).kept
+        'best'
     """
 
     def __init__(
@@ -108,10 +85,11 @@ class Trainer:
         self.task = task
         self.settings = settings
         self.out_folder = Path(out_folder)
-        self._callbacks = list(callbacks)
-        self._schedule = schedule
+        self._given_callbacks = list(callbacks)
+        self._given_schedule = schedule
+        self._model = task.backbone
         self._loss = getattr(task, "loss", None) or token_cross_entropy
-        self._strategy = strategy_of(task.backbone)
+        self._strategy = strategy_of(self._model)
         check_strategy(settings.strategy, self._strategy)
         self._goal = metric_goal(settings.metric, settings.metric_goal)
         self._workers = Workers(self._strategy)
@@ -120,109 +98,103 @@ class Trainer:
 
     def fit(
         self,
-        train_examples: Any,
+        train_examples: Examples,
         validation: ValidationSet | Callable[[], dict[str, float]] | None = None,
         resume: bool = False,
     ) -> TrainingResult:
-        """Trains until the settings say that it is enough, and writes the task folder.
+        """Trains until the settings end the run, and writes the task folder.
 
         Args:
-            train_examples: Tokenised examples, as `keras_attn.data` batches them.
-            validation: What to judge by: a `ValidationSet`, or a callable that gives values by
-                name; None for no validation, and then the last weights are kept.
-            resume: Go on from the last checkpoint in the run folder; from the beginning where
+            train_examples: Tokenized examples, as `keras_attn.data` batches them.
+            validation: The data that choose the best weights: a `ValidationSet`, or a callable that
+                returns values by name; `None` for no validation, which keeps the last weights.
+            resume: Continue from the last checkpoint in the run folder, or from the beginning if
                 there is none.
 
         Returns:
-            What came out. The backbone then has the weights that were kept.
+            The result. The backbone then has the weights that were kept.
 
         Raises:
             UserError: `train_examples` are other data, the folder is in use or not writable, a
                 checkpoint does not fit, the data changed since the checkpoint, `freeze` matches
                 nothing or everything, the loss is no longer a number, or there is not enough
                 memory.
-            TrainingInterrupted: SIGINT or SIGTERM came; a checkpoint was written.
+            TrainingInterrupted: SIGINT or SIGTERM was received; a checkpoint was written.
         """
         require_examples(train_examples=train_examples)
         require(
             validation is None or isinstance(validation, ValidationSet) or callable(validation),
-            "`validation` must be a `ValidationSet`, or a callable that gives values by name.",
+            "`validation` must be a `ValidationSet`, or a callable that returns values by name.",
             validation=type(validation).__name__,
         )
         if self.settings.deterministic:
             tf.config.experimental.enable_op_determinism()
         run_folder = RunFolder(self.out_folder, resume, PREPARED, self._workers.is_chief)
-        freezing = frozen(self.task.backbone, self.settings.freeze)
-        with freezing as told, run_folder as folder, SignalWatch() as signals:
-            if told:
-                self._say(told)
-            loop = self._prepare(folder, signals, train_examples, validation, resume)
+        freezing = frozen(self._model, self.settings.freeze)
+        with freezing as frozen_line, run_folder as folder, SignalWatch() as signals:
+            if frozen_line:
+                self._say(frozen_line)
+            self._begin(folder, signals, train_examples, validation, resume)
             try:
-                loop.run()
-                return self._finish(loop)
+                self._train()
+                return self._finish()
             except StopValidation:
                 raise TrainingInterrupted(signals.received) from None
             except tf.errors.ResourceExhaustedError as error:
                 raise UserError(why_exhausted(error, self.settings)) from error
             finally:
-                loop.close()
+                self._progress.close()
+                self._recorder.close()
 
-    def _prepare(
+    def _begin(
         self,
         folder: RunFolder,
         signals: SignalWatch,
-        examples: Any,
+        examples: Examples,
         validation: ValidationSet | Callable | None,
         resume: bool,
-    ) -> TrainingLoop:
-        settings, model = self.settings, self.task.backbone
-        chief = self._workers.is_chief
+    ) -> None:
+        """Makes the parts of a run, at its beginning or at its last checkpoint."""
+        settings, model, workers = self.settings, self._model, self._workers
+        self._examples, self._signals = examples, signals
         whole_updates = compiles_whole_updates(self._strategy)
-        static_shapes = whole_updates or resolve_jit(settings.jit) == "on"
-
-        def plan(epoch: int) -> EpochPlan:
-            return plan_epoch(
-                examples, settings.batch_tokens, settings.seed, epoch, static_shapes=static_shapes
-            )
-
-        total_steps = self._total_steps(len(plan(0)))
-        schedule = self._schedule or make_schedule(
-            settings.schedule,
-            settings.learning_rate,
-            self._warmup_steps(total_steps),
-            total_steps,
-            getattr(model, "hidden_dim", None),
-            settings.learning_rate_floor,
+        self._static_shapes = whole_updates or resolve_jit(settings.jit) == "on"
+        total_steps = settings.total_steps(len(self._plan(0)))
+        schedule = self._given_schedule or schedule_of(
+            settings, total_steps, getattr(model, "hidden_dim", None), self._say
         )
-        loss_scaling = settings.precision == "mixed_float16"
+        # Loss scaling skips updates whose gradients are not finite.
+        scales_loss = settings.precision == "mixed_float16"
         with self._strategy.scope():
-            if settings.max_minutes is not None and isinstance(schedule, WarmupCosine):
-                schedule = PlannedCosine(**schedule.get_config())
-            optimizer = make_optimizer(settings, schedule, model.trainable_variables, loss_scaling)
+            self._schedule = schedule if settings.max_minutes is None else planned(schedule)
+            self._optimizer = make_optimizer(
+                settings, self._schedule, model.trainable_variables, scales_loss
+            )
         step = TrainingStep(
             model,
-            optimizer,
+            self._optimizer,
             self._strategy,
             self._loss,
             settings.label_smoothing,
             settings.batch_tokens,
-            jit=static_shapes and not whole_updates,
-            parts=max(settings.parts, 1),
+            jit=self._static_shapes and not whole_updates,
+            cpu_shards=max(settings.cpu_shards, 1),
             whole_updates=whole_updates,
             accumulate=settings.accumulate_steps > 1,
             clip_norm=settings.clip_norm,
             consistency=settings.consistency,
         )
         keep = max(settings.keep_checkpoints, settings.average_last)
-        checkpoints = Checkpoints(folder.checkpoints, keep, self._say, self._workers.is_chief)
-        state, data = TrainingState(), examples.checksum
+        checkpoints = Checkpoints(folder.checkpoints, keep, self._say, workers.is_chief)
+        self._state = TrainingState()
         if resume:
-            state = self._restore(folder, checkpoints, model, optimizer, data)
-        confirms = state.settings == settings.to_dict()
-        state.settings, state.data = settings.to_dict(), data
-        validator = None
+            self._restore(folder, checkpoints)
+        self._confirms = self._state.settings == settings.to_dict()
+        self._state.settings, self._state.data = settings.to_dict(), examples.checksum
+        self._first = (self._state.step, self._state.validated_step)
+        self._validator = None
         if validation is not None:
-            validator = Validator(
+            self._validator = Validator(
                 validation,
                 model,
                 self._strategy,
@@ -231,221 +203,254 @@ class Trainer:
                 settings.batch_tokens,
                 static_shapes=whole_updates,
             )
-        return TrainingLoop(
-            task=self.task,
-            settings=settings,
-            goal=self._goal,
-            examples=examples,
-            loss=self._loss,
-            plan=plan,
-            strategy=self._strategy,
-            workers=self._workers,
-            schedule=schedule,
-            optimizer=optimizer,
-            train_step=step,
-            validator=validator,
-            callbacks=self._callbacks,
-            folder=folder,
-            checkpoints=checkpoints,
-            state=state,
-            recorder=Recorder(folder, state) if chief else SilentRecorder(),
-            progress=ProgressReport(total_steps, state.step, self._console),
-            signals=signals,
-            confirms=confirms,
+        self._updates = Updates(step, model, self._loss, self._state, scales_loss)
+        self._recorder = Recorder(folder, self._state) if workers.is_chief else SilentRecorder()
+        self._progress = ProgressReport(total_steps, self._state.step, self._console)
+        self._stopwatch = Stopwatch(self._state.seconds)
+        self._ending = Ending(
+            settings, self._state, self._schedule, self._stopwatch, signals, workers
+        )
+        self._weights = RunWeights(
+            self.task,
+            self._optimizer,
+            settings,
+            self._state,
+            folder,
+            checkpoints,
+            self._stopwatch,
+            workers,
+        )
+        model.stop_training = False
+        self._callbacks = keras.callbacks.CallbackList(
+            self._given_callbacks, model=model, epochs=settings.epochs, verbose=0
+        )
+        self._is_watched = any(map(_watches_batches, self._given_callbacks))
+        self._last_look = time.monotonic()
+        self._padding_share = 0.0
+
+    def _plan(self, epoch: int) -> EpochPlan:
+        settings = self.settings
+        return plan_epoch(
+            self._examples,
+            settings.batch_tokens,
+            settings.seed,
+            epoch,
+            static_shapes=self._static_shapes,
         )
 
-    def _warmup_steps(self, total_steps: int) -> int:
-        """The warm-up; cosine, which ends with the run, has a tenth of a run that is shorter."""
-        given = self.settings.warmup_steps
-        if self.settings.schedule != "cosine" or given < total_steps:
-            return given
-        self._say(
-            f"The warm-up of {given} steps does not fit a run of {total_steps}: "
-            f"it is shortened to {total_steps // 10}."
-        )
-        return total_steps // 10
-
-    def _total_steps(self, batches: int) -> int:
-        require(batches > 0, "There must be at least one training example.", batches=batches)
-        limits = [self.settings.steps] if self.settings.steps is not None else []
-        if self.settings.epochs is not None:
-            per_epoch = math.ceil(batches / self.settings.accumulate_steps)
-            limits.append(self.settings.epochs * per_epoch)
-        return min(limits)
-
-    def _restore(
-        self,
-        run: RunFolder,
-        checkpoints: Checkpoints,
-        model: keras.Model,
-        optimizer: keras.optimizers.Optimizer,
-        data: int,
-    ) -> TrainingState:
-        found = self._common_checkpoint(checkpoints)
+    def _restore(self, folder: RunFolder, checkpoints: Checkpoints) -> None:
+        found = newest_checkpoint(folder, checkpoints, self._workers)
         if found is None:
-            self._require_nothing_to_lose(run)
             self._say(
                 f"There is no checkpoint in {checkpoints.folder}: starting from the beginning."
             )
-            return TrainingState()
-        folder, arrays, values = found
-        state, now = TrainingState.from_dict(values), self.settings.to_dict()
-        require(
-            state.data in (0, data),
-            f"The training data must be those of the run that is resumed, as {folder} has it.",
-            checksum=data,
-            of_the_run=state.data,
-        )
-        for name in _OF_THE_PLAN:
-            require(
-                state.settings.get(name, now[name]) == now[name],
-                f"A run that is resumed keeps its `{name}`, {state.settings.get(name)}: its place "
-                "in the data would be another.",
-                **{name: now[name]},
-            )
-        require(
-            state.best_value is None or state.settings.get("metric") in (None, now["metric"]),
-            "A run that is resumed keeps its `metric`, which has chosen the best model so far.",
-            metric=now["metric"],
-            of_the_run=state.settings.get("metric"),
-        )
-        assign_model_arrays(model, arrays)
-        assign_optimizer_arrays(optimizer, arrays)
-        changed = [
-            f"{name} {before!r} -> {now[name]!r}"
-            for name, before in state.settings.items()
-            if name in now and now[name] != before
-        ]
-        note = f" Settings changed: {', '.join(changed)}." if changed else ""
-        self._say(f"Resuming from {folder} (epoch {state.epoch + 1}, step {state.step}).{note}")
-        return state
+            return
+        self._state = restored_state(found, self.settings, self._examples.checksum)
+        assign_model_arrays(self._model, found.arrays)
+        assign_optimizer_arrays(self._optimizer, found.arrays)
+        self._say(resuming_line(found, self._state, self.settings))
 
-    def _require_nothing_to_lose(self, run: RunFolder) -> None:
-        """Raises if a run whose checkpoints are gone has a model that training would replace."""
-        # A run killed before its first checkpoint has validated once, and has its best weights.
-        begun = (run.checkpoints / BEST_FOLDER).exists() and validations(run.metrics) < 2
-        kept = run.task.exists() and (run.summary.exists() or not begun)
-        require(
-            self._workers.all(not kept),
-            "The checkpoints of the run are gone, and training from the beginning would replace "
-            "its model. Start a new run in another folder.",
-            checkpoints=str(run.checkpoints),
-            model=str(run.task),
-        )
+    def _train(self) -> None:
+        """Trains until the settings, a callback, a signal or the clock ends it."""
+        self._callbacks.on_train_begin()
+        self._agree()
+        if self._validation_is_due and self._state.validated_step != self._state.step:
+            self._milestone()  # an earlier part of the run ended just before it
+        while not self._ending.is_finished:
+            self._epoch()
+        self._callbacks.on_train_end(dict(self._state.validation))
 
-    def _common_checkpoint(self, checkpoints: Checkpoints) -> tuple | None:
-        """Folder, arrays and state of the newest sound checkpoint that all workers see."""
-        found = checkpoints.latest()
-        steps = self._workers.gather([_step(found)])[:, 0]
-        common = int(steps.min())
-        require(
-            common >= 0 or steps.max() < 0,
-            "The run folder must be on a disk that all workers share: "
-            f"worker {int(steps.argmin())} sees no checkpoint in it.",
-            folder=str(checkpoints.folder),
-        )
-        if _step(found) > common:
-            found = checkpoints.latest(at_most=common)
-        if not self._workers.all(_step(found) == common):
+    def _epoch(self) -> None:
+        state, count = self._state, self.settings.accumulate_steps
+        plan = self._plan(state.epoch)
+        self._padding_share = padding_share(self._examples, plan)["total"]
+        self._callbacks.on_epoch_begin(state.epoch)
+        examples = self._examples.of_epoch(state.epoch)
+        batches = distributed_batches(self._strategy, examples, plan, skip=state.batch)
+        while state.batch < len(plan) and not self._ending.is_enough:
+            index = math.ceil(state.batch / count)
+            self._callbacks.on_train_batch_begin(index)
+            self._updates.make(list(itertools.islice(batches, count)), examples, plan)
+            self._after_update(index, is_last=state.batch >= len(plan))
+        self._after_epoch(is_complete=state.batch >= len(plan))
+
+    def _after_update(self, index: int, is_last: bool) -> None:
+        settings, step = self.settings, self._state.step
+        if self._is_watched:
+            self._updates.fetch()
+            self._callbacks.on_train_batch_end(index, means(self._state.epoch_sums))
+        if time.monotonic() - self._last_look >= _SECONDS_BETWEEN_LOOKS:
+            self._look()
+        if self._validation_is_due:
+            self._milestone()
+        elif settings.log_every and step % settings.log_every == 0 and not is_last:
+            self._write_row({})
+        if step % self._workers.steps_between == 0:
+            self._agree()
+        every = settings.checkpoint_every
+        if self._checkpoint_is_due or (every and step % every == 0):
+            self._save_checkpoint(milestone=False)
+        if self._ending.signal is not None:
+            self._interrupt()
+
+    def _after_epoch(self, is_complete: bool) -> None:
+        """Closes an epoch, whole or ended early."""
+        settings, state = self.settings, self._state
+        is_ending = self._ending.is_enough or (is_complete and state.epoch + 1 == settings.epochs)
+        is_milestone = is_ending or not settings.validate_every
+        self._write_row(self._validate() if is_milestone else {})
+        logs = {**means(state.epoch_sums), **state.validation}
+        logs["learning_rate"] = self._learning_rate
+        epoch = state.epoch
+        if is_complete:
+            state.epoch, state.batch = epoch + 1, 0
+            state.epoch_sums = zero_sums()
+        self._callbacks.on_epoch_end(epoch, logs)
+        if is_milestone:
+            self._save_checkpoint(milestone=True)
+        self._agree()
+        if self._ending.signal is not None:
+            self._interrupt()
+
+    def _agree(self) -> None:
+        is_stopped = bool(self._model.stop_training)
+        self._checkpoint_is_due = self._ending.agree(is_stopped, self._weights.checkpoint_is_due)
+
+    @property
+    def _validation_is_due(self) -> bool:
+        every, step = self.settings.validate_every, self._state.step
+        return every > 0 and step > 0 and step % every == 0
+
+    def _milestone(self) -> None:
+        """Makes a validation within an epoch, its row and its checkpoint."""
+        self._write_row(self._validate())
+        self._save_checkpoint(milestone=True)
+
+    def _validate(self) -> dict[str, float]:
+        """Validates, unless this step was validated, and returns the values by column."""
+        state = self._state
+        if self._validator is None or state.validated_step == state.step:
+            return {}
+        self._look()
+        sums = means(state.epoch_sums)
+        shown = f"loss {sums['loss']:.4f} accuracy {sums['accuracy']:.4f}"
+        try:
+            with averaged_weights(self._optimizer, self._model.trainable_variables):
+                value = self._measure(f"epoch {state.epoch + 1} step {state.step} {shown}")
+                self._sample()
+                if value is not None and state.judge(value, self._goal):
+                    self._weights.save_best()
+        except StopValidation:
+            self._interrupt()
+        if value is None:
+            self._save_checkpoint(milestone=False)
+            names = ", ".join(name.removeprefix("val_") for name in state.validation)
             raise UserError(
-                f"The workers have no sound checkpoint of {checkpoints.folder} in common."
+                f"`metric` must be one of the validation's values {names}. "
+                f"Received: metric={self.settings.metric!r}."
             )
-        return found
+        state.validated_step = state.step
+        return dict(state.validation)
 
-    def _finish(self, loop: TrainingLoop) -> TrainingResult:
-        """Chooses the weights to keep, and writes the task."""
-        state = loop.state
-        confirmed = self._confirmed(loop) if loop.has_done_nothing else None
-        if confirmed is not None:
-            self._workers.barrier()
-            return self._told(loop, confirmed)
-        kept, values = self._choose(loop)
-        result = TrainingResult(
-            step=state.step,
-            kept=kept,
-            metric=self.settings.metric if loop.validator is not None else None,
-            value=values.get(kept),
-            best_step=state.best_step if state.best_value is not None else None,
-            best_value=values.get("best", state.best_value),
-            average_value=values.get("average"),
+    def _measure(self, what: str, final: bool = False) -> float | None:
+        """Validates the model, and returns the metric that chooses, if it is among the values."""
+        self._progress.pause()
+        # Several workers learn of a signal when they next agree.
+        self._signals.in_validation = self._workers.workers == 1
+        try:
+            if self._signals.in_validation and self._signals.received is not None:
+                raise StopValidation
+            self._callbacks.on_test_begin()
+            own = self._validator.measure(final)
+            values = dict(zip(own, self._workers.from_chief(*own.values()), strict=True))
+        finally:
+            self._signals.in_validation = False
+        self._state.validation = {f"val_{name}": value for name, value in values.items()}
+        self._callbacks.on_test_end(dict(self._state.validation))
+        shown = " ".join(f"{name} {value:.4f}" for name, value in self._state.validation.items())
+        self._progress.say(f"{what}: {shown}")
+        self._progress.resume()
+        return values.get(self.settings.metric.removeprefix("val_"))
+
+    def _sample(self) -> None:
+        """Records the predictions for a few texts."""
+        texts = self._validator.samples() if self._workers.is_chief else []
+        if texts:
+            self._state.samples.append({"step": self._state.step, "texts": list(map(list, texts))})
+            self._recorder.samples(self._state.samples)
+
+    def _write_row(self, validation: dict[str, float]) -> None:
+        """Writes a row of metrics.csv, or adds a validation to the row of this step."""
+        self._updates.fetch()
+        state = self._state
+        if state.history and state.history[-1]["step"] == state.step:
+            if validation:
+                state.history[-1] |= validation
+                self._recorder.row(state.history)
+            return
+        row = {"step": state.step, "epoch": state.epoch + 1, **state.end_row()}
+        row["learning_rate"] = self._learning_rate
+        state.history.append({**row, **validation})
+        self._recorder.row(state.history)
+        self._recorder.timing(
+            state.step,
+            state.epoch + 1,
+            self._stopwatch.total,
+            state.target_tokens,
+            self._padding_share,
         )
-        if self._workers.is_chief:
-            with replaced_folder(loop.folder.task) as temporary:
-                self.task.save(temporary)
-            summary = json.dumps(asdict(result), indent=1) + "\n"
-            write_text(loop.folder.summary, summary)
+
+    @property
+    def _learning_rate(self) -> float:
+        """The rate of the last update."""
+        last = max(int(self._optimizer.iterations.numpy()) - 1, 0)
+        return float(self._schedule(last))
+
+    def _save_checkpoint(self, milestone: bool) -> None:
+        self._checkpoint_is_due = False
+        self._updates.fetch()
+        self._weights.save_checkpoint(milestone)
+
+    def _look(self) -> None:
+        """Updates the progress report."""
+        self._updates.fetch()
+        self._last_look = time.monotonic()
+        loss = means(self._state.epoch_sums)["loss"]
+        self._progress.update(self._state.step, self._state.epoch + 1, loss, self._updates.tokens)
+        self._updates.tokens = 0.0
+
+    def _interrupt(self) -> NoReturn:
+        self._save_checkpoint(milestone=False)
         self._workers.barrier()
-        return self._told(loop, result)
+        self._progress.say(
+            f"Interrupted at step {self._state.step}, checkpoint written. "
+            "Run the same command with --resume to continue."
+        )
+        raise TrainingInterrupted(self._ending.signal or self._signals.received)
 
-    def _told(self, loop: TrainingLoop, result: TrainingResult) -> TrainingResult:
+    def _finish(self) -> TrainingResult:
+        """Chooses the weights to keep, and writes the task."""
+        state = self._state
+        has_done_nothing = self._confirms and self._first == (state.step, state.validated_step)
+        result = self._weights.confirm() if has_done_nothing else None
+        if result is None:
+            measure, measures_all = None, False
+            if self._validator is not None:
+                measure, measures_all = self._measure_at_end, self._validator.has_final
+            result = self._weights.choose(measure, measures_all, self._goal)
+        self._workers.barrier()
         shown = f", {result.metric} {result.value:.4f}" if result.value is not None else ""
-        loop.progress.say(f"Done after {result.step} steps: kept {result.kept}{shown}.")
+        self._progress.say(f"Done after {result.step} steps: kept {result.kept}{shown}.")
         return result
 
-    def _confirmed(self, loop: TrainingLoop) -> TrainingResult | None:
-        """What an earlier part of the run came to, if its task folder is sound."""
-        result, arrays = None, self._saved_weights(loop)
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            result = TrainingResult(**read_json(loop.folder.summary))
-        sound = arrays is not None and result is not None and result.step == loop.state.step
-        if not self._workers.all(sound):
-            return None
-        if result.best_value is not None:
-            try:
-                read_checkpoint(loop.checkpoints.folder / BEST_FOLDER)
-            except UserError as error:
-                loop.progress.say(f"{error} The model in {loop.folder.task} is kept as it is.")
-        assign_model_arrays(self.task.backbone, arrays)
-        return result
-
-    def _saved_weights(self, loop: TrainingLoop) -> dict[str, np.ndarray] | None:
-        """The weights in the task folder, `None` where there is no sound one."""
-        try:
-            task = type(self.task).load(loop.folder.task, dtype=self.settings.precision)
-        except (AttributeError, OSError, ValueError):
-            return None
-        return model_arrays(task.backbone)
-
-    def _choose(self, loop: TrainingLoop) -> tuple[str, dict[str, float]]:
-        """Gives the model the best or the averaged weights, the last where there are neither.
-
-        Returns:
-            The name of what was chosen, and the values of what there was to choose from.
-        """
-        state, model = loop.state, self.task.backbone
-        candidates = {"best": self._best_weights(loop), "average": self._averaged_weights(loop)}
-        candidates = {name: arrays for name, arrays in candidates.items() if arrays is not None}
-        values = {"best": state.best_value} if "best" in candidates else {}
-        if loop.validator is not None and "average" in candidates:
-            for name in candidates if loop.validator.has_final else ["average"]:
-                assign_model_arrays(model, candidates[name])
-                values[name] = loop.measure(f"{name} weights", final=True)
-        kept = next(iter(candidates), "last")
-        if len(candidates) > 1 and better(values["average"], values["best"], self._goal):
-            kept = "average"
-        if candidates:
-            assign_model_arrays(model, candidates[kept])
-        else:
-            loop.optimizer.finalize_variable_values(model.trainable_variables)
-        return kept, values
-
-    def _averaged_weights(self, loop: TrainingLoop) -> dict[str, np.ndarray] | None:
-        wanted = self.settings.average_last
-        folders = loop.checkpoints.milestones()[-wanted:] if wanted > 1 else []
-        return average_checkpoints(folders) if len(folders) > 1 else None
-
-    def _best_weights(self, loop: TrainingLoop) -> dict[str, np.ndarray] | None:
-        if loop.state.best_value is None:
-            return None
-        arrays = None
-        try:
-            arrays, _ = read_checkpoint(loop.checkpoints.folder / BEST_FOLDER)
-        except UserError as error:
-            arrays = self._saved_weights(loop)
-            others = "other weights" if arrays is None else f"those of {loop.folder.task}"
-            loop.progress.say(f"{error} Keeping {others} instead.")
-        return arrays if self._workers.all(arrays is not None) else None
+    def _measure_at_end(self, name: str) -> float | None:
+        return self._measure(f"{name} weights", final=True)
 
 
-def _step(checkpoint: tuple | None) -> int:
-    return checkpoint[2]["step"] if checkpoint else -1
+def _watches_batches(callback: keras.callbacks.Callback) -> bool:
+    """Whether a callback overrides what is called after batches, as its own attribute or not."""
+    base = keras.callbacks.Callback
+    return any(
+        getattr(getattr(callback, name), "__func__", None) is not getattr(base, name)
+        for name in ("on_train_batch_end", "on_batch_end")
+    )

@@ -1,4 +1,4 @@
-"""What a run does in a way of its own for each kind of task."""
+"""Parts of a run that depend on its task."""
 
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.training.task_runs.classification import ClassificationRun
@@ -11,8 +11,8 @@ from keras_attn.training.task_runs.span_corruption import SpanCorruptionRun
 from keras_attn.training.task_runs.token_classification import TokenClassificationRun
 
 TASK_RUNS = {
-    kind.name: kind
-    for kind in (
+    run.name: run
+    for run in (
         Seq2SeqRun(),
         ClassificationRun(),
         EmbeddingRun(),
@@ -23,6 +23,6 @@ TASK_RUNS = {
         TokenClassificationRun(),
     )
 }
-"""The kinds by the name that settings have for the task."""
+"""Runs by the name of their task in settings."""
 
 __all__ = ["TASK_RUNS", "TaskRun"]

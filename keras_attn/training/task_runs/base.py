@@ -1,6 +1,7 @@
-"""The parts of a run that depend on the kind of its task."""
+"""Base class of the parts of a run that depend on its task."""
 
 import abc
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -9,24 +10,25 @@ import numpy as np
 
 from keras_attn.data import Examples
 from keras_attn.evaluation import get_metric
+from keras_attn.models import model_class
 from keras_attn.models.attention_override import attention_override
-from keras_attn.tasks import Task
+from keras_attn.tasks import DecodingSettings, Task
 from keras_attn.tokenizers import Tokenizer, train_tokenizer
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.task_runs.model_settings import check_activation, check_model_settings
-from keras_attn.validation import require
+from keras_attn.validation import require, require_one_of
 
 MOST_TOKENS = 256
 
 
 class TaskRun(abc.ABC):
-    """Texts, tokenizers, examples, task and measures of the runs of one kind of task."""
+    """Texts, tokenizers, examples, model and metrics of the runs of one task."""
 
     task_class: ClassVar[type[Task]]
 
     roles: ClassVar[tuple[str, ...]]
-    """The tokenizers of a task, in the order in which they are written."""
+    """The tokenizers of the task, in the order in which they are written."""
 
     items: ClassVar[str] = "sources"
     """What is counted when a task is measured."""
@@ -34,19 +36,28 @@ class TaskRun(abc.ABC):
     model_settings: ClassVar[tuple[str, ...]] = ()
     """What the section `model` may hold besides arguments of the preset's class."""
 
+    generates: ClassVar[bool] = False
+    """Whether the task has the settings `decoding`."""
+
+    takes_metrics: ClassVar[bool] = True
+    """Whether the task has the settings `metrics`."""
+
     independent_rows: ClassVar[bool] = True
-    """Whether the loss of a row does not depend on what else is in its batch."""
+    """Whether the loss of a row does not depend on the other rows of its batch."""
 
     other_starts: ClassVar[tuple[type[Task], ...]] = ()
-    """Tasks of other kinds whose encoder and vocabulary a run can begin with."""
+    """Other tasks whose encoder and vocabulary a run can start from."""
+
+    lengths: ClassVar[Mapping[str, str]] = {"text": "max_source_length"}
+    """The settings `data` that limit the sides of the examples."""
 
     @property
     def name(self) -> str:
-        """What settings call it: as its task, where that is trained in one way alone."""
+        """Name of the task in settings."""
         return self.task_class.kind
 
     def check(self, settings: RunSettings) -> None:
-        """Raises for settings that are wrong whatever the texts are.
+        """Raises for settings that are wrong for any texts.
 
         Raises:
             UserError: A setting is unknown or impossible.
@@ -56,16 +67,119 @@ class TaskRun(abc.ABC):
         check_activation(settings.model.get("activation"))
         if settings.attention is not None:
             self.attention(settings, MOST_TOKENS)
+        if self.generates:
+            DecodingSettings().replace(**settings.decoding)
+        else:
+            require(
+                not settings.decoding,
+                f"The task {self.name!r} has no `decoding`.",
+                decoding=settings.decoding,
+            )
+        require(
+            self.takes_metrics or not settings.metrics,
+            f"The task {self.name!r} is measured by its perplexity, without `metrics`.",
+            metrics=settings.metrics,
+        )
+
+    @abc.abstractmethod
+    def read_texts(self, data: DataSettings, seed: int) -> dict[str, Any]:
+        """Reads the texts: "train", "validation", and "test" if there are some.
+
+        Args:
+            data: Where they come from.
+            seed: Decides what is held out if no validation texts are given.
+        """
+
+    @abc.abstractmethod
+    def read_test(self, paths: list[str], data: DataSettings) -> Any:
+        """Reads texts to measure a task on."""
+
+    def train_tokenizers(self, settings: RunSettings, texts: Any) -> dict[str, Tokenizer]:
+        """Makes the tokenizers by role from the training texts."""
+        for role in settings.tokenizers:
+            require_one_of("tokenizers", role, self.roles)
+        return {
+            role: made_tokenizer(settings.tokenizers.get(role), self.all_texts(texts), role)
+            for role in self.roles
+        }
+
+    def all_texts(self, texts: Any) -> list[str]:
+        """Lists the texts that a tokenizer is made from."""
+        return texts.texts
+
+    @abc.abstractmethod
+    def examples(
+        self,
+        settings: RunSettings,
+        texts: Any,
+        tokenizers: Mapping[str, Tokenizer],
+        task: Task | None,
+        held_out: bool = False,
+    ) -> Examples:
+        """Tokenizes texts.
+
+        Args:
+            settings: The settings of the run; lengths that are open leave room for what the texts
+                have, within limits.
+            texts: A part of what `read_texts` returned.
+            tokenizers: The tokenizers by role.
+            task: The task that reads them, if there is one already.
+            held_out: Whether they are the validation texts.
+        """
+
+    def lengths_of(self, task: Any) -> dict[str, int]:
+        """The longest lengths of a task to start from, by side."""
+        return dict.fromkeys(self.lengths, task.max_length)
+
+    def fitting_lengths(self, settings: RunSettings, examples: Examples) -> dict[str, int]:
+        """The longest lengths by side: as set, or room for a quarter more than the examples."""
+        longest = dict(zip(examples.sides, examples.lengths.max(axis=0), strict=True))
+        # In steps of 8.
+        room = {side: int(np.ceil(length * 1.25 / 8)) * 8 for side, length in longest.items()}
+        return {
+            side: getattr(settings.data, name) or min(room[side], MOST_TOKENS)
+            for side, name in self.lengths.items()
+        }
+
+    def decoding_lengths(self, lengths: Mapping[str, int], task: Any) -> dict[str, int]:
+        """The settings `decoding` that follow from lengths by side and a task to start from."""
+        return {}
+
+    @abc.abstractmethod
+    def task(
+        self,
+        settings: RunSettings,
+        texts: Any,
+        tokenizers: Mapping[str, Tokenizer],
+        source_task: Task | None,
+    ) -> Task:
+        """Makes the task that is trained, of new weights or of those of `source_task`."""
+
+    def model(
+        self, settings: RunSettings, longest: int, *arguments: Any, **options: Any
+    ) -> keras.Model:
+        """Makes the untrained model of the preset.
+
+        Args:
+            settings: The settings of the run.
+            longest: Greatest length of a sequence in the model.
+            *arguments: Arguments that no preset has.
+            **options: Further ones, by their names.
+        """
+        sizes = {"dtype": settings.training.precision} | options | settings.model
+        sizes |= self.attention(settings, longest)
+        sizes = {name: sizes[name] for name in sizes if name not in self.model_settings}
+        return model_class(settings.preset).from_preset(settings.preset, *arguments, **sizes)
 
     def attention(self, settings: RunSettings, max_length: int) -> dict[str, keras.layers.Layer]:
         """Makes the attention layers that settings name.
 
         Args:
-            settings: Whose section `attention` counts.
+            settings: Settings, of which the section `attention` counts.
             max_length: Greatest length of a sequence.
 
         Returns:
-            Arguments of the model; none where the preset's own attention is to stay.
+            Arguments of the model; none to keep the preset's own attention.
 
         Raises:
             UserError: There is no such mechanism, or the model has no attention to choose.
@@ -74,72 +188,39 @@ class TaskRun(abc.ABC):
             return {}
         require(
             bool(settings.preset),
-            "The section `attention` cannot change a model that is loaded.",
+            "`attention` cannot be combined with `--init`: the model comes from the checkpoint.",
             init=settings.init,
         )
         return attention_override(settings.preset, settings.model, settings.attention, max_length)
 
-    @abc.abstractmethod
-    def read_texts(self, data: DataSettings, seed: int) -> dict[str, Any]:
-        """Reads the texts: "train", "validation", and "test" where there are some.
-
-        Args:
-            data: Where they come from.
-            seed: Decides what is held out where no validation texts are given.
-        """
-
-    @abc.abstractmethod
-    def read_test(self, paths: list[str], data: DataSettings) -> Any:
-        """Reads texts to measure a task on."""
-
-    @abc.abstractmethod
-    def train_tokenizers(self, settings: RunSettings, texts: Any) -> dict[str, Tokenizer]:
-        """Makes the tokenizers by role from the training texts."""
-
-    @abc.abstractmethod
-    def examples(
-        self,
-        settings: RunSettings,
-        texts: Any,
-        tokenizers: Mapping[str, Tokenizer],
-        initial: Task | None,
-    ) -> tuple[RunSettings, Examples]:
-        """Tokenises the training texts, and sets the longest lengths where none are given."""
-
-    @abc.abstractmethod
-    def task(
-        self,
-        settings: RunSettings,
-        texts: Any,
-        tokenizers: Mapping[str, Tokenizer],
-        initial: Task | None,
-    ) -> Task:
-        """Makes the task that is trained, of new weights or of those of `initial`."""
-
-    def needs_new_head(self, initial: Task, texts: Any) -> bool:
+    def needs_new_head(self, source_task: Task, texts: Any) -> bool:
         """Whether a task has no head that could learn from the training texts."""
-        return not isinstance(initial, self.task_class)
+        return not isinstance(source_task, self.task_class)
 
-    def with_new_head(self, initial: Task, settings: RunSettings, texts: Any) -> Task:
+    def with_new_head(self, source_task: Task, settings: RunSettings, texts: Any) -> Task:
         """Puts an untrained head on the encoder of a task that needs one.
 
         Args:
-            initial: The task.
-            settings: Whose section `model` has the head's settings.
+            source_task: The task.
+            settings: Settings, of which the section `model` describes the head.
             texts: The training texts.
 
         Returns:
-            A task of this kind, with the other one's tokenizers and its longest length.
+            A task of this class, with the other one's tokenizers and its longest length.
         """
         raise NotImplementedError
 
-    @abc.abstractmethod
     def validation_set(self, task: Task, settings: RunSettings, texts: Any) -> ValidationSet:
-        """What the run is judged by."""
+        """Makes the validation set of a run."""
+        return ValidationSet(self.examples(settings, texts, task.tokenizers, task, True))
 
-    @abc.abstractmethod
     def check_test(self, settings: RunSettings, texts: Any, task: Task) -> None:
-        """Raises before the training for what would be found to be wrong with the test after it."""
+        """Raises before the training for mistakes that the test after it would find."""
+        require(
+            not self.takes_metrics or bool(settings.metrics),
+            "Test texts need at least one of `metrics`.",
+            metrics=settings.metrics,
+        )
 
     @abc.abstractmethod
     def measure(
@@ -154,8 +235,8 @@ class TaskRun(abc.ABC):
         """Measures a task, exported or not, on texts.
 
         Args:
-            task: What predicts.
-            texts: What `read_test` gave.
+            task: The task.
+            texts: Texts from `read_test`.
             metrics: Names of metrics.
             beams: Width of the beam search; the task's own by default.
             perplexity: Whether to add the perplexity.
@@ -166,25 +247,25 @@ class TaskRun(abc.ABC):
         """
 
     def remarks(self, task: Any, texts: Any) -> list[str]:
-        """What whoever reads the measures of a task on texts must know, in lines.
+        """Lines that readers of a task's metrics on texts need to know.
 
         Args:
-            task: What predicts.
-            texts: What `read_test` gave.
+            task: The task.
+            texts: Texts from `read_test`.
         """
         return []
 
     def default_metrics(self, data: Sequence[str]) -> list[str]:
-        """What texts are measured by where neither user nor run says it."""
+        """The metrics where neither user nor run names any."""
         return []
 
     def metrics_of(
         self, texts: Any, data: Sequence[str], chosen: Sequence[str] | None
     ) -> Sequence[str]:
-        """What texts are measured by where the user does not say it.
+        """The metrics where the user names none.
 
         Args:
-            texts: What `read_test` gave.
+            texts: Texts from `read_test`.
             data: Where they come from.
             chosen: The metrics of the task's run, if there are some.
         """
@@ -199,20 +280,25 @@ class TaskRun(abc.ABC):
         return get_metric(metric).direction
 
     def count(self, texts: Any) -> int:
-        """How many texts `measure` counts in its progress."""
+        """The number of texts that `measure` counts in its progress."""
         return len(texts)
 
 
-def fitting_lengths(limits: Mapping[str, int | None], examples: Examples) -> dict[str, int]:
-    """The longest lengths by side: as given, or room for a quarter more than there is."""
-    longest = dict(zip(examples.sides, examples.lengths.max(axis=0), strict=True))
-    # In steps of 8.
-    room = {side: int(np.ceil(length * 1.25 / 8)) * 8 for side, length in longest.items()}
-    return {side: limit or min(room[side], MOST_TOKENS) for side, limit in limits.items()}
+def with_lengths(settings: RunSettings, names: Mapping[str, str], lengths: Mapping) -> RunSettings:
+    """Fills in the settings `data` that limit lengths and are open.
+
+    Args:
+        settings: Settings.
+        names: Names of the settings by side.
+        lengths: Lengths by side.
+    """
+    found = {name: lengths[side] for side, name in names.items() if side in lengths}
+    data = {name: getattr(settings.data, name) or length for name, length in found.items()}
+    return settings.replace(data=dataclasses.replace(settings.data, **data))
 
 
 def made_tokenizer(options: Mapping[str, Any] | None, texts: list[str], role: str) -> Tokenizer:
-    """Trains a tokenizer as its settings say.
+    """Trains a tokenizer from its settings.
 
     Raises:
         UserError: The settings have no kind.

@@ -1,6 +1,6 @@
 """Runs of tasks from text to vector."""
 
-import dataclasses
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,9 +12,8 @@ from keras_attn.data import (
     read_scored_pairs,
 )
 from keras_attn.evaluation import CORRELATIONS, RETRIEVAL
-from keras_attn.models import model_class
 from keras_attn.tasks import EmbeddingTask, measure_vectors
-from keras_attn.training.task_runs.base import MOST_TOKENS, fitting_lengths, made_tokenizer
+from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import encoder_of, other_starts
 from keras_attn.training.task_runs.pairs import PairsRun
 from keras_attn.validation import require, require_one_of
@@ -31,25 +30,23 @@ class EmbeddingRun(PairsRun):
 
     task_class = EmbeddingTask
     roles = ("text",)
+    lengths: ClassVar = {"source": "max_source_length", "target": "max_target_length"}
     model_settings = _POOLING
     other_starts = other_starts(EmbeddingTask)
     independent_rows = False
 
     def check(self, settings):
         super().check(settings)
-        require(
-            not settings.decoding, "An embedding has no `decoding`.", decoding=settings.decoding
-        )
         training = settings.training
         require(
             training.consistency == 0,
-            "`training.consistency` compares probabilities, which an embedding has not.",
+            "`training.consistency` compares probabilities, which an embedding does not have.",
             consistency=training.consistency,
         )
         require(
-            training.parts in (0, 1),
-            "`training.parts` would take partners apart: an embedding needs whole batches.",
-            parts=training.parts,
+            training.cpu_shards in (0, 1),
+            "`training.cpu_shards` must be 1: an embedding needs whole batches.",
+            cpu_shards=training.cpu_shards,
         )
 
     def goal(self, metric):
@@ -72,52 +69,38 @@ class EmbeddingRun(PairsRun):
     def check_test(self, settings, texts, task):
         pass  # What is too long is cut.
 
-    def train_tokenizers(self, settings, texts):
-        for role in settings.tokenizers:
-            require_one_of("tokenizers", role, self.roles)
-        both = [*texts.sources, *texts.targets]
-        return {"text": made_tokenizer(settings.tokenizers.get("text"), both, "text")}
+    def all_texts(self, texts):
+        return [*texts.sources, *texts.targets]
 
-    def examples(self, settings, texts, tokenizers, initial):
-        limit = settings.data.max_source_length or (initial.max_length if initial else None)
-        examples = PartnerExamples.from_pairs(texts, tokenizers["text"], limit or MOST_TOKENS)
-        limit = max(fitting_lengths(dict.fromkeys(examples.sides, limit), examples).values())
-        data = dataclasses.replace(settings.data, max_source_length=limit, max_target_length=limit)
-        return settings.replace(data=data), examples
+    def examples(self, settings, texts, tokenizers, task, held_out=False):
+        longest = settings.data.max_source_length or MOST_TOKENS
+        return PartnerExamples.from_pairs(texts, tokenizers["text"], longest)
 
-    def task(self, settings, texts, tokenizers, initial):
+    def fitting_lengths(self, settings, examples):
         longest = settings.data.max_source_length
-        if initial:
-            backbone = initial.backbone
-            pooling = {name: getattr(initial, name) for name in (*_POOLING, "truncate")}
-        else:
-            arguments = {"dtype": settings.training.precision} | settings.model
-            arguments |= self.attention(settings, longest)
-            pooling = {name: arguments.pop(name) for name in _POOLING if name in arguments}
-            backbone = model_class(settings.preset).from_preset(
-                settings.preset, tokenizers["text"].vocabulary_size, **arguments
-            )
-        return EmbeddingTask(backbone, tokenizers["text"], max_length=longest, **pooling)
+        longest = longest or max(super().fitting_lengths(settings, examples).values())
+        return dict.fromkeys(self.lengths, longest)
 
-    def with_new_head(self, initial, settings, texts):
+    def task(self, settings, texts, tokenizers, source_task):
+        tokenizer, longest = tokenizers["text"], settings.data.max_source_length
+        if source_task:
+            backbone = source_task.backbone
+            pooling = {name: getattr(source_task, name) for name in (*_POOLING, "truncate")}
+        else:
+            backbone = self.model(settings, longest, tokenizer.vocabulary_size)
+            pooling = {name: settings.model[name] for name in _POOLING if name in settings.model}
+        return EmbeddingTask(backbone, tokenizer, max_length=longest, **pooling)
+
+    def with_new_head(self, source_task, settings, texts):
         return EmbeddingTask(
-            encoder_of(initial),
-            initial.tokenizer,
-            max_length=initial.max_length,
+            encoder_of(source_task),
+            source_task.tokenizer,
+            max_length=source_task.max_length,
             **settings.model,
         )
 
-    def validation_set(self, task, settings, texts):
-        examples = PartnerExamples.from_pairs(texts, task.tokenizer, task.max_length)
-        return self.pair_validation(task, examples, texts, settings)
-
     def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
-        require(
-            beams is None and not perplexity,
-            "A vector has no beams and no perplexity.",
-            beams=beams,
-            perplexity=perplexity,
-        )
+        self.refuse_search(beams, perplexity)
         return measure_vectors(task, texts, metrics, progress)
 
     def count(self, texts):

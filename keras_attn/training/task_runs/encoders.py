@@ -1,4 +1,4 @@
-"""The encoder of a task, to go on with under another head."""
+"""Encoders of tasks that another task can start from."""
 
 from typing import get_args
 
@@ -16,10 +16,10 @@ EncoderTask = ClassificationTask | EmbeddingTask | MaskedLMTask | TokenClassific
 
 
 def other_starts(own: type[Task]) -> tuple[type[Task], ...]:
-    """Gives the kinds of tasks from whose encoder a task of one of them can go on."""
+    """Lists the classes of tasks whose encoder a task of another class can start from."""
     return tuple(kind for kind in get_args(EncoderTask) if kind is not own)
 
 
 def encoder_of(task: EncoderTask) -> keras.Model:
-    """Gives the model from token ids to vectors that is in a task, without the task's head."""
+    """The model from token ids to vectors in a task, without the task's head."""
     return task.backbone if isinstance(task, EmbeddingTask) else task.backbone.encoder

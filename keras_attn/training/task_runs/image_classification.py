@@ -1,14 +1,14 @@
 """Runs of tasks from image to label."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from keras_attn.data import ImageExamples, Pairs, load_digits, read_labelled_images
 from keras_attn.layers.embedding.patch import both_sides, checked_size, number_of_patches
 from keras_attn.models import get_preset
 from keras_attn.tasks import ImageClassificationTask
 from keras_attn.training.run_settings import DataSettings, RunSettings
-from keras_attn.training.run_texts import read_parts
+from keras_attn.training.run_texts import read_parts, reported
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.validation import require
 
@@ -20,6 +20,7 @@ class ImageClassificationRun(ClassificationRun):
 
     task_class = ImageClassificationTask
     roles = ()
+    lengths: ClassVar = {}
     items = "images"
     known_data = (DIGITS,)
     other_starts = ()
@@ -37,35 +38,28 @@ class ImageClassificationRun(ClassificationRun):
     def read_test(self, paths, data):
         return _read(paths, data)
 
-    def examples(self, settings, texts, tokenizers, initial):
-        layout = _layout_of(initial) if initial else _layout(settings)
-        return settings, ImageExamples.from_pairs(texts, self.labels(texts, initial), **layout)
+    def examples(self, settings, texts, tokenizers, task, held_out=False):
+        layout = _layout_of(task) if task else _layout(settings)
+        return ImageExamples.from_pairs(texts, self.labels(texts, task), **layout)
 
-    def task(self, settings, texts, tokenizers, initial):
-        labels = self.labels(texts, initial)
-        if initial:
-            return ImageClassificationTask(initial.backbone, labels)
+    def task(self, settings, texts, tokenizers, source_task):
+        labels = self.labels(texts, source_task)
+        if source_task:
+            return ImageClassificationTask(source_task.backbone, labels)
         positions = _layout(settings)["positions"]
         return ImageClassificationTask(self.classifier(settings, labels, positions), labels)
 
-    def with_new_head(self, initial, settings, texts):
+    def with_new_head(self, source_task, settings, texts):
         labels = self.labels(texts, None)
-        encoder, head = initial.backbone.encoder, self.head_of(initial)
+        encoder, head = source_task.backbone.encoder, self.head_of(source_task)
         return ImageClassificationTask(self.on_top_of(encoder, labels, head), labels)
-
-    def validation_set(self, task, settings, texts):
-        examples = ImageExamples.from_pairs(texts, task.labels, **_layout_of(task))
-        return self.pair_validation(task, examples, texts, settings)
-
-    def check_test(self, settings, texts, task):
-        self.check_measured(settings)
 
     def shown(self, source):
         return source.name
 
 
 def _layout(settings: RunSettings) -> dict[str, Any]:
-    """Size, channels and positions of the images of a model that is to be made."""
+    """Size, channels and positions of the images of a model before it is made."""
     sizes = {**get_preset(settings.preset).config, **settings.model}
     image_size = checked_size("image_size", sizes["image_size"])
     patches = number_of_patches(image_size, checked_size("patch_size", sizes["patch_size"]))
@@ -77,7 +71,7 @@ def _layout(settings: RunSettings) -> dict[str, Any]:
 
 
 def _layout_of(task: ImageClassificationTask) -> dict[str, Any]:
-    """The like of a task's images."""
+    """Size, channels and positions of a task's images."""
     return {
         "image_size": task.image_size,
         "channels": task.channels,
@@ -98,7 +92,4 @@ def _read(paths: list[str], data: DataSettings) -> Pairs:
         "Images must be digits, one folder, or one tab-separated file.",
         data=list(paths),
     )
-    pairs = read_labelled_images(paths[0], data.skip_bad_lines)
-    if pairs.skipped:
-        print(f"{pairs.name}: {pairs.skipped:,} malformed files or lines left out.")
-    return pairs
+    return reported(read_labelled_images(paths[0], data.skip_bad_lines), "files or lines")

@@ -1,91 +1,39 @@
 """Runs of language models."""
 
-import dataclasses
-
 from keras_attn.data import TextExamples
-from keras_attn.models import model_class
 from keras_attn.tasks import CausalLMTask, DecodingSettings, ExportedCausalLM
-from keras_attn.training.loop.validation_set import ValidationSet
-from keras_attn.training.run_texts import read_line_parts, read_lines
-from keras_attn.training.task_runs.base import MOST_TOKENS, TaskRun, fitting_lengths, made_tokenizer
-from keras_attn.validation import require, require_one_of
+from keras_attn.training.task_runs.base import MOST_TOKENS
+from keras_attn.training.task_runs.lines import LinesRun
 
 
-class LanguageModelRun(TaskRun):
-    """Trains a decoder on texts, one a line; those that are too long in pieces."""
+class LanguageModelRun(LinesRun):
+    """Trains a decoder on texts."""
 
     task_class = CausalLMTask
-    roles = ("text",)
-    items = "lines"
+    measured_tasks = (CausalLMTask, ExportedCausalLM)
+    scores = ("perplexity",)
+    generates = True
 
-    def check(self, settings):
-        super().check(settings)
-        require(
-            not settings.metrics,
-            "A language model is measured by its perplexity, without `metrics`.",
-            metrics=settings.metrics,
-        )
-        DecodingSettings().replace(**settings.decoding)
+    def examples(self, settings, texts, tokenizers, task, held_out=False):
+        longest = settings.data.max_source_length or MOST_TOKENS
+        return TextExamples.from_texts(texts.texts, tokenizers["text"], longest, texts.name)
 
-    def read_texts(self, data, seed):
-        return read_line_parts(data, seed)
+    def lengths_of(self, task):
+        return {"text": task.decoding.max_length}
 
-    def read_test(self, paths, data):
-        return read_lines(paths)
+    def decoding_lengths(self, lengths, task):
+        return dict.fromkeys(("max_source_length", "max_length"), lengths["text"])
 
-    def train_tokenizers(self, settings, texts):
-        for role in settings.tokenizers:
-            require_one_of("tokenizers", role, self.roles)
-        return {"text": made_tokenizer(settings.tokenizers.get("text"), texts.texts, "text")}
-
-    def examples(self, settings, texts, tokenizers, initial):
-        limit = settings.data.max_source_length
-        if initial:
-            limit = limit or initial.decoding.max_length
-        examples = TextExamples.from_texts(
-            texts.texts, tokenizers["text"], limit or MOST_TOKENS, texts.name
-        )
-        limit = fitting_lengths({"text": limit}, examples)["text"]
-        data = dataclasses.replace(settings.data, max_source_length=limit)
-        decoding = dict(settings.decoding)
-        decoding.setdefault("max_source_length", limit)
-        decoding.setdefault("max_length", limit)
-        return settings.replace(data=data, decoding=decoding), examples
-
-    def task(self, settings, texts, tokenizers, initial):
+    def task(self, settings, texts, tokenizers, source_task):
         tokenizer = tokenizers["text"]
-        if initial:
-            backbone, decoding = initial.backbone, initial.decoding
+        if source_task:
+            backbone, decoding = source_task.backbone, source_task.decoding
         else:
-            arguments = {"dtype": settings.training.precision} | settings.model
             # A prompt and its continuation.
             longest = sum(settings.decoding[name] for name in ("max_source_length", "max_length"))
-            arguments |= self.attention(settings, longest)
-            backbone = model_class(settings.preset).from_preset(
-                settings.preset, tokenizer.vocabulary_size, **arguments
-            )
+            backbone = self.model(settings, longest, tokenizer.vocabulary_size)
             decoding = DecodingSettings()
         return CausalLMTask(backbone, tokenizer, decoding.replace(**settings.decoding))
 
-    def validation_set(self, task, settings, texts):
-        examples = TextExamples.from_texts(
-            texts.texts, task.tokenizer, settings.data.max_source_length, texts.name
-        )
-        return ValidationSet(examples)
-
-    def check_test(self, settings, texts, task):
-        pass  # What is too long is measured in pieces.
-
-    def measure(self, task, texts, metrics, beams=None, perplexity=True, progress=None):
-        for name in metrics:
-            require_one_of("metrics", name, ["perplexity"])
-        require(
-            isinstance(task, CausalLMTask | ExportedCausalLM),
-            "Only a language model is measured so.",
-            task=task.kind,
-        )
-        require(beams is None, "Perplexity needs no beam search.", beams=beams)
-        results = {"items": len(texts), "perplexity": task.text_perplexity(texts.texts)}
-        if progress:
-            progress(len(texts))
-        return results
+    def scored(self, task, texts):
+        return {"perplexity": task.text_perplexity(texts)}

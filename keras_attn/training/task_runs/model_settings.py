@@ -1,4 +1,4 @@
-"""Whether a preset's model could have the settings of a run, before one is built."""
+"""Checks of model settings before a model is built."""
 
 import inspect
 import types
@@ -52,7 +52,7 @@ def _check_type(name: str, value: Any, annotation: Any) -> None:
     union = isinstance(annotation, types.UnionType)
     kinds = set(typing.get_args(annotation) if union else (annotation,)) - {types.NoneType}
     if value is None or not kinds <= set(_PLAIN):
-        return  # The model's own checks tell.
+        return  # The model checks these itself.
     right = type(value) in kinds or (type(value) is int and float in kinds)
     expected = " or ".join(word for kind, word in _PLAIN.items() if kind in kinds)
     require(right, f"`model.{name}` must be {expected}.", **{name: value})

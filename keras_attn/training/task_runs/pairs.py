@@ -1,11 +1,11 @@
-"""Runs whose texts come in pairs, and whose predictions are compared with the second ones."""
+"""Base class of runs on pairs, whose predictions are compared with the targets."""
 
 from functools import partial
 from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from keras_attn.data import Examples, Pairs, group_references
+from keras_attn.data import Pairs, group_references
 from keras_attn.tasks import measure
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.run_texts import CMUDICT, LISTOPS, read_data, read_pair_parts
@@ -16,10 +16,10 @@ _SAMPLES = 8
 
 
 class PairsRun(TaskRun):
-    """Training on pairs: a source, and what is to be predicted for it."""
+    """Training on pairs of a source and the target to predict for it."""
 
     beams: int | None = None
-    """Width of the beam search at validations; `None` where nothing is searched."""
+    """Width of the beam search at validations; `None` without a search."""
 
     known_data: ClassVar[tuple[str, ...]] = (CMUDICT, LISTOPS)
     """Names of data sets whose parts are fixed."""
@@ -35,16 +35,8 @@ class PairsRun(TaskRun):
         for name in settings.metrics:
             self.goal(name)
 
-    def check_measured(self, settings: Any) -> None:
-        """Raises unless there is something to measure the test texts by."""
-        require(
-            bool(settings.metrics),
-            "Test texts need at least one of `metrics`.",
-            metrics=settings.metrics,
-        )
-
     def shown(self, source: Any) -> str:
-        """A source as people are shown it."""
+        """A source as it is printed."""
         return source
 
     def read_texts(self, data, seed):
@@ -54,7 +46,9 @@ class PairsRun(TaskRun):
         return read_data(paths, data)
 
     def check_test(self, settings, texts, task):
-        self.check_measured(settings)
+        super().check_test(settings, texts, task)
+        if not self.roles:
+            return  # images have no tokens
         longest = max(self.source_lengths(task, texts.sources))
         limit = self.longest_source(settings)
         require(
@@ -84,8 +78,18 @@ class PairsRun(TaskRun):
     def count(self, texts):
         return len(set(texts.sources))
 
-    def pair_validation(self, task: Any, examples: Examples, texts: Pairs, settings: Any) -> Any:
-        """A validation set of pairs, whose sources are predicted where there are metrics."""
+    def refuse_search(self, beams: int | None, perplexity: bool) -> None:
+        """Raises for options of tasks that generate texts."""
+        require(
+            beams is None and not perplexity,
+            f"The task {self.name!r} has no beams and no perplexity.",
+            beams=beams,
+            perplexity=perplexity,
+        )
+
+    def validation_set(self, task, settings, texts):
+        """Makes a validation set, whose sources are predicted if there are metrics."""
+        examples = self.examples(settings, texts, task.tokenizers, task, held_out=True)
         if not settings.metrics:
             return ValidationSet(examples)
         sources = list(dict.fromkeys(texts.sources[i] for i in examples.indices.tolist()))
@@ -100,7 +104,7 @@ class PairsRun(TaskRun):
         )
 
     def samples(self, task: Any, pairs: Pairs) -> list[tuple[str, str, str]]:
-        """What a task makes of a few pairs: source, reference, prediction."""
+        """Predicts a few pairs, and returns source, reference and prediction of each."""
         sources, references = group_references(pairs)
         found = task.predict_n_best(sources, 1, beams=self.beams)
         predictions = [best[0].text if best else "" for best in found]

@@ -6,7 +6,8 @@ from keras_attn.models import TokenClassifier
 from keras_attn.tasks import TokenClassificationTask, measure_tags
 from keras_attn.tokenizers import split_words
 from keras_attn.training.run_settings import DataSettings
-from keras_attn.training.run_texts import read_parts, told
+from keras_attn.training.run_texts import read_parts, reported
+from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.encoders import encoder_of, other_starts
 from keras_attn.validation import require, require_one_of
@@ -35,42 +36,36 @@ class TokenClassificationRun(ClassificationRun):
     def read_test(self, paths, data):
         return _read(paths, data)
 
-    def task(self, settings, texts, tokenizers, initial):
-        labels, tokenizer = self.labels(texts, initial), tokenizers["text"]
+    def examples(self, settings, texts, tokenizers, task, held_out=False):
+        # A rare tag may be in the held-out texts alone: it is never predicted, and counts as wrong.
+        return TaggedExamples.from_pairs(
+            texts,
+            tokenizers["text"],
+            self.labels(texts, task),
+            settings.data.max_source_length or MOST_TOKENS,
+            other_tags=held_out,
+        )
+
+    def task(self, settings, texts, tokenizers, source_task):
+        labels, tokenizer = self.labels(texts, source_task), tokenizers["text"]
         longest = settings.data.max_source_length
-        if initial:
-            model = initial.backbone
+        if source_task:
+            model = source_task.backbone
         else:
             model = self.classifier(settings, labels, longest, tokenizer.vocabulary_size)
         return TokenClassificationTask(model, tokenizer, labels, longest)
 
-    def with_new_head(self, initial, settings, texts):
+    def with_new_head(self, source_task, settings, texts):
         labels = self.labels(texts, None)
-        head = self.on_top_of(encoder_of(initial), labels, settings.model)
-        return TokenClassificationTask(head, initial.tokenizer, labels, initial.max_length)
-
-    def validation_set(self, task, settings, texts):
-        # A rare tag may stand in the held-out texts alone: it is never told, and counts as wrong.
-        limit = settings.data.max_source_length
-        examples = TaggedExamples.from_pairs(
-            texts, task.tokenizer, task.labels, limit, other_tags=True
-        )
-        return self.pair_validation(task, examples, texts, settings)
+        head = self.on_top_of(encoder_of(source_task), labels, settings.model)
+        return TokenClassificationTask(head, source_task.tokenizer, labels, source_task.max_length)
 
     def source_lengths(self, task, sources):
         return task.lengths(sources)
 
     def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
-        require(
-            beams is None and not perplexity,
-            "Tags have no beams and no perplexity.",
-            beams=beams,
-            perplexity=perplexity,
-        )
+        self.refuse_search(beams, perplexity)
         return measure_tags(task, texts, metrics, progress)
-
-    def labelled(self, texts, tokenizer, labels, max_length, task):
-        return TaggedExamples.from_pairs(texts, tokenizer, labels, max_length)
 
     def all_labels(self, texts):
         return [tag for tags in texts.targets for tag in split_words(tags)]
@@ -86,4 +81,4 @@ def _read(paths: list[str], data: DataSettings) -> Pairs:
         "Data must be one tab-separated file, or a file of texts and one of their tags.",
         data=list(paths),
     )
-    return told(read_tagged_texts(paths, data.skip_bad_lines))
+    return reported(read_tagged_texts(paths, data.skip_bad_lines))

@@ -1,4 +1,4 @@
-"""Devices: which tf.distribute strategy, and one dropout stream for each replica."""
+"""Strategies of tf.distribute, and one dropout stream for each replica."""
 
 import contextlib
 import os
@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.eager.context import coordination_config_pb2
 
+from keras_attn.renamed import takes_old_names
 from keras_attn.training.settings import STRATEGIES
 from keras_attn.training.workers.cluster import Cluster, WorkerLost, ended_by_alarm, wait_for_all
 from keras_attn.validation import UserError, require, require_one_of
@@ -20,8 +21,9 @@ from keras_attn.validation import UserError, require, require_one_of
 _REPLICA_STRIDE = 0x9E3779B1
 
 
+@takes_old_names({"join_seconds": "join_timeout", "lost_seconds": "heartbeat_timeout"})
 def make_strategy(
-    name: str = "auto", join_seconds: float = 300.0, lost_seconds: float = 10.0
+    name: str = "auto", join_timeout: float = 300.0, heartbeat_timeout: float = 10.0
 ) -> tf.distribute.Strategy:
     """The strategy of that name; build the model inside its `scope()`.
 
@@ -34,19 +36,19 @@ def make_strategy(
             logical CPUs where there is no GPU), `"multi_worker"` (the workers of TF_CONFIG),
             `"tpu"` (the TPU that TPU_NAME names, or this machine's), or `"auto"`, as
             `resolve_strategy` chooses.
-        join_seconds: How long to wait for the other workers.
-        lost_seconds: After how long without a sign of life a worker is given up.
+        join_timeout: Seconds to wait for the other workers.
+        heartbeat_timeout: Seconds without a heartbeat after which a worker is lost.
 
     Raises:
-        UserError: Unknown name, TF_CONFIG does not say who the workers are, or there is no TPU.
-        WorkerLost: Not all workers came in time.
+        UserError: The name is unknown, TF_CONFIG does not name the workers, or there is no TPU.
+        WorkerLost: Not all workers joined in time.
     """
     require_one_of("strategy", name, STRATEGIES)
     name = resolve_strategy(name)
     if name == "one":
         return tf.distribute.get_strategy()
     if name == "multi_worker":
-        return _join_workers(join_seconds, lost_seconds)
+        return _join_workers(join_timeout, heartbeat_timeout)
     if name == "tpu":
         return _connect_to_tpu()
     gpus = tf.config.list_logical_devices("GPU")
@@ -60,13 +62,13 @@ def make_strategy(
 
 
 def resolve_strategy(name: str) -> str:
-    """The strategy that `"auto"` stands for here; other names as they are.
+    """The strategy that `"auto"` stands for on this machine; other names as they are.
 
     `"multi_worker"` where TF_CONFIG has several workers, `"mirrored"` with two GPUs or more,
     otherwise `"one"`.
 
     Raises:
-        UserError: TF_CONFIG has several workers, and another strategy leaves them alone.
+        UserError: TF_CONFIG has several workers, and another strategy would not use them.
     """
     cluster = Cluster.from_environment()
     several = cluster is not None and len(cluster.workers) > 1
@@ -115,20 +117,20 @@ def _connect_to_tpu() -> tf.distribute.Strategy:
         ) from error
 
 
-def _join_workers(join_seconds: float, lost_seconds: float) -> tf.distribute.Strategy:
+def _join_workers(join_timeout: float, heartbeat_timeout: float) -> tf.distribute.Strategy:
     cluster = Cluster.from_environment()
     require(
         cluster is not None,
         "The strategy 'multi_worker' needs the workers, in TF_CONFIG or by --workers.",
         TF_CONFIG=None,
     )
-    wait_for_all(cluster, join_seconds)
-    milliseconds = int(lost_seconds * 1000)
+    wait_for_all(cluster, join_timeout)
+    milliseconds = int(heartbeat_timeout * 1000)
     # What MultiWorkerMirroredStrategy sets by itself, but for the time limits.
     context.context().configure_coordination_service(
         service_type="standalone",
         service_leader="/job:worker/replica:0/task:0",
-        cluster_register_timeout_in_ms=int(join_seconds * 1000),
+        cluster_register_timeout_in_ms=int(join_timeout * 1000),
         heartbeat_timeout_in_ms=milliseconds,
         shutdown_barrier_timeout_in_ms=milliseconds,
         coordinated_jobs=[
@@ -138,7 +140,7 @@ def _join_workers(join_seconds: float, lost_seconds: float) -> tf.distribute.Str
     cluster.to_environment()  # with the chief, if there is one, among the workers
     others = cluster.named({*range(len(cluster.workers))} - {cluster.index})
     # Should a worker die just now, TensorFlow waits for it for ever and lets no Python run.
-    with ended_by_alarm(join_seconds, f"Worker {others} did not join within {join_seconds:g} s."):
+    with ended_by_alarm(join_timeout, f"Worker {others} did not join within {join_timeout:g} s."):
         try:
             return tf.distribute.MultiWorkerMirroredStrategy()
         except tf.errors.OpError as error:

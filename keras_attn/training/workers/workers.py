@@ -1,4 +1,4 @@
-"""What several workers tell each other between updates, so that all decide alike."""
+"""Communication of several workers between updates, so that all decide alike."""
 
 import json
 import random
@@ -14,15 +14,15 @@ import tensorflow as tf
 from keras_attn.training.workers.cluster import Cluster, WorkerLost, why_lost
 from keras_attn.validation import UserError, require
 
-# Telling costs a message to and fro: often enough for a signal's grace time, seldom enough for
-# updates of a few milliseconds.
+# An exchange costs a message and its answer: often enough for a signal's grace time, seldom enough
+# for updates of a few milliseconds.
 _STEPS_BETWEEN = 10
 # Files on a network's disk are seen by others after a while.
 _SECONDS_TO_APPEAR = 5.0
 
 
 class Workers:
-    """The workers of a strategy; one that talks to nobody where there is one process.
+    """The workers of a strategy; a single process is the only one of them.
 
     Every worker must make the same calls in the same order.
 
@@ -33,7 +33,8 @@ class Workers:
         workers: How many there are.
         index: Which of them this is.
         is_chief: Whether this is the one that writes the run folder.
-        steps_between: After how many updates to tell each other what only one may know.
+        steps_between: Number of updates after which they exchange what only one may know.
+        scope: Makes the scope of the strategy, under which models are built.
     """
 
     def __init__(self, strategy: tf.distribute.Strategy) -> None:
@@ -44,6 +45,7 @@ class Workers:
         self.is_chief = self.index == 0
         self.steps_between = _STEPS_BETWEEN if self.workers > 1 else 1
         self._cluster = cluster
+        self.scope = strategy.scope
         self._strategy = strategy
         self._sum = tf.function(self._summed) if self.workers > 1 else None
 
@@ -62,7 +64,7 @@ class Workers:
         return [type(own)(value) for own, value in zip(mine, values, strict=True)]
 
     def all(self, mine: bool) -> bool:
-        """Whether it is so for all workers."""
+        """Whether a condition holds for all workers."""
         return bool(self.gather([mine]).all())
 
     def require_equal(self, what: str, mine: int) -> None:
@@ -115,11 +117,11 @@ class Workers:
             )
 
     def barrier(self) -> None:
-        """Waits until all workers are here."""
+        """Waits for all workers."""
         self.gather([0.0])
 
     def lost(self, message: str) -> WorkerLost:
-        """Tells, after an error of TensorFlow's in work with the others, which of them was lost."""
+        """Names the worker that was lost, after an error in work with the others."""
         return WorkerLost(why_lost(self._cluster, message))
 
     def _summed(self, rows: tf.Tensor) -> tf.Tensor:

@@ -19,7 +19,7 @@ def double():
     keras.config.set_dtype_policy("float64")
 
 
-def one_update(batches, consistency=0.0, jit=False, loss_scaling=False, parts=1, **changes):
+def one_update(batches, consistency=0.0, jit=False, loss_scaling=False, cpu_shards=1, **changes):
     """Weights and sums after one update from several micro-batches."""
     model = backbone()
     numbers = settings(**changes)
@@ -34,7 +34,7 @@ def one_update(batches, consistency=0.0, jit=False, loss_scaling=False, parts=1,
         accumulate=len(batches) > 1,
         clip_norm=numbers.clip_norm,
         consistency=consistency,
-        parts=parts,
+        cpu_shards=cpu_shards,
     )
     sums = step(batches).numpy()
     return [np.array(w) for w in model.get_weights()], sums, optimizer
@@ -98,11 +98,11 @@ def test_accumulated_batches_equal_one_large_batch(double, jit):
 
 
 @pytest.mark.parametrize("consistency", [0.0, 2.0])
-@pytest.mark.parametrize(("parts", "rows"), [(2, 31), (3, 31), (3, 2)])
-def test_parts_equal_the_whole_batch(double, parts, rows, consistency):
+@pytest.mark.parametrize(("shards", "rows"), [(2, 31), (3, 31), (3, 2)])
+def test_shards_equal_the_whole_batch(double, shards, rows, consistency):
     batch = tf.nest.map_structure(lambda array: array[:rows], planned(1000)[0])
     given = {"consistency": consistency, "clip_norm": 0.01, "epsilon": 0.001}
-    cut, sums, _ = one_update([batch], parts=parts, **given)
+    cut, sums, _ = one_update([batch], cpu_shards=shards, **given)
     whole, whole_sums, _ = one_update([batch], **given)
     np.testing.assert_allclose(sums, whole_sums, rtol=1e-12)
     for ours, expected in zip(cut, whole, strict=True):
@@ -110,7 +110,7 @@ def test_parts_equal_the_whole_batch(double, parts, rows, consistency):
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
-def test_parts_have_dropout_masks_of_their_own(dropout):
+def test_shards_have_dropout_masks_of_their_own(dropout):
     signs = iter([1.0, -1.0])
 
     def difference(labels, logits, label_smoothing):
@@ -121,7 +121,7 @@ def test_parts_have_dropout_masks_of_their_own(dropout):
     model = backbone(dropout)
     optimizer = make_optimizer(settings(), RATE, model.trainable_variables, False)
     strategy = tf.distribute.get_strategy()
-    sums = TrainingStep(model, optimizer, strategy, loss=difference, parts=2)([same_rows])
+    sums = TrainingStep(model, optimizer, strategy, loss=difference, cpu_shards=2)([same_rows])
     assert (abs(sums[1]) > 1e-3) == (dropout > 0)
 
 

@@ -79,7 +79,7 @@ def test_texts_find_their_partners(trained):
 
 def test_batches_are_not_cut_into_parts(trained):
     folder, _ = trained
-    assert "parts: 1\n" in (folder / "run" / "run.yaml").read_text()
+    assert "cpu_shards: 1\n" in (folder / "run" / "run.yaml").read_text()
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_evaluated_exported_and_verified(trained, tmp_path, capsys):
     capsys.readouterr()
     for arguments, message in (
         (["--metrics", "mrr"], "must be one of 'spearman', 'pearson'"),
-        (["--beam", "2"], "A vector has no beams and no perplexity. Received: beams=2"),
+        (["--beam", "2"], "The task 'embed' has no beams and no perplexity. Received: beams=2"),
     ):
         assert main(["evaluate", run, "--data", scored, *arguments]) == 2
         assert message in capsys.readouterr().err
@@ -153,9 +153,9 @@ def test_a_converted_bert_goes_on_learning(tmp_path):
     ("layer", "message"),
     [
         ({"metrics": ["bleu"]}, "must be one of 'mrr', 'recall_at_1', .*Received: metric='bleu'"),
-        ({"decoding": {"beams": 2}}, "An embedding has no `decoding`"),
+        ({"decoding": {"beams": 2}}, "The task .embed. has no `decoding`"),
         ({"training": {"consistency": 1.0}}, "which an embedding has not. .*consistency=1.0"),
-        ({"training": {"parts": 2}}, "needs whole batches. Received: parts=2"),
+        ({"training": {"cpu_shards": 2}}, "needs whole batches. Received: cpu_shards=2"),
         ({"model": {"pooling": "sum"}}, "`pooling` must be one of"),
         ({"preset": "lm_tiny"}, "one for this task.*task='embed', tasks_of_preset=.'lm'"),
         ({"data": {"max_source_length": 2}}, "room for a token .*max_length=2"),

@@ -103,7 +103,7 @@ def test_test_labels_that_training_has_not_are_told(run, tmp_path, capsys):
     (tmp_path / "test" / "upright").rename(tmp_path / "test" / "aslant")
     status, output, _ = called(capsys, "evaluate", run[0], "--data", tmp_path / "test")
     assert status == 0
-    assert output.startswith(f"{tmp_path / 'test'}: 2 of 4 labels are none that the model knows")
+    assert output.startswith(f"{tmp_path / 'test'}: 2 of 4 labels are unknown to the model")
 
 
 def test_what_predict_is_not_told_right(run, images, tmp_path, capsys):
@@ -165,7 +165,7 @@ def test_digits_by_the_train_command(tmp_path, capsys):
     ("layer", "message"),
     [
         ({"metrics": ["bleu"]}, "must be one of 'exact_match'"),
-        ({"decoding": {"beams": 2}}, "A classifier has no `decoding`"),
+        ({"decoding": {"beams": 2}}, "The task .classify_images. has no `decoding`"),
         ({"model": {"heads": 2}}, "Received: model setting='heads'"),
         ({"model": {"patch_size": 3}}, "Received: patch_size=3, height=8, width=8"),
         ({"model": {"image_size": "8x8"}}, "Received: image_size='8x8'"),

@@ -90,7 +90,7 @@ def test_by_the_command_line(trained, tmp_path, capsys):
     assert second.startswith("1\tfriday ")
     assert others == ["2\tmonday"]  # there is no second way
     assert main(["evaluate", exported, "--data", test]) == 2
-    assert "measured as a run or a task folder" in capsys.readouterr().err
+    assert "measured with a run or a task folder" in capsys.readouterr().err
     assert main(["evaluate", run, "--data", test, "--metrics", "bleu"]) == 2
     assert "must be one of 'perplexity', 'accuracy'" in capsys.readouterr().err
 

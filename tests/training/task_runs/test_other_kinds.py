@@ -193,10 +193,16 @@ def test_attention_by_name(preset, attention, expected, language_model, classifi
     ("layer", "message"),
     [
         ({"preset": "lm_tiny", "metrics": ["bleu"]}, "by its perplexity, without `metrics`"),
-        ({"preset": "encoder_tiny", "decoding": {"beams": 2}}, "A classifier has no `decoding`"),
+        (
+            {"preset": "encoder_tiny", "decoding": {"beams": 2}},
+            "The task .classify. has no `decoding`",
+        ),
         ({"preset": "encoder_tiny", "metrics": ["bleu"]}, "must be one of 'exact_match'"),
         ({"preset": "encoder_tiny", "model": {"heads": 2}}, "Received: model setting='heads'"),
-        ({"preset": "lm_tiny", "data": {"hold_out": 300}}, "fewer must be held out.*hold_out=300"),
+        (
+            {"preset": "lm_tiny", "data": {"hold_out": 300}},
+            "lines of .* must be held out.*hold_out=300",
+        ),
         ({"preset": "lm_tiny", "tokenizers": {"source": {}}}, "must be one of 'text'"),
         ({"preset": "lm_tiny", "attention": "locale"}, "Did you mean 'local'"),
         ({"preset": "lm_tiny", "attention": {"windw": 3}}, "`attention` must have a name"),
@@ -240,9 +246,7 @@ def test_a_label_that_training_has_not(classifier, tmp_path):
 def test_test_labels_that_training_has_not_are_told(classifier, tmp_path, capsys):
     folder, _ = classifier
     test = written(tmp_path / "test.tsv", ["ab\tother", "b\twithout", "c\tother", "a\tnew"])
-    line = (
-        f"{test}: 3 of 4 labels are none that the model knows, and count as wrong: 'other', 'new'"
-    )
+    line = f"{test}: 3 of 4 labels are unknown to the model and count as wrong: 'other', 'new'"
     assert main(["evaluate", str(folder / "run"), "--data", test]) == 0
     assert line in capsys.readouterr().out.splitlines()
     data = {"train": str(folder / "train.tsv"), "test": test}

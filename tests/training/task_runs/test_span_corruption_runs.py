@@ -118,7 +118,7 @@ def test_by_the_command_line(trained, tmp_path, capsys):
     assert main(["evaluate", run, "--data", test, "--metrics", "bleu"]) == 2
     assert "must be one of 'perplexity', 'accuracy'" in capsys.readouterr().err
     assert main(["evaluate", run, "--data", test, "--beam", "2"]) == 2
-    assert "without a beam search. Received: beams=2" in capsys.readouterr().err
+    assert "without beams. Received: beams=2" in capsys.readouterr().err
 
 
 def test_settings_of_the_run(trained):

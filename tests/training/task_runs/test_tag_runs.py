@@ -124,7 +124,7 @@ def test_by_the_command_line(trained, tmp_path, capsys):
 def test_test_tags_that_training_has_not_are_told(trained, tmp_path, capsys):
     path = written(tmp_path / "new.tsv", ["anna sings\tB-NEW O", "ben sings\tB-PER O"])
     assert main(["evaluate", str(trained[0] / "run"), "--data", path]) == 0
-    line = f"{path}: 1 of 4 labels are none that the model knows, and count as wrong: 'B-NEW'"
+    line = f"{path}: 1 of 4 labels are unknown to the model and count as wrong: 'B-NEW'"
     assert capsys.readouterr().out.splitlines()[0] == line
 
 

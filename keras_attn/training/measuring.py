@@ -1,0 +1,89 @@
+"""Measurement of trained and exported tasks on texts."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_attn.files import write_text
+from keras_attn.tasks import task_folder
+from keras_attn.training.run_settings import DataSettings, RunSettings
+from keras_attn.training.task_runs import TASK_RUNS, TaskRun
+from keras_attn.validation import require
+
+RESULTS_FILE = "results.json"
+
+
+@contextlib.contextmanager
+def _silent(total: int, what: str) -> Iterator[None]:
+    yield None
+
+
+def run_of(task: Any, recorded: Mapping[str, Any]) -> TaskRun:
+    """Finds by what texts and metrics a task is measured.
+
+    Args:
+        task: The task, exported or not.
+        recorded: Settings of its run, if known: one class of tasks is trained in several ways.
+    """
+    name = recorded.get("task") or task.kind
+    require(name in TASK_RUNS, "Such a task cannot be measured.", task=name)
+    return TASK_RUNS[name]
+
+
+def evaluate(
+    task: Any,
+    data: DataSettings,
+    metrics: Sequence[str] | None = None,
+    recorded: Mapping[str, Any] | None = None,
+    progress: Callable[[int, str], contextlib.AbstractContextManager] = _silent,
+    **options: Any,
+) -> dict[str, Any]:
+    """Measures a task on the texts that `data.train` names.
+
+    Args:
+        task: The task, exported or not.
+        data: Where the texts come from.
+        metrics: Names of metrics; those of the run, or the usual ones, by default.
+        recorded: Settings of the task's run, if known.
+        progress: Makes a context that yields a function to call with the number of texts done.
+        **options: `beams` and `perplexity`, see `TaskRun.measure`.
+
+    Returns:
+        The metrics by name, and "items", the number of texts.
+
+    Raises:
+        UserError: The texts or a metric are not for such a task.
+    """
+    recorded = recorded or {}
+    run = run_of(task, recorded)
+    texts = run.read_test(data.train, data)
+    metrics = metrics or run.metrics_of(texts, data.train, recorded.get("metrics"))
+    for line in run.remarks(task, texts):
+        print(line)
+    with progress(run.count(texts), "measuring") as done:
+        return run.measure(task, texts, metrics, progress=done, **options)
+
+
+def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, float]:
+    """Measures the trained task of a run on its test texts, and writes results.json.
+
+    Args:
+        out: The run folder.
+        settings: The settings of the run.
+        texts: The test texts.
+
+    Returns:
+        The metrics by name.
+    """
+    run = TASK_RUNS[settings.task]
+    # As it is loaded later: in float32, whatever precision it was trained in.
+    task = run.task_class.load(task_folder(out))
+    print(f"Measuring on {texts.name} …", flush=True)
+    results = run.measure(task, texts, settings.metrics)
+    write_text(out / RESULTS_FILE, json.dumps(results, indent=1) + "\n")
+    names = settings.metrics or [name for name in results if name != "items"]
+    shown = ", ".join(f"{name} {results[name]:.2f}" for name in names)
+    print(f"On {results['items']:,} test {run.items}: {shown}.", flush=True)
+    return results

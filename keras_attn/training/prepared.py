@@ -1,0 +1,170 @@
+"""Preparation of a run: from settings to texts, tokenizers, examples and a task."""
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import keras
+
+from keras_attn.data import Examples
+from keras_attn.tasks import Task, task_folder
+from keras_attn.tokenizers import Tokenizer
+from keras_attn.training.loop.validation_set import ValidationSet
+from keras_attn.training.reporting.description import count_parameters
+from keras_attn.training.reporting.run_files import TokenizerMaker
+from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.task_runs import TASK_RUNS, TaskRun
+from keras_attn.training.task_runs.base import with_lengths
+from keras_attn.validation import UserError, require
+
+Scope = Callable[[], contextlib.AbstractContextManager]
+
+
+@dataclass(frozen=True)
+class RunData:
+    """The data of a run, before its task is built.
+
+    Attributes:
+        settings: The settings of the run, complete.
+        texts: The texts by part: "train", "validation", and "test" if there is one.
+        tokenizers: The tokenizers by role.
+        examples: The tokenized training texts.
+        source_task: The task that the run starts from, with a new head if it needs one, or `None`.
+        loaded_task: That task as it was loaded.
+    """
+
+    settings: RunSettings
+    texts: Mapping[str, Any]
+    tokenizers: Mapping[str, Tokenizer]
+    examples: Examples
+    source_task: Task | None = None
+    loaded_task: Task | None = None
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run that can be trained and measured.
+
+    Attributes:
+        settings: The settings of the run, complete.
+        task: The task to train.
+        examples: The training examples.
+        validation: The validation set, or `None`.
+        test: The test texts, or `None`.
+    """
+
+    settings: RunSettings
+    task: Task
+    examples: Examples
+    validation: ValidationSet | None
+    test: Any
+
+
+def read_data(
+    settings: RunSettings,
+    keep: Callable[[TokenizerMaker], dict[str, Tokenizer]] = lambda make: make(),
+    scope: Scope = contextlib.nullcontext,
+    ready: RunData | None = None,
+) -> RunData:
+    """Reads and tokenizes the texts of a run, and fills in the lengths that are open.
+
+    Args:
+        settings: Settings of a run, checked.
+        keep: Gets a function that makes the tokenizers, and returns them; a run folder keeps them.
+        scope: Makes the scope of the strategy that models are built under.
+        ready: Data of an earlier call, whose examples are used again if they are the same.
+
+    Returns:
+        The data, with complete settings.
+
+    Raises:
+        UserError: A file is missing or malformed, or settings do not fit the texts.
+    """
+    run = TASK_RUNS[settings.task]
+    # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
+    keras.utils.set_random_seed(settings.training.seed)
+    texts = run.read_texts(settings.data, settings.training.seed)
+    train = texts["train"]
+    with scope():
+        loaded = source = _source_task(settings, run)
+        if source and run.needs_new_head(source, train):
+            source = run.with_new_head(source, settings, train)
+    if source:
+        tokenizers = source.tokenizers
+        settings = with_lengths(settings, run.lengths, run.lengths_of(source))
+    else:
+        tokenizers = keep(lambda: run.train_tokenizers(settings, train))
+    if ready is not None and _are_same(ready, settings, train):
+        examples = ready.examples
+    else:
+        examples = run.examples(settings, train, tokenizers, source)
+    settings = _complete(settings, run, examples, source)
+    return RunData(settings, texts, tokenizers, examples, source, loaded)
+
+
+def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun:
+    """Builds the task of a run and its validation set.
+
+    Args:
+        data: The data of the run.
+        scope: Makes the scope of the strategy that models are built under.
+
+    Returns:
+        The prepared run.
+
+    Raises:
+        UserError: The model is too large, or a validation or test text does not fit it.
+    """
+    settings, texts = data.settings, data.texts
+    run = TASK_RUNS[settings.task]
+    with scope():
+        task = run.task(settings, texts["train"], data.tokenizers, data.source_task)
+    if "test" in texts:
+        run.check_test(settings, texts["test"], task)
+    most, parameters = (
+        settings.training.max_parameters,
+        count_parameters(task.backbone.trainable_variables),
+    )
+    if most is not None and parameters > most:
+        raise UserError(
+            f"The model must have at most {most:,} parameters. Received: {parameters:,}."
+        )
+    validation = None
+    if "validation" in texts:
+        validation = run.validation_set(task, settings, texts["validation"])
+    return PreparedRun(settings, task, data.examples, validation, texts.get("test"))
+
+
+def _source_task(settings: RunSettings, run: TaskRun) -> Task | None:
+    """The trained task to start from, if settings name one."""
+    if not settings.init:
+        return None
+    task = Task.load(task_folder(settings.init), dtype=settings.training.precision)
+    classes = (run.task_class, *run.other_starts)
+    require(
+        isinstance(task, classes),
+        f"`init` must hold a task of kind {' or '.join(one.kind for one in classes)}.",
+        init=settings.init,
+        found=task.kind,
+    )
+    return task
+
+
+def _complete(
+    settings: RunSettings, run: TaskRun, examples: Examples, source_task: Task | None
+) -> RunSettings:
+    """Fills in the lengths that are still open, by the training examples."""
+    lengths = run.fitting_lengths(settings, examples)
+    decoding = run.decoding_lengths(lengths, source_task) | settings.decoding
+    return with_lengths(settings, run.lengths, lengths).replace(decoding=decoding)
+
+
+def _are_same(ready: RunData, settings: RunSettings, texts: Any) -> bool:
+    """Whether tokenizing texts by settings gives the examples that are ready."""
+
+    def of(settings: RunSettings, texts: Any) -> tuple:
+        places = replace(settings.data, train=[], valid=None, test=None)
+        return settings.task, settings.training.seed, places, replace(texts, name="")
+
+    return of(ready.settings, ready.texts["train"]) == of(settings, texts)

@@ -1,0 +1,77 @@
+"""Lines that describe a run before its first update."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_attn.data import Examples, padding_share, plan_epoch
+from keras_attn.tasks import LabelTask, Task
+from keras_attn.training.run_settings import RunSettings
+
+_SHOWN_LABELS = 10
+
+
+def count_parameters(weights: Sequence[keras.Variable]) -> int:
+    """Counts the numbers in weights."""
+    return sum(int(np.prod(weight.shape)) for weight in weights)
+
+
+def describe_run(
+    settings: RunSettings, texts: Mapping[str, Any], examples: Examples, task: Task
+) -> None:
+    """Prints the texts, the batches and the model of a run.
+
+    Args:
+        settings: Its settings, complete.
+        texts: Its texts by part.
+        examples: Its training examples.
+        task: Its task.
+    """
+    for name, part in texts.items():
+        print(f"{name:>10}: {len(part):,} {examples.kind}s from {part.name}")
+    if examples.dropped:
+        source = settings.data.max_source_length
+        limits = {"source": source, "text": source, "target": settings.data.max_target_length}
+        longest = " or ".join(f"{limits[side]} {side}" for side in examples.sides)
+        print(
+            f"  left out: {examples.dropped_long:,} {examples.kind}s longer than {longest} tokens, "
+            f"{examples.dropped_empty:,} without a token"
+        )
+    training = settings.training
+    plan = plan_epoch(
+        examples, training.batch_tokens, training.seed, 0, static_shapes=training.jit == "on"
+    )
+    share = padding_share(examples, plan)["total"]
+    padding = f", {share:.1%} of their tokens padding" if share else ""
+    print(f"   batches: {len(plan):,} an epoch{padding}")
+    sizes = " and ".join(
+        f"{tokenizer.vocabulary_size:,} {role}" for role, tokenizer in task.tokenizers.items()
+    )
+    sizes = f", {sizes} tokens" if sizes else ""
+    name, parameters = (
+        settings.preset or settings.init,
+        count_parameters(task.backbone.trainable_variables),
+    )
+    print(f"     model: {name}, {parameters:,} parameters{sizes}", flush=True)
+
+
+def describe_new_head(task: Task, source_task: Task) -> None:
+    """Prints which weights are new in a run that starts from another task, or other labels.
+
+    Args:
+        task: The task of the run.
+        source_task: The task that it starts from.
+    """
+    old = {id(weight) for weight in source_task.backbone.weights}
+    new = [weight for weight in task.backbone.weights if id(weight) not in old]
+    parts = list(dict.fromkeys(weight.path.partition("/")[0] for weight in new))
+    trained = f"new and untrained: {', '.join(parts)}" if parts else "without weights of its own"
+    kept = "encoder and vocabulary are those" if task.tokenizers else "the encoder is that"
+    labels = ""
+    if task.kind == source_task.kind and isinstance(source_task, LabelTask):
+        shown = source_task.labels[:_SHOWN_LABELS]
+        more = " …" if len(source_task.labels) > len(shown) else ""
+        labels = f", whose labels are others: {', '.join(shown)}{more}"
+    print(f"      head: {trained}; {kept} of the {source_task.kind} task{labels}", flush=True)

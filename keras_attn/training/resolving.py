@@ -1,0 +1,120 @@
+"""Complete and checked settings of a run, from nested layers or from a run to resume."""
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from keras_attn.models import get_preset
+from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER
+from keras_attn.training.resuming import check_changes, without_automatic
+from keras_attn.training.run_settings import RUN_FILE, RunSettings, kind_of_task
+from keras_attn.training.task_runs import TASK_RUNS
+from keras_attn.training.workers.cpu import resolve_shards
+from keras_attn.training.workers.strategy import resolve_jit, resolve_strategy
+from keras_attn.validation import require, require_one_of
+
+LOSS_METRICS = ("loss", "nll", "accuracy", "perplexity")
+
+
+def settings_of_run(
+    out: Path, layers: tuple[Mapping[str, Any], ...], resume: bool
+) -> tuple[RunSettings, bool]:
+    """Resolves and checks the settings of a run, and replaces "auto" by what is chosen here.
+
+    Args:
+        out: The run folder.
+        layers: Nested settings as in run.yaml, later ones override earlier ones.
+        resume: Whether to continue the run in the folder.
+
+    Returns:
+        The settings, in which only lengths may be open, and whether there is a run to resume.
+
+    Raises:
+        UserError: A setting is unknown or impossible, or a resumed run cannot change it.
+    """
+    path = out / RUN_FILE
+    is_resumed = resume and path.is_file()
+    if is_resumed:
+        before = RunSettings.read(path)
+        settings = RunSettings.read(path, *map(without_automatic, layers))
+        check_changes(before.to_dict(), settings.to_dict())
+    else:
+        complete = any("data" in layer for layer in layers)
+        require(complete or not resume, "There is no run to resume.", out=str(out))
+        require(
+            not resume or not (out / CHECKPOINTS_FOLDER).exists(),
+            f"The run cannot be resumed without its {RUN_FILE}.",
+            out=str(out),
+        )
+        settings = RunSettings.resolve(*layers)
+    check(settings)
+    return _with_choices(settings), is_resumed
+
+
+def check(settings: RunSettings) -> None:
+    """Raises for settings that are wrong for any texts.
+
+    Raises:
+        UserError: A setting is unknown or impossible.
+    """
+    require_one_of("task", settings.task, TASK_RUNS)
+    if settings.preset:
+        preset = get_preset(settings.preset)
+        require(
+            settings.task in preset.tasks,
+            "`preset` must be one for this task.",
+            preset=settings.preset,
+            task=settings.task,
+            tasks_of_preset=preset.tasks,
+        )
+    run = TASK_RUNS[settings.task]
+    if settings.init:
+        has_new_head = kind_of_task(settings.init) not in (None, run.task_class.kind)
+        require(
+            set(settings.model) <= set(run.model_settings if has_new_head else ()),
+            "`model.*` settings cannot be combined with `--init`: the model comes from the "
+            "checkpoint.",
+            init=settings.init,
+            model=settings.model,
+        )
+    require(
+        not (settings.init and settings.tokenizers),
+        "`tokenizers.*` settings cannot be combined with `--init`: the tokenizers come from the "
+        "checkpoint.",
+        init=settings.init,
+        tokenizers=settings.tokenizers,
+    )
+    run.check(settings)
+    check_metric(settings)
+
+
+def check_metric(settings: RunSettings) -> None:
+    """Raises unless the metric that chooses the best model is one that validations measure."""
+    require_one_of("training.metric", settings.training.metric, [*LOSS_METRICS, *settings.metrics])
+
+
+def goal_of(settings: RunSettings) -> str:
+    """`"min"` or `"max"` as set, or as the decoded metric requires; else `"auto"`."""
+    training = settings.training
+    if training.metric_goal == "auto" and training.metric in settings.metrics:
+        return TASK_RUNS[settings.task].goal(training.metric)
+    return training.metric_goal
+
+
+def _with_choices(settings: RunSettings) -> RunSettings:
+    """Replaces "auto" by what is chosen, so that a resumed run makes the same choice."""
+    training = settings.training
+    strategy = resolve_strategy(training.strategy)
+    jit = resolve_jit(training.jit, strategy)
+    shards = training.cpu_shards
+    if TASK_RUNS[settings.task].independent_rows:
+        shards = resolve_shards(shards, jit, strategy)
+    training = dataclasses.replace(
+        training,
+        metric_goal=goal_of(settings),
+        jit=jit,
+        strategy=strategy,
+        cpu_shards=max(shards, 1),
+    )
+    return settings.replace(training=training)
