@@ -10,8 +10,7 @@ from keras_attn.layers.blocks.reversible_block import ReversibleBlock
 from keras_attn.layers.blocks.two_stream_layer import TwoStreamLayer
 from keras_attn.layers.pure_call import PureCall
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.autodiff import vector_jacobian_product, wait_for
-from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.autodiff import custom_gradient, vector_jacobian_product, wait_for
 from keras_attn.validation import require
 
 
