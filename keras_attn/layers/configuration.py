@@ -136,9 +136,10 @@ def _keeping_arguments(init: Callable, signature: inspect.Signature) -> Callable
             raise TypeError(f"{type(self).__name__}: {error}") from None
         further = bound.arguments.pop("kwargs", {})
         init(**bound.arguments, **further)
-        if type(self).__init__ is keeping:
-            bound.apply_defaults()
-            self._keep({name: bound.arguments[name] for name in _names(signature)})
+        bound.apply_defaults()
+        # A subclass may give some of its parent's arguments itself.
+        names = [name for name in _names(signature) if name in bound.arguments]
+        self._keep({name: bound.arguments[name] for name in names})
 
     keeping.__signature__ = signature
     return keeping

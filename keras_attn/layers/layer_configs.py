@@ -25,6 +25,20 @@ def copy_layer(layer: keras.layers.Layer, name: str, **changes) -> keras.layers.
     Raises:
         UserError: `layer` is not a layer, or it is built, and the copy would not have its weights.
     """
+    require_template(name, layer)
+    return type(layer).from_config(layer.get_config() | {"name": name} | changes)
+
+
+def require_template(name: str, layer: keras.layers.Layer) -> None:
+    """Raises unless a layer can be copied without losing weights.
+
+    Args:
+        name: Name of the argument.
+        layer: The layer.
+
+    Raises:
+        UserError: It is not a layer, or it is built.
+    """
     require(isinstance(layer, keras.layers.Layer), f"`{name}` must be a layer.", **{name: layer})
     require(
         _DESCRIBED.get() or not (layer.built and layer.weights),
@@ -33,7 +47,6 @@ def copy_layer(layer: keras.layers.Layer, name: str, **changes) -> keras.layers.
         "(`set_weights`) after it is built.",
         **{name: layer.name, "weights": len(layer.weights)},
     )
-    return type(layer).from_config(layer.get_config() | {"name": name} | changes)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from keras import ops
 from keras_attn.layers.attention.compatibility import build_self_attention, require_self_attention
 from keras_attn.layers.blocks.two_stream_layer import TwoStreamLayer
 from keras_attn.layers.dropout import Dropout
-from keras_attn.layers.layer_configs import copy_layer, serialize_layer
+from keras_attn.layers.layer_configs import copy_layer, require_template, serialize_layer
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.layers.seeds import separate_seed
@@ -94,6 +94,8 @@ class ReversibleBlock(TwoStreamLayer):
         super().__init__(**kwargs)
         require_rate(dropout=dropout)
         require_self_attention("attention", attention)
+        require_template("attention", attention)
+        require_template("feed_forward", feed_forward)
         self.supports_masking = True
         self.dropout = dropout
         self.epsilon = epsilon
