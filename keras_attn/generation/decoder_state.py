@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.ops.decoding_room import require_room
+from keras_attn.ops.decoding.room import require_room
 from keras_attn.validation import UserError, require
 
 #: `step(token_ids, state, index) -> (logits, state)`.

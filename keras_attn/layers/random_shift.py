@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.validation import require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RandomShift(Rematerialized, keras.layers.Layer):
+class RandomShift(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     """Moves each image up or down and left or right, in training alone.
 
     Both distances are drawn from -most to most, all equally probable. What comes in at an edge is
@@ -56,6 +57,3 @@ class RandomShift(Rematerialized, keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return super().get_config() | {"most": self.most, "seed": self.seed}

@@ -9,8 +9,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.pure_call import PureCall, mask_of
-from keras_attn.ops.autodiff import vector_jacobian_product
-from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.autodiff import custom_gradient, vector_jacobian_product
 from keras_attn.validation import require
 
 

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops import masks
@@ -13,7 +14,7 @@ _POOLINGS = ("mean", "max", "first")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SequencePooling(Rematerialized, keras.layers.Layer):
+class SequencePooling(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     """Pools the vectors of a sequence over the positions that are no padding.
 
     Args:
@@ -69,6 +70,3 @@ class SequencePooling(Rematerialized, keras.layers.Layer):
 
     def compute_output_shape(self, input_shape):
         return (input_shape[0], input_shape[-1])
-
-    def get_config(self):
-        return super().get_config() | {"pooling": self.pooling}

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.ops.chunked_attention import chunked_attention
+from keras_attn.ops.blockwise.chunked_attention import chunked_attention
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.fused_attention import can_be_fused, fused_attention
 from keras_attn.ops.masks import causal_mask, combine_masks

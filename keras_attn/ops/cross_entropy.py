@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.autodiff import custom_gradient
 from keras_attn.ops.known_values import known_values
 from keras_attn.ops.softmax import softmax_with_sums
 from keras_attn.validation import require

@@ -5,8 +5,8 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.ops.block_layout import BlockLayout
-from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.autodiff import custom_gradient
+from keras_attn.ops.blockwise.block_layout import BlockLayout
 from keras_attn.ops.slices import part
 
 _HASHED_AT_ONCE = 64  # positions

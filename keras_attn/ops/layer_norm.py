@@ -6,7 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.autodiff import custom_gradient
 
 
 def layer_norm(inputs: Any, gamma: Any, beta: Any, epsilon: float, training: bool = False) -> Any:

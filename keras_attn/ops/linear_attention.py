@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.blocks import Cut
+from keras_attn.ops.blockwise.blocks import Cut
 from keras_attn.ops.masks import causal_mask
 from keras_attn.ops.slices import part
 

@@ -7,14 +7,14 @@ import keras
 from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.blockwise.segments import map_segments
+from keras_attn.ops.blockwise.window_layout import WindowLayout
 from keras_attn.ops.dropout import DrawnSeed
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.positions import relative_shift
-from keras_attn.ops.segments import map_segments
 from keras_attn.ops.slices import part
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
-from keras_attn.ops.window_layout import WindowLayout
 
 
 class GlobalKeys(NamedTuple):

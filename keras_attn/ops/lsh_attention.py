@@ -7,13 +7,13 @@ import keras
 from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.block_layout import BlockLayout, blocks_seen
-from keras_attn.ops.blocks import Cut
+from keras_attn.ops.blockwise.block_layout import BlockLayout, blocks_seen
+from keras_attn.ops.blockwise.blocks import Cut
+from keras_attn.ops.blockwise.segments import map_segments
 from keras_attn.ops.dropout import DrawnSeed
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.hash_rounds import HashOrder, hash_buckets
 from keras_attn.ops.masks import combine_masks
-from keras_attn.ops.segments import map_segments
 from keras_attn.ops.slices import part
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
 

@@ -5,9 +5,9 @@ from typing import Any
 from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.blocks import Cut, at_least_one
+from keras_attn.ops.blockwise.blocks import Cut, at_least_one
+from keras_attn.ops.blockwise.segments import map_segments, numbers_at_once
 from keras_attn.ops.linear import linear
-from keras_attn.ops.segments import map_segments, numbers_at_once
 from keras_attn.ops.tanh import tanh
 
 FEW_QUERIES = 16  # as there are in a step of decoding: not worth a loop

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn.ops import attention, dot_product_attention
-from keras_attn.ops.chunked_attention import chunked_attention
+from keras_attn.ops.blockwise.chunked_attention import chunked_attention
 from keras_attn.validation import UserError
 from tests.ops.naive import context_and_gradients, naive_attention, naive_gradients
 

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-import keras_attn.ops.segments as segments
+import keras_attn.ops.blockwise.segments as segments
+from keras_attn.ops.blockwise.window_layout import WindowLayout
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
-from keras_attn.ops.window_layout import WindowLayout
 from tests.backends import thinned
 from tests.ops.naive import context_and_gradients, naive_attention, naive_gradients
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-import keras_attn.ops.segments as segments
+import keras_attn.ops.blockwise.segments as segments
 from keras_attn.ops.hash_rounds import hash_buckets
 from keras_attn.ops.lsh_attention import lsh_attention
 from tests.backends import quick, thinned

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import keras_attn.ops.segments as segments
+import keras_attn.ops.blockwise.segments as segments
 from keras_attn.ops.scores import additive_scores
 from tests.ops.naive import context_and_gradients
 

@@ -16,8 +16,12 @@ from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.layer_configs import deserialize_layers, serialize_layer
 from keras_attn.layers.positions.relative_positions import DistanceBias, copy_positions
 from keras_attn.ops import masks
+from keras_attn.ops.decoding.window_state import (
+    initial_window_state,
+    local_attention_step,
+    window_state,
+)
 from keras_attn.ops.local_attention import local_attention
-from keras_attn.ops.window_state import initial_window_state, local_attention_step, window_state
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -137,7 +141,7 @@ class LocalAttention(BaseMultiHeadAttention):
             beams: Not used: a hypothesis has a state of its own.
 
         Returns:
-            The state, a `keras_attn.ops.window_state.WindowState`.
+            The state, a `keras_attn.ops.decoding.window_state.WindowState`.
         """
         widths = (self.key_dim, self.value_dim)
         return initial_window_state(

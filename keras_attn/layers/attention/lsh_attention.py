@@ -15,10 +15,10 @@ from keras_attn.layers.attention.multi_head_base import (
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.decoding_cache import initial_cache
+from keras_attn.ops.decoding.cache import initial_cache
+from keras_attn.ops.decoding.lsh_steps import LSHState, lsh_attention_step, lsh_state
 from keras_attn.ops.hash_rounds import hash_buckets
 from keras_attn.ops.lsh_attention import lsh_attention
-from keras_attn.ops.lsh_steps import LSHState, lsh_attention_step, lsh_state
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -159,7 +159,7 @@ class LSHAttention(BaseMultiHeadAttention):
             beams: Not used: a hypothesis has a state of its own.
 
         Returns:
-            The state, a `keras_attn.ops.lsh_steps.LSHState`.
+            The state, a `keras_attn.ops.decoding.lsh_steps.LSHState`.
 
         Raises:
             UserError: No `max_length` on another backend than TensorFlow.

@@ -14,7 +14,7 @@ from keras_attn.layers.layer_configs import deserialize_layers, serialize_layer
 from keras_attn.layers.positions.relative_positions import copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
-from keras_attn.ops.decoding_cache import (
+from keras_attn.ops.decoding.cache import (
     continued,
     initial_cache,
     query_position,
@@ -296,7 +296,7 @@ class MultiHeadAttention(BaseMultiHeadAttention):
 
         Returns:
             The cache, a tuple of `key` (batch, key heads, slots, key_dim) and `value`: see
-            `keras_attn.ops.decoding_cache`.
+            `keras_attn.ops.decoding.cache`.
 
         Raises:
             UserError: No `max_length` on another backend than TensorFlow.

@@ -9,7 +9,7 @@ from keras_attn.layers.attention.attention_inputs import reads_masks, require_at
 from keras_attn.layers.attention.capture import is_other, noted
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.positions.transformer_xl import TransformerXLPositions
-from keras_attn.ops.decoding_cache import ContinuedCache, FixedCache, continued
+from keras_attn.ops.decoding.cache import ContinuedCache, FixedCache, continued
 from keras_attn.ops.masks import combine_masks
 from keras_attn.validation import require, require_positive
 

@@ -14,7 +14,7 @@ from keras_attn.layers.hidden_positions import as_float, visible_inputs, without
 from keras_attn.layers.positions.relative_positions import refuse_relative_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
-from keras_attn.ops.decoding_cache import (
+from keras_attn.ops.decoding.cache import (
     continued,
     initial_cache,
     query_position,
@@ -124,7 +124,7 @@ class BaseSingleHeadAttention(CompositeLayer):
 
         Returns:
             The cache, of what is compared of the keys and of the values: see
-            `keras_attn.ops.decoding_cache`.
+            `keras_attn.ops.decoding.cache`.
         """
         widths = self._cached_widths
         return initial_cache(batch_size, 1, widths, self.compute_dtype, max_length, beams)

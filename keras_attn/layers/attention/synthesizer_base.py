@@ -14,7 +14,7 @@ from keras_attn.layers.attention.synthesizer_scores import ScoredPositions
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
-from keras_attn.ops.decoding_cache import (
+from keras_attn.ops.decoding.cache import (
     continued,
     initial_cache,
     query_position,
@@ -142,7 +142,7 @@ class SynthesizerAttention(BaseMultiHeadAttention):
 
         Returns:
             The cache, of values and, where keys are compared, of keys: see
-            `keras_attn.ops.decoding_cache`.
+            `keras_attn.ops.decoding.cache`.
 
         Raises:
             UserError: It is to hold more than the layer's `max_length`.

@@ -11,16 +11,12 @@ from keras_attn.layers.attention.compatibility import (
     require_self_attention,
 )
 from keras_attn.layers.blocks.block_inputs import read_block_inputs
-from keras_attn.layers.blocks.residual_connection import ResidualConnection
-from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
-from keras_attn.layers.recomputation import recomputed
-from keras_attn.layers.seeds import separate_seed
-from keras_attn.validation import require, require_rate
+from keras_attn.layers.blocks.residual_block import ResidualBlock
+from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class TransformerDecoderBlock(CompositeLayer):
+class TransformerDecoderBlock(ResidualBlock):
     """Causal self-attention, attention to a source, and a feed-forward network.
 
     The parts are given as layers, from whose configuration the block builds its own. Without
@@ -30,16 +26,7 @@ class TransformerDecoderBlock(CompositeLayer):
         self_attention: Attention layer to build the self-attention from.
         feed_forward: Layer to build the feed-forward network from.
         cross_attention: Attention layer to build the attention to the source from, or `None`.
-        dropout: Share of each part's output dropped in training, in [0, 1).
-        norm_first: Whether each part's input is normalised (pre-norm) instead of the sum of input
-            and output (post-norm, as in the paper).
-        epsilon: Added to the variance in the normalisations.
-        seed: Seed of the dropout, a whole number.
-        recompute: Whether the backward pass computes the block again, so that training keeps the
-            block's inputs in memory instead of everything inside.
-        norm: Layer to build the normalisations from, such as `RMSNormalization`; a layer
-            normalisation with `epsilon` by default.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `ResidualBlock`.
 
     Call arguments:
         inputs: Tensor (batch, target, features), of the compute dtype. Masks that Keras
@@ -72,53 +59,19 @@ class TransformerDecoderBlock(CompositeLayer):
         self_attention: keras.layers.Layer,
         feed_forward: keras.layers.Layer,
         cross_attention: keras.layers.Layer | None = None,
-        dropout: float = 0.0,
-        norm_first: bool = False,
-        epsilon: float = 1e-6,
-        seed: int | None = None,
-        recompute: bool = False,
-        norm: keras.layers.Layer | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        require_rate(dropout=dropout)
-        self.supports_masking = True
         require_self_attention("self_attention", self_attention, is_causal=True)
-        policy = {"dtype": self.dtype_policy}
-        residual = (norm_first, epsilon, dropout)
-        self.self_attention = copy_layer(self_attention, "self_attention", **policy)
-        self.self_attention_residual = ResidualConnection(
-            *residual,
-            seed=separate_seed(seed, 0),
-            name="self_attention_residual",
-            norm=norm,
-            **policy,
-        )
+        self.self_attention = self._copy("self_attention", self_attention)
+        self.self_attention_residual = self._residual("self_attention", 0)
         self.cross_attention = None
         if cross_attention is not None:
             require_cross_attention("cross_attention", cross_attention)
-            self.cross_attention = copy_layer(cross_attention, "cross_attention", **policy)
-            self.cross_attention_residual = ResidualConnection(
-                *residual,
-                seed=separate_seed(seed, 1),
-                name="cross_attention_residual",
-                norm=norm,
-                **policy,
-            )
-        self.feed_forward = copy_layer(feed_forward, "feed_forward", **policy)
-        self.feed_forward_residual = ResidualConnection(
-            *residual,
-            seed=separate_seed(seed, 2),
-            name="feed_forward_residual",
-            norm=norm,
-            **policy,
-        )
-        self.dropout = dropout
-        self.norm_first = norm_first
-        self.epsilon = epsilon
-        self.seed = seed
-        self.recompute = recompute
-        self.has_own_norm = norm is not None
+            self.cross_attention = self._copy("cross_attention", cross_attention)
+            self.cross_attention_residual = self._residual("cross_attention", 1)
+        self.feed_forward = self._copy("feed_forward", feed_forward)
+        self.feed_forward_residual = self._residual("feed_forward", 2)
 
     def build(self, inputs_shape, source_shape=None):
         self._require_source(source_shape is not None)
@@ -155,29 +108,17 @@ class TransformerDecoderBlock(CompositeLayer):
             training=training,
             use_causal_mask=use_causal_mask,
         )
-        given = (inputs,) if source is None else (inputs, source)
-        return recomputed(self, parts, *given) if self.recompute and training else parts(*given)
+        return self._run(parts, training, inputs, *(() if source is None else (source,)))
 
-    def _parts(
-        self, inputs, source=None, *, attention_mask, source_mask, training, use_causal_mask
-    ):
-        x = self.self_attention_residual.before(inputs)
-        y = self.self_attention(
-            x,
-            x,
-            attention_mask=attention_mask,
-            training=training,
-            use_causal_mask=use_causal_mask,
+    def _parts(self, inputs, source=None, *, source_mask, training, **masks):
+        x = self.self_attention_residual.around(
+            inputs, lambda x: self.self_attention(x, x, training=training, **masks), training
         )
-        x = self.self_attention_residual(inputs, y, training=training)
         if self.cross_attention is not None:
-            y = self.cross_attention(
-                self.cross_attention_residual.before(x),
-                source,
-                attention_mask=source_mask,
-                training=training,
+            options = {"attention_mask": source_mask, "training": training}
+            x = self.cross_attention_residual.around(
+                x, lambda x: self.cross_attention(x, source, **options), training
             )
-            x = self.cross_attention_residual(x, y, training=training)
         return self._feed_forward(x, training)
 
     def initial_cache(self, batch_size, max_length=None, beams=1):
@@ -253,14 +194,10 @@ class TransformerDecoderBlock(CompositeLayer):
     def _after_self_attention(self, inputs, attended, source):
         x = self.self_attention_residual(inputs, attended)
         if self.cross_attention is not None:
-            y = self.cross_attention_residual.before(x)
-            y = self.cross_attention.attend_source(y, source)
-            x = self.cross_attention_residual(x, y)
+            x = self.cross_attention_residual.around(
+                x, lambda x: self.cross_attention.attend_source(x, source)
+            )
         return self._feed_forward(x)
-
-    def _feed_forward(self, x, training=None):
-        y = self.feed_forward(self.feed_forward_residual.before(x), training=training)
-        return self.feed_forward_residual(x, y, training=training)
 
     def _require_source(self, given: bool):
         require(
@@ -272,21 +209,3 @@ class TransformerDecoderBlock(CompositeLayer):
 
     def compute_output_shape(self, inputs_shape, source_shape=None):
         return inputs_shape
-
-    def get_config(self):
-        return super().get_config() | {
-            "self_attention": serialize_layer(self.self_attention),
-            "feed_forward": serialize_layer(self.feed_forward),
-            "cross_attention": serialize_layer(self.cross_attention),
-            "dropout": self.dropout,
-            "norm_first": self.norm_first,
-            "epsilon": self.epsilon,
-            "seed": self.seed,
-            "recompute": self.recompute,
-            "norm": serialize_layer(self.feed_forward_residual.norm if self.has_own_norm else None),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        parts = ("self_attention", "feed_forward", "cross_attention", "norm")
-        return cls(**deserialize_layers(config, *parts))

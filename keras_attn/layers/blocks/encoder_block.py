@@ -6,16 +6,11 @@ import keras
 
 from keras_attn.layers.attention.compatibility import build_self_attention, require_self_attention
 from keras_attn.layers.blocks.block_inputs import read_block_inputs
-from keras_attn.layers.blocks.residual_connection import ResidualConnection
-from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
-from keras_attn.layers.recomputation import recomputed
-from keras_attn.layers.seeds import separate_seed
-from keras_attn.validation import require_rate
+from keras_attn.layers.blocks.residual_block import ResidualBlock
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class TransformerEncoderBlock(CompositeLayer):
+class TransformerEncoderBlock(ResidualBlock):
     """Self-attention and a feed-forward network, each with a residual connection.
 
     The parts are given as layers, from whose configuration the block builds its own: any
@@ -24,16 +19,7 @@ class TransformerEncoderBlock(CompositeLayer):
     Args:
         attention: Attention layer to build the self-attention from.
         feed_forward: Layer to build the feed-forward network from.
-        dropout: Share of each part's output dropped in training, in [0, 1).
-        norm_first: Whether each part's input is normalised (pre-norm) instead of the sum of input
-            and output (post-norm, as in the paper).
-        epsilon: Added to the variance in the normalisations.
-        seed: Seed of the dropout, a whole number.
-        recompute: Whether the backward pass computes the block again, so that training keeps the
-            block's inputs in memory instead of everything inside.
-        norm: Layer to build the normalisations from, such as `RMSNormalization`; a layer
-            normalisation with `epsilon` by default.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `ResidualBlock`.
 
     Call arguments:
         inputs: Tensor (batch, length, features), of the compute dtype. A mask that Keras
@@ -62,38 +48,14 @@ class TransformerEncoderBlock(CompositeLayer):
         self,
         attention: keras.layers.Layer,
         feed_forward: keras.layers.Layer,
-        dropout: float = 0.0,
-        norm_first: bool = False,
-        epsilon: float = 1e-6,
-        seed: int | None = None,
-        recompute: bool = False,
-        norm: keras.layers.Layer | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        require_rate(dropout=dropout)
         require_self_attention("attention", attention)
-        self.supports_masking = True
-        policy = {"dtype": self.dtype_policy}
-        self.attention = copy_layer(attention, "attention", **policy)
-        self.feed_forward = copy_layer(feed_forward, "feed_forward", **policy)
-        self.dropout = dropout
-        self.norm_first = norm_first
-        self.epsilon = epsilon
-        self.seed = seed
-        self.recompute = recompute
-        self.has_own_norm = norm is not None
-        residual = (norm_first, epsilon, dropout)
-        self.attention_residual = ResidualConnection(
-            *residual, seed=separate_seed(seed, 0), name="attention_residual", norm=norm, **policy
-        )
-        self.feed_forward_residual = ResidualConnection(
-            *residual,
-            seed=separate_seed(seed, 1),
-            name="feed_forward_residual",
-            norm=norm,
-            **policy,
-        )
+        self.attention = self._copy("attention", attention)
+        self.feed_forward = self._copy("feed_forward", feed_forward)
+        self.attention_residual = self._residual("attention", 0)
+        self.feed_forward_residual = self._residual("feed_forward", 1)
 
     def build(self, input_shape):
         build_self_attention(self.attention, input_shape)
@@ -119,36 +81,10 @@ class TransformerEncoderBlock(CompositeLayer):
             training=training,
             use_causal_mask=use_causal_mask,
         )
-        return recomputed(self, parts, inputs) if self.recompute and training else parts(inputs)
+        return self._run(parts, training, inputs)
 
-    def _parts(self, inputs, attention_mask, training, use_causal_mask):
-        x = self.attention_residual.before(inputs)
-        y = self.attention(
-            x,
-            x,
-            attention_mask=attention_mask,
-            training=training,
-            use_causal_mask=use_causal_mask,
+    def _parts(self, inputs, training, **masks):
+        x = self.attention_residual.around(
+            inputs, lambda x: self.attention(x, x, training=training, **masks), training
         )
-        x = self.attention_residual(inputs, y, training=training)
-        y = self.feed_forward(self.feed_forward_residual.before(x), training=training)
-        return self.feed_forward_residual(x, y, training=training)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def get_config(self):
-        return super().get_config() | {
-            "attention": serialize_layer(self.attention),
-            "feed_forward": serialize_layer(self.feed_forward),
-            "dropout": self.dropout,
-            "norm_first": self.norm_first,
-            "epsilon": self.epsilon,
-            "seed": self.seed,
-            "recompute": self.recompute,
-            "norm": serialize_layer(self.feed_forward_residual.norm if self.has_own_norm else None),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**deserialize_layers(config, "attention", "feed_forward", "norm"))
+        return self._feed_forward(x, training)

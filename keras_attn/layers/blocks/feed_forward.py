@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.activations import get_activation, serialize_activation
+from keras_attn.layers.activations import get_activation
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
@@ -111,16 +111,3 @@ class FeedForward(CompositeLayer):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def get_config(self):
-        return super().get_config() | {
-            "intermediate_dim": self.intermediate_dim,
-            "activation": serialize_activation(self.activation),
-            "gated": self.gated,
-            "dropout": self.dropout,
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-            "seed": self.seed,
-            "output_initializer": keras.initializers.serialize(self.output_initializer),
-        }

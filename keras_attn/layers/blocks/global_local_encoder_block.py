@@ -4,15 +4,12 @@ import keras
 
 from keras_attn.layers.attention.global_local_attention import GlobalLocalAttention
 from keras_attn.layers.blocks.block_inputs import mask_of_rows, read_block_inputs
-from keras_attn.layers.blocks.residual_connection import ResidualConnection
-from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
-from keras_attn.layers.seeds import separate_seed
-from keras_attn.validation import require, require_rate
+from keras_attn.layers.blocks.residual_block import ResidualBlock
+from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class GlobalLocalEncoderBlock(CompositeLayer):
+class GlobalLocalEncoderBlock(ResidualBlock):
     """Global-local attention and a feed-forward network, for both sequences.
 
     The feed-forward network and the normalisations are one for both; whether the projections are
@@ -21,12 +18,7 @@ class GlobalLocalEncoderBlock(CompositeLayer):
     Args:
         attention: `GlobalLocalAttention` to build the attention from.
         feed_forward: Layer to build the feed-forward network from.
-        dropout: Share of each part's output dropped in training, in [0, 1).
-        norm_first: Whether each part's input is normalised (pre-norm) instead of the sum of input
-            and output (post-norm, as in the paper).
-        epsilon: Added to the variance in the normalisations.
-        seed: Seed of the dropout, a whole number.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `ResidualBlock`.
 
     Call arguments:
         inputs: Tensor (batch, length, features), of the compute dtype.
@@ -48,38 +40,24 @@ class GlobalLocalEncoderBlock(CompositeLayer):
         Ainslie et al., 2020, https://arxiv.org/abs/2004.08483, section 3.
     """
 
+    fixed_arguments = ("recompute", "norm")
+
     def __init__(
         self,
         attention: keras.layers.Layer,
         feed_forward: keras.layers.Layer,
-        dropout: float = 0.0,
-        norm_first: bool = False,
-        epsilon: float = 1e-6,
-        seed: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        require_rate(dropout=dropout)
         require(
             isinstance(attention, GlobalLocalAttention),
             "`attention` must be a GlobalLocalAttention.",
             attention=type(attention).__name__,
         )
-        self.supports_masking = True
-        policy = {"dtype": self.dtype_policy}
-        self.attention = copy_layer(attention, "attention", **policy)
-        self.feed_forward = copy_layer(feed_forward, "feed_forward", **policy)
-        self.dropout = dropout
-        self.norm_first = norm_first
-        self.epsilon = epsilon
-        self.seed = seed
-        residual = (norm_first, epsilon, dropout)
-        self.attention_residual = ResidualConnection(
-            *residual, seed=separate_seed(seed, 0), name="attention_residual", **policy
-        )
-        self.feed_forward_residual = ResidualConnection(
-            *residual, seed=separate_seed(seed, 1), name="feed_forward_residual", **policy
-        )
+        self.attention = self._copy("attention", attention)
+        self.feed_forward = self._copy("feed_forward", feed_forward)
+        self.attention_residual = self._residual("attention", 0)
+        self.feed_forward_residual = self._residual("feed_forward", 1)
 
     def build(self, inputs_shape, global_inputs_shape=None):
         self.attention.build(inputs_shape, global_query_shape=global_inputs_shape)
@@ -114,12 +92,10 @@ class GlobalLocalEncoderBlock(CompositeLayer):
             training=training,
         )
         streams = zip((inputs, global_inputs), attended, strict=True)
-        return tuple(self._rest(x, y, training) for x, y in streams)
-
-    def _rest(self, inputs, attended, training):
-        x = self.attention_residual(inputs, attended, training=training)
-        y = self.feed_forward(self.feed_forward_residual.before(x), training=training)
-        return self.feed_forward_residual(x, y, training=training)
+        return tuple(
+            self._feed_forward(self.attention_residual(x, y, training=training), training)
+            for x, y in streams
+        )
 
     def compute_mask(self, inputs, previous_mask):
         return previous_mask if isinstance(previous_mask, tuple) else (previous_mask, None)
@@ -128,17 +104,3 @@ class GlobalLocalEncoderBlock(CompositeLayer):
         return tuple(
             keras.KerasTensor(x.shape, self.compute_dtype) for x in (inputs, global_inputs)
         )
-
-    def get_config(self):
-        return super().get_config() | {
-            "attention": serialize_layer(self.attention),
-            "feed_forward": serialize_layer(self.feed_forward),
-            "dropout": self.dropout,
-            "norm_first": self.norm_first,
-            "epsilon": self.epsilon,
-            "seed": self.seed,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**deserialize_layers(config, "attention", "feed_forward"))

@@ -14,7 +14,8 @@ class ResidualConnection(Rematerialized, keras.layers.Layer):
 
     Post-norm, as in the paper: `norm(x + dropout(part(x)))`.
     Pre-norm: `x + dropout(part(norm(x)))`.
-    A block calls `before(x)`, its part, and then the layer itself on `x` and the part's output.
+    A block calls `around(x, part)`, or `before(x)`, its part, and then the layer itself on `x` and
+    the part's output.
 
     Args:
         norm_first: Whether the input of the part is normalised instead of the sum.
@@ -47,6 +48,10 @@ class ResidualConnection(Rematerialized, keras.layers.Layer):
     def before(self, inputs):
         """What the part is to be given."""
         return self.norm(inputs) if self.norm_first else inputs
+
+    def around(self, inputs, part, training=None):
+        """Calls the part, a function of one tensor, and then the layer itself."""
+        return self(inputs, part(self.before(inputs)), training=training)
 
     def call(self, inputs, outputs, training=None):
         require(

@@ -6,12 +6,10 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention.compatibility import build_self_attention, require_self_attention
-from keras_attn.layers.blocks.block_inputs import read_block_inputs
-from keras_attn.layers.composite_layer import CompositeLayer
+from keras_attn.layers.blocks.two_stream_layer import TwoStreamLayer
 from keras_attn.layers.dropout import Dropout
-from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
+from keras_attn.layers.layer_configs import copy_layer, require_template, serialize_layer
 from keras_attn.layers.layer_normalization import LayerNormalization
-from keras_attn.layers.pure_call import mask_of, with_mask
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.layers.seeds import separate_seed
 from keras_attn.ops import masks
@@ -62,7 +60,7 @@ class ReversibleBranch(Rematerialized, keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ReversibleBlock(CompositeLayer):
+class ReversibleBlock(TwoStreamLayer):
     """Self-attention and a feed-forward network over two streams, each adding to the other.
 
     `first + attention(norm(second))` and then `second + feed_forward(norm(first))`. From what comes
@@ -75,22 +73,6 @@ class ReversibleBlock(CompositeLayer):
         epsilon: Added to the variance in the normalisations.
         seed: Seed of the dropout, a whole number.
         **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        first: Tensor (batch, length, features), of the compute dtype. A mask that Keras propagates
-            with it is honoured.
-        second: Tensor (batch, length, features).
-        padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
-        attention_mask: Boolean (length, length), (batch, length, length) or
-            (batch, heads or 1, length, length), `True` where a position may attend to another. Both
-            masks may hold 1 and 0 of any number type instead; other numbers are refused: by an
-            error, or where a graph is traced by an output of NaN.
-        training: Whether dropout is applied.
-        use_causal_mask: Whether a position attends only to itself and those before it.
-        mask: Mask (batch, length) that Keras, or a wrapper such as `TimeDistributed`, hands over.
-
-    Returns:
-        Both streams, of their shapes.
 
     Raises:
         UserError: `dropout` is outside [0, 1).
@@ -112,6 +94,8 @@ class ReversibleBlock(CompositeLayer):
         super().__init__(**kwargs)
         require_rate(dropout=dropout)
         require_self_attention("attention", attention)
+        require_template("attention", attention)
+        require_template("feed_forward", feed_forward)
         self.supports_masking = True
         self.dropout = dropout
         self.epsilon = epsilon
@@ -136,7 +120,6 @@ class ReversibleBlock(CompositeLayer):
         self.feed_forward.build(first_shape)
 
     def branches(self, attention_mask=None, training=None, use_causal_mask=False) -> list:
-        """The layers that change the streams in turn, each with how it is called."""
         attend = partial(
             self.attention,
             attention_mask=attention_mask,
@@ -145,25 +128,6 @@ class ReversibleBlock(CompositeLayer):
         )
         feed = partial(self.feed_forward, training=training)
         return [(self.attention, attend), (self.feed_forward, feed)]
-
-    def call(
-        self,
-        first,
-        second,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        use_causal_mask=False,
-        mask=None,
-    ):
-        first, attention_mask = read_block_inputs(
-            self.compute_dtype, first, mask, padding_mask, attention_mask
-        )
-        mask = mask_of(first)
-        second, _ = read_block_inputs(self.compute_dtype, second, mask, padding_mask)
-        for _, branch in self.branches(attention_mask, training, use_causal_mask):
-            first, second = second, ops.add(first, branch(with_mask(second, mask)))
-        return first, second
 
     def inverse(
         self, first, second, padding_mask=None, attention_mask=None, use_causal_mask=False
@@ -222,30 +186,8 @@ class ReversibleBlock(CompositeLayer):
         first = ops.add(first, y)
         return (first, ops.add(second, self.feed_forward(first))), cache
 
-    def compute_mask(self, first, previous_mask):
-        return previous_mask, previous_mask
-
-    def compute_output_spec(
-        self,
-        first,
-        second,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        use_causal_mask=False,
-        mask=None,
-    ):
-        return tuple(keras.KerasTensor(first.shape, self.compute_dtype) for _ in range(2))
-
-    def get_config(self):
-        return super().get_config() | {
-            "attention": serialize_layer(self.attention.part),
-            "feed_forward": serialize_layer(self.feed_forward.part),
-            "dropout": self.dropout,
-            "epsilon": self.epsilon,
-            "seed": self.seed,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**deserialize_layers(config, "attention", "feed_forward"))
+    def _argument(self, name):
+        value = getattr(self, name)
+        if isinstance(value, ReversibleBranch):
+            return serialize_layer(value.part)
+        return super()._argument(name)

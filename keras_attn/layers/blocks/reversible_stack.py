@@ -6,18 +6,16 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.blocks.block_inputs import read_block_inputs
 from keras_attn.layers.blocks.reversible_block import ReversibleBlock
-from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.pure_call import PureCall, mask_of, with_mask
+from keras_attn.layers.blocks.two_stream_layer import TwoStreamLayer
+from keras_attn.layers.pure_call import PureCall
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.autodiff import vector_jacobian_product, wait_for
-from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.autodiff import custom_gradient, vector_jacobian_product, wait_for
 from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ReversibleStack(CompositeLayer):
+class ReversibleStack(TwoStreamLayer):
     """Reversible blocks one after the other, of which training keeps nothing but the output.
 
     The backward pass computes the inputs of each block from its outputs, from the last block to
@@ -26,22 +24,6 @@ class ReversibleStack(CompositeLayer):
     Args:
         blocks: `ReversibleBlock`s; the stack takes them as they are.
         **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        first: Tensor (batch, length, features), of the compute dtype. A mask that Keras propagates
-            with it is honoured.
-        second: Tensor (batch, length, features).
-        padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
-        attention_mask: Boolean (length, length), (batch, length, length) or
-            (batch, heads or 1, length, length), `True` where a position may attend to another. Both
-            masks may hold 1 and 0 of any number type instead; other numbers are refused: by an
-            error, or where a graph is traced by an output of NaN.
-        training: Whether dropout is applied, and gradients are computed in this way.
-        use_causal_mask: Whether a position attends only to itself and those before it.
-        mask: Mask (batch, length) that Keras, or a wrapper such as `TimeDistributed`, hands over.
-
-    Returns:
-        Both streams, of their shapes.
 
     Raises:
         UserError: There is no block, something else among the blocks, or one of them twice.
@@ -69,27 +51,11 @@ class ReversibleStack(CompositeLayer):
         for block in self.blocks:
             block.build(first_shape)
 
-    def call(
-        self,
-        first,
-        second,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        use_causal_mask=False,
-        mask=None,
-    ):
-        first, attention_mask = read_block_inputs(
-            self.compute_dtype, first, mask, padding_mask, attention_mask
-        )
-        mask = mask_of(first)
-        second, _ = read_block_inputs(self.compute_dtype, second, mask, padding_mask)
-        options = {
-            "attention_mask": attention_mask,
-            "training": training,
-            "use_causal_mask": use_causal_mask,
-        }
-        branches = [pair for block in self.blocks for pair in block.branches(**options)]
+    def branches(self, attention_mask=None, training=None, use_causal_mask=False):
+        options = (attention_mask, training, use_causal_mask)
+        return [pair for block in self.blocks for pair in block.branches(*options)]
+
+    def _through(self, branches, first, second, mask, training):
         # Sums in float32 or wider: what the way back subtracts must have been added exactly.
         first, second = (ops.cast(x, computing_dtype(x.dtype)) for x in (first, second))
         if training:
@@ -99,35 +65,8 @@ class ReversibleStack(CompositeLayer):
             )
             run.assign(states)
         else:
-            for _, branch in branches:
-                first, second = second, ops.add(first, branch(with_mask(second, mask)))
+            first, second = super()._through(branches, first, second, mask, training)
         return tuple(ops.cast(x, self.compute_dtype) for x in (first, second))
-
-    def compute_mask(self, first, previous_mask):
-        return previous_mask, previous_mask
-
-    def compute_output_spec(
-        self,
-        first,
-        second,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        use_causal_mask=False,
-        mask=None,
-    ):
-        return tuple(keras.KerasTensor(first.shape, self.compute_dtype) for _ in range(2))
-
-    def get_config(self):
-        blocks = [keras.saving.serialize_keras_object(block) for block in self.blocks]
-        for block in blocks:
-            block.pop("build_config", None)
-        return super().get_config() | {"blocks": blocks}
-
-    @classmethod
-    def from_config(cls, config):
-        blocks = [keras.saving.deserialize_keras_object(block) for block in config["blocks"]]
-        return cls(**(config | {"blocks": blocks}))
 
 
 class _Reversible:

@@ -162,11 +162,3 @@ class ConvolutionalDecoder(CompositeLayer):
 
     def compute_output_spec(self, inputs, key, value, source_mask=None, training=None):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_layers": self.num_layers,
-            "hidden_dim": self.hidden_dim,
-            "kernel_size": self.kernel_size,
-            "dropout": self.dropout,
-        }

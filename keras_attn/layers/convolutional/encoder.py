@@ -97,12 +97,3 @@ class ConvolutionalEncoder(CompositeLayer):
 
     def compute_output_spec(self, inputs, mask=None, training=None):
         return tuple(keras.KerasTensor(inputs.shape, self.compute_dtype) for _ in range(2))
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_layers": self.num_layers,
-            "hidden_dim": self.hidden_dim,
-            "kernel_size": self.kernel_size,
-            "gradient_scale": self.gradient_scale,
-            "dropout": self.dropout,
-        }

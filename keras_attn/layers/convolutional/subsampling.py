@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from keras_attn.layers.activations import get_activation, serialize_activation
+from keras_attn.layers.activations import get_activation
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.seeds import separate_initializer
@@ -117,12 +117,3 @@ class ConvolutionalSubsampling(CompositeLayer):
             for stride in self.strides:
                 length = -(-length // stride)  # rounded up
         return (input_shape[0], length, self.hidden_dim)
-
-    def get_config(self):
-        return super().get_config() | {
-            "hidden_dim": self.hidden_dim,
-            "kernel_size": self.kernel_size,
-            "strides": self.strides,
-            "activation": serialize_activation(self.activation),
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

@@ -5,12 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.linear import linear
 from keras_attn.validation import require, require_positive, require_rate
 
 
-class WeightNormalized(Rematerialized, keras.layers.Layer):
+class WeightNormalized(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     """A product with a kernel whose columns are learned as a direction and a length.
 
     kernel = length · direction / ‖direction‖, for each column.
@@ -47,9 +48,6 @@ class WeightNormalized(Rematerialized, keras.layers.Layer):
         square = ops.sum(ops.square(direction), axis=0)
         return ops.cast(direction * (length * ops.rsqrt(square)), self.compute_dtype)
 
-    def get_config(self):
-        return super().get_config() | {"dropout": self.dropout}
-
 
 @keras.saving.register_keras_serializable(package="keras_attn")
 class WeightNormalizedDense(WeightNormalized):
@@ -84,9 +82,6 @@ class WeightNormalizedDense(WeightNormalized):
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
-
-    def get_config(self):
-        return super().get_config() | {"units": self.units}
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -171,10 +166,3 @@ class GatedConvolution(WeightNormalized):
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)
-
-    def get_config(self):
-        return super().get_config() | {
-            "units": self.units,
-            "kernel_size": self.kernel_size,
-            "causal": self.causal,
-        }

@@ -3,12 +3,13 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.layers.recomputation import Rematerialized
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ClassToken(Rematerialized, keras.layers.Layer):
+class ClassToken(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     """Puts one learned vector before each sequence.
 
     Args:
@@ -49,8 +50,3 @@ class ClassToken(Rematerialized, keras.layers.Layer):
     def compute_output_shape(self, input_shape):
         batch, length, features = input_shape
         return (batch, None if length is None else 1 + length, features)
-
-    def get_config(self):
-        return super().get_config() | {
-            "initializer": keras.initializers.serialize(self.initializer)
-        }

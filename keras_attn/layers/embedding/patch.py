@@ -3,12 +3,13 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.dense import Dense
 from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class PatchEmbedding(Dense):
+class PatchEmbedding(ConfiguredLayer, Dense):
     """Cuts images into patches and projects each to a vector.
 
     The patches follow each other row by row, and so do the pixels of a patch, each with all its
@@ -100,12 +101,6 @@ class PatchEmbedding(Dense):
         known = None not in input_shape[1:3]
         patches = number_of_patches(input_shape[1:3], self.patch_size) if known else None
         return (input_shape[0], patches, self.hidden_dim)
-
-    def get_config(self):
-        return super().get_config() | {
-            "patch_size": self.patch_size,
-            "hidden_dim": self.hidden_dim,
-        }
 
 
 def checked_size(name: str, size: int | tuple[int, int]) -> int | list[int]:

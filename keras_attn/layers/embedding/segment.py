@@ -61,8 +61,3 @@ class SegmentEmbedding(EmbeddingTable):
 
     def compute_output_spec(self, inputs, segment_ids):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_segments": self.num_segments,
-        }

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_attn.layers.adaptable import Adaptable
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.recomputation import Rematerialized
 
 
-class EmbeddingTable(Adaptable, Rematerialized, keras.layers.Embedding):
+class EmbeddingTable(ConfiguredLayer, Adaptable, Rematerialized, keras.layers.Embedding):
     """`keras.layers.Embedding` for layers that do more than looking up vectors.
 
     A subclass looks them up with `_look_up`, whether the table is quantized or not.

@@ -129,12 +129,3 @@ class TokenEmbedding(EmbeddingTable):
         if reverse:
             shape = (*inputs.shape[:-1], self.vocabulary_size)
         return keras.KerasTensor(shape, self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {
-            "vocabulary_size": self.vocabulary_size,
-            "hidden_dim": self.hidden_dim,
-            "scale": self.scale,
-            "mask_zero": self.mask_zero,
-            "predict_zero": self.predict_zero,
-        }

@@ -74,8 +74,3 @@ class LearnedPositionEmbedding(EmbeddingTable):
 
     def compute_output_spec(self, inputs, start_index=0):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {
-            "max_length": self.max_length,
-        }

@@ -80,11 +80,3 @@ class RelativePositionBias(DistanceBias):
             distances, self.num_buckets, self.max_distance, self.bidirectional
         )
         return ops.take(self.embeddings, buckets, axis=0)
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_buckets": self.num_buckets,
-            "max_distance": self.max_distance,
-            "bidirectional": self.bidirectional,
-            "embeddings_initializer": keras.initializers.serialize(self.embeddings_initializer),
-        }

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.validation import require, require_positive
@@ -63,7 +64,7 @@ class RelativePositions(Rematerialized, keras.layers.Layer):
         return None
 
 
-class DistanceBias(RelativePositions):
+class DistanceBias(ConfiguredLayer, RelativePositions):
     """Adds to scores what follows from head and distance alone.
 
     Args:
@@ -106,9 +107,6 @@ class DistanceBias(RelativePositions):
         shape = (query_positions.shape[0], self.num_heads)
         lengths = (query_positions.shape[1], key_positions.shape[1])
         return keras.KerasTensor((*shape, *lengths), self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {"num_heads": self.num_heads}
 
 
 def copy_positions(

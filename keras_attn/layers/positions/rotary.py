@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.hidden_positions import as_float, of_known_features
 from keras_attn.layers.positions.relative_positions import RelativePositions
 from keras_attn.ops.attention import computing_dtype
@@ -11,7 +12,7 @@ from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RotaryEmbedding(RelativePositions):
+class RotaryEmbedding(ConfiguredLayer, RelativePositions):
     """Rotates queries or keys by their positions, so that scores see distances.
 
     Given to `MultiHeadAttention(relative_positions=…)`, which applies it to both.
@@ -78,9 +79,3 @@ class RotaryEmbedding(RelativePositions):
 
     def compute_output_spec(self, inputs, positions=None):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {
-            "max_wavelength": self.max_wavelength,
-            "scaling_factor": self.scaling_factor,
-        }

@@ -3,13 +3,14 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.positions import sinusoidal_positions
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SinusoidalPositionEncoding(Rematerialized, keras.layers.Layer):
+class SinusoidalPositionEncoding(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     """Adds sines and cosines of the position to a sequence of vectors.
 
     The encoding is computed in float32 whatever the compute dtype: in bfloat16, positions past
@@ -54,6 +55,3 @@ class SinusoidalPositionEncoding(Rematerialized, keras.layers.Layer):
 
     def compute_output_spec(self, inputs, start_index=0):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {"interleaved": self.interleaved}

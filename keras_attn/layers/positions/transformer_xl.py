@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.layers.positions.relative_positions import RelativePositions
 from keras_attn.layers.seeds import separate_initializer
@@ -14,7 +15,7 @@ from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class TransformerXLPositions(RelativePositions):
+class TransformerXLPositions(ConfiguredLayer, RelativePositions):
     """Adds to scores how well the query fits the distance, apart from how well it fits the key.
 
     A score is (q + u)ᵀ k + (q + v)ᵀ W r: r are the sinusoids of the distance, W is learned, and so
@@ -128,12 +129,3 @@ class TransformerXLPositions(RelativePositions):
 
     def compute_output_spec(self, query, key):
         return keras.KerasTensor((*query.shape[:3], key.shape[2]), self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
-            "max_wavelength": self.max_wavelength,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
-        }

@@ -139,9 +139,3 @@ class AttentiveDecoder(AttendingDecoder):
         x = self.readout(ops.concatenate([x, inputs, context], axis=-1), training=training)
         # The greater of each two neighbours.
         return ops.max(ops.reshape(x, (*ops.shape(x)[:-1], self.unit.units, 2)), axis=-1)
-
-    def get_config(self):
-        return super().get_config() | {
-            "context_to_all": self.context_to_all,
-            "residual_from": self.residual_from,
-        }

@@ -8,7 +8,7 @@ from keras import ops
 from keras_attn.layers.attention.compatibility import require_cross_attention
 from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
+from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from keras_attn.layers.recurrent.recurrent_unit import RecurrentUnit
 from keras_attn.layers.seeds import separate_seed
@@ -45,6 +45,9 @@ class RecurrentDecoder(CompositeLayer):
         require_positive(num_layers=num_layers)
         require_rate(dropout=dropout)
         self.supports_masking = True
+        self.cell = cell
+        self.units = units
+        self.intra_attention = intra_attention
         self.unit = RecurrentUnit(cell, units, intra_attention)
         self.num_layers = num_layers
         self.dropout = dropout
@@ -106,16 +109,6 @@ class RecurrentDecoder(CompositeLayer):
         self, inputs, source=None, source_mask=None, initial_states=None, training=None
     ):
         return keras.KerasTensor((*inputs.shape[:-1], self.unit.units), self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {
-            "cell": self.unit.cell,
-            "units": self.unit.units,
-            "num_layers": self.num_layers,
-            "intra_attention": self.unit.intra_attention,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
 
 
 class AttendingDecoder(RecurrentDecoder):
@@ -182,10 +175,3 @@ class AttendingDecoder(RecurrentDecoder):
         if source_mask is None:
             return ops.zeros(ops.shape(source)[:2], "float32")
         return ops.cast(ops.logical_not(source_mask), "float32")
-
-    def get_config(self):
-        return super().get_config() | {"attention": serialize_layer(self.attention)}
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**deserialize_layers(config, "attention"))

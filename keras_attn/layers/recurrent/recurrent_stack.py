@@ -75,6 +75,9 @@ class RecurrentStack(CompositeLayer):
             num_layers=num_layers,
         )
         self.supports_masking = True
+        self.cell = cell
+        self.units = units
+        self.intra_attention = intra_attention
         self.unit = RecurrentUnit(cell, units, intra_attention)
         self.num_layers = num_layers
         self.bidirectional_layers = bidirectional_layers
@@ -178,18 +181,6 @@ class RecurrentStack(CompositeLayer):
         return spec(inputs.shape[1], units[-1]), [
             [spec(size) for _ in range(parts)] for size in units
         ]
-
-    def get_config(self):
-        return super().get_config() | {
-            "cell": self.unit.cell,
-            "units": self.unit.units,
-            "num_layers": self.num_layers,
-            "bidirectional_layers": self.bidirectional_layers,
-            "residual_from": self.residual_from,
-            "intra_attention": self.unit.intra_attention,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
 
 
 def _with_context(x, context) -> Any:

@@ -18,7 +18,7 @@ from keras_attn.models.decoding.encoder_decoder import (
     token_embeddings,
 )
 from keras_attn.ops import masks
-from keras_attn.ops.decoding_room import nan_beyond, room, within_room
+from keras_attn.ops.decoding.room import nan_beyond, room, within_room
 from keras_attn.ops.padding import padding_last
 from keras_attn.validation import require_positive, require_rate
 

@@ -7,14 +7,14 @@ from keras import ops
 from keras_attn.models.decoding.encoder_decoder import require_rows
 from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.ops import masks
-from keras_attn.ops.decoding_cache import (
+from keras_attn.ops.decoding.cache import (
     ancestor_mask,
     extend_ancestors,
     initial_ancestors,
     is_growing,
     is_shared,
 )
-from keras_attn.ops.decoding_room import nan_beyond, room, within_room
+from keras_attn.ops.decoding.room import nan_beyond, room, within_room
 from keras_attn.ops.padding import padding_last
 from keras_attn.validation import require, require_positive
 

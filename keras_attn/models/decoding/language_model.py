@@ -64,7 +64,7 @@ class LanguageModel(Backbone):
 
         Returns:
             `{"source": …, "hypothesis": …}`, both with one row for each source. The keys and
-            values of all hypotheses belong to the source (`keras_attn.ops.decoding_cache`);
+            values of all hypotheses belong to the source (`keras_attn.ops.decoding.cache`);
             states of constant size, such as those of linear attention, to a hypothesis each.
 
         Raises:

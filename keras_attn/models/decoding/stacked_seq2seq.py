@@ -77,7 +77,7 @@ class StackedSeq2Seq(Backbone):
         Returns:
             `{"source": …, "hypothesis": …}`, both with one row for each source. The keys and
             values of all hypotheses belong to the source: they are not reordered
-            (`keras_attn.ops.decoding_cache`). States of constant size, such as those of linear
+            (`keras_attn.ops.decoding.cache`). States of constant size, such as those of linear
             attention, belong to a hypothesis each.
 
         Raises:

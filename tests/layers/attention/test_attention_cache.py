@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn.layers import MultiHeadAttention
-from keras_attn.ops.decoding_cache import ancestor_mask, extend_ancestors, initial_ancestors
+from keras_attn.ops.decoding.cache import ancestor_mask, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights

@@ -10,7 +10,7 @@ from keras_attn.layers import (
     RotaryEmbedding,
     TransformerDecoderBlock,
 )
-from keras_attn.ops.decoding_cache import ancestor_mask, extend_ancestors, initial_ancestors
+from keras_attn.ops.decoding.cache import ancestor_mask, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.blocks.test_encoder_block import normalised

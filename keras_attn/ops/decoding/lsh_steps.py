@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from keras_attn.ops.attention import attend_by_scores, computing_dtype
-from keras_attn.ops.decoding_cache import (
+from keras_attn.ops.decoding.cache import (
     Cache,
     continued,
     query_position,

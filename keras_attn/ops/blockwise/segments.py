@@ -6,8 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.ops.autodiff import vector_jacobian_product
-from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.autodiff import custom_gradient, vector_jacobian_product
 from keras_attn.ops.devices import has_accelerator
 
 # Numbers in a segment, as a power of 2: 16 MiB of float32, of which a few are held.

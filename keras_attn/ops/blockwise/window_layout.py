@@ -5,7 +5,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.ops.block_layout import BlockLayout, blocks_seen
+from keras_attn.ops.blockwise.block_layout import BlockLayout, blocks_seen
 
 # Shorter blocks than this make more overhead than they save.
 _SMALLEST_BLOCK = 16

@@ -16,8 +16,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.ops.blocks import BlockMask, Cut
-from keras_attn.ops.custom_gradient import custom_gradient
+from keras_attn.ops.autodiff import custom_gradient
+from keras_attn.ops.blockwise.blocks import BlockMask, Cut
 from keras_attn.ops.devices import has_accelerator
 from keras_attn.ops.dropout import DrawnSeed
 from keras_attn.ops.masks import combine_masks

@@ -5,8 +5,8 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.ops.blocks import pad
-from keras_attn.ops.segments import numbers_at_once
+from keras_attn.ops.blockwise.blocks import pad
+from keras_attn.ops.blockwise.segments import numbers_at_once
 from keras_attn.ops.slices import part
 
 

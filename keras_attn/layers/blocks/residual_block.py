@@ -1,0 +1,76 @@
+"""Base class of Transformer blocks: parts with a residual connection around each."""
+
+from functools import partial
+
+import keras
+
+from keras_attn.layers.blocks.residual_connection import ResidualConnection
+from keras_attn.layers.composite_layer import CompositeLayer
+from keras_attn.layers.layer_configs import copy_layer, serialize_layer
+from keras_attn.layers.recomputation import recomputed
+from keras_attn.layers.seeds import separate_seed
+from keras_attn.validation import require_rate
+
+
+class ResidualBlock(CompositeLayer):
+    """A block of parts with residual connections, the last of them a feed-forward network.
+
+    Args:
+        dropout: Fraction of each part's output to drop in training, in [0, 1).
+        norm_first: Whether each part's input is normalized (pre-norm) instead of the sum of input
+            and output (post-norm).
+        epsilon: Added to the variance in the normalizations.
+        seed: Seed of the dropout, a whole number.
+        recompute: Whether the backward pass computes the block again, so that training keeps the
+            block's inputs in memory instead of everything inside.
+        norm: Layer to build the normalizations from, such as `RMSNormalization`; a layer
+            normalization with `epsilon` by default.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        epsilon: float = 1e-6,
+        seed: int | None = None,
+        recompute: bool = False,
+        norm: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        require_rate(dropout=dropout)
+        self.supports_masking = True
+        self.dropout = dropout
+        self.norm_first = norm_first
+        self.epsilon = epsilon
+        self.seed = seed
+        self.recompute = recompute
+        self.has_own_norm = norm is not None
+        # Not as attributes of their own, which Keras would take for parts of the block.
+        self._connection = partial(
+            ResidualConnection, norm_first, epsilon, dropout, norm=norm, dtype=self.dtype_policy
+        )
+
+    def _copy(self, part: str, template: keras.layers.Layer) -> keras.layers.Layer:
+        return copy_layer(template, part, dtype=self.dtype_policy)
+
+    def _residual(self, part: str, offset: int) -> ResidualConnection:
+        return self._connection(seed=separate_seed(self.seed, offset), name=f"{part}_residual")
+
+    def _argument(self, name):
+        if name != "norm":
+            return super()._argument(name)
+        return serialize_layer(self.feed_forward_residual.norm if self.has_own_norm else None)
+
+    def _run(self, parts, training, *tensors):
+        """Calls the parts, which the backward pass is to do again where the block says so."""
+        again = self.recompute and training
+        return recomputed(self, parts, *tensors) if again else parts(*tensors)
+
+    def _feed_forward(self, x, training=None):
+        feed_forward = partial(self.feed_forward, training=training)
+        return self.feed_forward_residual.around(x, feed_forward, training)
+
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape

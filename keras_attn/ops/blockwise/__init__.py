@@ -1,0 +1,1 @@
+"""Attention computed block by block, and the cutting of sequences into blocks."""
