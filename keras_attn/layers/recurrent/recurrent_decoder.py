@@ -29,6 +29,17 @@ class RecurrentDecoder(CompositeLayer):
         dropout: Share of each layer's input dropped in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
         **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: Tensor (batch, target, features), of the layer's compute dtype.
+        source: Tensor (batch, source, source features).
+        source_mask: Boolean (batch, source), `False` at padding.
+        initial_states: For each layer the summary of another one (`RecurrentUnit`); zeros by
+            default.
+        training: Whether dropout is applied.
+
+    Returns:
+        The outputs (batch, target, units).
     """
 
     def __init__(
@@ -54,6 +65,9 @@ class RecurrentDecoder(CompositeLayer):
         self.seed = seed
 
     tells_coverage = False
+
+    def call(self, inputs, source=None, source_mask=None, initial_states=None, training=None):
+        raise NotImplementedError
 
     def initial_state(
         self, source, source_mask=None, initial_states=None, coverage=False
