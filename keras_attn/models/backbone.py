@@ -17,6 +17,9 @@ class Backbone(ConfiguredModel):
     _embedded: Callable | None = None
     """From token ids to what the first of the `blocks` takes, where one follows the other."""
 
+    def _take_parts(self, stack: Any) -> None:
+        self.positions, self.blocks, self.norm = stack.positions, stack.blocks, stack.norm
+
     def get_quantization_layer_structure(self, mode: str | None = None) -> dict[str, Any] | None:
         """The layers in their order, for the quantization modes "gptq" and "awq".
 

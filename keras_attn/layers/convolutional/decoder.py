@@ -6,18 +6,12 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention.luong_attention import LuongAttention
-from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.convolutional.encoder import HALF_VARIANCE
-from keras_attn.layers.convolutional.weight_normalization import (
-    GatedConvolution,
-    WeightNormalizedDense,
-)
-from keras_attn.layers.dropout import Dropout
-from keras_attn.validation import require_positive, require_rate
+from keras_attn.layers.convolutional.stack import HALF_VARIANCE, ConvolutionalStack
+from keras_attn.layers.convolutional.weight_normalization import WeightNormalizedDense
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ConvolutionalDecoder(CompositeLayer):
+class ConvolutionalDecoder(ConvolutionalStack):
     """Causal gated convolutions, each followed by an attention to the source.
 
         h = convolution(x)
@@ -52,24 +46,12 @@ class ConvolutionalDecoder(CompositeLayer):
     def __init__(
         self, num_layers: int, hidden_dim: int, kernel_size: int, dropout: float = 0.0, **kwargs
     ):
-        super().__init__(**kwargs)
-        require_positive(num_layers=num_layers, hidden_dim=hidden_dim, kernel_size=kernel_size)
-        require_rate(dropout=dropout)
-        self.supports_masking = True
-        self.num_layers = num_layers
-        self.hidden_dim = hidden_dim
-        self.kernel_size = kernel_size
-        self.dropout = dropout
+        super().__init__(num_layers, hidden_dim, kernel_size, dropout, **kwargs)
         options = {"dtype": self.dtype_policy}
         self.attention = LuongAttention("dot", name="attention", **options)
-        self.input_projection = WeightNormalizedDense(hidden_dim, dropout, name="input", **options)
-        self.dropouts, self.convolutions, self.context_projections = [], [], []
+        self.context_projections = []
         for i in range(num_layers):
-            self.dropouts.append(Dropout(dropout, name=f"dropout_{i}", **options))
-            convolution = GatedConvolution(
-                hidden_dim, kernel_size, True, dropout, name=f"convolution_{i}", **options
-            )
-            self.convolutions.append(convolution)
+            self._add_convolution(i, causal=True)
             projection = WeightNormalizedDense(hidden_dim, name=f"context_{i}", **options)
             self.context_projections.append(projection)
 

@@ -3,22 +3,14 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.convolutional.weight_normalization import (
-    GatedConvolution,
-    WeightNormalizedDense,
-)
-from keras_attn.layers.dropout import Dropout
+from keras_attn.layers.convolutional.stack import HALF_VARIANCE, ConvolutionalStack
+from keras_attn.layers.convolutional.weight_normalization import WeightNormalizedDense
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.ops import masks
-from keras_attn.validation import require_positive, require_rate
-
-# A sum of two has the variance of one.
-HALF_VARIANCE = 0.5**0.5
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ConvolutionalEncoder(CompositeLayer):
+class ConvolutionalEncoder(ConvolutionalStack):
     """Gated convolutions with residual connections, which give keys and values to attend to.
 
     Args:
@@ -54,24 +46,10 @@ class ConvolutionalEncoder(CompositeLayer):
         dropout: float = 0.0,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        require_positive(num_layers=num_layers, hidden_dim=hidden_dim, kernel_size=kernel_size)
-        require_rate(dropout=dropout)
-        self.supports_masking = True
-        self.num_layers = num_layers
-        self.hidden_dim = hidden_dim
-        self.kernel_size = kernel_size
+        super().__init__(num_layers, hidden_dim, kernel_size, dropout, **kwargs)
         self.gradient_scale = gradient_scale
-        self.dropout = dropout
-        options = {"dtype": self.dtype_policy}
-        self.input_projection = WeightNormalizedDense(hidden_dim, dropout, name="input", **options)
-        self.dropouts, self.convolutions = [], []
         for i in range(num_layers):
-            self.dropouts.append(Dropout(dropout, name=f"dropout_{i}", **options))
-            convolution = GatedConvolution(
-                hidden_dim, kernel_size, dropout=dropout, name=f"convolution_{i}", **options
-            )
-            self.convolutions.append(convolution)
+            self._add_convolution(i, causal=False)
 
     def build(self, inputs_shape):
         hidden_shape = (*inputs_shape[:-1], self.hidden_dim)

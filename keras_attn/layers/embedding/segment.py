@@ -1,21 +1,18 @@
 """Embeddings of the segments that a sequence is put together from."""
 
 import keras
-from keras import ops
 
-from keras_attn.layers.embedding.table import EmbeddingTable
+from keras_attn.layers.embedding.table import AddedEmbedding
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.validation import require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SegmentEmbedding(EmbeddingTable):
+class SegmentEmbedding(AddedEmbedding):
     """Adds a learned vector for each segment to a sequence of vectors.
 
     Args:
         num_segments: Number of segments that can be told apart.
-        embeddings_initializer: Initialiser of the segment vectors.
-        embeddings_regularizer: Regulariser of the segment vectors.
         **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:
@@ -32,32 +29,16 @@ class SegmentEmbedding(EmbeddingTable):
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, figure 2.
     """
 
-    def __init__(
-        self,
-        num_segments: int = 2,
-        embeddings_initializer="glorot_uniform",
-        embeddings_regularizer=None,
-        **kwargs,
-    ):
+    def __init__(self, num_segments: int = 2, **kwargs):
         require_positive(num_segments=num_segments)
-        super().__init__(
-            int(num_segments),
-            1,  # that of the inputs, once the layer is built
-            embeddings_initializer=embeddings_initializer,
-            embeddings_regularizer=embeddings_regularizer,
-            **kwargs,
-        )
+        super().__init__(num_segments, **kwargs)
         self.num_segments = num_segments
-        self.supports_masking = True
 
     def build(self, inputs_shape, segment_ids_shape=None):
-        self.output_dim = inputs_shape[-1]
-        super().build()
+        super().build(inputs_shape)
 
     def call(self, inputs, segment_ids):
-        inputs = as_float(inputs, self.compute_dtype)
-        vectors = self._look_up(segment_ids)
-        return ops.add(ops.cast(inputs, vectors.dtype), vectors)
+        return self._added(as_float(inputs, self.compute_dtype), segment_ids)
 
     def compute_output_spec(self, inputs, segment_ids):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)

@@ -31,3 +31,40 @@ class EmbeddingTable(ConfiguredLayer, Adaptable, Rematerialized, keras.layers.Em
     def _adapters(self):
         made = hasattr(self, "lora_embeddings_a")
         return [(self.lora_embeddings_a, self.lora_embeddings_b)] if made else []
+
+
+class AddedEmbedding(EmbeddingTable):
+    """A table whose vectors are added to others, and have their size.
+
+    Args:
+        rows: Number of vectors.
+        embeddings_initializer: Initializer of the vectors.
+        embeddings_regularizer: Regularizer of the vectors.
+        **kwargs: Arguments of `keras.layers.Embedding`.
+    """
+
+    fixed_arguments = (*EmbeddingTable.fixed_arguments, "rows")
+
+    def __init__(
+        self,
+        rows: int,
+        embeddings_initializer="glorot_uniform",
+        embeddings_regularizer=None,
+        **kwargs,
+    ):
+        super().__init__(
+            int(rows),
+            1,  # that of the inputs, once the layer is built
+            embeddings_initializer=embeddings_initializer,
+            embeddings_regularizer=embeddings_regularizer,
+            **kwargs,
+        )
+        self.supports_masking = True
+
+    def build(self, inputs_shape):
+        self.output_dim = inputs_shape[-1]
+        super().build()
+
+    def _added(self, inputs, ids):
+        vectors = self._look_up(ids)  # (1 or batch, length, features)
+        return ops.add(ops.cast(inputs, vectors.dtype), vectors)

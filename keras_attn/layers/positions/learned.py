@@ -3,19 +3,17 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.embedding.table import EmbeddingTable
+from keras_attn.layers.embedding.table import AddedEmbedding
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class LearnedPositionEmbedding(EmbeddingTable):
+class LearnedPositionEmbedding(AddedEmbedding):
     """Adds a learned vector for each position to a sequence of vectors.
 
     Args:
         max_length: Number of positions that can be told apart.
-        embeddings_initializer: Initialiser of the position vectors.
-        embeddings_regularizer: Regulariser of the position vectors.
         **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:
@@ -33,27 +31,10 @@ class LearnedPositionEmbedding(EmbeddingTable):
         Gehring et al., 2017, https://arxiv.org/abs/1705.03122, section 3.1.
     """
 
-    def __init__(
-        self,
-        max_length: int,
-        embeddings_initializer="glorot_uniform",
-        embeddings_regularizer=None,
-        **kwargs,
-    ):
+    def __init__(self, max_length: int, **kwargs):
         require_positive(max_length=max_length)
-        super().__init__(
-            int(max_length),
-            1,  # that of the inputs, once the layer is built
-            embeddings_initializer=embeddings_initializer,
-            embeddings_regularizer=embeddings_regularizer,
-            **kwargs,
-        )
+        super().__init__(max_length, **kwargs)
         self.max_length = max_length
-        self.supports_masking = True
-
-    def build(self, input_shape):
-        self.output_dim = input_shape[-1]
-        super().build()
 
     def call(self, inputs, start_index=0):
         inputs = as_float(inputs, self.compute_dtype)
@@ -66,8 +47,7 @@ class LearnedPositionEmbedding(EmbeddingTable):
             )
         start = ops.reshape(ops.cast(start_index, "int32"), (-1, 1))
         positions = start + ops.arange(ops.shape(inputs)[1], dtype="int32")
-        vectors = self._look_up(positions)  # (1 or batch, length, features)
-        return ops.cast(inputs, vectors.dtype) + vectors
+        return self._added(inputs, positions)
 
     def compute_output_shape(self, input_shape):
         return input_shape

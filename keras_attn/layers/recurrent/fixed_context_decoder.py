@@ -10,24 +10,7 @@ class FixedContextDecoder(RecurrentDecoder):
     """Recurrent layers that start from what the encoder's layers ended with, and nothing else.
 
     Args:
-        cell: `"lstm"` or `"gru"`.
-        units: Size of a layer's states.
-        num_layers: Number of layers.
-        intra_attention: How many of its earlier states each LSTM reads; None for plain ones.
-        dropout: Share of each layer's input dropped in training, in [0, 1).
-        seed: Seed of the dropout, a whole number.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        inputs: Tensor (batch, target, features), of the layer's compute dtype.
-        source: Tensor (batch, source, source features).
-        source_mask: Boolean (batch, source), `False` at padding.
-        initial_states: For each layer the summary of another one (`RecurrentUnit`); zeros by
-            default.
-        training: Whether dropout is applied.
-
-    Returns:
-        The outputs (batch, target, units).
+        **kwargs: Arguments of `RecurrentDecoder`.
 
     Raises:
         UserError: A size is not positive, or `dropout` is outside [0, 1).

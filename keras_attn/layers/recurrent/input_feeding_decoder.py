@@ -24,25 +24,7 @@ class InputFeedingDecoder(AttendingDecoder):
     Every layer waits for the attention of the step before, so all are in one loop.
 
     Args:
-        cell: `"lstm"` or `"gru"`.
-        units: Size of a layer's states.
-        num_layers: Number of layers.
-        attention: Attention layer to build its own from.
-        intra_attention: How many of its earlier states each LSTM reads; None for plain ones.
-        dropout: Share of each layer's input dropped in training, in [0, 1).
-        seed: Seed of the dropout, a whole number.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        inputs: Tensor (batch, target, features), of the layer's compute dtype.
-        source: Tensor (batch, source, source features).
-        source_mask: Boolean (batch, source), `False` at padding.
-        initial_states: For each layer the summary of another one (`RecurrentUnit`); zeros by
-            default.
-        training: Whether dropout is applied.
-
-    Returns:
-        The outputs (batch, target, units).
+        **kwargs: Arguments of `RecurrentDecoder`.
 
     Raises:
         UserError: A size is not positive, `dropout` is outside [0, 1), or the attention has dropout

@@ -7,53 +7,38 @@ from keras import ops
 
 from keras_attn.layers.attention.compatibility import require_cross_attention
 from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
-from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.layer_configs import copy_layer
+from keras_attn.layers.recurrent.recurrent_layer import RecurrentLayer
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
-from keras_attn.layers.recurrent.recurrent_unit import RecurrentUnit
 from keras_attn.layers.seeds import separate_seed
-from keras_attn.validation import require, require_positive, require_rate
+from keras_attn.validation import require
 
 
-class RecurrentDecoder(CompositeLayer):
+class RecurrentDecoder(RecurrentLayer):
     """Recurrent layers over a target that know of its source in one way or another.
 
     A subclass gives `call` for whole targets, `initial_state` and `step`, and says by
     `tells_coverage` whether its states can hold a coverage.
 
     Args:
-        cell: `"lstm"` or `"gru"`.
-        units: Size of a layer's states.
-        num_layers: Number of layers.
-        intra_attention: How many of its earlier states each LSTM reads; None for plain ones.
-        dropout: Share of each layer's input dropped in training, in [0, 1).
-        seed: Seed of the dropout, a whole number.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `RecurrentLayer`.
+
+    Call arguments:
+        inputs: Tensor (batch, target, features), of the layer's compute dtype.
+        source: Tensor (batch, source, source features).
+        source_mask: Boolean (batch, source), `False` at padding.
+        initial_states: For each layer the summary of another one (`RecurrentUnit`); zeros by
+            default.
+        training: Whether dropout is applied.
+
+    Returns:
+        The outputs (batch, target, units).
     """
 
-    def __init__(
-        self,
-        cell: str,
-        units: int,
-        num_layers: int,
-        intra_attention: int | None = None,
-        dropout: float = 0.0,
-        seed: int | None = None,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        require_positive(num_layers=num_layers)
-        require_rate(dropout=dropout)
-        self.supports_masking = True
-        self.cell = cell
-        self.units = units
-        self.intra_attention = intra_attention
-        self.unit = RecurrentUnit(cell, units, intra_attention)
-        self.num_layers = num_layers
-        self.dropout = dropout
-        self.seed = seed
-
     tells_coverage = False
+
+    def call(self, inputs, source=None, source_mask=None, initial_states=None, training=None):
+        raise NotImplementedError
 
     def initial_state(
         self, source, source_mask=None, initial_states=None, coverage=False

@@ -5,31 +5,24 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.hidden_positions import without_hidden
-from keras_attn.layers.recurrent.recurrent_unit import RecurrentUnit
+from keras_attn.layers.recurrent.recurrent_layer import RecurrentLayer
 from keras_attn.layers.seeds import separate_seed
 from keras_attn.ops import masks
-from keras_attn.validation import require, require_positive, require_rate
+from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RecurrentStack(CompositeLayer):
+class RecurrentStack(RecurrentLayer):
     """Recurrent layers of Keras one above the other: an encoder, or a decoder's.
 
     Args:
-        cell: `"lstm"` or `"gru"`.
-        units: Size of a layer's states, in each direction.
-        num_layers: Number of layers.
         bidirectional_layers: How many of them, from the bottom, read in both directions; their
             outputs stand side by side.
         residual_from: Number of the first layer, counted from 0, to whose output its input is
             added.
-        intra_attention: How many of its earlier states each LSTM reads; None for plain ones.
-        dropout: Share of each layer's input dropped in training, in [0, 1).
-        seed: Seed of the dropout, a whole number.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Arguments of `RecurrentLayer`.
 
     Call arguments:
         inputs: Tensor (batch, length, features), of the layer's compute dtype.
@@ -60,32 +53,24 @@ class RecurrentStack(CompositeLayer):
         num_layers: int,
         bidirectional_layers: int = 0,
         residual_from: int | None = None,
-        intra_attention: int | None = None,
-        dropout: float = 0.0,
-        seed: int | None = None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        require_positive(num_layers=num_layers)
-        require_rate(dropout=dropout)
+        super().__init__(cell, units, num_layers, **kwargs)
         require(
             0 <= bidirectional_layers <= num_layers,
             "`bidirectional_layers` must lie between 0 and `num_layers`.",
             bidirectional_layers=bidirectional_layers,
             num_layers=num_layers,
         )
-        self.supports_masking = True
-        self.cell = cell
-        self.units = units
-        self.intra_attention = intra_attention
-        self.unit = RecurrentUnit(cell, units, intra_attention)
-        self.num_layers = num_layers
         self.bidirectional_layers = bidirectional_layers
         self.residual_from = residual_from
-        self.dropout = dropout
-        self.seed = seed
         self.dropouts = [
-            Dropout(dropout, separate_seed(seed, i), name=f"dropout_{i}", dtype=self.dtype_policy)
+            Dropout(
+                self.dropout,
+                separate_seed(self.seed, i),
+                name=f"dropout_{i}",
+                dtype=self.dtype_policy,
+            )
             for i in range(num_layers)
         ]
         self.recurrent_layers = [self._layer(i) for i in range(num_layers)]

@@ -45,9 +45,7 @@ class LanguageModel(Backbone):
 
         self.hidden_dim = stack.embedding.hidden_dim
         self.embedding = stack.embedding
-        self.positions = stack.positions
-        self.blocks = stack.blocks
-        self.norm = stack.norm
+        self._take_parts(stack)
         self.max_length = max_length
         self._embedded = stack.embedded
         self._decoder = IncrementalDecoder(stack, max_length)

@@ -8,7 +8,6 @@ from keras_attn.layers.dense import Dense
 from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.configured_model import policy_of
-from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes, greatest_length
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
@@ -74,13 +73,7 @@ class FeatureEncoder(Backbone):
             front_end=outputs,
             hidden_dim=sizes.hidden_dim,
         )
-        stack = TokenStack(
-            lambda inputs: front(attach(inputs)),
-            parts.positions(),
-            parts.dropout(),
-            parts.encoder_blocks(attention),
-            parts.last_norm(),
-        )
+        stack = parts.encoder(lambda inputs: front(attach(inputs)), attention)
         inputs = {
             "features": keras.Input((None, features), dtype="float32", name="features"),
             "padding_mask": keras.Input((None,), dtype="bool", name="padding_mask"),
@@ -90,9 +83,7 @@ class FeatureEncoder(Backbone):
         )
         self.hidden_dim = sizes.hidden_dim
         self.front_end = front
-        self.positions = stack.positions
-        self.blocks = stack.blocks
-        self.norm = stack.norm
+        self._take_parts(stack)
         self.max_length = greatest_length(sizes.learned_positions, attention)
 
     def _completed(self, inputs):

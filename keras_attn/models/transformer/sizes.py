@@ -1,6 +1,7 @@
 """The sizes that Transformers have in common, and the layers of these sizes."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import keras
@@ -15,6 +16,7 @@ from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.layers.positions.rotary import RotaryEmbedding
 from keras_attn.layers.positions.sinusoidal import SinusoidalPositionEncoding
+from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -193,6 +195,16 @@ class TransformerParts:
             )
             for i in range(self._sizes.num_layers)
         ]
+
+    def encoder(self, embedding: Callable, attention: keras.layers.Layer | None) -> TokenStack:
+        """The layers of an encoder after an embedding."""
+        return TokenStack(
+            embedding,
+            self.positions(),
+            self.dropout(),
+            self.encoder_blocks(attention),
+            self.last_norm(),
+        )
 
     def last_norm(self, name: str = "norm") -> LayerNormalization | None:
         """The norm after the last block, where blocks are pre-norm."""

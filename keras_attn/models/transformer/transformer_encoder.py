@@ -4,7 +4,6 @@ import keras
 
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.configured_model import policy_of
-from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes, greatest_length
 
 
@@ -50,13 +49,7 @@ class TransformerEncoder(Backbone):
     ):
         dtype, sizes = policy_of(dtype), TransformerSizes(**sizes)
         parts = TransformerParts(sizes, dtype)
-        stack = TokenStack(
-            parts.embedding(vocabulary_size),
-            parts.positions(),
-            parts.dropout(),
-            parts.encoder_blocks(attention),
-            parts.last_norm(),
-        )
+        stack = parts.encoder(parts.embedding(vocabulary_size), attention)
         token_ids = keras.Input((None,), dtype="int32", name="token_ids")
         super().__init__(
             {"token_ids": token_ids},
@@ -67,8 +60,6 @@ class TransformerEncoder(Backbone):
         )
         self.hidden_dim = sizes.hidden_dim
         self.embedding = stack.embedding
-        self.positions = stack.positions
-        self.blocks = stack.blocks
-        self.norm = stack.norm
+        self._take_parts(stack)
         self._embedded = stack.embedded
         self.max_length = greatest_length(sizes.learned_positions, attention)

@@ -15,7 +15,6 @@ from keras_attn.layers.embedding.patch import (
 from keras_attn.layers.random_shift import RandomShift
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.configured_model import policy_of
-from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes
 from keras_attn.validation import require_positive
 
@@ -98,12 +97,8 @@ class PatchEncoder(Backbone):
             embedding.insert(0, RandomShift(random_shift, dtype=dtype, name="random_shift"))
         if class_token:
             embedding.append(ClassToken(dtype=dtype, name="class_token"))
-        stack = TokenStack(
-            lambda images: functools.reduce(lambda x, layer: layer(x), embedding, images),
-            parts.positions(),
-            parts.dropout(),
-            parts.encoder_blocks(attention),
-            parts.last_norm(),
+        stack = parts.encoder(
+            lambda images: functools.reduce(lambda x, layer: layer(x), embedding, images), attention
         )
         images = keras.Input((*both_sides(image_size), channels), dtype="float32", name="images")
         super().__init__(
@@ -113,7 +108,5 @@ class PatchEncoder(Backbone):
         self.channels = channels
         self.hidden_dim = sizes.hidden_dim
         self.embedding = embedding
-        self.positions = stack.positions
-        self.blocks = stack.blocks
-        self.norm = stack.norm
+        self._take_parts(stack)
         self.length = length
