@@ -5,7 +5,7 @@ import difflib
 import numbers
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 _MOST_SHOWN = 1_000
 
@@ -39,9 +39,22 @@ def require(condition: bool, expectation: str, /, **received: Any) -> None:
 def require_positive(**received: Any) -> None:
     """Raises unless every value is a whole number above 0 (numbers named by keyword)."""
     for name, value in received.items():
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        require(whole and value > 0, f"`{name}` must be a positive integer.", **{name: value})
+        require(
+            is_integer(value) and value > 0,
+            f"`{name}` must be a positive integer.",
+            **{name: value},
+        )
         require(value < 2**63, f"`{name}` must be less than 2**63.", **{name: value})
+
+
+def is_integer(value: object) -> TypeGuard[int]:
+    """Returns whether a value is an integer, of Python or NumPy, and not a boolean."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Returns whether a value is a real number, of Python or NumPy, and not a boolean."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def is_port(text: str) -> bool:
@@ -52,8 +65,11 @@ def is_port(text: str) -> bool:
 def require_rate(**received: Any) -> None:
     """Raises unless every value is a number in [0, 1), as dropout rates are."""
     for name, value in received.items():
-        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        require(number and 0 <= value < 1, f"`{name}` must be a number in [0, 1).", **{name: value})
+        require(
+            is_real(value) and 0 <= value < 1,
+            f"`{name}` must be a number in [0, 1).",
+            **{name: value},
+        )
 
 
 def require_one_of(name: str, value: Any, choices: Iterable[Any]) -> None:

@@ -1,13 +1,16 @@
 """--beam and --set: how a task generates, for every command that has one generate."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keras_attn.cli.assignments import add_set_option, setting
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError
 
 if TYPE_CHECKING:
     from keras_attn.tasks import Task
+    from keras_attn.tasks.exported import Exported
+
+AnyTask = TypeVar("AnyTask", bound="Task | Exported")
 
 HELP = """\
 --set decoding.NAME=VALUE changes how a task generates, as in training; a SavedModel's is fixed:
@@ -27,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_set_option(parser, "a setting of decoding, such as decoding.no_repeat_ngram=3")
 
 
-def decoding_as_told(task: "Task", assignments: list[str]) -> "Task":
+def decoding_as_told(task: AnyTask, assignments: list[str]) -> AnyTask:
     """Gives a task that generates as `--set` says.
 
     Raises:
@@ -46,10 +49,9 @@ def decoding_as_told(task: "Task", assignments: list[str]) -> "Task":
         changes |= values
     if not changes:
         return task
-    require(
-        isinstance(task, GeneratingTask),
-        "--set decoding.… needs the folder of a task that generates texts; an exported model's "
-        "decoding is fixed.",
-        received=type(task).__name__,
-    )
+    if not isinstance(task, GeneratingTask):
+        raise UserError(
+            "--set decoding.… needs the folder of a task that generates texts; an exported model's "
+            f"decoding is fixed. Received: {type(task).__name__}."
+        )
     return task.with_decoding(**changes)

@@ -100,8 +100,7 @@ def run(options: argparse.Namespace) -> None:
         most = min(most, task.decoding.beams)
     else:
         require(options.beam is None, "Only what generates makes a beam search.", beam=options.beam)
-    examples = read_texts(options.examples) if options.examples else None
-    examples = examples and read_inputs(task.kind, examples)
+    examples = read_inputs(task.kind, read_texts(options.examples)) if options.examples else None
     path = export_saved_model(
         task,
         options.folder,

@@ -125,7 +125,7 @@ def _make_parser() -> tuple[_Parser, dict[str, _Parser]]:
     commands = {}
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2]
-        summary = module.__doc__.strip().splitlines()[0].rstrip(".")
+        summary = (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
         commands[name] = subparsers.add_parser(
             name,
             help=summary[0].lower() + summary[1:],

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> None:
         sys.stdout.flush()
 
 
-def _hypotheses(task, options) -> Callable[[list[str]], Iterator[str]]:
+def _hypotheses(task, options) -> Callable[[list[str] | list[bytes]], Iterator[str]]:
     done = 0
 
     def lines(texts):
@@ -100,7 +100,7 @@ def _hypotheses(task, options) -> Callable[[list[str]], Iterator[str]]:
     return lines
 
 
-def _vectors(task, options) -> Callable[[list[str]], Iterator[str]]:
+def _vectors(task, options) -> Callable[[list[str] | list[bytes]], Iterator[str]]:
     received = {"beam": options.beam, "n_best": options.n_best, "scores": options.scores}
     plain = {"beam": None, "n_best": 1, "scores": False}
     require(received == plain, "A vector has no beams, alternatives or scores.", **received)
@@ -169,7 +169,7 @@ def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
     texts = iter(texts)
     mistake = None
     while mistake is None:
-        chunk = []
+        chunk: list[str] = []
         try:
             chunk.extend(itertools.islice(texts, size))
         except UserError as error:

@@ -1,15 +1,13 @@
 """Which rows go into which batch: length buckets under a budget of tokens."""
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from keras_attn.data.examples import Examples
 from keras_attn.data.shapes import choose_shapes
-from keras_attn.validation import UserError, require, require_positive
+from keras_attn.validation import UserError, is_integer, require, require_positive
 
 # Lengths up to 50 are told apart exactly, 100 from 104, 1,000 from 1,040.
 _GROWTH = 0.04
@@ -101,8 +99,8 @@ def padding_share(examples: Examples, plan: EpochPlan) -> dict[str, float]:
     return shares | {"total": float(1 - real.sum() / planned.sum())}
 
 
-def _is_natural(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and value >= 0
+def _is_natural(value: object) -> bool:
+    return is_integer(value) and value >= 0
 
 
 def _require_fitting(examples: Examples, batch_tokens: int) -> None:

@@ -49,7 +49,7 @@ def load_digits() -> dict[str, Pairs]:
         content = tf.io.encode_png(grey[..., None]).numpy()
         parts[name].append((ImageFile(content, f"digit {number}"), str(digit)))
     return {
-        name: Pairs(*map(list, zip(*rows, strict=True)), f"digits/{name}")
+        name: Pairs([image for image, _ in rows], [digit for _, digit in rows], f"digits/{name}")
         for name, rows in parts.items()
     }
 

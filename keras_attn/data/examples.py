@@ -3,15 +3,17 @@
 import abc
 import dataclasses
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
+import tensorflow as tf
 
 from keras_attn.validation import UserError
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
+Signature = tuple[dict[str, tf.TensorSpec], tf.TensorSpec]
 
 
 class Rows(Protocol):
@@ -22,8 +24,13 @@ class Rows(Protocol):
         lengths: Length of each row, (rows,) int64.
     """
 
-    content: np.ndarray
-    lengths: np.ndarray
+    @property
+    def content(self) -> np.ndarray:  # noqa: D102
+        ...
+
+    @property
+    def lengths(self) -> np.ndarray:  # noqa: D102
+        ...
 
     def lengths_of(self, rows: np.ndarray) -> np.ndarray:
         """Lengths of some rows, (count,) int64."""
@@ -49,8 +56,10 @@ class Examples(abc.ABC):
     kind: ClassVar[str] = "text"
     """What one example is called."""
 
-    signature: ClassVar[tuple[dict[str, Any], Any]]
-    """Specifications of a batch, tensors of unknown sizes."""
+    @property
+    @abc.abstractmethod
+    def signature(self) -> Signature:
+        """Specifications of a batch, tensors of unknown sizes."""
 
     @property
     @abc.abstractmethod
@@ -78,7 +87,7 @@ class Examples(abc.ABC):
             parts = (value.content, value.lengths) if hasattr(value, "content") else (value,)
             for part in parts:
                 if isinstance(part, np.ndarray):
-                    digest = zlib.crc32(np.ascontiguousarray(part), digest)
+                    digest = zlib.crc32(np.ascontiguousarray(part).data, digest)
         return digest
 
     @property
@@ -119,7 +128,7 @@ class Examples(abc.ABC):
         return self._batch(rows, shape)
 
 
-def shifted(labels: np.ndarray, first_ids: Any) -> np.ndarray:
+def shifted(labels: np.ndarray, first_ids: np.ndarray | Sequence[int]) -> np.ndarray:
     """A decoder's inputs: the labels one place later, without the end id of each row.
 
     Args:

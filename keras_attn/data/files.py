@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from keras_attn.limits import COMPRESSION, DECOMPRESSED_BYTES, LINE_BYTES
 from keras_attn.validation import UserError, require
@@ -22,8 +23,11 @@ _MISSING = object()
 _HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
 
 
+Source = TypeVar("Source", bound=str | bytes)
+
+
 @dataclass
-class Pairs:
+class Pairs(Generic[Source]):
     """Aligned source and target texts.
 
     Attributes:
@@ -33,7 +37,7 @@ class Pairs:
         skipped: How many malformed rows were left out.
     """
 
-    sources: list[str]
+    sources: list[Source]
     targets: list[str]
     name: str = "pairs"
     skipped: int = 0
@@ -58,7 +62,7 @@ def read_pairs(
     paths: Sequence[str | os.PathLike] | str | os.PathLike,
     skip_bad_lines: bool = False,
     mistake: Mistake = lambda source, target: None,
-) -> Pairs:
+) -> Pairs[str]:
     r"""Reads pairs of texts from a tab-separated file or from two line-aligned files.
 
     Files are UTF-8, with or without a byte order mark, plain or compressed with gzip (told by
@@ -82,17 +86,18 @@ def read_pairs(
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
-    paths = [Path(path) for path in paths]
+    names = [str(path) for path in paths]
     require(
-        len(paths) in (1, 2),
+        len(names) in (1, 2),
         "Pairs are read from one tab-separated file or from two line-aligned files.",
-        paths=[str(path) for path in paths],
+        paths=names,
     )
-    if len(paths) == 1:
-        sources, targets, skipped = _read_tab_separated(paths[0], skip_bad_lines, mistake)
+    first, last = Path(names[0]), Path(names[-1])
+    if len(names) == 1:
+        sources, targets, skipped = _read_tab_separated(first, skip_bad_lines, mistake)
     else:
-        sources, targets, skipped = _read_aligned(*paths, skip_bad_lines, mistake)
-    name = " + ".join(str(path) for path in paths)
+        sources, targets, skipped = _read_aligned(first, last, skip_bad_lines, mistake)
+    name = " + ".join(names)
     if not sources:
         raise UserError(f"{name}: no pair is left, all {skipped:,} lines are malformed.")
     return Pairs(sources, targets, name, skipped)
@@ -112,11 +117,13 @@ def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
     Raises:
         UserError: The file is missing, unreadable, empty or damaged, or a line is malformed.
     """
-    path, texts = Path(path), []
-    for number, line in enumerate(iterate_lines(path), 1):
+    texts = []
+    for number, line in enumerate(iterate_lines(Path(path)), 1):
         if not allow_empty and is_empty(line):
-            raise UserError(place_of(path, number, 1) + "expected a text, found an empty line.")
-        texts.append(line)
+            raise UserError(
+                place_of(Path(path), number, 1) + "expected a text, found an empty line."
+            )
+        texts.append(line or "")
     return texts
 
 
@@ -125,8 +132,9 @@ def _read_tab_separated(
 ) -> tuple[list[str], list[str], int]:
     sources, targets, skipped = [], [], 0
     for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
-        source, tab, target = (line or "").partition("\t")
-        whole = tab and "\t" not in target and not is_empty(source) and not is_empty(target)
+        line = line or ""
+        source, tab, target = line.partition("\t")
+        whole = bool(tab) and "\t" not in target and not is_empty(source) and not is_empty(target)
         wrong = mistake(source, target) if whole else None
         if whole and wrong is None:
             sources.append(source)
@@ -174,7 +182,7 @@ def _read_aligned(
                 f"{source_path} has {found[source_path]:,}, "
                 f"{target_path} has {found[target_path]:,}."
             )
-        source, target = row
+        source, target = (str(line or "") for line in row)
         bad_path = source_path if is_empty(source) else target_path if is_empty(target) else None
         wrong = "expected a text, found an empty line" if bad_path else mistake(source, target)
         if wrong is None:
@@ -211,8 +219,9 @@ def _lines_of(
     block: bytes, path: Path, before: int, skip_bad_lines: bool | None
 ) -> list[str | None]:
     """The lines of a part of a file, with so many before them; None for those to be skipped."""
+    lines: list[str | None]
     try:
-        lines = block.decode("utf-8").split("\n")
+        lines = [*block.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
         if not skip_bad_lines:
             number = before + block.count(b"\n", 0, error.start) + 1

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.examples import Batch, Examples, Signature
 from keras_attn.data.files import Pairs
 from keras_attn.data.images import decoded_images, scaled_pixels
 from keras_attn.data.labelled_examples import class_numbers
@@ -100,7 +100,7 @@ class ImageExamples(Examples):
         )
 
     @property
-    def signature(self) -> tuple[dict[str, Any], Any]:
+    def signature(self) -> Signature:
         """Specifications of a batch, of the images' size."""
         shape = [None, *self.image.content.shape[1:]]
         return {"images": tf.TensorSpec(shape, tf.float32)}, tf.TensorSpec([None], tf.int32)

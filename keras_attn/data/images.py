@@ -4,13 +4,13 @@ import concurrent.futures
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from keras_attn.limits import IMAGE_PIXELS
 from keras_attn.reading import read_bytes
+from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import UserError, require
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -109,7 +109,7 @@ def check_images(images: Sequence[bytes]) -> list[bytes]:
     return images
 
 
-def decode_images(images: Any, height: int, width: int, channels: int) -> tf.Tensor:
+def decode_images(images: TensorLike, height: int, width: int, channels: int) -> tf.Tensor:
     """Decodes PNG images inside a graph, whatever their size, depth and colours are.
 
     What is transparent is seen on white. Images of another size are scaled, sides by themselves,
@@ -170,7 +170,7 @@ def decoded_images(images: Sequence[bytes], height: int, width: int, channels: i
     return result
 
 
-def scaled_pixels(pixels: Any) -> Any:
+def scaled_pixels(pixels: Tensor) -> Tensor:
     """What a model sees of pixels: 0 to 255 becomes -1 to 1.
 
     Args:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from keras_attn.data.files import Pairs, read_pairs
-from keras_attn.data.images import read_images
+from keras_attn.data.images import ImageFile, read_images
 from keras_attn.validation import UserError
 
 LABELS_FILE = "labels.tsv"
@@ -11,7 +11,7 @@ _OF_THE_SYSTEM = {"thumbs.db", "desktop.ini"}  # which Windows puts into folders
 _HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such files out."
 
 
-def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pairs:
+def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pairs[ImageFile]:
     r"""Reads PNG images and their labels.
 
     Args:
@@ -37,8 +37,8 @@ def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pair
     else:
         table = path / LABELS_FILE if path.is_dir() else path
         pairs = read_pairs(table, skip_bad_files)
-        named, skipped = zip(pairs.sources, pairs.targets, strict=True), pairs.skipped
-        named = [(table.parent / name, label) for name, label in named]
+        files = [table.parent / name for name in pairs.sources]
+        named, skipped = list(zip(files, pairs.targets, strict=True)), pairs.skipped
     mistakes: list[UserError] | None = [] if skip_bad_files else None
     try:
         images = read_images([file for file, _ in named], mistakes)
@@ -47,8 +47,8 @@ def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pair
     rows = [(image, label) for image, (_, label) in zip(images, named, strict=True) if image]
     if not rows:
         raise UserError(f"{path}: no image is left, all {len(named):,} files are malformed.")
-    images, labels = map(list, zip(*rows, strict=True))
-    return Pairs(images, labels, str(path), skipped + len(mistakes or []))
+    kept, labels = [image for image, _ in rows], [label for _, label in rows]
+    return Pairs(kept, labels, str(path), skipped + len(mistakes or []))
 
 
 def _files_in_folders(path: Path) -> list[tuple[Path, str]]:

@@ -2,11 +2,12 @@
 
 import random
 import statistics
+from collections.abc import Callable
 
 from keras_attn.data.files import Pairs
 from keras_attn.validation import require, require_positive
 
-OPERATORS = {
+OPERATORS: dict[str, Callable[[list[int]], int]] = {
     "MIN": min,
     "MAX": max,
     "MED": lambda digits: int(statistics.median(digits)),
@@ -18,7 +19,7 @@ _MOST_ARGUMENTS = 10
 _SIZES = {"train": 20_000, "validation": 1_000, "test": 2_000}
 
 
-def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> dict[str, Pairs]:
+def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> dict[str, Pairs[str]]:
     """Generates ListOps of a range of lengths, the same for the same arguments.
 
     A source is such as `"[MAX 2 [SM 7 8 ] 3 ]"`, its target the digit that it comes to, here `"5"`:
@@ -60,7 +61,8 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
     parts, all_rows = {}, list(rows.items())
     for name, size in _SIZES.items():
         part, all_rows = all_rows[:size], all_rows[size:]
-        parts[name] = Pairs(*map(list, zip(*part, strict=True)), f"listops/{name}")
+        sources, targets = map(list, zip(*part, strict=True))
+        parts[name] = Pairs(sources, targets, f"listops/{name}")
     return parts
 
 
@@ -70,7 +72,8 @@ def _tree(generator: random.Random, depth: int, room: int) -> tuple[list[str], i
         digit = generator.randrange(10)
         return ([str(digit)], digit) if room else None
     operator = generator.choice(list(OPERATORS))
-    tokens, values = [f"[{operator}"], []
+    tokens: list[str] = [f"[{operator}"]
+    values: list[int] = []
     for _ in range(generator.randint(2, _MOST_ARGUMENTS)):
         argument = _tree(generator, depth + 1, max(0, room - len(tokens) - 1))
         if argument is None:

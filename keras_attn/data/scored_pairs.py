@@ -10,7 +10,7 @@ from keras_attn.validation import UserError
 
 
 @dataclass
-class ScoredPairs(Pairs):
+class ScoredPairs(Pairs[str]):
     """Aligned texts with a score each.
 
     Attributes:
@@ -46,7 +46,8 @@ def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> 
     path = Path(path)
     pairs = ScoredPairs([], [], str(path))
     for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
-        columns = (line or "").split("\t")
+        line = line or ""
+        columns = line.split("\t")
         score = _number(columns[-1])
         if len(columns) == 3 and not any(map(is_empty, columns)) and score is not None:
             pairs.sources.append(columns[0])

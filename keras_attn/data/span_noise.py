@@ -1,11 +1,10 @@
 """Which tokens of a text are dropped, in spans."""
 
-import numbers
 from dataclasses import dataclass
 
 import numpy as np
 
-from keras_attn.validation import require
+from keras_attn.validation import is_real, require
 
 
 @dataclass(frozen=True)
@@ -36,17 +35,17 @@ class SpanNoise:
     def __post_init__(self) -> None:
         density, mean = self.noise_density, self.mean_noise_span_length
         require(
-            _is_number(density) and 0 < density < 1,
+            is_real(density) and 0 < density < 1,
             "`noise_density` must be a number above 0 and below 1.",
             noise_density=density,
         )
         require(
-            _is_number(mean) and 1 <= mean < float("inf"),
+            is_real(mean) and 1 <= mean < float("inf"),
             "`mean_noise_span_length` must be a number of at least 1.",
             mean_noise_span_length=mean,
         )
 
-    def counts(self, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def counts(self, lengths: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
         """How many tokens are dropped of texts with so many tokens, and in how many spans.
 
         Args:
@@ -83,7 +82,3 @@ class SpanNoise:
         spans_of_tokens = np.searchsorted(ends, np.arange(dropped), side="right")
         is_noise[gaps[spans_of_tokens] + np.arange(dropped)] = True
         return is_noise
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)

@@ -123,7 +123,7 @@ class TokenRows:
         lengths[np.cumsum(pieces) - 1] = self.lengths - (pieces - 1) * longest
         return TokenRows.of_lengths(self.ids, lengths), pieces
 
-    def padded(self, rows: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    def padded(self, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Rows as an array padded with 0.
 
         Args:

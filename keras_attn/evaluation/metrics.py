@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from keras_attn.evaluation.error_rates import phoneme_error_rate, word_error_rate
 from keras_attn.evaluation.summarization import ROUGE_TYPES, rouge
-from keras_attn.evaluation.translation import bleu, chrf
+from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 from keras_attn.validation import require, require_one_of
 
 TextFunction = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
@@ -38,7 +38,7 @@ class Metric:
         return new > old if self.higher_is_better else new < old
 
 
-_TRANSLATION = {
+_TRANSLATION: dict[str, Callable[..., TranslationScore]] = {
     "bleu": bleu,
     "bleu_tokenized": functools.partial(bleu, tokenized=True),
     "chrf": chrf,

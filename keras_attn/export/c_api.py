@@ -15,7 +15,7 @@ import numpy as np
 from keras_attn.validation import UserError
 
 STRING = 7
-DTYPES = {
+DTYPES: dict[int, np.dtype] = {
     1: np.dtype("float32"),
     2: np.dtype("float64"),
     3: np.dtype("int32"),

@@ -90,14 +90,12 @@ def _aligned(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndar
     """Both with the same sizes: what is shorter has padding at its end."""
     shape = np.maximum(before.shape, after.shape)
     filler = b"" if before.dtype == object else 0
-    return tuple(
-        np.pad(
-            array,
-            [(0, most - size) for most, size in zip(shape, array.shape, strict=True)],
-            constant_values=filler,
-        )
-        for array in (before, after)
-    )
+
+    def padded(array: np.ndarray) -> np.ndarray:
+        widths = [(0, most - size) for most, size in zip(shape, array.shape, strict=True)]
+        return np.pad(array, widths, constant_values=filler)
+
+    return padded(before), padded(after)
 
 
 def _differs(before: np.ndarray, after: np.ndarray) -> np.ndarray:

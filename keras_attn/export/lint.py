@@ -81,7 +81,7 @@ def _nodes(graph: GraphDef) -> Iterator[tuple[str, NodeDef]]:
 
 def _op_findings(graph: GraphDef, served_ops: Set[str]) -> Iterable[str]:
     functions = {function.signature.name for function in graph.library.function}
-    findings = {}
+    findings: dict[str, str] = {}
     for where, node in _nodes(graph):
         if node.op in _PYTHON_OPS:
             finding = f"Op {node.op} calls back into Python, which a server has not: {where}."
@@ -94,7 +94,7 @@ def _op_findings(graph: GraphDef, served_ops: Set[str]) -> Iterable[str]:
 
 
 def _xla_findings(graph: GraphDef) -> Iterable[str]:
-    findings = {}
+    findings: dict[str, str] = {}
     needs = "needs XLA, which TensorFlow Serving leaves off"
     for where, node in _nodes(graph):
         if node.op.startswith("Xla"):
@@ -113,13 +113,13 @@ def _path_findings(folder: Path, graph: GraphDef) -> list[str]:
 
     Only constants that are one string are looked at: a vocabulary may hold any text.
     """
-    findings = {}
+    findings: dict[Path | bytes, str] = {}
     debug = (folder / "debug").rglob("*") if (folder / "debug").is_dir() else ()
     for path in (folder / SAVED_MODEL, *sorted(debug)):
         found = _SOURCE_FILE.search(path.read_bytes()) if path.is_file() else None
         if found:
-            where = path.relative_to(folder)
-            findings[path] = f"{where} names a source file: {_shown(found.group())}."
+            file = path.relative_to(folder)
+            findings[path] = f"{file} names a source file: {_shown(found.group())}."
     for where, node in _nodes(graph):
         value = _scalar_string(node.attr["value"].tensor) if node.op == "Const" else b""
         if _PATH.fullmatch(value):

@@ -15,7 +15,7 @@ from keras_attn.export import c_api
 from keras_attn.export.c_api import SavedModelError, Status
 from keras_attn.export.messages import MetaGraphDef, OpList, SavedModel, TensorInfo
 from keras_attn.model_versions import SAVED_MODEL, latest_version
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import UserError, require, require_one_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -214,7 +214,7 @@ class CppSavedModel:
                     None,
                     status,
                 )
-            return [c_api.to_array(library, tensor) for tensor in results]
+            return [c_api.to_array(library, tensor) for tensor in results if tensor is not None]
         finally:
             for tensor in filter(None, results):
                 library.TF_DeleteTensor(tensor)
@@ -251,20 +251,23 @@ class CppSavedModel:
 
 
 def _as_array(name: str, value: Any, spec: SignatureTensor) -> np.ndarray:
-    require(spec.dtype is not None, "NumPy has no such data type.", input=name)
-    array = np.asarray(value, dtype=object if spec.dtype == object else None)
-    if spec.dtype == object:
+    dtype = spec.dtype
+    if dtype is None:
+        raise UserError(f"NumPy has no such data type. Received: input={name!r}.")
+    is_text = spec.dtype == object
+    array = np.asarray(value, dtype=object if is_text else None)
+    if is_text:
         strings = all(isinstance(item, str | bytes) for item in array.flat)
         require(strings, f"Input {name!r} must hold strings.", value=value)
     else:
         if array.size == 0 and not isinstance(value, np.ndarray):
-            array = array.astype(spec.dtype)
+            array = array.astype(dtype)
         require(
-            np.can_cast(array.dtype, spec.dtype, "same_kind") and array.dtype != object,
-            f"Input {name!r} must be of type {spec.dtype}.",
+            np.can_cast(array.dtype, dtype, "same_kind") and array.dtype != object,
+            f"Input {name!r} must be of type {dtype}.",
             dtype=str(array.dtype),
         )
-        array = array.astype(spec.dtype, copy=False)
+        array = array.astype(dtype, copy=False)
     fits = spec.shape is None or (
         len(spec.shape) == array.ndim
         and all(size in (None, found) for size, found in zip(spec.shape, array.shape, strict=True))

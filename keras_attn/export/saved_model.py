@@ -214,7 +214,7 @@ def _reason(error: Exception) -> str:
 def _describe_weights(
     functions: Mapping[str, ServingFunction],
     served: Mapping[str, ServingFunction],
-    texts: list[str],
+    texts: list[str | bytes],
     stored: StoredWeights,
     examples: list[Example],
     tolerance: float,
@@ -273,7 +273,7 @@ def _signature(function: ServingFunction) -> tf.types.experimental.ConcreteFunct
     return traced.get_concrete_function(**specs)
 
 
-def _example_inputs(function: ServingFunction, texts: list[str]) -> dict[str, np.ndarray]:
+def _example_inputs(function: ServingFunction, texts: list[str | bytes]) -> dict[str, np.ndarray]:
     if function.example_inputs is not None:
         values = function.example_inputs(texts)
         require(
@@ -286,13 +286,13 @@ def _example_inputs(function: ServingFunction, texts: list[str]) -> dict[str, np
     return {name: _default_example(spec, texts) for name, spec in function.inputs.items()}
 
 
-def _default_example(spec: tf.TensorSpec, texts: list[str]) -> np.ndarray:
+def _default_example(spec: tf.TensorSpec, texts: list[str | bytes]) -> np.ndarray:
     if spec.dtype == tf.string and spec.shape.rank == 1:
         return _to_numpy(np.array(texts, object))
     return np.ones([len(texts)] + [size or 3 for size in spec.shape[1:]], spec.dtype.as_numpy_dtype)
 
 
-def _answers(functions: Mapping[str, ServingFunction], texts: list[str]) -> list[Example]:
+def _answers(functions: Mapping[str, ServingFunction], texts: list[str | bytes]) -> list[Example]:
     """Example inputs of each function, and what it answers."""
     found = []
     for name, function in functions.items():

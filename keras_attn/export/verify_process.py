@@ -7,14 +7,19 @@ TensorFlow's Python, Keras or JAX.
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from keras_attn.export import c_api, golden, warmup
 from keras_attn.export.layout import read_manifest
 from keras_attn.export.lint import lint_saved_model
 from keras_attn.export.runtime import CppSavedModel, SavedModelError, served_ops
 from keras_attn.validation import UserError
+
+Inputs = Mapping[str, np.ndarray]
 
 FORBIDDEN_MODULES = ("jax", "keras", "tensorflow", "tensorflow_text")
 
@@ -48,7 +53,7 @@ def check(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _compare(
-    model: CppSavedModel, name: str, inputs: dict, outputs: dict, rtol: float
+    model: CppSavedModel, name: str, inputs: Inputs, outputs: Inputs, rtol: float
 ) -> list[str]:
     try:
         received = model.run(name, inputs)
@@ -58,7 +63,7 @@ def _compare(
     return [f"Golden outputs of signature {name!r}: {difference}." for difference in differences]
 
 
-def _replay(model: CppSavedModel, name: str, inputs: dict) -> list[str]:
+def _replay(model: CppSavedModel, name: str, inputs: Inputs) -> list[str]:
     try:
         model.run(name, inputs)
     except UserError as error:

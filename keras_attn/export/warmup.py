@@ -94,7 +94,8 @@ def _frame(record: bytes) -> bytes:
 
 
 def _records(content: bytes) -> list[bytes]:
-    records, start = [], 0
+    records: list[bytes] = []
+    start = 0
     while start < len(content):
         length = content[start : start + 8]
         end = start + 12 + int.from_bytes(length, "little")

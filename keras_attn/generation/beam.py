@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from keras import ops
 
@@ -24,6 +23,7 @@ from keras_attn.generation.hypotheses import (
 )
 from keras_attn.generation.token_rules import TokenRules
 from keras_attn.ops.top_k import leftmost_top_k
+from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import require, require_one_of, require_positive
 
 STOPPING = ("exact", "early", "heuristic")
@@ -33,7 +33,7 @@ def beam_search(
     step: Step,
     state: dict,
     beams: int,
-    start_id: Any,
+    start_id: TensorLike,
     end_id: int,
     max_length: int,
     min_length: int = 0,
@@ -128,7 +128,7 @@ def beam_search(
     )
     rows = form.batch * beams
 
-    def is_unfinished(carry: dict) -> Any:
+    def is_unfinished(carry: dict) -> Tensor:
         some_live = ops.any(carry["live"]["log_probabilities"] > -math.inf)
         return ops.logical_and(carry["index"] < max_length, some_live)
 
@@ -170,10 +170,10 @@ def beam_search(
 class _Candidates:
     """Extensions of live hypotheses, best first; each field (batch, candidates)."""
 
-    log_probabilities: Any
-    parents: Any
-    token_ids: Any
-    is_end: Any
+    log_probabilities: Tensor
+    parents: Tensor
+    token_ids: Tensor
+    is_end: Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,7 +191,7 @@ class _BeamSearch:
     length_penalty: float
     length_penalty_form: str
     stopping: str
-    batch: Any
+    batch: Tensor
     dtype: str
 
     def start(self) -> dict:
@@ -211,7 +211,7 @@ class _BeamSearch:
             lengths=ops.zeros(shape, dtype="int32"),
         )
 
-    def extend(self, live: dict, logits: Any, index: Any) -> _Candidates:
+    def extend(self, live: dict, logits: Tensor, index: TensorLike) -> _Candidates:
         """The `2 * beams` best extensions of each source, of which at most `beams` end."""
         # The best of all are among the best of each row, so nothing but the logits has the size
         # of the vocabulary.
@@ -236,8 +236,8 @@ class _BeamSearch:
         finished: Hypotheses,
         live: dict,
         candidates: _Candidates,
-        index: Any,
-        bonus: Any = None,
+        index: TensorLike,
+        bonus: Tensor = None,
     ) -> Hypotheses:
         """The `kept` best of the finished hypotheses and of the candidates that end.
 
@@ -271,7 +271,7 @@ class _BeamSearch:
             lengths=self._pick(lengths, picks),
         )
 
-    def keep(self, live: dict, candidates: _Candidates, index: Any) -> tuple[dict, Any]:
+    def keep(self, live: dict, candidates: _Candidates, index: TensorLike) -> tuple[dict, Tensor]:
         """The `beams` best candidates that do not end, and their parents' rows, int32 (rows,)."""
         going_on = ops.where(candidates.is_end, -math.inf, candidates.log_probabilities)
         log_probabilities, picks = leftmost_top_k(going_on, self.beams)
@@ -286,7 +286,7 @@ class _BeamSearch:
         }
         return live, ops.reshape(self._row_numbers(parents, self.beams), (-1,))
 
-    def stop(self, log_probabilities: Any, finished: Hypotheses, index: Any) -> Any:
+    def stop(self, log_probabilities: Tensor, finished: Hypotheses, index: TensorLike) -> Tensor:
         """The live log-probabilities, with `-inf` for sources that are done."""
         worst = finished.scores[:, -1:]
         if self.stopping == "early":
@@ -297,34 +297,34 @@ class _BeamSearch:
         is_done = worst >= attainable
         return ops.where(is_done, -math.inf, log_probabilities)
 
-    def _banned(self, token_ids: Any, logits: Any, index: Any) -> Any:
+    def _banned(self, token_ids: Tensor, logits: Tensor, index: TensorLike) -> Tensor:
         """Tokens that the constraints forbid, bool (rows, vocabulary), or None."""
         if self.constraints.is_empty:
             return None
         token_ids = ops.reshape(token_ids, (self.batch * self.beams, self.rules.max_length))
         return self.constraints.banned_tokens(token_ids, index, logits.shape[-1])
 
-    def _may_finish(self, candidates: _Candidates) -> Any:
+    def _may_finish(self, candidates: _Candidates) -> Tensor:
         if self.stopping == "exact":
             return candidates.is_end
         ranks = ops.arange(candidates.is_end.shape[1])
         return ops.logical_and(candidates.is_end, ranks < self.beams)
 
-    def _penalty(self, length: Any) -> Any:
+    def _penalty(self, length: Tensor) -> Tensor:
         return length_normalizer(length, self.length_penalty, self.dtype, self.length_penalty_form)
 
-    def _write(self, token_ids: Any, index: Any, token: Any, where: Any) -> Any:
+    def _write(self, token_ids: Tensor, index: TensorLike, token: Tensor, where: Tensor) -> Tensor:
         """`token` at position `index`; a comparison, since slice updates need XLA to serve."""
         here = ops.arange(self.rules.max_length) == index
         if where is not True:
             here = ops.logical_and(here, where[..., None])
         return ops.where(here, token, token_ids)
 
-    def _row_numbers(self, columns: Any, width: int) -> Any:
+    def _row_numbers(self, columns: Tensor, width: int) -> Tensor:
         """Where (batch, `width`) flattened to rows holds `columns` (batch, n) of each source."""
         return columns + ops.arange(self.batch)[:, None] * width
 
-    def _pick(self, values: Any, columns: Any) -> Any:
+    def _pick(self, values: Tensor, columns: Tensor) -> Tensor:
         """`values[b, columns[b, i]]` for values (batch, width, ...) and columns (batch, n)."""
         width, rest = values.shape[1], ops.shape(values)[2:]
         rows = ops.reshape(values, (self.batch * width, *rest))

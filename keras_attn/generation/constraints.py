@@ -1,8 +1,6 @@
 """What a text may not hold, and what it must begin with."""
 
 import dataclasses
-import numbers
-from typing import Any
 
 import numpy as np
 from keras import ops
@@ -10,7 +8,8 @@ from keras import ops
 from keras_attn.generation.token_sets import token_set
 from keras_attn.limits import RULE_TOKENS
 from keras_attn.ops.padding import padding_last
-from keras_attn.validation import require
+from keras_attn.tensors import Tensor, TensorLike
+from keras_attn.validation import is_integer, require
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +33,11 @@ class Constraints:
 
     no_repeat_ngram: int = 0
     banned: tuple[tuple[int, ...], ...] = ()
-    prefix_ids: Any = None
+    prefix_ids: TensorLike = None
 
     def __post_init__(self) -> None:
         require(
-            _is_whole(self.no_repeat_ngram) and self.no_repeat_ngram >= 0,
+            is_integer(self.no_repeat_ngram) and self.no_repeat_ngram >= 0,
             "`no_repeat_ngram` must be an integer of 0 or more, 0 for no such rule.",
             no_repeat_ngram=self.no_repeat_ngram,
         )
@@ -48,7 +47,7 @@ class Constraints:
             require(
                 isinstance(sequence, tuple | list)
                 and len(sequence) > 0
-                and all(_is_whole(token) and token >= 0 for token in sequence),
+                and all(is_integer(token) and token >= 0 for token in sequence),
                 "`banned` must hold sequences of token ids of 0 or more, none of them empty.",
                 sequence=sequence,
             )
@@ -56,7 +55,7 @@ class Constraints:
         if self.prefix_ids is not None and len(np.shape(self.prefix_ids)) == 2:
             object.__setattr__(self, "prefix_ids", padding_last(self.prefix_ids))
 
-    def check_sources(self, sources: Any) -> None:
+    def check_sources(self, sources: Tensor) -> None:
         """Finds prefixes that are not one for each source, as far as their numbers are known.
 
         Args:
@@ -81,7 +80,7 @@ class Constraints:
         """Whether there is no rule at all."""
         return not self.no_repeat_ngram and not self.banned and self.prefix_ids is None
 
-    def banned_tokens(self, token_ids: Any, index: Any, vocabulary: int) -> Any:
+    def banned_tokens(self, token_ids: Tensor, index: TensorLike, vocabulary: int) -> Tensor:
         """Which tokens may not come next.
 
         Args:
@@ -114,11 +113,7 @@ class Constraints:
         return is_banned
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _repeating(token_ids: Any, index: Any, size: int, vocabulary: int) -> Any:
+def _repeating(token_ids: Tensor, index: TensorLike, size: int, vocabulary: int) -> Tensor:
     """The tokens that have followed the last `size - 1` tokens before."""
     # The last token of each run of `size` that is complete: at position `size - 1` the first.
     places = ops.arange(ops.shape(token_ids)[1])
@@ -131,8 +126,8 @@ def _repeating(token_ids: Any, index: Any, size: int, vocabulary: int) -> Any:
 
 
 def _completing(
-    token_ids: Any, index: Any, sequences: tuple[tuple[int, ...], ...], vocabulary: int
-) -> Any:
+    token_ids: Tensor, index: TensorLike, sequences: tuple[tuple[int, ...], ...], vocabulary: int
+) -> Tensor:
     """The last tokens of those sequences all of whose others have just come."""
     lengths = np.array([len(sequence) for sequence in sequences], "int32")
     is_reached = ops.convert_to_tensor(lengths - 1)[None] <= index
@@ -152,8 +147,8 @@ def _completing(
 
 
 def _off_the_prefix(
-    prefix_ids: Any, token_ids: Any, index: Any, vocabulary: int, is_banned: Any
-) -> Any:
+    prefix_ids: TensorLike, token_ids: Tensor, index: TensorLike, vocabulary: int, is_banned: Tensor
+) -> Tensor:
     """All but the prefix's token where there is one, what is banned elsewhere."""
     prefix_ids = ops.cast(ops.convert_to_tensor(prefix_ids), "int32")
     rows, sources = ops.shape(token_ids)[0], ops.shape(prefix_ids)[0]
@@ -167,6 +162,6 @@ def _off_the_prefix(
     return ops.where(wanted != 0, others, is_banned)
 
 
-def _token_at(token_ids: Any, place: Any) -> Any:
+def _token_at(token_ids: Tensor, place: Tensor) -> Tensor:
     """The tokens at a position, (rows, 1); any token where it lies before the first."""
     return ops.take(token_ids, ops.maximum(place, 0), axis=1)[:, None]

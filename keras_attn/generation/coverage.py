@@ -1,12 +1,11 @@
 """The coverage penalty: a hypothesis is to have looked at the whole of its source."""
 
 import math
-from numbers import Real
-from typing import Any
 
 from keras import ops
 
-from keras_attn.validation import require
+from keras_attn.tensors import Tensor
+from keras_attn.validation import is_real, require
 
 #: Key of a hypothesis' coverage in `state["hypothesis"]`.
 COVERAGE = "coverage"
@@ -17,7 +16,7 @@ _LEAST = 1e-30
 def check_coverage_penalty(coverage_penalty: float, state: dict) -> None:
     """Raises a UserError unless the penalty is a number and the state holds what it is made of."""
     require(
-        isinstance(coverage_penalty, Real) and 0 <= coverage_penalty < math.inf,
+        is_real(coverage_penalty) and 0 <= coverage_penalty < math.inf,
         "`coverage_penalty` must be a finite number of at least 0.",
         coverage_penalty=coverage_penalty,
     )
@@ -30,7 +29,7 @@ def check_coverage_penalty(coverage_penalty: float, state: dict) -> None:
     )
 
 
-def covered(coverage: Any, dtype: str) -> Any:
+def covered(coverage: Tensor, dtype: str) -> Tensor:
     """How well each hypothesis has covered its source, at most 0: Σᵢ log(min(Σⱼ pᵢⱼ, 1)).
 
     Args:

@@ -7,10 +7,11 @@ import keras
 from keras import ops
 
 from keras_attn.ops.decoding_room import require_room
+from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import UserError, require
 
 #: `step(token_ids, state, index) -> (logits, state)`.
-Step = Callable[[Any, dict, Any], tuple[Any, dict]]
+Step = Callable[[Tensor, dict, Tensor], tuple[Tensor, dict]]
 
 
 class DecoderState:
@@ -30,7 +31,7 @@ class DecoderState:
         UserError: The state has another form, or no room for as many steps.
     """
 
-    def __init__(self, state: dict, max_length: Any) -> None:
+    def __init__(self, state: dict, max_length: TensorLike) -> None:
         require(
             isinstance(state, dict) and set(state) == {"source", "hypothesis"},
             'The state must be a dict of "source" and "hypothesis".',
@@ -58,7 +59,7 @@ class DecoderState:
         wide = any(keras.backend.standardize_dtype(leaf.dtype) == "float64" for leaf in leaves)
         self.dtype = "float64" if wide else "float32"
 
-    def flatten(self, state: dict) -> list:
+    def flatten(self, state: dict) -> list[Tensor]:
         """The tensors of a state, in a fixed order; None is no tensor and no loop's variable."""
         try:
             keras.tree.assert_same_structure(self.initial, state)
@@ -69,7 +70,7 @@ class DecoderState:
             ) from error
         return _tensors(keras.tree.map_structure(lambda _, leaf: leaf, self.initial, state))
 
-    def unflatten(self, tensors: list) -> dict:
+    def unflatten(self, tensors: list[Tensor]) -> dict:
         """The state of which `flatten` made `tensors`."""
         remaining = iter(tensors)
         return keras.tree.map_structure(
@@ -77,7 +78,7 @@ class DecoderState:
         )
 
 
-def first_tokens(start_id: Any, batch: Any) -> Any:
+def first_tokens(start_id: TensorLike, batch: Tensor) -> Tensor:
     """The token fed first to each source, int32 (batch,).
 
     Raises:
@@ -94,7 +95,7 @@ def first_tokens(start_id: Any, batch: Any) -> Any:
     return ops.broadcast_to(tokens, (batch,))
 
 
-def take_rows(state: dict, rows: Any) -> dict:
+def take_rows(state: dict, rows: Tensor) -> dict:
     """The state with row `rows[i]` of every hypothesis leaf in row `i`; the source untouched."""
     hypothesis = keras.tree.map_structure(
         lambda leaf: None if leaf is None else ops.take(leaf, rows, axis=0), state["hypothesis"]
@@ -102,7 +103,9 @@ def take_rows(state: dict, rows: Any) -> dict:
     return {**state, "hypothesis": hypothesis}
 
 
-def run_step(step: Step, token_ids: Any, state: dict, index: Any, rows: Any) -> tuple[Any, dict]:
+def run_step(
+    step: Step, token_ids: Tensor, state: dict, index: TensorLike, rows: Tensor
+) -> tuple[Tensor, dict]:
     """One step of the model, its logits reshaped to as many rows as are known.
 
     Raises:
@@ -118,8 +121,8 @@ def run_step(step: Step, token_ids: Any, state: dict, index: Any, rows: Any) -> 
     return ops.reshape(logits, (rows, logits.shape[-1] or -1)), state
 
 
-def _tensors(tree: Any) -> list:
-    leaves = []
+def _tensors(tree: Any) -> list[Tensor]:
+    leaves: list[Tensor] = []
     # In the order of `map_structure`, which on torch is not that of `flatten`.
     keras.tree.map_structure(leaves.append, tree)
     return [leaf for leaf in leaves if leaf is not None]

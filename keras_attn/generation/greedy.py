@@ -1,7 +1,6 @@
 """Greedy search: the most probable next token, until the end token."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from keras import ops
 
@@ -16,12 +15,13 @@ from keras_attn.generation.hypotheses import (
 from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules
 from keras_attn.ops.top_k import leftmost_top_k
+from keras_attn.tensors import Tensor, TensorLike
 
 
 def greedy_search(
     step: Step,
     state: dict,
-    start_id: Any,
+    start_id: TensorLike,
     end_id: int,
     max_length: int,
     min_length: int = 0,
@@ -62,7 +62,7 @@ def greedy_search(
     form = DecoderState(state, max_length)
     constraints.check_sources(form.batch)
 
-    def choose(logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
+    def choose(logits: Tensor, token_ids: Tensor, index: TensorLike) -> tuple[Tensor, Tensor]:
         is_banned = constraints.banned_tokens(token_ids, index, logits.shape[-1])
         # Two, since the most probable one may be an end token that comes too early.
         log_probabilities, token_ids = rules.rank(logits, index, 2, form.dtype, is_banned)

@@ -1,12 +1,12 @@
 """What every decoding strategy returns, and how it is scored."""
 
 import math
-import numbers
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
-from keras_attn.validation import require, require_one_of
+from keras_attn.tensors import Tensor, TensorLike
+from keras_attn.validation import is_real, require, require_one_of
 
 LENGTH_PENALTY_FORMS = ("gnmt", "length")
 
@@ -26,15 +26,15 @@ class Hypotheses(NamedTuple):
         lengths: int32 (batch, n_best), the count of generated tokens, the end token included.
     """
 
-    token_ids: Any
-    scores: Any
-    log_probabilities: Any
-    lengths: Any
+    token_ids: Tensor
+    scores: Tensor
+    log_probabilities: Tensor
+    lengths: TensorLike
 
 
 def length_normalizer(
-    lengths: Any, length_penalty: float, dtype: str = "float32", form: str = "gnmt"
-) -> Any:
+    lengths: TensorLike, length_penalty: float, dtype: str = "float32", form: str = "gnmt"
+) -> Tensor:
     """The length penalty, by which scores are divided.
 
     Args:
@@ -60,9 +60,8 @@ def length_normalizer(
 def check_length_penalty(length_penalty: float, form: str = "gnmt") -> None:
     """Raises `UserError` unless the penalty is a finite number of 0 or more, of a known form."""
     require_one_of("length_penalty_form", form, LENGTH_PENALTY_FORMS)
-    number = isinstance(length_penalty, numbers.Real) and not isinstance(length_penalty, bool)
     require(
-        number and 0 <= length_penalty < math.inf,
+        is_real(length_penalty) and 0 <= length_penalty < math.inf,
         "`length_penalty` must be a finite number of 0 or more.",
         length_penalty=length_penalty,
     )

@@ -5,17 +5,17 @@
 """
 
 import math
-from typing import Any
 
 from keras import ops
 
 from keras_attn.ops.softmax import softmax_with_sums
 from keras_attn.ops.top_k import top_k
+from keras_attn.tensors import Tensor, TensorLike
 
 _FEW = 256  # tokens, looked at before the whole vocabulary is sorted
 
 
-def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:
+def penalize_repetition(logits: Tensor, seen: Tensor, penalty: TensorLike) -> Tensor:
     """Makes tokens that have occurred less probable: negative logits times, others over `penalty`.
 
     Args:
@@ -34,7 +34,7 @@ def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:
     return ops.where(seen, ops.where(logits < 0, logits * penalty, logits / penalty), logits)
 
 
-def divide_by_temperature(logits: Any, temperature: Any) -> Any:
+def divide_by_temperature(logits: Tensor, temperature: TensorLike) -> Tensor:
     """Sharpens a distribution by a temperature below 1, flattens it by one above.
 
     Args:
@@ -49,7 +49,7 @@ def divide_by_temperature(logits: Any, temperature: Any) -> Any:
     return logits / _per_row(temperature, logits.dtype)
 
 
-def keep_top_k(logits: Any, k: Any) -> Any:
+def keep_top_k(logits: Tensor, k: TensorLike) -> Tensor:
     """Rules out all but the `k` most probable tokens, of equal ones those of the lowest id.
 
     Args:
@@ -74,7 +74,7 @@ def keep_top_k(logits: Any, k: Any) -> Any:
     return _keep(logits, _column(best, k - 1), k)
 
 
-def keep_top_p(logits: Any, p: Any) -> Any:
+def keep_top_p(logits: Tensor, p: TensorLike) -> Tensor:
     """Keeps the smallest set of tokens whose probabilities sum to `p` or more: the nucleus.
 
     Of equally probable tokens those of the lowest id are in it.
@@ -94,7 +94,7 @@ def keep_top_p(logits: Any, p: Any) -> Any:
     vocabulary, p = logits.shape[-1], _per_row(p, logits.dtype)
     _, peak, total = softmax_with_sums(logits)
 
-    def of_all() -> tuple[Any, Any]:
+    def of_all() -> tuple[Tensor, Tensor]:
         return _nucleus(ops.top_k(logits, vocabulary)[0], peak, total, p)
 
     if vocabulary <= 4 * _FEW:
@@ -106,7 +106,7 @@ def keep_top_p(logits: Any, p: Any) -> Any:
     return _keep(logits, *ops.cond(is_reached, lambda: _nucleus(best, peak, total, p), of_all))
 
 
-def keep_top_k_then_p(logits: Any, k: Any, p: Any) -> Any:
+def keep_top_k_then_p(logits: Tensor, k: TensorLike, p: TensorLike) -> Tensor:
     """Does what `keep_top_p(keep_top_k(logits, k), p)` does.
 
     Where `k` is an int only the `k` most probable tokens are sorted.
@@ -119,7 +119,7 @@ def keep_top_k_then_p(logits: Any, k: Any, p: Any) -> Any:
     return _keep(kept, *_nucleus(best, peak, total, _per_row(p, logits.dtype)))
 
 
-def _nucleus(best: Any, peak: Any, total: Any, p: Any) -> tuple[Any, Any]:
+def _nucleus(best: Tensor, peak: Tensor, total: Tensor, p: TensorLike) -> tuple[Tensor, Tensor]:
     """The lowest logit of the nucleus and its size, both (rows, 1).
 
     `best` (rows, columns) are the highest logits in their order; `exp(logit - peak) / total` is the
@@ -134,7 +134,7 @@ def _nucleus(best: Any, peak: Any, total: Any, p: Any) -> tuple[Any, Any]:
     return threshold, size
 
 
-def _keep(logits: Any, threshold: Any, count: Any) -> Any:
+def _keep(logits: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
     """The logits above the threshold, and the first that equal it, `count` in all."""
     above, equal = ops.greater(logits, threshold), ops.equal(logits, threshold)
     room = count - ops.sum(ops.cast(above, "int32"), axis=-1, keepdims=True)
@@ -143,16 +143,16 @@ def _keep(logits: Any, threshold: Any, count: Any) -> Any:
     return ops.where(kept, logits, -math.inf)
 
 
-def _column(values: Any, columns: Any) -> Any:
+def _column(values: Tensor, columns: Tensor) -> Tensor:
     """`values[r, columns[r]]`, both (rows, 1)."""
     return ops.take_along_axis(values, ops.cast(columns, "int32"), axis=-1)
 
 
-def _per_row(value: Any, dtype: str) -> Any:
+def _per_row(value: Tensor, dtype: str) -> Tensor:
     """A number as it is for all rows, one for each row as (rows, 1)."""
     value = ops.convert_to_tensor(value)
     return ops.cast(value[:, None] if len(value.shape) else value, dtype)
 
 
-def _is_number(value: Any, number: float) -> bool:
+def _is_number(value: TensorLike, number: float) -> bool:
     return isinstance(value, (int, float)) and value == number

@@ -2,9 +2,7 @@
 
 import dataclasses
 import math
-import numbers
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from keras import ops
 
@@ -26,7 +24,8 @@ from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules, finite_or_none, log_normalizer
 from keras_attn.generation.token_sets import token_set
 from keras_attn.ops.random_bits import random_uniform
-from keras_attn.validation import require, require_positive
+from keras_attn.tensors import Tensor, TensorLike
+from keras_attn.validation import is_integer, is_real, require, require_positive
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +49,9 @@ class SamplingRules:
         UserError: A number is out of its range.
     """
 
-    temperature: Any = 1.0
-    top_k: Any = 0
-    top_p: Any = 1.0
+    temperature: TensorLike = 1.0
+    top_k: TensorLike = 0
+    top_p: TensorLike = 1.0
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
@@ -65,7 +64,7 @@ class SamplingRules:
         )
         _check(
             self.top_k,
-            lambda value: isinstance(value, numbers.Integral) and value >= 0,
+            lambda value: is_integer(value) and value >= 0,
             "`top_k` must be an integer of 0 or more, 0 for no limit.",
             top_k=self.top_k,
         )
@@ -77,9 +76,7 @@ class SamplingRules:
         )
         penalty = self.repetition_penalty
         require(
-            isinstance(penalty, numbers.Real)
-            and not isinstance(penalty, bool)
-            and 0 < penalty < math.inf,
+            is_real(penalty) and 0 < penalty < math.inf,
             "`repetition_penalty` must be a finite number above 0, 1 for none.",
             repetition_penalty=penalty,
         )
@@ -88,17 +85,17 @@ class SamplingRules:
 def sample(
     step: Step,
     state: dict,
-    start_id: Any,
+    start_id: TensorLike,
     end_id: int,
     max_length: int,
-    seed: Any,
+    seed: TensorLike,
     samples: int = 1,
     rules: SamplingRules | None = None,
     min_length: int = 0,
     length_penalty: float = 0.0,
     forbidden_ids: Sequence[int] = (),
-    prompt_ids: Any = None,
-    source_numbers: Any = None,
+    prompt_ids: TensorLike = None,
+    source_numbers: TensorLike = None,
     length_penalty_form: str = "gnmt",
     constraints: Constraints | None = None,
 ) -> Hypotheses:
@@ -168,18 +165,18 @@ def sample(
     found = extend_rows(step, form, initial, tokens, rows, end_id, max_length, sampler.choose)
     normalizer = length_normalizer(found.lengths, length_penalty, form.dtype, length_penalty_form)
     found = found._replace(scores=found.scores / normalizer)
-    found = (ops.reshape(part, (batch, samples, *ops.shape(part)[1:])) for part in found)
-    return drop_impossible(Hypotheses(*found))
+    parts = (ops.reshape(part, (batch, samples, *ops.shape(part)[1:])) for part in found)
+    return drop_impossible(Hypotheses(*parts))
 
 
-def check_seed(seed: int) -> None:
-    """Raises `UserError` unless the seed is an integer of 32 bits."""
-    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+def check_seed(seed: TensorLike) -> int:
+    """Returns the seed; raises `UserError` unless it is an integer of 32 bits."""
     require(
-        whole and 0 <= seed < 2**32,
+        is_integer(seed) and 0 <= seed < 2**32,
         "`seed` must be an integer of 0 or more, below 2 ** 32.",
         seed=seed,
     )
+    return int(seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,11 +186,11 @@ class _Sampler:
     tokens: TokenRules
     constraints: Constraints
     rules: SamplingRules
-    uniforms: Any
-    prompt_ids: Any
+    uniforms: Tensor
+    prompt_ids: TensorLike
     dtype: str
 
-    def choose(self, logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
+    def choose(self, logits: Tensor, token_ids: Tensor, index: TensorLike) -> tuple[Tensor, Tensor]:
         """Draws the next tokens (see `token_by_token.Choose`)."""
         logits = ops.cast(logits, self.dtype)
         offered = self.tokens.offer(logits, index)
@@ -209,7 +206,7 @@ class _Sampler:
         log_probabilities = finite_or_none(log_probabilities)
         return ops.squeeze(tokens, axis=1), ops.squeeze(log_probabilities, axis=1)
 
-    def _rule(self, logits: Any, token_ids: Any, index: Any) -> Any:
+    def _rule(self, logits: Tensor, token_ids: Tensor, index: TensorLike) -> Tensor:
         """The logits to draw from."""
         rules = self.rules
         if rules.repetition_penalty != 1:
@@ -218,7 +215,7 @@ class _Sampler:
         logits = divide_by_temperature(logits, rules.temperature)
         return keep_top_k_then_p(logits, rules.top_k, rules.top_p)
 
-    def _seen(self, token_ids: Any, index: Any, vocabulary: int) -> Any:
+    def _seen(self, token_ids: Tensor, index: TensorLike, vocabulary: int) -> Tensor:
         counted = ops.broadcast_to(
             ops.arange(ops.shape(token_ids)[1]) < index, ops.shape(token_ids)
         )
@@ -232,17 +229,22 @@ def _repeated(rules: SamplingRules, samples: int) -> SamplingRules:
     """The rules with a value for each text in place of one for each source."""
     values = {name: getattr(rules, name) for name in ("temperature", "top_k", "top_p")}
     values = {
-        name: value if _is_number(value) else ops.repeat(value, samples, axis=0)
+        name: value if is_real(value) else ops.repeat(value, samples, axis=0)
         for name, value in values.items()
     }
     return dataclasses.replace(rules, **values)
 
 
-def _uniforms(seed: Any, source_numbers: Any, batch: Any, samples: int, max_length: Any) -> Any:
+def _uniforms(
+    seed: TensorLike,
+    source_numbers: TensorLike,
+    batch: Tensor,
+    samples: int,
+    max_length: TensorLike,
+) -> Tensor:
     """Two uniform numbers for each text and position, float32 (batch * samples, max_length, 2)."""
-    if seed is None or isinstance(seed, numbers.Integral):
-        check_seed(seed)
-        seed = ops.convert_to_tensor(int(seed), dtype="uint32")
+    if seed is None or is_integer(seed):
+        seed = ops.convert_to_tensor(check_seed(seed), dtype="uint32")
     seed = ops.convert_to_tensor(seed)
     require(
         len(seed.shape) < 2 and "int" in str(seed.dtype),
@@ -259,11 +261,9 @@ def _uniforms(seed: Any, source_numbers: Any, batch: Any, samples: int, max_leng
     return ops.reshape(numbers_drawn, (batch * samples, max_length, 2))
 
 
-def _check(value: Any, is_right: Any, expectation: str, **received: Any) -> None:
+def _check(
+    value: TensorLike, is_right: Callable[[float], bool], expectation: str, **received: TensorLike
+) -> None:
     """Raises unless a number is right; what a tensor holds is not looked at."""
-    if _is_number(value) or isinstance(value, (bool, str, type(None))):
-        require(_is_number(value) and is_right(value), expectation, **received)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if is_real(value) or isinstance(value, bool | str | None):
+        require(is_real(value) and is_right(value), expectation, **received)

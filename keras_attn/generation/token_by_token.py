@@ -2,27 +2,27 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from keras import ops
 
 from keras_attn.generation.decoder_state import DecoderState, Step, run_step
 from keras_attn.generation.hypotheses import Hypotheses
+from keras_attn.tensors import Tensor, TensorLike
 
 #: `choose(logits, token_ids, index) -> (tokens, log_probabilities)`, both (rows,): the next token
 #: of each row whose tokens so far are the first `index` of `token_ids` (rows, max_length), and its
 #: log-probability, `-inf` where there is none.
-Choose = Callable[[Any, Any, Any], tuple[Any, Any]]
+Choose = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def extend_rows(
     step: Step,
     form: DecoderState,
     state: dict,
-    tokens: Any,
-    rows: Any,
+    tokens: Tensor,
+    rows: Tensor,
     end_id: int,
-    max_length: Any,
+    max_length: TensorLike,
     choose: Choose,
 ) -> Hypotheses:
     """Extends every row by the tokens chosen for it until all have ended.
@@ -44,7 +44,7 @@ def extend_rows(
         `Hypotheses` without the dimension `n_best`, their scores the log-probabilities.
     """
 
-    def is_unfinished(carry: dict) -> Any:
+    def is_unfinished(carry: dict) -> Tensor:
         return ops.logical_and(
             carry["index"] < max_length, ops.logical_not(ops.all(carry["is_ended"]))
         )

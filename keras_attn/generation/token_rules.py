@@ -3,18 +3,14 @@
 import dataclasses
 import math
 import numbers
-from typing import Any
 
 import numpy as np
 from keras import ops
 
 from keras_attn.ops.softmax import softmax_with_sums
 from keras_attn.ops.top_k import top_k
-from keras_attn.validation import require, require_positive
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+from keras_attn.tensors import Tensor, TensorLike
+from keras_attn.validation import is_integer, require, require_positive
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +34,7 @@ class TokenRules:
     """
 
     end_id: int
-    max_length: Any
+    max_length: TensorLike
     min_length: int = 0
     forbidden_ids: tuple[int, ...] = ()
     free_end: bool = False
@@ -46,7 +42,7 @@ class TokenRules:
     def __post_init__(self) -> None:
         ids = (self.end_id, *self.forbidden_ids)
         require(
-            all(_is_whole(token) and token >= 0 for token in ids),
+            all(is_integer(token) and token >= 0 for token in ids),
             "`end_id` and `forbidden_ids` must be token ids of 0 or more.",
             end_id=self.end_id,
             forbidden_ids=self.forbidden_ids,
@@ -58,22 +54,22 @@ class TokenRules:
             forbidden_ids=self.forbidden_ids,
         )
         require(
-            _is_whole(self.min_length) and self.min_length >= 0,
+            is_integer(self.min_length) and self.min_length >= 0,
             "`min_length` must be an integer of 0 or more.",
             min_length=self.min_length,
         )
-        if isinstance(self.max_length, (numbers.Number, str, type(None))):
+        if self.max_length is None or isinstance(self.max_length, numbers.Number | str):
             require_positive(max_length=self.max_length)
             require(
-                self.min_length <= self.max_length,
+                is_integer(self.max_length) and self.min_length <= self.max_length,
                 "`min_length` must not exceed `max_length`.",
                 min_length=self.min_length,
                 max_length=self.max_length,
             )
 
     def rank(
-        self, logits: Any, index: Any, count: int, dtype: str, is_banned: Any = None
-    ) -> tuple[Any, Any]:
+        self, logits: Tensor, index: TensorLike, count: int, dtype: str, is_banned: Tensor = None
+    ) -> tuple[Tensor, Tensor]:
         """The most probable tokens of each row that may come next.
 
         Args:
@@ -113,7 +109,7 @@ class TokenRules:
         )
         return finite_or_none(log_probabilities), ops.where(is_last, self.end_id, token_ids)
 
-    def offer(self, logits: Any, index: Any) -> Any:
+    def offer(self, logits: Tensor, index: TensorLike) -> Tensor:
         """The logits, with `-inf` for tokens that may not come next.
 
         Args:
@@ -135,7 +131,7 @@ class TokenRules:
         )
         return ops.where(offered, logits, -math.inf)
 
-    def _check_vocabulary(self, logits: Any) -> int:
+    def _check_vocabulary(self, logits: Tensor) -> int:
         vocabulary = logits.shape[-1]
         require(
             vocabulary is not None and max(self.end_id, *self.forbidden_ids, 0) < vocabulary,
@@ -147,13 +143,13 @@ class TokenRules:
         return vocabulary
 
 
-def log_normalizer(logits: Any) -> Any:
+def log_normalizer(logits: Tensor) -> Tensor:
     """What logits (rows, vocabulary) exceed log-probabilities by, (rows, 1)."""
     _, peak, total = softmax_with_sums(logits)
     return peak + ops.log(total)
 
 
-def finite_or_none(log_probabilities: Any) -> Any:
+def finite_or_none(log_probabilities: Tensor) -> Tensor:
     """Log-probabilities, with `-inf` where the model gave no distribution."""
     # A row with NaN, or of nothing but -inf, has come to NaN, and with XLA, whose maximum may
     # pass over NaN, to infinity: neither compares as finite.

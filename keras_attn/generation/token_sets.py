@@ -1,11 +1,11 @@
 """Sets of tokens, one a row, as tensors."""
 
-from typing import Any
-
 from keras import ops
 
+from keras_attn.tensors import Tensor
 
-def token_set(token_ids: Any, counted: Any, vocabulary: int) -> Any:
+
+def token_set(token_ids: Tensor, counted: Tensor, vocabulary: int) -> Tensor:
     """Which tokens of the vocabulary occur in each row.
 
     Args:

@@ -4,7 +4,7 @@ import abc
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import keras
 import tensorflow as tf
@@ -144,7 +144,7 @@ class GeneratingTask(Task):
         """Generates texts: another name of `predict`."""
         return self.predict(*texts, **options)
 
-    def with_decoding(self, **changes: Any) -> "GeneratingTask":
+    def with_decoding(self, **changes: Any) -> Self:
         """Gives the same model as a task that generates otherwise.
 
         Args:

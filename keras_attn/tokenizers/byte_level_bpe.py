@@ -137,7 +137,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
             vocabulary_size=vocabulary_size,
         )
         lines = [text for text in read_texts(texts, lowercase) if text]
-        require(lines, "The texts must hold at least one that is not empty.", not_empty=0)
+        require(bool(lines), "The texts must hold at least one that is not empty.", not_empty=0)
         library = training_library()
         model = library.Tokenizer(library.models.BPE())
         model.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -73,7 +73,7 @@ class CharacterTokenizer(Tokenizer):
             if count >= min_count
         ]
         require(
-            characters,
+            bool(characters),
             "The texts must hold a character at least `min_count` times.",
             min_count=min_count,
             distinct_characters=len(counts),

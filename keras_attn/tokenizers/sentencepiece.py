@@ -109,7 +109,7 @@ class SentencePieceTokenizer(Tokenizer):
         whole = isinstance(sentinels, int) and not isinstance(sentinels, bool) and sentinels >= 0
         require(whole, "`sentinels` must be a whole number, 0 or more.", sentinels=sentinels)
         lines = [text for text in read_texts(texts, lowercase) if text.strip()]
-        require(lines, "The texts must hold at least one that is not blank.", not_blank=0)
+        require(bool(lines), "The texts must hold at least one that is not blank.", not_blank=0)
         minimum = len(SPECIAL_TOKENS) + sentinels + 1
         require(
             vocabulary_size >= minimum,
@@ -186,9 +186,9 @@ def _with_last(model: bytes, names: list[str]) -> bytes:
     """The model with some of its pieces after all others."""
     if not names:
         return model
-    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+    from sentencepiece import sentencepiece_model_pb2
 
-    proto = ModelProto.FromString(model)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
     pieces = sorted(proto.pieces, key=lambda piece: piece.piece in names)
     del proto.pieces[:]
     proto.pieces.extend(pieces)

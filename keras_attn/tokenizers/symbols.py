@@ -35,7 +35,7 @@ class SymbolTokenizer(Tokenizer):
         require(len(symbols) > 0, "`symbols` must hold at least one.", symbols=symbols)
         for position, symbol in enumerate(symbols):
             require(
-                isinstance(symbol, str) and symbol and not set(symbol) & set(_WHITESPACE),
+                isinstance(symbol, str) and bool(symbol) and not set(symbol) & set(_WHITESPACE),
                 f"`symbols[{position}]` must be text without whitespace.",
                 symbol=symbol,
             )
@@ -79,7 +79,7 @@ class SymbolTokenizer(Tokenizer):
             if count >= min_count
         ]
         require(
-            symbols,
+            bool(symbols),
             "The texts must hold a symbol at least `min_count` times.",
             min_count=min_count,
             distinct_symbols=len(counts),

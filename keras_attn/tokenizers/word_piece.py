@@ -157,7 +157,7 @@ class WordPieceTokenizer(Tokenizer):
         require_positive(vocabulary_size=vocabulary_size, min_count=min_count)
         words = _bert_words(lowercase, strip_accents, split_chinese)
         lines = [" ".join(line) for line in _words_of_lines(words, read_texts(texts)) if line]
-        require(lines, "The texts must hold at least one that is not blank.", not_blank=0)
+        require(bool(lines), "The texts must hold at least one that is not blank.", not_blank=0)
         first = [*SPECIAL, *_characters(lines)]
         require(
             vocabulary_size >= len(first),
