@@ -1,12 +1,48 @@
-"""Names of the version before, which keep working for one version."""
+"""Support for the names of the previous version, which work for one more version."""
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 
+def renamed(old: str, new: str) -> str:
+    """Returns the sentence that a user of an old name reads."""
+    return f"{old} is now {new}; the old name will be removed in the next version."
+
+
+def renamed_keys(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Copies values with old keys replaced by new ones, as files of the previous version need.
+
+    Args:
+        values: Values by name.
+        names: New names by the old ones.
+    """
+    return {names.get(name, name): value for name, value in values.items()}
+
+
+def renamed_arguments(**names: str) -> Callable[[Callable], Callable]:
+    """Makes a decorator for a function that accepts old names of its keyword arguments.
+
+    Args:
+        **names: New names by the old ones; using an old one issues a `DeprecationWarning`.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def renaming(*args: Any, **kwargs: Any) -> Any:
+            for name in names.keys() & kwargs.keys():
+                notice = renamed(f"The argument `{name}`", f"`{names[name]}`")
+                warnings.warn(notice, DeprecationWarning, stacklevel=2)
+            return function(*args, **renamed_keys(kwargs, names))
+
+        return renaming
+
+    return decorate
+
+
 def old_names(module: str, names: Mapping[str, str], namespace: Mapping[str, Any]) -> Callable:
-    """Makes a module's `__getattr__`, which finds what has another name now.
+    """Makes a module's `__getattr__`, which returns the object that an old name refers to.
 
     Args:
         module: Name of the module.
@@ -14,25 +50,21 @@ def old_names(module: str, names: Mapping[str, str], namespace: Mapping[str, Any
         namespace: The module's `globals()`.
 
     Returns:
-        A function from an old name to what it stands for; it warns with a `DeprecationWarning`.
+        A function from an old name to the object; it issues a `DeprecationWarning`.
     """
 
     def getattr_of_module(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        warnings.warn(
-            f"{module}.{name} is now {module}.{names[name]}; the old name will be removed in the "
-            "next version.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        notice = renamed(f"{module}.{name}", f"{module}.{names[name]}")
+        warnings.warn(notice, DeprecationWarning, stacklevel=2)
         return namespace[names[name]]
 
     return getattr_of_module
 
 
 def load_old_names(names: Mapping[str, type]) -> None:
-    """Lets Keras load files in which classes have the names of the version before.
+    """Registers old class names with Keras, so that it loads files of the previous version.
 
     Args:
         names: The classes by their old names.

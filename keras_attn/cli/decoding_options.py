@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from keras_attn.cli.assignments import add_set_option, setting
+from keras_attn.cli.assignments import add_old_option, add_set_option, setting
 from keras_attn.validation import UserError
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ HELP = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""
-    beam = "width of the beam search (default: the model's)"
-    parser.add_argument("--beam", type=int, metavar="N", help=beam)
+    beams = "width of the beam search, 1 for greedy search (default: the model's)"
+    parser.add_argument("--beams", type=int, metavar="N", help=beams)
+    add_old_option(parser, "--beam", "--beams", type=int)
     add_set_option(parser, "a setting of decoding, such as decoding.no_repeat_ngram=3")
 
 

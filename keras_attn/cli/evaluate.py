@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
     for line in kind.remarks(task, texts):
         print(line)
     with progress(kind.count(texts), "measuring") as done:
-        results = kind.measure(task, texts, metrics, options.beam, options.perplexity, done)
+        results = kind.measure(task, texts, metrics, options.beams, options.perplexity, done)
     items = results.pop("items")
     print(f"{kind.items:<15} {items:>9,}")
     for name, value in results.items():

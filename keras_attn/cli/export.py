@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from keras_attn.cli import decoding_options
+from keras_attn.cli.assignments import add_old_option
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import require
 
@@ -63,7 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DTYPE",
         help="stored as float32, float16, bfloat16 or int8 (default: float32)",
     )
-    add("--only", default="", metavar="PART", help="which weights --quantize is for (all)")
+    add(
+        "--quantize-only",
+        default="",
+        metavar="PART",
+        help="quantize only weights with PART in their path, such as feed_forward (default: all "
+        "matrices)",
+    )
+    add_old_option(parser, "--only", "--quantize-only")
     add(
         "--tolerance",
         type=float,
@@ -96,10 +104,14 @@ def run(options: argparse.Namespace) -> None:
     task = decoding_options.decoding_as_told(Task.load(task_folder(options.model)), options.set)
     most = 4
     if isinstance(task, GeneratingTask):
-        task = task.with_decoding(beams=options.beam)
+        task = task.with_decoding(beams=options.beams)
         most = min(most, task.decoding.beams)
     else:
-        require(options.beam is None, "Only what generates makes a beam search.", beam=options.beam)
+        require(
+            options.beams is None,
+            "`--beams` is for models that generate text.",
+            beams=options.beams,
+        )
     examples = read_inputs(task.kind, read_texts(options.examples)) if options.examples else None
     path = export_saved_model(
         task,
@@ -109,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
         examples=examples,
         version=options.model_version,
         weights=options.quantize,
-        only=options.only,
+        only=options.quantize_only,
         tolerance=options.tolerance,
     )
     print(path)

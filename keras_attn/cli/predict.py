@@ -34,7 +34,7 @@ They count in this order: penalty, temperature, top-k, top-p. What is left out i
 examples:
   keras-attn predict runs/g2p hello world
   keras-attn predict exported/en-de < test.en > test.hyp
-  keras-attn predict runs/g2p --beam 5 --n-best 3 --scores colonel
+  keras-attn predict runs/g2p --beams 5 --n-best 3 --scores colonel
   keras-attn predict runs/en-de --prefix "Ein Hund" "A dog runs."
   keras-attn predict runs/en-de --set decoding.no_repeat_ngram=3 < test.en
   keras-attn predict runs/names --sample --samples 5 --top-p 0.9 --seed 7 Mar
@@ -101,8 +101,8 @@ def _hypotheses(task, options) -> Callable[[list[str] | list[bytes]], Iterator[s
 
 
 def _vectors(task, options) -> Callable[[list[str] | list[bytes]], Iterator[str]]:
-    received = {"beam": options.beam, "n_best": options.n_best, "scores": options.scores}
-    plain = {"beam": None, "n_best": 1, "scores": False}
+    received = {"beams": options.beams, "n_best": options.n_best, "scores": options.scores}
+    plain = {"beams": None, "n_best": 1, "scores": False}
     require(received == plain, "A vector has no beams, alternatives or scores.", **received)
 
     def lines(texts):
@@ -117,7 +117,7 @@ def _check_together(options: argparse.Namespace) -> None:
     """Raises unless the options given belong together."""
     drawing = {name: getattr(options, name) for name in ("samples", "seed", *_SAMPLING)}
     searching = {
-        "beam": options.beam,
+        "beams": options.beams,
         "n_best": None if options.n_best == 1 else options.n_best,
         "prefix": options.prefix,
     }
@@ -139,9 +139,9 @@ def _predicted(task, texts, done, options):
         samples = 1 if options.samples is None else options.samples
         return task.sample(texts, samples, options.seed or 0, done, **given)
     if options.prefix is None:
-        return task.predict_n_best(texts, options.n_best, options.beam)
+        return task.predict_n_best(texts, options.n_best, options.beams)
     prefixes = [options.prefix] * len(texts)
-    return task.predict_n_best(texts, options.n_best, options.beam, prefixes=prefixes)
+    return task.predict_n_best(texts, options.n_best, options.beams, prefixes=prefixes)
 
 
 def _line(number, hypothesis, options) -> str:

@@ -139,7 +139,13 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     add("--epochs", type=int, metavar="N", help="passes over the data")
     add("--steps", type=int, metavar="N", help="updates of the weights")
     add("--max-minutes", type=float, metavar="M", help="end in good order after M minutes")
-    add("--batch-tokens", type=int, metavar="N", help="source and target tokens a batch, each")
+    add(
+        "--batch-tokens",
+        type=int,
+        metavar="N",
+        help="most tokens in a batch, padding included: of the sources, and of the targets; for "
+        "images, most patches",
+    )
     add("--precision", metavar="NAME", help="float32, mixed_bfloat16 or mixed_float16")
     add("--strategy", metavar="NAME", help="devices: auto, one, mirrored, multi_worker or tpu")
     add("--jit", metavar="CHOICE", help="compile with XLA: on, off or auto (on with a GPU)")

@@ -114,7 +114,7 @@ def decoding_of(
             min_length=options.get("min_length", 0),
             length_penalty_form="length",
             stopping=_STOPPING[stopping],
-            free_end="forced_eos_token_id" in options,
+            forced_end_is_free="forced_eos_token_id" in options,
             no_repeat_ngram=options.get("no_repeat_ngram_size", 0),
             temperature=options.get("temperature", 1.0),
             top_k=options.get("top_k", _TOP_K if draws else 0),

@@ -23,12 +23,14 @@ from keras_attn.generation.hypotheses import (
 )
 from keras_attn.generation.token_rules import TokenRules
 from keras_attn.ops.top_k import leftmost_top_k
+from keras_attn.renamed import renamed_arguments
 from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import require, require_one_of, require_positive
 
 STOPPING = ("exact", "early", "heuristic")
 
 
+@renamed_arguments(free_end="forced_end_is_free")
 def beam_search(
     step: Step,
     state: dict,
@@ -43,7 +45,7 @@ def beam_search(
     length_penalty_form: str = "gnmt",
     stopping: str = "exact",
     constraints: Constraints | None = None,
-    free_end: bool = False,
+    forced_end_is_free: bool = False,
     coverage_penalty: float = 0.0,
 ) -> Hypotheses:
     """Finds each source's best hypotheses among those that a beam of limited width reaches.
@@ -88,8 +90,8 @@ def beam_search(
         length_penalty_form: "gnmt" or "length". See `length_normalizer`.
         stopping: When a source is done: "exact", "early" or "heuristic".
         constraints: What a text may not hold, and what it must begin with.
-        free_end: Whether the end token that is forced at `max_length` counts as certain, as by
-            Hugging Face's `forced_eos_token_id`, instead of with its probability.
+        forced_end_is_free: Whether the end token that is forced at `max_length` gets probability
+            1, as with Hugging Face's `forced_eos_token_id`, instead of the model's probability.
         coverage_penalty: What makes hypotheses worse that have not looked at the whole of their
             source: so many times Σᵢ log(min(Σⱼ pᵢⱼ, 1)) is added to the score, pᵢⱼ being how much
             token j attended to position i of the source. Needs `state["hypothesis"]["coverage"]`,
@@ -110,7 +112,7 @@ def beam_search(
     require(n_best <= beams, "`n_best` must not exceed `beams`.", n_best=n_best, beams=beams)
     check_length_penalty(length_penalty, length_penalty_form)
     require_one_of("stopping", stopping, STOPPING)
-    rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids), free_end)
+    rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids), forced_end_is_free)
     form = DecoderState(state, max_length)
     check_coverage_penalty(coverage_penalty, state)
     constraints = constraints or Constraints()

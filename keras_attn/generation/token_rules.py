@@ -27,7 +27,7 @@ class TokenRules:
             tensor where the backend has dynamic shapes (TensorFlow without XLA).
         min_length: Fewest tokens of a hypothesis, the end token included.
         forbidden_ids: Tokens that are never offered.
-        free_end: Whether the end token that is the only one offered has the probability 1.
+        forced_end_is_free: Whether an end token that is the only token offered gets probability 1.
 
     Raises:
         UserError: A value is out of its range.
@@ -37,7 +37,7 @@ class TokenRules:
     max_length: TensorLike
     min_length: int = 0
     forbidden_ids: tuple[int, ...] = ()
-    free_end: bool = False
+    forced_end_is_free: bool = False
 
     def __post_init__(self) -> None:
         ids = (self.end_id, *self.forbidden_ids)
@@ -99,7 +99,7 @@ class TokenRules:
         for token in self.forbidden_ids:
             offered = ops.logical_and(offered, token_ids != token)
         end = logits[:, self.end_id : self.end_id + 1] - normalizer
-        if self.free_end:
+        if self.forced_end_is_free:
             end = ops.where(ops.abs(normalizer) < math.inf, ops.zeros_like(end), end)
         # Only the first column may offer the end token, or it would be there `columns` times.
         end = ops.where(ops.arange(columns) == 0, end, -math.inf)

@@ -41,7 +41,7 @@ def search_ids(
         return greedy_search(step, state, **settings)
     settings |= {
         "stopping": decoding.stopping,
-        "free_end": decoding.free_end,
+        "forced_end_is_free": decoding.forced_end_is_free,
         "coverage_penalty": decoding.coverage_penalty,
     }
     return beam_search(step, state, decoding.beams, n_best=n_best, **settings)

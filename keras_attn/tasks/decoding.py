@@ -3,11 +3,15 @@
 import dataclasses
 import math
 import numbers
+from collections.abc import Mapping
 from typing import Any
 
 from keras_attn.generation import LENGTH_PENALTY_FORMS, STOPPING, Constraints, SamplingRules
 from keras_attn.limits import GENERATED_TOKENS, HYPOTHESES
+from keras_attn.renamed import renamed_arguments, renamed_keys
 from keras_attn.validation import require, require_one_of, require_positive
+
+_OLD_NAMES = {"free_end": "forced_end_is_free"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +27,8 @@ class DecodingSettings:
         length_penalty_form: "gnmt" or "length" (see `keras_attn.generation.length_normalizer`).
         stopping: When a beam search is done: "exact", "early" or "heuristic" (see
             `keras_attn.generation.beam_search`).
-        free_end: Whether beam search counts an end that is forced at `max_length` as certain (see
-            `keras_attn.generation.beam_search`).
+        forced_end_is_free: Whether beam search gives an end token that is forced at `max_length`
+            probability 1 (see `keras_attn.generation.beam_search`).
         coverage_penalty: What makes hypotheses of a beam search worse that have not looked at the
             whole of their source, 0 for nothing: for recurrent models with attention, which tell
             where they look (see `keras_attn.generation.beam_search`).
@@ -47,7 +51,7 @@ class DecodingSettings:
     min_length: int = 0
     length_penalty_form: str = "gnmt"
     stopping: str = "exact"
-    free_end: bool = False
+    forced_end_is_free: bool = False
     coverage_penalty: float = 0.0
     no_repeat_ngram: int = 0
     banned_words: tuple[str, ...] = ()
@@ -84,9 +88,9 @@ class DecodingSettings:
         require_one_of("length_penalty_form", self.length_penalty_form, LENGTH_PENALTY_FORMS)
         require_one_of("stopping", self.stopping, STOPPING)
         require(
-            isinstance(self.free_end, bool),
-            "`free_end` must be true or false.",
-            free_end=self.free_end,
+            isinstance(self.forced_end_is_free, bool),
+            "`forced_end_is_free` must be true or false.",
+            forced_end_is_free=self.forced_end_is_free,
         )
         Constraints(self.no_repeat_ngram)
         _ = self.sampling
@@ -124,6 +128,12 @@ class DecodingSettings:
         HYPOTHESES.check(count, place)
         GENERATED_TOKENS.check(count * self.max_length, f"{place}, `max_length`={self.max_length}")
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "DecodingSettings":
+        """Makes settings of what a `task.json` holds, also one of the previous version."""
+        return cls(**renamed_keys(values, _OLD_NAMES))
+
+    @renamed_arguments(**_OLD_NAMES)
     def replace(self, **changes: Any) -> "DecodingSettings":
         """Copies the settings with some changed, those of value `None` left as they are."""
         names = [field.name for field in dataclasses.fields(self)]

@@ -51,7 +51,7 @@ def refused(result, message):
         ("decoding.no_repeat_ngram=1000000000", "at most 256 tokens of `no_repeat_ngram`"),
         ("init=runs/other", "--set cannot give the init: use --init."),
         ("preset=g2p_small", "--set cannot give the preset: use --preset."),
-        ("decoding.free_end=[1]", "`free_end` must be true or false. Received: free_end=[1]"),
+        ("decoding.forced_end_is_free=[1]", "`forced_end_is_free` must be true or false."),
     ],
 )
 def test_settings(keras_attn, folder, setting, message):
@@ -132,7 +132,7 @@ def test_ports_of_workers(keras_attn, folder, monkeypatch, port):
 
 def test_beams_of_a_prediction(keras_attn, task_folder):
     refused(
-        keras_attn("predict", task_folder, "abc", "--beam", "1000000000"), "at most 1,024 beams"
+        keras_attn("predict", task_folder, "abc", "--beams", "1000000000"), "at most 1,024 beams"
     )
     options = ("--sample", "--samples", "1000000000")
     refused(keras_attn("predict", task_folder, "abc", *options), "at most 1,024 beams")

@@ -49,8 +49,8 @@ def test_n_best_is_numbered_and_sorted(keras_attn, model):
 
 
 def test_texts_may_follow_options(keras_attn, task_folder):
-    before = keras_attn("predict", task_folder, "abc", "g", "--beam", "2")
-    after = keras_attn("predict", task_folder, "--beam", "2", "abc", "g")
+    before = keras_attn("predict", task_folder, "abc", "g", "--beams", "2")
+    after = keras_attn("predict", task_folder, "--beams", "2", "abc", "g")
     assert before == after
     assert before[0] == 0
 
@@ -184,10 +184,10 @@ def test_a_model_folder_predicts_and_is_verified_by_its_newest_version(
     status, output, _ = keras_attn("verify", shipped)
     assert (status, output.splitlines()[0]) == (0, f"{shipped / '2'}: verified")
     # The beams of an export are fixed, those of the task are not.
-    status, _, error = keras_attn("predict", shipped, "abc", "--beam", "2")
+    status, _, error = keras_attn("predict", shipped, "abc", "--beams", "2")
     assert status == 2
     assert "beams of an exported model cannot be changed. Received: beams=2." in error
-    assert keras_attn("predict", shipped / "task", "abc", "--beam", "2")[0] == 0
+    assert keras_attn("predict", shipped / "task", "abc", "--beams", "2")[0] == 0
 
 
 @pytest.mark.slow
@@ -259,7 +259,7 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
 def test_export_then_verify(keras_attn, task_folder, tmp_path):
     folder, examples = tmp_path / "exported", tmp_path / "examples.txt"
     examples.write_text("fed\nabc gag\n")
-    options = ["--beam", "2", "--examples", examples, "--serving-config", tmp_path / "serving"]
+    options = ["--beams", "2", "--examples", examples, "--serving-config", tmp_path / "serving"]
     status, output, error = keras_attn("export", task_folder, folder, *options)
     assert (status, output.strip()) == (0, str(folder / "1")), error
     assert f"TensorFlow Serving's configuration: {tmp_path / 'serving'}" in error

@@ -81,8 +81,8 @@ def test_a_prefix(keras_attn, task_folder):
         (["--samples", "2"], "--samples needs --sample. Received: 2"),
         (["--seed", "0"], "--seed needs --sample. Received: 0"),
         (
-            ["--sample", "--beam", "3"],
-            "--beam cannot be given with --sample, which makes no search. Received: 3",
+            ["--sample", "--beams", "3"],
+            "--beams cannot be given with --sample, which makes no search. Received: 3",
         ),
         (["--sample", "--n-best", "2"], "--n-best cannot be given with --sample"),
         (["--sample", "--prefix", "a"], "--prefix cannot be given with --sample"),

@@ -46,7 +46,7 @@ def test_beams(folder):
         folder, num_beams=3, length_penalty=0.5, early_stopping=True, no_repeat_ngram_size=2
     ).task.decoding
     assert (decoding.beams, decoding.length_penalty, decoding.stopping) == (3, 0.5, "early")
-    assert (decoding.no_repeat_ngram, decoding.free_end) == (2, False)
+    assert (decoding.no_repeat_ngram, decoding.forced_end_is_free) == (2, False)
 
 
 @pytest.mark.parametrize("top_k", [None, 7])

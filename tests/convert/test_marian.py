@@ -193,7 +193,7 @@ def test_what_the_task_is(task, version):
     decoding = task.decoding
     assert (decoding.beams, decoding.max_length, decoding.max_source_length) == (4, NEW_TOKENS, 41)
     assert (decoding.stopping, decoding.length_penalty_form) == ("heuristic", "length")
-    assert decoding.free_end
+    assert decoding.forced_end_is_free
     sizes = [each.vocabulary_size for each in (task.source_tokenizer, task.target_tokenizer)]
     assert (sizes[0] == sizes[1]) == (version == "marian")
     assert task.target_tokenizer.vocabulary[:4] == ["<pad>", "<s>", "</s>", "<unk>"]
@@ -226,7 +226,7 @@ def test_generation_reads_the_options_of_older_files(folder):
     decoding = from_huggingface(folder).decoding
     assert (decoding.beams, decoding.length_penalty, decoding.stopping) == (3, 0.5, "early")
     assert (decoding.max_length, decoding.no_repeat_ngram) == (20, 2)
-    assert not decoding.free_end
+    assert not decoding.forced_end_is_free
 
 
 def with_copies(tensors):

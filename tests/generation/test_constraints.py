@@ -166,7 +166,7 @@ def test_a_forced_end_may_be_free():
         return after
 
     options = {"length_penalty": 0.9, "n_best": 3}
-    found = search(beam_search, 64, START, END, longest, free_end=True, **options)
+    found = search(beam_search, 64, START, END, longest, forced_end_is_free=True, **options)
     charged = search(beam_search, 64, START, END, longest, **options)
     for row, table in enumerate(TABLES[:17]):
         judged = naive_search.enumerate_all(with_free_end(table), 5, END, longest, 0.9)

@@ -170,7 +170,10 @@ def test_the_command_line_prints_lists(task, tmp_path, capsys):
     mistakes = [
         (["predict", "task", "cat", "--n-best", "2"], "beams, alternatives or scores. .*n_best=2"),
         (["evaluate", "task", "--data", "a.tsv"], "no measure of such a task. .*kind='embed'"),
-        (["export", "task", "b", "--beam", "2"], "Only what generates .*Received: beam=2"),
+        (
+            ["export", "task", "b", "--beams", "2"],
+            "is for models that generate text.*Received: beams=2",
+        ),
     ]
     for (command, name, *rest), message in mistakes:
         assert main([command, str(tmp_path / name), *rest]) == 2

@@ -117,7 +117,7 @@ def test_by_the_command_line(trained, tmp_path, capsys):
     assert answers[0].startswith("<extra_id_0> monday")
     assert main(["evaluate", run, "--data", test, "--metrics", "bleu"]) == 2
     assert "must be one of 'perplexity', 'accuracy'" in capsys.readouterr().err
-    assert main(["evaluate", run, "--data", test, "--beam", "2"]) == 2
+    assert main(["evaluate", run, "--data", test, "--beams", "2"]) == 2
     assert "without a beam search. Received: beams=2" in capsys.readouterr().err
 
 
