@@ -1,4 +1,4 @@
-"""Settings that are given as `--set NAME=VALUE`."""
+"""Settings given as `--set NAME=VALUE`."""
 
 import argparse
 import sys
@@ -32,7 +32,7 @@ def setting(assignment: str) -> dict[str, Any]:
     """Turns "training.warmup_steps=500" into nested settings; values are YAML.
 
     Raises:
-        UserError: It has no name or no value, or the value is no YAML.
+        UserError: It has no name or no value, or the value is not valid YAML.
     """
     from keras_attn.documents import parse_yaml
 
@@ -47,7 +47,7 @@ def setting(assignment: str) -> dict[str, Any]:
 
 
 def put(settings: dict[str, Any], place: Sequence[str], value: Any) -> None:
-    """Puts a value where the names of its sections and itself say, into nested settings."""
+    """Sets a value in nested settings, at the names of its sections and its own."""
     *sections, name = place
     for section in sections:
         settings = settings.setdefault(section, {})

@@ -1,4 +1,4 @@
-"""ListOps: nested lists of digits with operators, and what they come to."""
+"""ListOps: nested lists of digits and operators, with their values."""
 
 import random
 import statistics
@@ -20,24 +20,24 @@ _SIZES = {"train": 20_000, "validation": 1_000, "test": 2_000}
 
 
 def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> dict[str, Pairs[str]]:
-    """Generates ListOps of a range of lengths, the same for the same arguments.
+    """Generates ListOps; the same arguments always give the same data.
 
-    A source is such as `"[MAX 2 [SM 7 8 ] 3 ]"`, its target the digit that it comes to, here `"5"`:
-    tokens are separated by spaces, and a closing bracket is one. An argument is a digit with a
-    probability of 0.75, and always at depth 10; otherwise it is MIN, MAX, MED (the median, rounded
-    down) or SM (the sum modulo 10) of 2 to 10 arguments.
+    A source is a list such as `"[MAX 2 [SM 7 8 ] 3 ]"`, its target the value of the list, here
+    `"5"`. Tokens are separated by spaces, and a closing bracket is a token. An argument is a digit
+    with a probability of 0.75, and always at depth 10; otherwise it is MIN, MAX, MED (the median,
+    rounded down) or SM (the sum modulo 10) of 2 to 10 arguments.
 
     Args:
         min_length: Fewest tokens of a source.
         max_length: Most tokens of a source.
-        seed: Of the generator.
+        seed: Seed of the random generator.
 
     Returns:
         The parts `"train"` (20,000 pairs), `"validation"` (1,000) and `"test"` (2,000), which have
         no source in common.
 
     Raises:
-        UserError: The lengths are not positive, or there are no lists between them.
+        UserError: The lengths are not positive, or too close to each other.
 
     References:
         Nangia and Bowman, 2018, https://arxiv.org/abs/1804.06028.
@@ -47,7 +47,7 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
     require_positive(min_length=min_length, max_length=max_length)
     require(
         4 <= min_length <= max_length - 8,  # "[MAX 1 2 ]" has four tokens
-        "`min_length` must be at least 4, and `max_length` 8 more.",
+        "`min_length` must be at least 4, and `max_length` at least 8 more.",
         min_length=min_length,
         max_length=max_length,
     )

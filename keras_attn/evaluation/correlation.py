@@ -1,4 +1,4 @@
-"""How far two lists of numbers rise and fall together."""
+"""Correlation of two lists of numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -25,7 +25,7 @@ def pearson(found: Numbers, expected: Numbers) -> float:
     x, y = np.asarray(found, "float64"), np.asarray(expected, "float64")
     require(
         x.shape == y.shape and x.size > 1,
-        "A correlation needs two lists of one length, of at least two numbers.",
+        "A correlation needs two lists of equal length with at least two numbers.",
         lengths=(x.size, y.size),
     )
     x, y = x - x.mean(), y - y.mean()
@@ -34,7 +34,7 @@ def pearson(found: Numbers, expected: Numbers) -> float:
 
 
 def spearman(found: Numbers, expected: Numbers) -> float:
-    """Spearman's correlation: Pearson's of the ranks, equal numbers sharing theirs.
+    """Spearman's correlation: Pearson's correlation of the ranks; equal numbers have equal ranks.
 
     Args:
         found: Numbers.
@@ -53,7 +53,7 @@ CORRELATIONS: Mapping[str, Callable[[Numbers, Numbers], float]] = {
     "spearman": lambda found, expected: 100.0 * spearman(found, expected),
     "pearson": lambda found, expected: 100.0 * pearson(found, expected),
 }
-"""The correlations times 100, as metrics are."""
+"""The correlations times 100, like other metrics."""
 
 
 def _ranks(numbers: Numbers) -> np.ndarray:

@@ -68,7 +68,7 @@ def _corpus_score(
     metric: "BLEU | CHRF", hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> TranslationScore:
     check_items(hypotheses, references)
-    # sacrebleu wants a list for each alternative; None where a segment has fewer.
+    # sacrebleu takes a list for each alternative; None where a segment has fewer.
     streams: list[list[Any]] = [
         [row[k] if k < len(row) else None for row in references]
         for k in range(max(len(row) for row in references))

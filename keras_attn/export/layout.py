@@ -1,4 +1,4 @@
-"""Where things lie in an exported folder, `NAME/<version>/`, and in its `assets.extra/`."""
+"""Files of an exported folder, `NAME/<version>/`, and of its `assets.extra/`."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ WARMUP = Path("assets.extra", "tf_serving_warmup_requests")
 
 
 def read_manifest(version_folder: Path) -> dict[str, Any]:
-    """Returns the description that `export_saved_model` left in a version folder.
+    """Returns the description that `export_saved_model` wrote into a version folder.
 
     Raises:
         UserError: The SavedModel was not written by this package, or by a newer one.
@@ -41,7 +41,7 @@ def read_json(path: Path) -> Any:
     Raises:
         UserError: The file is missing or damaged.
     """
-    require(path.exists(), f"The export is not whole: it lacks {path}.")
+    require(path.exists(), f"The export is incomplete: {path} is missing.")
     return documents.read_json(path)
 
 

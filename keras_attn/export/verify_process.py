@@ -1,7 +1,7 @@
 """The process behind `verify`: lint, load, golden outputs and warm-up records in the C++ runtime.
 
-`python -m keras_attn.export.verify_process VERSION_FOLDER` prints one JSON object: what was
-checked, what was found, and, where the SavedModel cannot be loaded, the error. It never imports
+`python -m keras_attn.export.verify_process VERSION_FOLDER` prints a JSON object with the
+checks, the problems found, and the error if the SavedModel cannot be loaded. It never imports
 TensorFlow's Python, Keras or JAX.
 """
 
@@ -25,10 +25,10 @@ FORBIDDEN_MODULES = ("jax", "keras", "tensorflow", "tensorflow_text")
 
 
 def check(folder: Path) -> tuple[list[str], list[str]]:
-    """Returns what was checked and what was found in a version folder, one line each.
+    """Returns the checks of a version folder and the problems found, one line each.
 
     Raises:
-        UserError: The SavedModel is missing, damaged or not ours.
+        UserError: The SavedModel is missing, damaged or not exported by this package.
     """
     jit = bool(read_manifest(folder).get("jit"))
     (examples, rtol), requests = golden.read_golden(folder), warmup.read_warmup(folder)
@@ -72,7 +72,7 @@ def _replay(model: CppSavedModel, name: str, inputs: Inputs) -> list[str]:
 
 
 def main(folder: str) -> None:
-    """Checks one version folder and prints the outcome."""
+    """Checks a version folder and prints the outcome."""
     outcome: dict[str, Any] = {"checks": [], "findings": [], "error": None}
     try:
         outcome["checks"], outcome["findings"] = check(Path(folder))

@@ -48,61 +48,63 @@ def beam_search(
     forced_end_is_free: bool = False,
     coverage_penalty: float = 0.0,
 ) -> Hypotheses:
-    """Finds each source's best hypotheses among those that a beam of limited width reaches.
+    """Finds each source's best hypotheses with a beam search.
 
-    At each position the `2 * beams` most probable extensions of the live hypotheses of a source
-    are its candidates. Those that end join the finished hypotheses, of which the `n_best` of the
-    best score (log-probability divided by the length penalty, less the coverage penalty if there is
-    one) are kept; the `beams` best of the others live on. When a source is done `stopping` says:
+    At each position, the candidates of a source are the `2 * beams` most probable extensions of its
+    live hypotheses. Candidates that end become finished hypotheses; the `n_best` with the best
+    score (log-probability divided by the length penalty, plus the coverage penalty if any) are
+    kept. The `beams` best of the other candidates become the live hypotheses. `stopping`
+    determines when a source is done:
 
-    - "exact": once the most probable live hypothesis, were it to end for nothing at `max_length`,
-      would not score above its worst kept finished one. So stopping never changes a result, and
-      with a beam wide enough to hold every prefix the result is exact. The papers' rule
-      ("terminate early when possible"), and Hugging Face's `early_stopping="never"`.
-    - "early": once `beams` hypotheses have finished; Hugging Face's `early_stopping=True`.
-    - "heuristic": once `beams` hypotheses have finished, and the most probable live one, were it
-      to end for nothing where it is, would not score above the worst of them; Hugging Face's
-      `early_stopping=False`.
+    - "exact": when the most probable live hypothesis could not score above the worst kept finished
+      one, even if it ended at `max_length` without loss of probability. Stopping then never changes
+      the result, and a beam wide enough for every prefix gives the exact result. This is the rule
+      of the papers ("terminate early when possible") and Hugging Face's `early_stopping="never"`.
+    - "early": when `beams` hypotheses have finished; Hugging Face's `early_stopping=True`.
+    - "heuristic": when `beams` hypotheses have finished, and the most probable live hypothesis
+      would not score above the worst of them if it ended at once without loss of probability;
+      Hugging Face's `early_stopping=False`.
 
-    With the last two, as there, `beams` finished hypotheses are kept, and only those candidates
-    join them that are among the best `beams`; with "exact" all that end do.
+    With the last two, `beams` finished hypotheses are kept, and only candidates among the best
+    `beams` can finish, as in Hugging Face's search; with "exact" all candidates that end do.
 
-    Ties go to the hypothesis that finished earlier, then to the more probable parent, then to the
-    lower token id.
+    Of equal scores, the hypothesis that finished earlier wins, then the more probable parent, then
+    the lower token id.
 
     Args:
         step: `step(token_ids, state, index) -> (logits, state)`: token_ids int32 (rows,) with
             rows = batch * beams, source by source; index int32 scalar; logits float
             (rows, vocabulary).
         state: `{"source": tree, "hypothesis": tree}`, one row per source in both. Rows of
-            hypothesis leaves are repeated `beams` times here and then follow their hypotheses;
-            source leaves keep their rows and whatever `step` makes of them.
-        beams: How many hypotheses live on.
-        start_id: The token fed first, such as a prompt's last: one for all, or int32 (batch,).
+            hypothesis leaves are repeated `beams` times and then reordered with their hypotheses;
+            source leaves are not reordered.
+        beams: Number of live hypotheses.
+        start_id: The first input token, such as the last of a prompt: one for all sources, or int32
+            (batch,).
         end_id: The token that ends a hypothesis.
         max_length: Most tokens of a hypothesis, the end token included: at the last position
-            only the end token is offered. An int, or on TensorFlow without XLA a scalar int
+            only the end token is allowed. An int, or on TensorFlow without XLA a scalar int
             tensor.
         min_length: Fewest tokens of a hypothesis, the end token included.
         length_penalty: The exponent of the penalty; 0 for none. See `length_normalizer`.
-        n_best: How many hypotheses to return for each source.
-        forbidden_ids: Tokens that are never offered, such as padding and start.
+        n_best: Number of hypotheses to return for each source.
+        forbidden_ids: Tokens that are never generated, such as padding and start.
         length_penalty_form: "gnmt" or "length". See `length_normalizer`.
         stopping: When a source is done: "exact", "early" or "heuristic".
-        constraints: What a text may not hold, and what it must begin with.
+        constraints: Banned tokens and required beginnings of texts.
         forced_end_is_free: Whether the end token that is forced at `max_length` gets probability
             1, as with Hugging Face's `forced_eos_token_id`, instead of the model's probability.
-        coverage_penalty: What makes hypotheses worse that have not looked at the whole of their
-            source: so many times Σᵢ log(min(Σⱼ pᵢⱼ, 1)) is added to the score, pᵢⱼ being how much
-            token j attended to position i of the source. Needs `state["hypothesis"]["coverage"]`,
-            float (rows, source), in which `step` adds up the attention, 1 at padding from the
-            beginning.
+        coverage_penalty: Weight of a penalty for hypotheses that have not attended to the whole
+            source: this number times Σᵢ log(min(Σⱼ pᵢⱼ, 1)) is added to the score, where pᵢⱼ is the
+            attention of token j to position i of the source. Needs
+            `state["hypothesis"]["coverage"]`, float (rows, source), in which `step` accumulates the
+            attention, initialized with 1 at padding.
 
     Returns:
-        `Hypotheses`, float64 where the state holds float64 and float32 elsewhere.
+        `Hypotheses`, float64 if the state contains float64, otherwise float32.
 
     Raises:
-        UserError: An argument is out of its range, or state or logits have another form.
+        UserError: An argument is out of range, or state or logits have another structure.
 
     Reference:
         [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7 and equation 14;
@@ -180,10 +182,10 @@ class _Candidates:
 
 @dataclasses.dataclass(frozen=True)
 class _BeamSearch:
-    """The parts of one position's work; nothing here knows the model.
+    """The steps of the search at one position, independent of the model.
 
-    A live hypothesis of log-probability `-inf` is none: that is how the first position starts
-    with one hypothesis, and how a source that is done ends with none.
+    A live hypothesis with log-probability `-inf` does not exist: the first position starts with one
+    hypothesis, and a source that is done has none.
     """
 
     rules: TokenRules
@@ -197,14 +199,14 @@ class _BeamSearch:
     dtype: str
 
     def start(self) -> dict:
-        """One empty live hypothesis a source."""
+        """One empty live hypothesis per source."""
         first = ops.where(ops.arange(self.beams) == 0, 0.0, -math.inf)
         first = ops.broadcast_to(ops.cast(first, self.dtype), (self.batch, self.beams))
         token_ids = ops.zeros((self.batch, self.beams, self.rules.max_length), dtype="int32")
         return {"token_ids": token_ids, "log_probabilities": first}
 
     def nothing_finished(self) -> Hypotheses:
-        """`kept` places for finished hypotheses, all free."""
+        """`kept` empty places for finished hypotheses."""
         shape = (self.batch, self.kept)
         return Hypotheses(
             token_ids=ops.zeros((*shape, self.rules.max_length), dtype="int32"),
@@ -214,9 +216,9 @@ class _BeamSearch:
         )
 
     def extend(self, live: dict, logits: Tensor, index: TensorLike) -> _Candidates:
-        """The `2 * beams` best extensions of each source, of which at most `beams` end."""
-        # The best of all are among the best of each row, so nothing but the logits has the size
-        # of the vocabulary.
+        """The `2 * beams` best extensions of each source; at most `beams` of them end."""
+        # The best extensions are among the best of each row, so only the logits have the size of
+        # the vocabulary.
         is_banned = self._banned(live["token_ids"], logits, index)
         ranked, token_ids = self.rules.rank(logits, index, 2 * self.beams, self.dtype, is_banned)
         columns = ranked.shape[-1]
@@ -243,8 +245,8 @@ class _BeamSearch:
     ) -> Hypotheses:
         """The `kept` best of the finished hypotheses and of the candidates that end.
 
-        What each live hypothesis gets beside its log-probability is its `bonus`, (rows,), at most
-        0, so that `stop` need not know it.
+        `bonus`, (rows,), is added to the scores of the live hypotheses. It is at most 0, so that
+        `stop` can ignore it.
         """
         length = index + 1
         ended = candidates.log_probabilities / self._penalty(length)
@@ -252,7 +254,7 @@ class _BeamSearch:
             bonus = ops.reshape(bonus, (self.batch, self.beams))
             ended = ended + self._pick(bonus, candidates.parents)
         ended = ops.where(self._may_finish(candidates), ended, -math.inf)
-        # Those that finished earlier stand first and so win a tie.
+        # Earlier finished hypotheses come first and so win a tie.
         scores, picks = leftmost_top_k(ops.concatenate([finished.scores, ended], axis=1), self.kept)
         picks = ops.cast(picks, "int32")
         is_new = picks >= self.kept
@@ -323,7 +325,7 @@ class _BeamSearch:
         return ops.where(here, token, token_ids)
 
     def _row_numbers(self, columns: Tensor, width: int) -> Tensor:
-        """Where (batch, `width`) flattened to rows holds `columns` (batch, n) of each source."""
+        """Indices of `columns` (batch, n) in (batch, `width`) flattened to rows."""
         return columns + ops.arange(self.batch)[:, None] * width
 
     def _pick(self, values: Tensor, columns: Tensor) -> Tensor:

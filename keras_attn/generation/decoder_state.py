@@ -1,4 +1,4 @@
-"""A model's decoding state as the strategies handle it: rows, types, and a loop's variables."""
+"""The decoding state of a model: its rows, dtypes, and conversion to loop variables."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,20 +15,20 @@ Step = Callable[[Tensor, dict, Tensor], tuple[Tensor, dict]]
 
 
 class DecoderState:
-    """What does not change about a state while decoding: its structure, rows and precision.
+    """Properties of a state that do not change during decoding: structure, rows and dtype.
 
     Args:
         state: `{"source": tree, "hypothesis": tree}` of tensors or None, with one row per source.
-            `state["source"]["room"]`, if there is one, has as many rows as there is room for steps.
+            `state["source"]["room"]`, if present, has a row for each possible step.
         max_length: Number of steps of the search.
 
     Attributes:
-        batch: The count of sources, an int where it is known and a scalar tensor elsewhere.
-        dtype: In which scores are computed: float64 where a leaf is, float32 elsewhere.
+        batch: Number of sources, an int if it is known, otherwise a scalar tensor.
+        dtype: Dtype of scores: float64 if a leaf is float64, otherwise float32.
         initial: The state, every leaf a tensor.
 
     Raises:
-        UserError: The state has another form, or no room for as many steps.
+        UserError: The state has another structure, or not enough room for the steps.
     """
 
     def __init__(self, state: dict, max_length: TensorLike) -> None:
@@ -44,7 +44,7 @@ class DecoderState:
         leaves = hypothesis + _tensors(self.initial["source"])
         require(
             bool(leaves) and len(leaves[0].shape) > 0,
-            "The state must hold a tensor with one row per source.",
+            "The state must contain a tensor with one row per source.",
             shapes=[tuple(leaf.shape) for leaf in leaves[:1]],
         )
         known = {leaf.shape[0] if len(leaf.shape) else 0 for leaf in hypothesis} - {None}
@@ -60,7 +60,7 @@ class DecoderState:
         self.dtype = "float64" if wide else "float32"
 
     def flatten(self, state: dict) -> list[Tensor]:
-        """The tensors of a state, in a fixed order; None is no tensor and no loop's variable."""
+        """Returns the tensors of a state in a fixed order, without None."""
         try:
             keras.tree.assert_same_structure(self.initial, state)
         except (ValueError, TypeError) as error:
@@ -71,7 +71,7 @@ class DecoderState:
         return _tensors(keras.tree.map_structure(lambda _, leaf: leaf, self.initial, state))
 
     def unflatten(self, tensors: list[Tensor]) -> dict:
-        """The state of which `flatten` made `tensors`."""
+        """Returns the state with these tensors, the inverse of `flatten`."""
         remaining = iter(tensors)
         return keras.tree.map_structure(
             lambda leaf: None if leaf is None else next(remaining), self.initial
@@ -79,10 +79,10 @@ class DecoderState:
 
 
 def first_tokens(start_id: TensorLike, batch: Tensor) -> Tensor:
-    """The token fed first to each source, int32 (batch,).
+    """Returns the first input token of each source, int32 (batch,).
 
     Raises:
-        UserError: There is neither one token for all nor one for each.
+        UserError: There is neither one token for all sources nor one for each.
     """
     tokens = ops.convert_to_tensor(start_id, dtype="int32")
     sizes = {size for size in (*tokens.shape, batch) if isinstance(size, int)}
@@ -96,7 +96,7 @@ def first_tokens(start_id: TensorLike, batch: Tensor) -> Tensor:
 
 
 def take_rows(state: dict, rows: Tensor) -> dict:
-    """The state with row `rows[i]` of every hypothesis leaf in row `i`; the source untouched."""
+    """Returns the state with row `rows[i]` of every hypothesis leaf as row `i`."""
     hypothesis = keras.tree.map_structure(
         lambda leaf: None if leaf is None else ops.take(leaf, rows, axis=0), state["hypothesis"]
     )
@@ -106,7 +106,7 @@ def take_rows(state: dict, rows: Tensor) -> dict:
 def run_step(
     step: Step, token_ids: Tensor, state: dict, index: TensorLike, rows: Tensor
 ) -> tuple[Tensor, dict]:
-    """One step of the model, its logits reshaped to as many rows as are known.
+    """Runs a step of the model, and reshapes its logits to the known number of rows.
 
     Raises:
         UserError: The logits are not a matrix.
@@ -117,7 +117,7 @@ def run_step(
         "`step` must return logits of shape (rows, vocabulary).",
         shape=tuple(logits.shape),
     )
-    # A model may lose the static count of rows, which a loop's variables must keep.
+    # A model may lose the static number of rows, which loop variables must keep.
     return ops.reshape(logits, (rows, logits.shape[-1] or -1)), state
 
 

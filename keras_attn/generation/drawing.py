@@ -1,4 +1,4 @@
-"""Draws tokens from distributions, by uniform numbers that are given."""
+"""Sampling from distributions with given uniform numbers."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What every decoding strategy returns, and how it is scored."""
+"""Result of all decoding strategies, and its scores."""
 
 import math
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class Hypotheses(NamedTuple):
     """The best hypotheses of each source, best first.
 
     Where fewer than `n_best` hypotheses have a probability above 0, the rest have score and
-    log-probability `-inf`, length 0 and nothing but padding.
+    log-probability `-inf`, length 0 and only padding.
 
     Attributes:
         token_ids: int32 (batch, n_best, max_length), the generated tokens with their end token,
@@ -35,14 +35,14 @@ class Hypotheses(NamedTuple):
 def length_normalizer(
     lengths: TensorLike, length_penalty: float, dtype: str = "float32", form: str = "gnmt"
 ) -> Tensor:
-    """The length penalty, by which scores are divided.
+    """Computes the length penalty, by which log-probabilities are divided.
 
     Args:
         lengths: int tensor or int, counts of tokens with the end token.
-        length_penalty: The exponent; 0 for none; the larger, the longer the hypotheses that win.
-        dtype: Of the result.
+        length_penalty: The exponent; 0 for no penalty, larger values favor longer hypotheses.
+        dtype: Dtype of the result.
         form: "gnmt" for `((5 + length) / 6) ** length_penalty`, "length" for
-            `length ** length_penalty`, that of Hugging Face.
+            `length ** length_penalty`, as in Hugging Face.
 
     Returns:
         A float tensor of the shape of `lengths`, 1 where the length is 1.
@@ -52,7 +52,7 @@ def length_normalizer(
     """
     lengths = ops.cast(lengths, dtype)
     if form == "length":
-        # A text that does not exist has no length.
+        # Hypotheses that do not exist have length 0.
         return ops.power(ops.maximum(lengths, 1.0), length_penalty)
     return ops.power((lengths + 5.0) / 6.0, length_penalty)
 
@@ -68,7 +68,7 @@ def check_length_penalty(length_penalty: float, form: str = "gnmt") -> None:
 
 
 def drop_impossible(found: Hypotheses) -> Hypotheses:
-    """Empties what has no probability, so that it cannot be mistaken for a hypothesis."""
+    """Clears hypotheses without probability."""
     exists = found.scores > -math.inf
     return Hypotheses(
         token_ids=ops.where(exists[..., None], found.token_ids, 0),

@@ -1,4 +1,4 @@
-"""Sampling: the next token drawn at random from the model's distribution, or from part of it."""
+"""Random sampling from the distribution of a model, or from a part of it."""
 
 import dataclasses
 import math
@@ -30,20 +30,20 @@ from keras_attn.validation import is_integer, is_real, require, require_positive
 
 @dataclasses.dataclass(frozen=True)
 class SamplingRules:
-    """What of the model's distribution is drawn from; by default all of it.
+    """Changes of the model's distribution before sampling; none by default.
 
-    Each is a number for all or, but for the last, a tensor (batch,) with one for each source. They
-    are applied in the order of Hugging Face's `generate`: repetition penalty, temperature, top-k,
-    top-p, the mass of the last counted among what the one before has kept.
+    Each is a number for all sources or, except the last, a tensor (batch,) with a value for each.
+    They are applied in the order of Hugging Face's `generate`: repetition penalty, temperature,
+    top-k, top-p (relative to the tokens that top-k keeps).
 
     Attributes:
-        temperature: Logits are divided by it.
-        top_k: Only the `top_k` most probable tokens are drawn; 0 for no limit. A number is faster
-            than a tensor, for which the whole vocabulary is sorted.
-        top_p: Only the smallest set of tokens is drawn whose probabilities sum to `top_p`; 1 for
-            all.
-        repetition_penalty: By which logits of tokens that have occurred are divided, negative ones
-            multiplied; 1 for none.
+        temperature: Divisor of the logits.
+        top_k: Samples only from the `top_k` most probable tokens; 0 for no limit. A number is
+            faster than a tensor, for which the whole vocabulary is sorted.
+        top_p: Samples only from the smallest set of tokens whose probabilities sum to `top_p`; 1
+            for all tokens.
+        repetition_penalty: Divisor of positive logits, and factor of negative logits, of tokens
+            that have occurred; 1 for no change.
 
     Raises:
         UserError: A number is out of its range.
@@ -58,14 +58,14 @@ class SamplingRules:
         _check(
             self.temperature,
             lambda value: 0 < value < math.inf,
-            "`temperature` must be a finite number above 0; the most probable tokens, to which it "
-            "leads near 0, are what greedy search takes.",
+            "`temperature` must be a finite number above 0; use greedy search instead of a "
+            "temperature of 0.",
             temperature=self.temperature,
         )
         _check(
             self.top_k,
             lambda value: is_integer(value) and value >= 0,
-            "`top_k` must be an integer of 0 or more, 0 for no limit.",
+            "`top_k` must be an integer of 0 or more (0 for no limit).",
             top_k=self.top_k,
         )
         _check(
@@ -77,7 +77,7 @@ class SamplingRules:
         penalty = self.repetition_penalty
         require(
             is_real(penalty) and 0 < penalty < math.inf,
-            "`repetition_penalty` must be a finite number above 0, 1 for none.",
+            "`repetition_penalty` must be a finite number above 0 (1 for no penalty).",
             repetition_penalty=penalty,
         )
 
@@ -99,47 +99,47 @@ def sample(
     length_penalty_form: str = "gnmt",
     constraints: Constraints | None = None,
 ) -> Hypotheses:
-    """Draws texts, token by token, independently of each other.
+    """Samples texts token by token, independently of each other.
 
-    The random numbers are a function of the seed, the source's number, the sample's number and the
-    position. They are the same on every backend, with XLA and without, and neither depend on the
-    other sources of a batch nor on how many samples are drawn. Equal logits so give equal tokens;
-    logits that differ by rounding, as those of batches of other sizes may, can lead to another
-    token where a number falls between the two.
+    The random numbers depend only on the seed, the number of the source, the number of the sample
+    and the position. They are the same on every backend, with or without XLA, for all batches and
+    numbers of samples. So equal logits give equal tokens. Logits that differ by rounding, such as
+    those of batches of other sizes, can give another token in rare cases.
 
     Args:
         step: `step(token_ids, state, index) -> (logits, state)`: token_ids int32 (rows,) with
             rows = batch * samples, source by source; index int32 scalar; logits float
             (rows, vocabulary).
         state: `{"source": tree, "hypothesis": tree}`, one row per source in both. Rows of
-            hypothesis leaves are repeated `samples` times here.
-        start_id: The token fed first, such as a prompt's last: one for all, or int32 (batch,).
+            hypothesis leaves are repeated `samples` times.
+        start_id: The first input token, such as the last of a prompt: one for all sources, or int32
+            (batch,).
         end_id: The token that ends a text.
         max_length: Most tokens of a text, the end token included: at the last position only the
-            end token is offered. An int, or on TensorFlow without XLA a scalar int tensor.
-        seed: Of the random numbers: an int of 32 bits, or int32 (), or (batch,) for sources that
-            are to be independent of their place in the batch.
-        samples: How many texts to draw for each source.
-        rules: What of the model's distribution is drawn from.
+            end token is allowed. An int, or on TensorFlow without XLA a scalar int tensor.
+        seed: Seed of the random numbers: an int of 32 bits, or int32 () or (batch,); with a seed
+            for each source, samples do not depend on its position in the batch.
+        samples: Number of texts for each source.
+        rules: Changes of the model's distribution.
         min_length: Fewest tokens of a text, the end token included.
-        length_penalty: Changes the score, never the choice. See `length_normalizer`.
-        forbidden_ids: Tokens that are never offered, such as padding and start. `rules` apply to
-            what is left.
-        prompt_ids: Tokens that the repetition penalty counts among those that have occurred,
-            beside those generated: int32 (batch, length), 0 for none.
-        source_numbers: The sources' numbers, int32 (batch,); their places in the batch, or 0 where
-            there is a seed for each, by default.
+        length_penalty: Changes the scores, never the texts. See `length_normalizer`.
+        forbidden_ids: Tokens that are never generated, such as padding and start. `rules` apply to
+            the remaining tokens.
+        prompt_ids: Tokens to which the repetition penalty also applies: int32 (batch, length), 0
+            for padding.
+        source_numbers: The sources' numbers, int32 (batch,); by default their positions in the
+            batch, or 0 if there is a seed for each.
         length_penalty_form: "gnmt" or "length". See `length_normalizer`.
-        constraints: What a text may not hold, and what it must begin with; `rules` apply to the
-            rest.
+        constraints: Banned tokens and required beginnings of texts; `rules` apply to the remaining
+            tokens.
 
     Returns:
-        `Hypotheses` with `samples` texts per source in the order in which they were drawn. Their
-        log-probabilities are those under the model's own distribution, whatever `rules` made of it,
-        and so comparable with those of a search.
+        `Hypotheses` with `samples` texts per source, in the order of sampling. Their
+        log-probabilities are those of the model's distribution without `rules`, and so comparable
+        with those of a search.
 
     Raises:
-        UserError: An argument is out of its range, or state or logits have another form.
+        UserError: An argument is out of range, or state or logits have another structure.
 
     Reference:
         [Holtzman et al., 2019](https://arxiv.org/abs/1904.09751), section 3.
@@ -181,7 +181,7 @@ def check_seed(seed: TensorLike) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Sampler:
-    """One position's work; what it holds has one row for each text."""
+    """Samples the tokens of a position; all tensors have one row for each text."""
 
     tokens: TokenRules
     constraints: Constraints
@@ -207,7 +207,7 @@ class _Sampler:
         return ops.squeeze(tokens, axis=1), ops.squeeze(log_probabilities, axis=1)
 
     def _rule(self, logits: Tensor, token_ids: Tensor, index: TensorLike) -> Tensor:
-        """The logits to draw from."""
+        """The logits to sample from."""
         rules = self.rules
         if rules.repetition_penalty != 1:
             seen = self._seen(token_ids, index, logits.shape[-1])
@@ -226,7 +226,7 @@ class _Sampler:
 
 
 def _repeated(rules: SamplingRules, samples: int) -> SamplingRules:
-    """The rules with a value for each text in place of one for each source."""
+    """The rules with a value for each text instead of each source."""
     values = {name: getattr(rules, name) for name in ("temperature", "top_k", "top_p")}
     values = {
         name: value if is_real(value) else ops.repeat(value, samples, axis=0)
@@ -264,6 +264,6 @@ def _uniforms(
 def _check(
     value: TensorLike, is_right: Callable[[float], bool], expectation: str, **received: TensorLike
 ) -> None:
-    """Raises unless a number is right; what a tensor holds is not looked at."""
+    """Raises unless a number is valid; values of tensors are not checked."""
     if is_real(value) or isinstance(value, bool | str | None):
         require(is_real(value) and is_right(value), expectation, **received)

@@ -1,4 +1,4 @@
-"""BERT's words: text is cleaned, and split at spaces, punctuation and Chinese characters."""
+"""Splitting of text into words as in BERT: at spaces, punctuation and Chinese characters."""
 
 import functools
 import sys
@@ -17,8 +17,8 @@ _LAST_MAPPED = 0x2FA1D  # above there is neither a decomposition nor a lower cas
 class BertWords(tf.Module):
     """Cleans and splits texts as BERT's tokenizer of the `tokenizers` library does.
 
-    All it does to a text it does to each code point alone, whatever stands beside it; one table
-    holds what becomes of each, with spaces around what is a word of its own.
+    Each code point is replaced independently of its neighbors. A table contains the replacements,
+    with spaces around code points that are words of their own.
 
     Args:
         lowercase: Whether words are lower-cased.

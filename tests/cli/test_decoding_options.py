@@ -72,4 +72,4 @@ def test_the_old_name_of_beams_works_and_names_the_new_one(keras_attn, task_fold
 def test_an_export_is_as_it_is(keras_attn, exported):
     status, output, error = keras_attn("predict", exported, *CHANGES, "abc")
     assert (status, output, error.count("\n")) == (2, "", 1)
-    assert "an exported model's decoding is fixed" in error
+    assert "the decoding of an exported model is fixed" in error

@@ -82,11 +82,11 @@ def test_a_prefix(keras_attn, task_folder):
         (["--seed", "0"], "--seed needs --sample. Received: 0"),
         (
             ["--sample", "--beams", "3"],
-            "--beams cannot be given with --sample, which makes no search. Received: 3",
+            "--beams cannot be used with --sample. Received: 3",
         ),
         (["--sample", "--n-best", "2"], "--n-best cannot be given with --sample"),
         (["--sample", "--prefix", "a"], "--prefix cannot be given with --sample"),
-        (["--sample", "--temperature", "0"], "are what greedy search takes"),
+        (["--sample", "--temperature", "0"], "use greedy search instead of a temperature of 0"),
         (["--sample", "--top-p", "1.5"], "Received: top_p=1.5."),
         (["--sample", "--seed", "-3"], "Received: seed=-3."),
         (["--sample", "--samples", "0"], "Received: samples=0."),

@@ -91,7 +91,7 @@ def test_another_architecture_leaves_the_classifier_out(of_texts):
     config(architectures=["BertModel"])(of_texts)
     task, notes = convert_huggingface(of_texts)
     assert type(task) is EmbeddingTask
-    assert notes == ("Left out: the classifier (classifier.*).",)
+    assert notes == ("Not used: the classifier (classifier.*).",)
 
 
 def test_sentence_transformers_gives_vectors(of_texts):

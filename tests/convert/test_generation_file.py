@@ -72,7 +72,7 @@ def test_lengths(folder, name, options, lengths):
     conversion = converted(folder, **options)
     decoding = conversion.task.decoding
     assert (decoding.max_source_length, decoding.max_length) == lengths[name]
-    noted = "generation_config.json: at most .* tokens are generated for a text"
+    noted = "generation_config.json: at most .* tokens are generated per text"
     assert [bool(re.search(noted, note)) for note in conversion.notes] == [True] * (
         options.get("max_length", 0) > 1 << 18
     )
@@ -82,7 +82,7 @@ MISTAKES = {
     "num_beams": (0, "`num_beams` must be a positive integer"),
     "early_stopping": ("soon", "`early_stopping` must be one of False, True"),
     "do_sample": ("yes", "`do_sample` must be true or false. Received: do_sample='yes'"),
-    "repetition_penalty": (1.3, "`repetition_penalty` must be 1.0 or missing, where `do_sample`"),
+    "repetition_penalty": (1.3, "`repetition_penalty` must be 1.0 or missing if `do_sample`"),
     "temperature": (float("nan"), "`temperature` must be a finite number above 0"),
     "top_k": (-3, "`top_k` must be an integer of 0 or more"),
     "top_p": (1.5, "`top_p` must be a number above 0 and at most 1"),

@@ -179,7 +179,7 @@ def _damaged_variables(folder):
     ("damage", "message"),
     [
         (_truncated, "saved_model.pb is damaged"),
-        (_without_variables, r"has lost its variables: .*variables.index"),
+        (_without_variables, r"has no variables: .*variables.index is missing"),
         (_damaged_variables, "Loading .* failed: "),
     ],
 )

@@ -162,12 +162,12 @@ def _truncate(path, length):
         (_remove(MANIFEST), "not exported by keras_attn"),
         (lambda copy: (copy / MANIFEST).write_text("[]"), "format version.*format_version=None"),
         (lambda copy: (copy / MANIFEST).write_text("{"), "valid JSON is expected"),
-        (_remove(GOLDEN), "it lacks .*golden.json"),
+        (_remove(GOLDEN), "golden.json is missing"),
         (_truncate(WARMUP, 1), "warmup_requests is damaged"),
         (_truncate("saved_model.pb", 3), "saved_model.pb is damaged"),
         (_truncate("variables/variables.index", 9), "Loading .* failed"),
         (_remove("variables/variables.data-00000-of-00001"), "Loading .* failed"),
-        (lambda copy: shutil.rmtree(copy / "variables"), "has lost its variables"),
+        (lambda copy: shutil.rmtree(copy / "variables"), "has no variables"),
         (_change_weights, "Loading .* failed.*[Cc]hecksum"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_foreign_model_is_refused(tmp_path):
 
 
 def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"There must be a folder with a SavedModel.*/absent'"):
+    with pytest.raises(UserError, match=r"The folder of the SavedModel does not exist.*/absent'"):
         verify(tmp_path / "absent")
 
 

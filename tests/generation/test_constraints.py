@@ -195,7 +195,7 @@ def test_rules_that_leave_nothing():
         ({"no_repeat_ngram": 2.0}, "Received: no_repeat_ngram=2.0."),
         ({"banned": ((3,), ())}, "none of them empty. Received: sequence=()."),
         ({"banned": ((3, -4),)}, "Received: sequence=(3, -4)."),
-        ({"banned": (3,)}, "`banned` must hold sequences of token ids"),
+        ({"banned": (3,)}, "`banned` must contain sequences of token ids"),
         ({"banned": ((3, 7),)}, "size of the logits. Received: largest=7, vocabulary=5."),
         (
             {"prefix_ids": np.ones((7, 2), "int32")},

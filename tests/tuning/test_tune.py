@@ -120,7 +120,7 @@ def test_resumed_with_what_is_recorded(tmp_path, trained):
 
 
 def test_nothing_to_resume(tmp_path):
-    with pytest.raises(UserError, match="There is no search to resume"):
+    with pytest.raises(UserError, match="The folder contains no search to resume"):
         tune(tmp_path / "out", resume=True)
 
 
@@ -152,9 +152,9 @@ def test_folder_and_settings_are_checked(tmp_path, trained):
     tune(tmp_path, BASE, space=SPACE, tuning=tuning)
     with pytest.raises(UserError, match="must be empty, or the run in it resumed"):
         tune(tmp_path, BASE, space=SPACE, tuning=tuning)
-    with pytest.raises(UserError, match="must have the space that it had"):
+    with pytest.raises(UserError, match="must have the same space"):
         tune(tmp_path, BASE, space={"model.num_layers": [1, 2]}, tuning=tuning, resume=True)
-    with pytest.raises(UserError, match="must have the settings that it had"):
+    with pytest.raises(UserError, match="must have the same settings"):
         tune(tmp_path, BASE | {"metrics": ["wer"]}, space=SPACE, tuning=tuning, resume=True)
     assert read_yaml(tmp_path / "search.yaml")["tuning"]["trials"] == 1
 
@@ -261,6 +261,8 @@ def test_a_setting_that_is_given_is_not_varied(tmp_path, trained, given, unvarie
 
 
 def test_a_setting_is_not_both_given_and_varied(tmp_path):
-    with pytest.raises(UserError, match=r"either given or varied .*model.num_layers=2\."):
+    with pytest.raises(
+        UserError, match=r"must not be both given and varied .*model.num_layers=2\."
+    ):
         tune(tmp_path / "out", BASE, {"model": {"num_layers": 2}}, space=SPACE)
     assert not (tmp_path / "out").exists()

@@ -209,7 +209,10 @@ def test_a_run_that_is_resumed_ends_alike(trained, tmp_path):
         ({"tokenizers": {"source": {"sentinels": 1}}}, "needed=2, sentinels=1"),
         ({"data": {"noise_density": 1}}, "above 0 and below 1. Received: noise_density=1"),
         ({"data": {"mean_noise_span_length": 0}}, "at least 1. Rec.*mean_noise_span_length=0"),
-        ({"data": {"max_source_length": 1}}, "room for a token and its end.*max_source_length=1"),
+        (
+            {"data": {"max_source_length": 1}},
+            "needs at least a token and an end id.*max_source_length=1",
+        ),
         ({"preset": "lm_tiny"}, "one for this task.*task='span_corruption', tasks_of_.*'lm'"),
     ],
 )
