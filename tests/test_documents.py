@@ -47,7 +47,7 @@ def nested(depth, inside="1"):
         (parse_yaml, "!!binary aGk=", "file: line 1 has a value of type 'binary'"),
         (parse_yaml, "a: !!set {b, c}", "file: line 1 has a value of type 'set'"),
         (parse_yaml, "!!omap [a: 1]", "file: line 1 has a value of type 'omap'"),
-        (parse_yaml, "a: {1: b}", "file: line 1 has a key of type 'int', which settings cannot"),
+        (parse_yaml, "a: {1: b}", "file: line 1 has a key of type 'int', which is not supported"),
         (parse_yaml, "? [a]\n: b", "file: line 1 has a key of type 'seq'"),
         (parse_yaml, "on: b", "file: line 1 has a key of type 'bool'"),
         (parse_yaml, f"a: 1\nb: {DIGITS}", "line 2 has a number with too many digits"),

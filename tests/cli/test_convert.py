@@ -73,19 +73,22 @@ def test_an_embedding_far_larger_than_the_vocabulary_is_told(keras_attn, tmp_pat
     assert (status, output) == (0, f"{tmp_path / 'task'}\n")
     assert error == (
         f"{folder}: 15 of the embedding's 29 rows have no token in the vocabulary, "
-        "which may be another model's.\n"
+        "which may belong to another model.\n"
     )
 
 
 MISTAKES = {
-    "a lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, though model.s"),
+    "a lost shard": (
+        lose_shard,
+        "model-00002-of-00002.safetensors: no such file, although model.s",
+    ),
     "cut tensors": (
         lambda folder: truncate(folder / WEIGHTS),
-        "/model.safetensors is damaged or no safetensors file: ",
+        "/model.safetensors is damaged or not a safetensors file: ",
     ),
     "a pickle in their place": (
         pickle_weights,
-        "/model.safetensors is damaged or no safetensors file: ",
+        "/model.safetensors is damaged or not a safetensors file: ",
     ),
     "pickles alone": (
         lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"),

@@ -49,8 +49,8 @@ def refused(result, message):
         ("decoding.beams=1000000000", "at most 1,024 beams"),
         ("decoding.max_length=1000000000", "at most 262,144 tokens of all hypotheses of a text"),
         ("decoding.no_repeat_ngram=1000000000", "at most 256 tokens of `no_repeat_ngram`"),
-        ("init=runs/other", "--set cannot give the init: use --init."),
-        ("preset=g2p_small", "--set cannot give the preset: use --preset."),
+        ("init=runs/other", "--set cannot set the init; use --init."),
+        ("preset=g2p_small", "--set cannot set the preset; use --preset."),
         ("decoding.forced_end_is_free=[1]", "`forced_end_is_free` must be true or false."),
     ],
 )

@@ -244,7 +244,7 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
     assert (status, output) == (0, f"{tmp_path / 'half' / '1'}\n"), error
     head, *changes = error.splitlines()
     assert re.fullmatch(r"\d+ weights in float16: \d\S* -> \d\S* MiB", head)
-    pattern = r"  (\w+): 0 of \d answers are others, numbers differ by at most (\S+)"
+    pattern = r"  (\w+): 0 of \d outputs are different, numbers differ by at most (\S+)"
     found = dict(re.fullmatch(pattern, line).groups() for line in changes)
     assert {"serving_default", "n_best", "score", "token_ids"} <= set(found)
     assert 0 < float(found["score"]) < 0.001

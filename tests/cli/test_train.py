@@ -168,5 +168,5 @@ def test_help_names_every_mechanism():
     from keras_attn.cli.train import EPILOG
     from keras_attn.layers.attention.registry import ATTENTION
 
-    named = EPILOG.partition("mechanism: ")[2].partition(";")[0].replace(" or ", ", ")
+    named = EPILOG.partition("mechanism: ")[2].partition(".")[0].replace(" or ", ", ")
     assert {name.strip() for name in named.split(",")} == set(ATTENTION)

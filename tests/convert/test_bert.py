@@ -338,7 +338,7 @@ MISTAKES = {
     "pickles": (only_pickles, "which are never opened .* Received: found=.'pytorch_model.bin'."),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), "holds neither model.safetensors nor"),
     "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
-    "lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, though"),
+    "lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, although"),
     "cut shard": (cut_shard, "model-00002-of-00002.safetensors is damaged or no safe"),
     "wrong index": (wrong_index, "'more' is in no file, and by model.safetensors.index.json in mo"),
     "wrong shard": (wrong_shard, "01-of-00002.safetensors, and by .*json in model-00002-of-00002"),
@@ -348,7 +348,7 @@ MISTAKES = {
     ),
     "shard outside": (
         shard_outside,
-        "`weight_map` must name files of its folder alone. Rec.*: a='../mo",
+        "`weight_map` must only list files of its folder. Rec.*: a='../mo",
     ),
     "no vocabulary": (
         lambda f: [(f / name).unlink() for name in ("vocab.txt", "tokenizer.json")],

@@ -132,7 +132,7 @@ MISTAKES = {
         "config.json: There must be at least two labels. Received: labels=.'score'.",
     ),
     "another number of labels": (OF_TEXTS, config(id2label={"0": "a", "1": "b"}), "classifier.we"),
-    "a gap": (OF_TOKENS, config(id2label=NAMES), "config.json: `id2label` must number labels"),
+    "a gap": (OF_TOKENS, config(id2label=NAMES), "config.json: `id2label` must have the numbers"),
     "no word": (
         OF_TOKENS,
         config(id2label={str(number): f"a {number}" for number in range(5)}),

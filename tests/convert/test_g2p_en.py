@@ -120,10 +120,13 @@ def cut(path):
 MISTAKES = {
     "no file": (lambda path: None, "no such file.$"),
     "pickle": (pickled, "expected a NumPy .npz file without pickles, no pickle.$"),
-    "pickled array": (pickled_array, "is damaged or holds pickles: Object arrays cannot be loaded"),
+    "pickled array": (
+        pickled_array,
+        "is damaged or contains pickles: Object arrays cannot be loaded",
+    ),
     "single array": (single_array, "expected a NumPy .npz file without pickles"),
     "cut": (cut, "expected a NumPy .npz file without pickles"),
-    "flipped bit": (flipped_bit, "is damaged or holds pickles: Bad CRC-32"),
+    "flipped bit": (flipped_bit, "is damaged or contains pickles: Bad CRC-32"),
     "another archive": (another_archive, "readme.txt must be an array of floating-point numbers"),
     "other arrays": (
         lambda path: np.savez(path, weight=np.zeros((3, 2))),

@@ -57,7 +57,7 @@ def test_what_is_drawn_is_a_note(folder, top_k):
     assert (sampling.temperature, sampling.top_p, sampling.repetition_penalty) == (0.7, 0.9, 1.2)
     assert sampling.top_k == (top_k or 50)  # 50 is transformers' own
     (note,) = conversion.notes
-    assert "generation_config.json: `do_sample` is what `predict --sample` does" in note
+    assert "generation_config.json: `do_sample` is only applied by `predict --sample`" in note
 
 
 @pytest.mark.parametrize(

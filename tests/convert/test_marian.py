@@ -435,7 +435,10 @@ MISTAKES = {
     "no vocabulary": (file_without("vocab.json"), "vocab.json: no such file"),
     "cut pieces": (lambda f: truncate(f / "target.spm"), "target.spm: a SentencePiece model is"),
     "bytes": (changed_pieces(byte_pieces), "source.spm: pieces of single bytes are not supported"),
-    "writing": (changed_pieces(writing_rules), "source.spm: rules of writing are not supported"),
+    "writing": (
+        changed_pieces(writing_rules),
+        "source.spm: denormalization rules are not supported",
+    ),
     "no other vocabulary": (
         tokenizer_config(separate_vocabs=True),
         "target_vocab.json: no such file",

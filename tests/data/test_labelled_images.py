@@ -65,8 +65,8 @@ def test_mistakes_name_the_file(folder, tmp_path):
     with pytest.raises(UserError) as caught:
         read_labelled_images(folder)
     assert str(caught.value) == (
-        f"{bad}: the PNG image is damaged or truncated. `skip_bad_lines` (--skip-bad-lines) leaves "
-        "such files out."
+        f"{bad}: the PNG image is damaged or truncated. Set `skip_bad_lines` (--skip-bad-lines) to "
+        "leave such files out."
     )
     (folder / "dog" / "notes.txt").write_text("words")
     (folder / "dog" / "inner").mkdir()
@@ -139,7 +139,7 @@ def test_mistakes_in_examples():
     with pytest.raises(UserError) as caught:
         ImageExamples.from_pairs(Pairs([grey(1)], ["c"], "made"), ["a", "b"], (2, 3), 1, 6)
     assert str(caught.value) == (
-        "Image 1 of made has a label that the training images have not. "
+        "Image 1 of made has a label that does not occur in the training data. "
         "Received: 'c'; the labels are a, b."
     )
     with pytest.raises(UserError, match="1 or 3. Received: channels=2"):

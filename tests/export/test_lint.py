@@ -45,9 +45,13 @@ BATCH = "dimension 0 must be the batch."
 @pytest.mark.parametrize(
     ("function", "spec", "findings"),
     [
-        (_py_function, ROWS, ["Op EagerPyFunc calls back into Python"]),
-        (_numpy_function, ROWS, ["Op PyFunc calls back into Python"]),
-        (_rouge, TEXT, ["Op RougeL is not linked by TensorFlow Serving: function '__inference_"]),
+        (_py_function, ROWS, ["Op EagerPyFunc calls Python"]),
+        (_numpy_function, ROWS, ["Op PyFunc calls Python"]),
+        (
+            _rouge,
+            TEXT,
+            ["Op RougeL is not supported by TensorFlow Serving: function '__inference_"],
+        ),
         (_slice_update, ROWS, ["Op XlaDynamicUpdateSlice needs XLA"]),
         (
             lambda text: {"words": tf.strings.split(text)},

@@ -160,9 +160,7 @@ def test_mistakes_leave_the_folder_as_it_was(tmp_path, options, message):
 def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(
-        UserError, match=r"cannot be written: .*/file/toy: Not a directory"
-    ) as raised:
+    with pytest.raises(UserError, match=r"/file/toy cannot be written: Not a directory") as raised:
         export_saved_model(ToyTask(), file / "toy")
     assert "\n" not in str(raised.value)
 

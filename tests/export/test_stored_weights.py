@@ -390,7 +390,7 @@ def test_whole_numbers_are_read_once_a_call(eighths):
 def test_how_much_may_change_is_the_users_choice(eighths, tmp_path):
     largest = max(change["largest_difference"] for change in changes(eighths).values())
     assert 1e-3 < largest < 0.2
-    with pytest.raises(UserError, match="Received: weights='int8', tolerance=0.001, with which"):
+    with pytest.raises(UserError, match="Received: weights='int8', tolerance=0.001"):
         export(make_task(beams=1), tmp_path, "int8", examples=["abc", "fedcba"])
     assert list(tmp_path.iterdir()) == []
 

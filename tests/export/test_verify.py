@@ -76,7 +76,7 @@ def test_jit_needs_xla_and_is_verified_with_it(tmp_path):
     (version / MANIFEST).write_text(json.dumps({**manifest, "jit": False}))
     report = verify(version)
     findings = "\n".join(report.findings)
-    assert "needs XLA, which TensorFlow Serving leaves off (jit_compile)" in findings
+    assert "needs XLA, which is disabled in TensorFlow Serving (jit_compile)" in findings
     assert "Golden outputs of signature 'serving_default': Running" in findings
     assert "XLA compilation disabled" in findings
 

@@ -119,7 +119,7 @@ def test_a_body_in_very_many_pieces_is_refused(served):
     pieces = b"1\r\n \r\n" * 5_000
     request = http(pieces, Content_Length="", Transfer_Encoding="chunked")
     [(status, content)] = answers(exchange(served.rest, request))
-    assert (status, content) == (400, {"error": "A body may come in at most 1024 chunks."})
+    assert (status, content) == (400, {"error": "A body may have at most 1024 chunks."})
     few = b"1\r\n \r\n" * 500 + CHUNKED
     request = http(few, "/v1/models/toy:predict", Content_Length="", Transfer_Encoding="chunked")
     assert answers(exchange(served.rest, request, half_close=True))[0][0] == 200

@@ -136,10 +136,16 @@ DAMAGES = {
         "this is a link to another place",
     ),
     "a device": (device("task.json"), "this is a link to another place"),
-    "a linked task.json": (outside("task.json"), "a task folder may name what lies in its folder"),
-    "linked weights": (outside(WEIGHTS), "a task folder may name what lies in its folder"),
-    "linked assets": (outside("assets"), "a task folder may name what lies in its folder"),
-    "a linked tokenizer": (outside("assets/source"), "`tokenizers` may name what lies in its fold"),
+    "a linked task.json": (
+        outside("task.json"),
+        "a task folder may only refer to files in its folder",
+    ),
+    "linked weights": (outside(WEIGHTS), "a task folder may only refer to files in its folder"),
+    "linked assets": (outside("assets"), "a task folder may only refer to files in its folder"),
+    "a linked tokenizer": (
+        outside("assets/source"),
+        "`tokenizers` may only refer to files in its fold",
+    ),
     "a linked tokenizer.json": (
         outside("assets/source/tokenizer.json"),
         "a tokenizer's folder may only refer to files in its folder",

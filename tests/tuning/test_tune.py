@@ -141,7 +141,7 @@ def test_all_trials_failed(tmp_path, trained):
 
 
 def test_time_limit(tmp_path, trained):
-    with pytest.raises(UserError, match="All 0 trials failed: no trial began."):
+    with pytest.raises(UserError, match="All 0 trials failed: no trial started."):
         tune(tmp_path, BASE, space=SPACE, tuning=TuningSettings(minutes=1e-9))
 
 
@@ -204,7 +204,7 @@ def test_a_worker_without_a_chief_gives_up(tmp_path, trained, monkeypatch, capfd
         tune(tmp_path, BASE, {"training": {"join_seconds": 0.5}}, space=SPACE)
     assert f"The chief at 127.0.0.1:{port} " in caught.value.reason
     output, error = capfd.readouterr()
-    assert f"Waiting for the chief at 127.0.0.1:{port}, 0.5 s at the most." in output
+    assert f"Waiting up to 0.5 s for the chief at 127.0.0.1:{port}." in output
     assert error == f"keras-attn: {caught.value.reason}\n"
 
 
