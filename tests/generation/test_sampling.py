@@ -208,8 +208,8 @@ def test_narrow_logits_are_drawn_from_in_float32(dtype):
 MISTAKES = [
     (
         {"temperature": 0},
-        "`temperature` must be a finite number above 0; the most probable tokens, to which it "
-        "leads near 0, use greedy search instead of a temperature of 0. Received: temperature=0.",
+        "`temperature` must be a finite number above 0; use greedy search instead of a temperature "
+        "of 0. Received: temperature=0.",
     ),
     ({"temperature": float("nan")}, "Received: temperature=nan."),
     (

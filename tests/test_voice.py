@@ -1,4 +1,4 @@
-"""Finds words and sentences that the project's style does not allow (see CONTRIBUTING.md)."""
+"""Wording of docstrings, comments, messages and pages (see CONTRIBUTING.md, "Style")."""
 
 import ast
 import io
@@ -6,6 +6,35 @@ import re
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+# Folders and modules of keras_attn. To be completed with layers, models, ops, training and tasks.
+CHECKED = (
+    "benchmarks",
+    "cli",
+    "convert",
+    "data",
+    "evaluation",
+    "export",
+    "generation",
+    "recipes",
+    "serving",
+    "tokenizers",
+    "tuning",
+    "visualization",
+    "*.py",
+)
+PAGES = (
+    "*.md",
+    "docs/**/*.md",
+    "saved_models/*.md",
+    "saved_models/*/*.md",
+    ".github/*.md",
+    "tests/*.md",
+)
 
 # A module docstring names a thing or starts with a verb.
 QUESTION = re.compile(r"(What|How|Which|Who|Whose|Whoever|Whatever|Whether|Where|When|Why)\b")
@@ -78,3 +107,57 @@ def page_mistakes(path: Path) -> Iterator[str]:
         elif not fenced:
             for word in mistakes_of(re.sub(r"`[^`]*`|\]\([^)]*\)", "", line)):
                 yield f"{number}: {word}"
+
+
+def modules() -> list[Path]:
+    package = PROJECT / "keras_attn"
+    found = (
+        package.glob(place) if place == "*.py" else (package / place).rglob("*.py")
+        for place in CHECKED
+    )
+    return sorted(path for paths in found for path in paths)
+
+
+def pages() -> list[Path]:
+    return sorted({path for pattern in PAGES for path in PROJECT.glob(pattern)})
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(PROJECT))
+
+
+@pytest.mark.parametrize("path", modules(), ids=name)
+def test_modules_use_plain_words(path):
+    assert list(python_mistakes(path)) == []
+
+
+@pytest.mark.parametrize("path", pages(), ids=name)
+def test_pages_use_plain_words(path):
+    assert list(page_mistakes(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "mistakes"),
+    [
+        ("Labels of the normalised inputs, grey or coloured.", ["normalised", "grey", "coloured"]),
+        ("A share of the tokens, as users are told.", ["share of", "told"]),
+        ("Likewise for whoever stands there.", ["Likewise", "whoever", "stands"]),
+        ("See `read_labelled_images`, keras_attn/data/labelled_images.py and grey(image).", []),
+        ("The standard behavior of tellers is understandable.", []),
+    ],
+)
+def test_words_are_found(text, mistakes):
+    assert mistakes_of(text) == mistakes
+
+
+def test_mistakes_have_their_lines(tmp_path):
+    module = tmp_path / "module.py"
+    module.write_text('"""How to count.\n\nIt tells the number."""\n\nx = 1  # of which\n')
+    assert list(python_mistakes(module)) == [
+        "1: a module docstring names a thing or starts with a verb: How",
+        "3: tells",
+        "5: of which",
+    ]
+    page = tmp_path / "page.md"
+    page.write_text("Told `as told`\n```\ntold\n```\n[x](told.md)\n")
+    assert list(page_mistakes(page)) == ["1: Told"]
