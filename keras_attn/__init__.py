@@ -28,7 +28,7 @@ __all__ = ["__version__", "load", *_SUBPACKAGES]
 
 
 def load(path: str | os.PathLike) -> Any:
-    """Loads a run, a task folder or an export: whatever can predict.
+    """Loads a run, a task folder or an export for prediction.
 
     Args:
         path: A run folder of `keras-attn train` or `Task.fit`, a folder of `Task.save`, a folder of
@@ -38,13 +38,13 @@ def load(path: str | os.PathLike) -> Any:
         The task, or an exported one with the same methods for prediction.
 
     Raises:
-        UserError: The path holds none of them, or a damaged one.
+        UserError: The path contains none of them, or a damaged one.
     """
     return importlib.import_module(f"{__name__}.tasks").open_task(path)
 
 
 def __getattr__(name: str):
-    # Keras and TensorFlow take seconds to import: a subpackage is loaded when it is first used.
+    # Keras and TensorFlow take seconds to import: subpackages are imported when first used.
     if name in _SUBPACKAGES:
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ from keras_attn.processes import forget_current_folder
 
 def main() -> int:
     """Runs the command line without the files of the current folder."""
-    forget_current_folder()  # before anything is imported that could lie there
+    forget_current_folder()  # before any import that could find modules there
 
     from keras_attn.cli import main as run
 

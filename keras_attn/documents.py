@@ -1,7 +1,7 @@
-"""Reads JSON and YAML: the only place that parses them.
+"""Safe reading of JSON and YAML.
 
-Both are refused in one line where they are too large or nested too deeply, have a key twice, or
-hold numbers that no computer needs.
+Documents that are too large or nested too deeply, have duplicate keys, or contain excessively large
+numbers are refused with a message of one line.
 """
 
 import json
@@ -19,23 +19,23 @@ from keras_attn.validation import UserError, require
 _TAG = "tag:yaml.org,2002:"
 _PLAIN = {_TAG + kind for kind in ("null", "bool", "int", "float", "str", "seq", "map", "merge")}
 _KEYS = {_TAG + kind for kind in ("str", "merge")}
-_MOST_BITS = 128  # of a whole number: the states of random generators have as many
+_MOST_BITS = 128  # of an integer, as in the states of random generators
 
 
 def read_json(path: str | Path) -> Any:
     """Reads a JSON file.
 
     Raises:
-        UserError: It is missing, cannot be read or is no JSON; the message names it.
+        UserError: It is missing, cannot be read or is not valid JSON.
     """
     return parse_json(read_text(path), str(path))
 
 
 def read_json_object(path: str | Path) -> dict[str, Any]:
-    """Reads a JSON file that holds an object.
+    """Reads a JSON file that contains an object.
 
     Raises:
-        UserError: See `read_json`, or it holds something else.
+        UserError: See `read_json`, or it contains something else.
     """
     content = read_json(path)
     require(isinstance(content, dict), f"{path}: a JSON object is expected.")
@@ -46,11 +46,11 @@ def parse_json(text: str, name: str) -> Any:
     """Parses JSON.
 
     Args:
-        text: What was read.
-        name: What messages call it.
+        text: The text to parse.
+        name: Name of the text in messages.
 
     Raises:
-        UserError: It is no JSON, has a key twice, or is nested too deeply.
+        UserError: It is not valid JSON, has duplicate keys, or is nested too deeply.
     """
     try:
         content = json.loads(text, object_pairs_hook=_unique)
@@ -62,7 +62,7 @@ def parse_json(text: str, name: str) -> Any:
         raise UserError(f"{name}: valid JSON is expected: {error}.") from None
     except ValueError:
         raise UserError(f"{name}: a number has too many digits.") from None
-    # Brackets inside of texts count too: they only make it look twice.
+    # Brackets inside texts are counted too; they only lead to a more careful check.
     if text.count("[") + text.count("{") > DEPTH.value:
         _check_depth(content, name)
     return content
@@ -72,21 +72,21 @@ def read_yaml(path: str | Path) -> Any:
     """Reads a YAML file.
 
     Raises:
-        UserError: It is missing, cannot be read or is no YAML; the message names it.
+        UserError: It is missing, cannot be read or is not valid YAML.
     """
     return parse_yaml(read_text(path, YAML_BYTES), str(path))
 
 
 def parse_yaml(text: str, name: str) -> Any:
-    """Parses YAML into plain values.
+    """Parses YAML to plain values.
 
     Args:
-        text: What was read.
-        name: What messages call it.
+        text: The text to parse.
+        name: Name of the text in messages.
 
     Raises:
-        UserError: It is no YAML, has a key twice, is nested too deeply, or its aliases stand for
-            too much.
+        UserError: It is not valid YAML, has duplicate keys, is nested too deeply, or its aliases
+            expand to too many values.
     """
     YAML_BYTES.check(len(text.encode("utf-8", "replace")), name)
     try:
@@ -104,11 +104,11 @@ def parse_yaml(text: str, name: str) -> Any:
         raise
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())[:300]
-        raise UserError(f"{name} is no valid YAML: {reason}") from None
+        raise UserError(f"{name} is not valid YAML: {reason}") from None
 
 
 class _Loader(yaml.SafeLoader):
-    """The usual loader lets the last of two equal keys count, and says nothing."""
+    """Checks duplicate keys; the usual loader silently uses the last one."""
 
     def compose_mapping_node(self, anchor: str | None) -> MappingNode:
         node = super().compose_mapping_node(anchor)
@@ -116,7 +116,7 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             if (key.tag, str(key.value)) in seen:
                 line = key.start_mark.line + 1
-                raise yaml.YAMLError(f"line {line} has the key {key.value!r} a second time")
+                raise yaml.YAMLError(f"line {line} has the duplicate key {key.value!r}")
             seen.add((key.tag, str(key.value)))
         return node
 
@@ -125,9 +125,9 @@ class _Loader(yaml.SafeLoader):
         return super().construct_yaml_float(node)
 
     def _require_decimal(self, node: ScalarNode) -> None:
-        if ":" in node.value:  # base 60, of which nobody thinks who writes a time
+        if ":" in node.value:  # base 60, which is not what users mean by a time
             line = node.start_mark.line + 1
-            raise yaml.YAMLError(f"line {line} has {node.value[:50]}: write it in quotes")
+            raise yaml.YAMLError(f"line {line} has {node.value[:50]}, which needs quotes")
 
     def construct_yaml_int(self, node: ScalarNode) -> int:
         self._require_decimal(node)
@@ -136,7 +136,9 @@ class _Loader(yaml.SafeLoader):
         except ValueError:  # Python's own limit
             value = 1 << _MOST_BITS + 1
         if abs(value).bit_length() > _MOST_BITS:
-            raise yaml.YAMLError(f"line {node.start_mark.line + 1} has a number of too many digits")
+            raise yaml.YAMLError(
+                f"line {node.start_mark.line + 1} has a number with too many digits",
+            )
         return value
 
 
@@ -149,7 +151,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content) < len(pairs):
         seen = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))
-        raise UserError(f"the key {twice!r} must not appear twice.")
+        raise UserError(f"duplicate key {twice!r}.")
     return content
 
 
@@ -168,7 +170,7 @@ def _items(value: Any) -> Iterable[Any]:
 
 
 def _check_kind(node: Node, name: str) -> None:
-    """Refuses what JSON cannot hold: dates, bytes, sets, and keys that are no texts."""
+    """Refuses values without a JSON equivalent: dates, bytes, sets, and keys that are not text."""
     keys = [key for key, _ in node.value] if isinstance(node, MappingNode) else []
     for found, allowed, what in (
         *((key, _KEYS, "a key of type") for key in keys),
@@ -177,18 +179,18 @@ def _check_kind(node: Node, name: str) -> None:
         if found.tag not in allowed:
             kind = found.tag.removeprefix(_TAG)[:50]
             raise UserError(
-                f"{name}: line {found.start_mark.line + 1} has {what} {kind!r}, which settings "
-                "cannot hold. Write it in quotes where it is a text."
+                f"{name}: line {found.start_mark.line + 1} has {what} {kind!r}, which is not "
+                "supported. Use quotes if it is text."
             )
 
 
 def _check_nodes(root: Node, name: str) -> None:
-    """Counts the values, and levels, that a document has with each alias written out."""
+    """Counts the values and levels of a document with all aliases expanded."""
     known: dict[int, tuple[int, int] | None] = {}
 
     def size_and_depth(node: Node, above: int) -> tuple[int, int]:
         if id(node) in known:
-            require(known[id(node)] is not None, f"{name}: an alias must not hold itself.")
+            require(known[id(node)] is not None, f"{name}: an alias must not contain itself.")
             return known[id(node)]
         known[id(node)] = None
         _check_kind(node, name)

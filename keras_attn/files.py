@@ -1,4 +1,4 @@
-"""Files and folders that are there either whole or not at all."""
+"""Atomic writing of files and folders."""
 
 import contextlib
 import os
@@ -14,15 +14,15 @@ _OLD = "old-"
 
 @contextlib.contextmanager
 def replaced_file(path: str | Path) -> Iterator[Path]:
-    """Gives a temporary name to write to; the file takes the place of `path` when all went well.
+    """Yields a temporary name to write to; the file replaces `path` on success.
 
-    A failure leaves what stood at `path`. The contents are on the disk before the name is.
+    After a failure the old file remains. The contents are on disk before the file is renamed.
 
     Raises:
-        UserError: `path` is a folder, or lies in one that is missing or cannot be written to.
+        UserError: `path` is a folder, or its folder is missing or cannot be written to.
     """
     path = Path(path)
-    require(not path.is_dir(), "A folder cannot be written as a file.", path=str(path))
+    require(not path.is_dir(), "The output file is an existing folder.", path=str(path))
     temporary = path.with_name(f"{_TEMPORARY}{path.name}.{os.getpid()}")
     with _named_by(path):
         temporary.touch()
@@ -38,20 +38,20 @@ def replaced_file(path: str | Path) -> Iterator[Path]:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Writes a UTF-8 file by `replaced_file`."""
+    """Writes a UTF-8 file atomically."""
     with replaced_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 @contextlib.contextmanager
 def replaced_folder(folder: str | Path) -> Iterator[Path]:
-    """Gives a temporary folder that takes the place of `folder` when all went well.
+    """Yields a temporary folder that replaces `folder` on success.
 
-    A failure leaves the old folder. After a kill between the two renames `remove_unfinished`
-    brings it back.
+    After a failure the old folder remains. If the process is killed between the two renames,
+    `remove_unfinished` restores it.
 
     Raises:
-        UserError: `folder` lies where nothing can be written.
+        UserError: The folder above cannot be written to.
     """
     folder = Path(folder)
     temporary = folder.with_name(_TEMPORARY + folder.name)
@@ -77,16 +77,16 @@ def replaced_folder(folder: str | Path) -> Iterator[Path]:
 
 
 def check_room(path: Path, size: int) -> None:
-    """Reserves room on the disk for a file, and gives it back.
+    """Checks that the disk has enough space for a file.
 
-    HDF5 cannot close a file for which there is no room, and takes the process with it.
+    HDF5 crashes the process if it cannot close a file for lack of space.
 
     Args:
-        path: Where the file is going to be; nothing may be there yet.
-        size: Bytes that it needs.
+        path: Path of the file, which must not exist.
+        size: Its size in bytes.
 
     Raises:
-        OSError: There is no room.
+        OSError: There is not enough space.
     """
     if not hasattr(os, "posix_fallocate"):
         return
@@ -98,7 +98,7 @@ def check_room(path: Path, size: int) -> None:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what a killed process left half written; keeps a whole folder it had moved away."""
+    """Removes unfinished files of a killed process, and restores a folder that it had moved."""
     for path in folder.glob(_TEMPORARY + "*"):
         name = path.name.removeprefix(_TEMPORARY)
         original = folder / name.removeprefix(_OLD)
@@ -112,7 +112,7 @@ def remove_unfinished(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Puts the name of a file into errors without one, such as that of a full disk."""
+    """Adds the name of a file to errors without one, such as that of a full disk."""
     try:
         yield
     except OSError as error:
@@ -123,7 +123,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _named_by(path: Path) -> Iterator[None]:
-    """Tells why nothing can be written beside `path`, of which users know, by its name."""
+    """Makes an error about the folder of `path` with the name that users know."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Limits of what is read and built, each with its name, its default and how to raise it.
+"""Limits of files and models, with their defaults and environment variables.
 
-They stop a damaged or hostile file before it takes the machine's memory or time. Each is an
-environment variable, so that it holds for the command line, Python and the processes that are
-started. docs/limits.md lists them; those of a server's requests are options of `keras-attn serve`.
+They stop damaged or hostile files before these use up memory or time. Each limit is an environment
+variable, so that it applies to the command line, Python and child processes. docs/limits.md lists
+them; limits of a server's requests are options of `keras-attn serve`.
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ from keras_attn.validation import UserError, require
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """A number that may not be exceeded.
+    """A limit.
 
     Attributes:
-        variable: Environment variable that sets another value.
-        default: The value where the variable is not set.
-        what: What is counted, as messages call it.
+        variable: Environment variable with another value.
+        default: The value if the variable is not set.
+        what: Name of the counted items in messages.
     """
 
     variable: str
@@ -27,10 +27,10 @@ class Limit:
 
     @property
     def value(self) -> int:
-        """The limit that holds now.
+        """The current limit.
 
         Raises:
-            UserError: The environment variable is no positive integer.
+            UserError: The environment variable is not a positive integer.
         """
         text = os.environ.get(self.variable)
         if not text:
@@ -40,14 +40,14 @@ class Limit:
         return int(text)
 
     def check(self, count: int, place: str) -> None:
-        """Refuses what exceeds the limit.
+        """Checks a count against the limit.
 
         Args:
-            count: What was counted; it may be one above the limit where counting stopped.
-            place: What a message begins with, such as the name of a file.
+            count: The count; one above the limit if counting stopped there.
+            place: Beginning of the message, such as the name of a file.
 
         Raises:
-            UserError: It exceeds the limit.
+            UserError: The count exceeds the limit.
         """
         if count > self.value:
             raise UserError(

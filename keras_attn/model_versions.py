@@ -12,7 +12,7 @@ def version_folders(folder: str | Path) -> dict[int, Path]:
     """Returns the folders in a model folder that are named by versions, in ascending order.
 
     As in TensorFlow Serving, versions are decimal numbers below 2**63, which zeros may precede;
-    everything else is ignored. Of two names of one version the shorter counts.
+    everything else is ignored. Of two names of the same version the shorter is used.
     """
     folder = Path(folder)
     found = folder.iterdir() if folder.is_dir() else ()
@@ -26,21 +26,21 @@ def latest_version(folder: str | Path) -> Path:
     """Finds the SavedModel in a model folder.
 
     Args:
-        folder: A version folder itself, or the folder above, of which the highest version counts.
+        folder: A version folder, or the folder above, whose highest version is used.
 
     Returns:
-        The version folder, which holds `saved_model.pb`.
+        The version folder, which contains `saved_model.pb`.
 
     Raises:
-        UserError: There is none.
+        UserError: There is no SavedModel.
     """
     folder = Path(folder)
-    require(folder.is_dir(), "There must be a folder with a SavedModel.", folder=str(folder))
+    require(folder.is_dir(), "The folder of the SavedModel does not exist.", folder=str(folder))
     versions = {} if (folder / SAVED_MODEL).is_file() else version_folders(folder)
     latest = versions[max(versions)] if versions else folder
     require(
         (latest / SAVED_MODEL).is_file(),
-        f"A SavedModel folder holds {SAVED_MODEL!r}, itself or under its highest version.",
+        f"A SavedModel folder, or its highest version, must contain {SAVED_MODEL!r}.",
         folder=str(latest),
     )
     return latest

@@ -1,6 +1,6 @@
-"""Starts Python such that no file of the current folder is ever imported."""
+"""Starts Python so that modules in the current folder are never imported."""
 
-# Nothing but what every Python has loaded already may be imported here.
+# Only modules that every Python has already loaded may be imported here.
 import os
 import sys
 
@@ -10,23 +10,23 @@ _SEARCH_PATH = "PYTHONPATH"
 def python_command(module: str, *arguments: str) -> list[str]:
     """Returns the command that runs a module, to be started with `python_environment()`.
 
-    `-P` keeps the current folder, which may hold a `numpy.py` of somebody else, off `sys.path`.
+    `-P` removes the current folder, which may contain an unrelated `numpy.py`, from `sys.path`.
 
     Args:
-        module: The module's name.
-        *arguments: What it is given.
+        module: Name of the module.
+        *arguments: Its arguments.
     """
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def python_environment(**variables: str) -> dict[str, str]:
-    """Returns the environment of this process for another one that runs Python.
+    """Returns the environment of this process for a child process that runs Python.
 
-    Entries of `PYTHONPATH` that stand for the current folder, such as "" or ".", are left out, for
-    Python would import `sitecustomize.py` from there; other relative ones become absolute.
+    Entries of `PYTHONPATH` that mean the current folder, such as "" or ".", are removed, because
+    Python would import `sitecustomize.py` from there. Other relative entries become absolute.
 
     Args:
-        **variables: Variables that are to have other values.
+        **variables: Variables with new values.
     """
     environment = os.environ | variables
     entries = environment.pop(_SEARCH_PATH, "").split(os.pathsep)
@@ -35,10 +35,10 @@ def python_environment(**variables: str) -> dict[str, str]:
 
 
 def forget_current_folder() -> None:
-    """Takes the current folder off `sys.path`, where `python -m` and `PYTHONPATH` put it.
+    """Removes the current folder from `sys.path`, where `python -m` and `PYTHONPATH` put it.
 
-    `PYTHONPATH=:` or an entry "." stands for it; an absolute entry is kept, as it was named on
-    purpose. It stays where it holds this package, which is then run from its sources.
+    `PYTHONPATH=:` and "." mean the current folder; absolute entries are kept, because they are
+    intended. The folder also stays if it contains this package, which then runs from its sources.
     """
     sources = os.path.realpath(__file__.rsplit(os.sep, 2)[0])
     here = os.path.realpath(os.curdir)

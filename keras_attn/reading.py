@@ -1,4 +1,4 @@
-"""Reads files that may be damaged, hostile or none at all."""
+"""Reading of files that may be damaged, hostile or missing."""
 
 import contextlib
 import csv
@@ -12,15 +12,14 @@ from keras_attn.validation import UserError, require
 
 
 def read_bytes(path: str | Path, limit: Limit = FILE_BYTES) -> bytes:
-    """Reads a regular file: no folder, pipe or device, which may never end.
+    """Reads a regular file, not a folder, pipe or device.
 
     Args:
         path: The file.
-        limit: How many bytes it may have.
+        limit: Largest size in bytes.
 
     Raises:
-        UserError: It is missing, cannot be read, is no regular file or too large; the message
-            names it.
+        UserError: It is missing, cannot be read, is not a regular file or is too large.
     """
     path = Path(path)
     limit.check(require_regular(path), str(path))  # before it is opened: a pipe waits for a writer
@@ -39,13 +38,13 @@ def require_regular(path: Path) -> int:
     """
     with _told(path):
         status = path.stat()
-        require(stat.S_ISREG(status.st_mode), f"{path}: a regular file is expected.")
+        require(stat.S_ISREG(status.st_mode), f"{path}: expected a regular file.")
         return status.st_size
 
 
 @contextlib.contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Tells in one line why a file cannot be read."""
+    """Makes an error of one line for a file that cannot be read."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError):
@@ -55,7 +54,7 @@ def _told(path: Path) -> Iterator[None]:
     except ValueError as error:
         if isinstance(error, UserError):
             raise
-        raise UserError(f"{str(path)!r} is not the name of a file.") from None  # it has a NUL
+        raise UserError(f"{str(path)!r} is not a valid file name.") from None  # it has a NUL
 
 
 def read_text(path: str | Path, limit: Limit = FILE_BYTES) -> str:
@@ -63,53 +62,53 @@ def read_text(path: str | Path, limit: Limit = FILE_BYTES) -> str:
 
     Args:
         path: The file.
-        limit: How many bytes it may have.
+        limit: Largest size in bytes.
 
     Raises:
-        UserError: See `read_bytes`, or it is no UTF-8.
+        UserError: See `read_bytes`, or it is not UTF-8.
     """
     try:
         return read_bytes(path, limit).decode()
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: a UTF-8 file is expected: {error}.") from None
+        raise UserError(f"{path}: expected a UTF-8 file: {error}.") from None
 
 
 def read_table(path: str | Path) -> list[dict[str, str]]:
     """Reads the rows of a CSV file by the names of its columns.
 
     Args:
-        path: The file, whose first line names the columns.
+        path: The file, whose first line contains the names of the columns.
 
     Raises:
-        UserError: See `read_text`, or it is no CSV.
+        UserError: See `read_text`, or it is not CSV.
     """
     try:
         return list(csv.DictReader(io.StringIO(read_text(path), newline="")))
     except csv.Error as error:
-        raise UserError(f"{path}: a CSV file is expected: {error}.") from None
+        raise UserError(f"{path}: expected a CSV file: {error}.") from None
 
 
 def path_inside(folder: Path, name: object, source: str) -> Path:
-    """Returns the path of a file or folder that another file names.
+    """Returns the path of a file or folder whose name is in another file.
 
     Args:
-        folder: Where it must lie.
-        name: Its name, as it was read.
-        source: What messages call the place that names it.
+        folder: The folder that must contain it.
+        name: Its name, as read.
+        source: Name of the other file in messages.
 
     Raises:
-        UserError: It is no plain name, or a link that leads out of the folder.
+        UserError: It is not a plain name, or a link to a place outside of the folder.
     """
     plain = isinstance(name, str) and name not in ("", ".", "..") and not set(name) & set("/\\\0:")
     require(
         plain and name.isprintable() and len(name.encode("utf-8", "replace")) < 256,
-        f"{source} may name what lies in its folder alone.",
+        f"{source} may only refer to files in its folder.",
         name=name,
     )
     path = folder / name
     require(
         path.resolve().is_relative_to(folder.resolve()),
-        f"{source} may name what lies in its folder alone; this is a link that leads out of it.",
+        f"{source} may only refer to files in its folder; this is a link to another place.",
         name=name,
     )
     return path

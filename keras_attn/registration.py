@@ -1,4 +1,4 @@
-"""Registers everything that Keras can save, as soon as Keras is imported."""
+"""Registers all serializable classes with Keras, as soon as Keras is imported."""
 
 import importlib
 import sys
@@ -18,7 +18,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def register_with_keras() -> None:
-    """Registers now if Keras is loaded, and otherwise when it is first imported."""
+    """Registers the classes, or waits until Keras is imported."""
     if "keras" in sys.modules:
         _register()
     else:
@@ -31,10 +31,10 @@ def _register() -> None:
 
 
 class _WhenKerasIsImported:
-    """Finds nothing itself; notices when Keras, or a module of ours, has been imported.
+    """An import hook that finds no modules, but notices imports of Keras and of this package.
 
-    One of our own modules may be what imports Keras. It is unfinished then, and those that are to
-    register may need it: they wait for the outermost of ours.
+    Keras may be imported by a module of this package, which is then incomplete while other modules
+    may need it. So registration waits for the outermost module of this package.
     """
 
     def __init__(self) -> None:
@@ -52,14 +52,14 @@ class _WhenKerasIsImported:
         return spec
 
     def run(self, loader: Any, module: ModuleType) -> None:
-        """Runs a module, then registers if Keras is there and no module of ours is unfinished."""
+        """Runs a module, then registers if Keras is imported and no own module is incomplete."""
         own = module.__name__ != "keras"
         self._count(own)
         try:
             loader.exec_module(module)
         finally:
             under_way = self._count(-own)
-        # Keras is there when it has run, or when one of ours has run that imports it.
+        # Keras is imported now if it has just run, or a module of this package that imports it.
         if not under_way and (not own or "keras" in sys.modules):
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
@@ -72,7 +72,7 @@ class _WhenKerasIsImported:
 
 
 class _Watched:
-    """A loader that is the given one in everything, and tells when the module has run."""
+    """A loader that wraps another one, and notifies the watcher when the module has run."""
 
     def __init__(self, loader: Any, watcher: _WhenKerasIsImported) -> None:
         self._loader = loader
@@ -85,6 +85,6 @@ class _Watched:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        # From here on the module looks as if nobody had watched.
+        # From now on the module has its original loader.
         module.__spec__.loader = module.__loader__ = self._loader
         self._watcher.run(self._loader, module)

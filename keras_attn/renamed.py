@@ -1,4 +1,4 @@
-"""Names of the version before, which keep working for one version."""
+"""Support for the names of the previous version, which work for one more version."""
 
 import functools
 import warnings
@@ -6,56 +6,52 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def with_new_names(
-    values: Mapping[str, Any], names: Mapping[str, str], owner: str, warns: bool = True
+def renamed(old: str, new: str) -> str:
+    """Returns the sentence that a user of an old name reads."""
+    return f"{old} is now {new}; the old name will be removed in the next version."
+
+
+def renamed_keys(
+    values: Mapping[str, Any], names: Mapping[str, str], owner: str | None = None
 ) -> dict[str, Any]:
-    """Gives values that have names of the version before their new names.
+    """Returns values under their new names.
 
     Args:
-        values: Values by name; where a value has both names, the new name counts.
+        values: Values by name; if an old and the new name are given, the new one counts.
         names: New names by the old ones.
-        owner: Name of what has the values, for the warning.
-        warns: Whether to warn with a `DeprecationWarning`.
-
-    Returns:
-        The values, in their order.
+        owner: Prefix of the names in a `DeprecationWarning`, such as "training."; `None` for files
+            of the previous version, which load without a warning.
     """
     found = {}
     for name, value in values.items():
-        if name not in names:
-            found[name] = value
-            continue
-        if warns:
-            warnings.warn(
-                f"`{owner}{name}` is now `{owner}{names[name]}`; the old name will be removed in "
-                "the next version.",
-                DeprecationWarning,
-                stacklevel=3,
-            )
-        if names[name] not in values:
-            found[names[name]] = value
+        new = names.get(name, name)
+        if name != new and owner is not None:
+            notice = renamed(f"`{owner}{name}`", f"`{owner}{new}`")
+            warnings.warn(notice, DeprecationWarning, stacklevel=3)
+        if name == new or new not in values:
+            found[new] = value
     return found
 
 
-def takes_old_names(names: Mapping[str, str]) -> Callable[[Callable], Callable]:
-    """Makes a decorator of functions whose arguments have new names.
+def renamed_arguments(**names: str) -> Callable[[Callable], Callable]:
+    """Makes a decorator for a function that accepts old names of its keyword arguments.
 
     Args:
-        names: New names by the old ones.
+        **names: New names by the old ones; using an old one issues a `DeprecationWarning`.
     """
 
     def decorate(function: Callable) -> Callable:
         @functools.wraps(function)
-        def renamed(*arguments: Any, **options: Any) -> Any:
-            return function(*arguments, **with_new_names(options, names, ""))
+        def renaming(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **renamed_keys(kwargs, names, owner=""))
 
-        return renamed
+        return renaming
 
     return decorate
 
 
 def old_names(module: str, names: Mapping[str, str], namespace: Mapping[str, Any]) -> Callable:
-    """Makes a module's `__getattr__`, which finds what has another name now.
+    """Makes a module's `__getattr__`, which returns the object that an old name refers to.
 
     Args:
         module: Name of the module.
@@ -63,25 +59,21 @@ def old_names(module: str, names: Mapping[str, str], namespace: Mapping[str, Any
         namespace: The module's `globals()`.
 
     Returns:
-        A function from an old name to what it stands for; it warns with a `DeprecationWarning`.
+        A function from an old name to the object; it issues a `DeprecationWarning`.
     """
 
     def getattr_of_module(name: str) -> Any:
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        warnings.warn(
-            f"{module}.{name} is now {module}.{names[name]}; the old name will be removed in the "
-            "next version.",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        notice = renamed(f"{module}.{name}", f"{module}.{names[name]}")
+        warnings.warn(notice, DeprecationWarning, stacklevel=2)
         return namespace[names[name]]
 
     return getattr_of_module
 
 
 def load_old_names(names: Mapping[str, type]) -> None:
-    """Lets Keras load files in which classes have the names of the version before.
+    """Registers old class names with Keras, so that it loads files of the previous version.
 
     Args:
         names: The classes by their old names.

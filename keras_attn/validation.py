@@ -1,22 +1,22 @@
-"""One voice for users' mistakes: what was expected, and what was received."""
+"""Errors about users' mistakes: the expectation and the received values."""
 
 import contextlib
 import difflib
 import numbers
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 _MOST_SHOWN = 1_000
 
 
 class UserError(ValueError):
-    """A mistake of the caller, told in one line.
+    """A mistake of the caller, described in one line.
 
-    The command line prints the line and ends with status 2; from Python it is a `ValueError`.
+    The command line prints the line and exits with status 2; in Python it is a `ValueError`.
     """
 
-    # Keras adds pages of arguments to what layers raise, but for what it has added them to.
+    # Keras adds pages of arguments to errors of layers unless they have this attribute.
     _keras_call_info_injected = True
 
 
@@ -24,9 +24,9 @@ def require(condition: bool, expectation: str, /, **received: Any) -> None:
     """Raises unless `condition` holds.
 
     Args:
-        condition: What must be true.
-        expectation: One sentence that says what was expected, with its full stop.
-        **received: The values that decide it, printed after the sentence.
+        condition: The condition.
+        expectation: One sentence that describes the expectation, with a period.
+        **received: The relevant values, printed after the sentence.
 
     Raises:
         UserError: `condition` is false.
@@ -37,23 +37,39 @@ def require(condition: bool, expectation: str, /, **received: Any) -> None:
 
 
 def require_positive(**received: Any) -> None:
-    """Raises unless every value is a whole number above 0 (numbers named by keyword)."""
+    """Raises unless every value is an integer above 0."""
     for name, value in received.items():
-        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-        require(whole and value > 0, f"`{name}` must be a positive integer.", **{name: value})
+        require(
+            is_integer(value) and value > 0,
+            f"`{name}` must be a positive integer.",
+            **{name: value},
+        )
         require(value < 2**63, f"`{name}` must be less than 2**63.", **{name: value})
 
 
+def is_integer(value: object) -> TypeGuard[int]:
+    """Returns whether a value is an integer, of Python or NumPy, and not a boolean."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Returns whether a value is a real number, of Python or NumPy, and not a boolean."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+
+
 def is_port(text: str) -> bool:
-    """Whether a text is the number of a port, 1 to 65535."""
+    """Returns whether a text is the number of a port, 1 to 65535."""
     return text.isascii() and text.isdecimal() and len(text) < 6 and 0 < int(text) < 2**16
 
 
 def require_rate(**received: Any) -> None:
     """Raises unless every value is a number in [0, 1), as dropout rates are."""
     for name, value in received.items():
-        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        require(number and 0 <= value < 1, f"`{name}` must be a number in [0, 1).", **{name: value})
+        require(
+            is_real(value) and 0 <= value < 1,
+            f"`{name}` must be a number in [0, 1).",
+            **{name: value},
+        )
 
 
 def require_one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
@@ -70,13 +86,13 @@ def require_one_of(name: str, value: Any, choices: Iterable[Any]) -> None:
 
 @contextlib.contextmanager
 def making(what: str) -> Iterator[None]:
-    """Tells in one line what a class says of values that it does not know.
+    """Converts errors of a constructor about invalid values to a `UserError`.
 
     Args:
-        what: What is made of a user's values.
+        what: Name of the constructed object in messages.
 
     Raises:
-        UserError: The class refused a value.
+        UserError: The constructor refused a value.
     """
     try:
         yield
@@ -87,24 +103,24 @@ def making(what: str) -> Iterator[None]:
 
 
 def _shown(value: Any) -> str:
-    """How messages write a value, which may be as long as a file."""
+    """A value as text for messages, shortened if it is long."""
     try:
         text = repr(value)
-    except ValueError:  # Python writes no numbers of more than 4,300 digits
-        return "a number of too many digits"
+    except ValueError:  # Python does not print numbers of more than 4,300 digits
+        return "a number with too many digits"
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 def asserted(message: str) -> str:
-    """What an assertion inside a graph says, without TensorFlow's words around it.
+    """Extracts the message of an assertion inside a graph from TensorFlow's message.
 
     Args:
-        message: TensorFlow's message of an assertion of one sentence and the values that it saw:
-            `assertion failed: [Sentence:] [1] [2] …`, or outside of a graph `b'Sentence:'`, each
-            in a line of its own.
+        message: TensorFlow's message, which contains a sentence and values as
+            `assertion failed: [Sentence:] [1] [2] …`, or outside of a graph as `b'Sentence:'` and
+            a line for each value.
 
     Returns:
-        The sentence and the values, or the message's first line where it is that of something else.
+        The sentence and the values, or the first line of another message.
     """
     found = re.search(r"assertion failed: ((\[[^\[\]]*\] ?)+)", message)
     if found:

@@ -128,7 +128,7 @@ def test_a_file_without_a_folder_is_named_as_it_was_given(tmp_path):
     message = f"^The folder of a file must exist. Received: {str(path)!r}.$"
     with pytest.raises(UserError, match=message), replaced_file(path):
         pass
-    with pytest.raises(UserError, match="A folder cannot be written as a file. Received: path="):
+    with pytest.raises(UserError, match="The output file is an existing folder. Received: path="):
         write_text(tmp_path, "")
     assert not list(tmp_path.iterdir())
 

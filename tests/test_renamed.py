@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn import layers, models, tasks
+from keras_attn.renamed import renamed_arguments
 from tests.models.every_family import EVERY
 
 OLD = {
@@ -20,6 +21,26 @@ OLD = {
 def test_an_old_name_stands_for_the_new_one_and_warns(module, name):
     with pytest.warns(DeprecationWarning, match=f"{name} is now .*{OLD[module, name].__name__}"):
         assert getattr(module, name) is OLD[module, name]
+
+
+def test_an_old_argument_works_and_warns():
+    @renamed_arguments(free_end="forced_end_is_free")
+    def function(one, forced_end_is_free=False):
+        return one, forced_end_is_free
+
+    assert function(1, forced_end_is_free=True) == (1, True)
+    with pytest.warns(DeprecationWarning, match="`free_end` is now `forced_end_is_free`"):
+        assert function(1, free_end=True) == (1, True)
+
+
+@pytest.mark.tensorflow
+def test_decoding_settings_of_the_version_before():
+    from keras_attn.tasks import DecodingSettings
+
+    expected = DecodingSettings(beams=2, forced_end_is_free=True)
+    assert DecodingSettings.from_dict({"beams": 2, "free_end": True}) == expected
+    with pytest.warns(DeprecationWarning, match="`free_end` is now"):
+        assert DecodingSettings(beams=2).replace(free_end=True) == expected
 
 
 def test_other_names_are_unknown():

@@ -1,1 +1,1 @@
-"""Measured workloads behind `keras-attn benchmark`, one a file."""
+"""Implementation of `keras-attn benchmark`, with one module for each benchmark."""

@@ -1,7 +1,7 @@
-"""Time and memory of the attention mechanisms by length, each figure from a fresh process.
+"""Time and memory of attention mechanisms by length, each measured in a new process.
 
-Behind `keras-attn benchmark attention`. Runs on the backend that KERAS_BACKEND names, as
-`--backend` sets it; on JAX without TensorFlow.
+Implements `keras-attn benchmark attention`, on the backend of KERAS_BACKEND, which `--backend`
+sets; on JAX without TensorFlow.
 """
 
 import os
@@ -12,7 +12,7 @@ from keras_attn.benchmarks.layer_call import measure_in_a_process
 from keras_attn.benchmarks.mechanisms import MECHANISMS, WIDTH
 from keras_attn.validation import require, require_one_of, require_positive
 
-# Float32 copies of what a mechanism holds, forward and backward, in the middle of a step.
+# Float32 copies of a mechanism's largest tensor, forward and backward, during a step.
 COPIES = 5
 
 
@@ -26,28 +26,28 @@ def measure_attention(
     repeats: int = 3,
     rounds: int = 1,
 ) -> Iterator[dict[str, Any]]:
-    """Measures a layer of self-attention over one sequence, one fresh process a figure.
+    """Measures a layer of self-attention over one sequence, in a new process each time.
 
-    Mechanisms are measured in turn, so that what else the machine does falls on all alike.
+    Mechanisms are measured in turn, so that other load on the machine affects all of them.
 
     Args:
         lengths: Numbers of positions.
-        mechanisms: Names from `MECHANISMS`; all that can be measured so by default.
+        mechanisms: Names from `MECHANISMS`; by default all that support these settings.
         causal: Whether attention is causal.
-        backward: Whether to compute the gradients of input and weights too.
+        backward: Whether to also compute the gradients of input and weights.
         jit: Whether XLA compiles, as it always does on JAX.
         precision: Keras dtype policy of the layer.
-        repeats: Calls that are timed in a process, after one that is not.
+        repeats: Timed calls in a process, after a warm-up call.
         rounds: Processes for each mechanism.
 
     Yields:
-        A dict with the settings, `operations` (forward, by theory) and what `layer_call.measure`
-        returns; with `error` in its place where the process failed or would need more memory than
-        is free.
+        A dict with the settings, `operations` (forward, in theory) and the results of
+        `layer_call.measure`, or `error` if the process failed or would need more memory than is
+        free.
 
     Raises:
-        UserError: An unknown mechanism, one that cannot be causal, or a number that is not
-            positive.
+        UserError: An unknown mechanism, one that does not support causal masking, or a number
+            that is not positive.
     """
     if mechanisms is None:
         mechanisms = [name for name in MECHANISMS if MECHANISMS[name].causal or not causal]
@@ -55,7 +55,7 @@ def measure_attention(
         require_one_of("mechanism", name, MECHANISMS)
         require(
             MECHANISMS[name].causal or not causal,
-            f"The mechanism {name} cannot be causal.",
+            f"The mechanism {name} does not support causal masking.",
             mechanism=name,
             causal=causal,
         )

@@ -1,6 +1,6 @@
 """The complexity table of "Attention Is All You Need" (Table 1), measured.
 
-Behind `keras-attn benchmark complexity`.
+Implements `keras-attn benchmark complexity`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ class LayerType(NamedTuple):
     """A row of the table.
 
     Attributes:
-        make: Makes the layer, of a width.
+        make: Makes the layer for a width.
         in_length: Exponent of the length n in the theoretical complexity.
         in_width: Exponent of the width d.
         complexity: The complexity as the paper writes it.
@@ -41,7 +41,7 @@ def _restricted(width):
     from keras_attn.ops.local_attention import local_attention
 
     class RestrictedSelfAttention(keras.layers.Layer):
-        """Parameterless self-attention inside a window."""
+        """Self-attention inside a window, without parameters."""
 
         def call(self, x):
             heads = x[:, None]
@@ -94,13 +94,13 @@ def measure_complexity(
     Args:
         lengths: Numbers of positions.
         widths: Numbers of features.
-        backward: Whether to compute the gradients of input and weights too.
+        backward: Whether to also compute the gradients of input and weights.
         jit: Whether XLA compiles, as it always does on JAX.
-        repeats: Calls that are timed in a process, after one that is not.
+        repeats: Timed calls in a process, after a warm-up call.
 
     Yields:
-        A dict with the settings, the theoretical `complexity` and what `layer_call.measure`
-        returns, or `error` where the process failed.
+        A dict with the settings, the theoretical `complexity` and the results of
+        `layer_call.measure`, or `error` if the process failed.
 
     Raises:
         UserError: A number is not positive.

@@ -23,17 +23,17 @@ def benchmark_decoding(
     jit: bool = False,
     runs: int = 3,
 ) -> Iterator[dict]:
-    """Exports a model and times its `token_ids` signature as a server would run it.
+    """Exports a model and measures the time of its `token_ids` signature, as in a server.
 
     Args:
         batches: Batch sizes; the workload's by default.
         beams: Beam widths; the workload's by default, 1 being greedy search.
         jit: Whether the model is exported with XLA.
-        runs: Runs timed after one that is not; the median counts.
+        runs: Timed runs after a warm-up run; the median is reported.
 
     Yields:
-        For each batch size and beam width its figures: seconds, and generated tokens of the best
-        hypotheses a second.
+        For each batch size and beam width: seconds, and generated tokens of the best hypotheses per
+        second.
     """
     workload = DECODE_WORKLOADS[DECODE_BASE]
     batches, beams = batches or workload["batches"], beams or workload["beams"]
@@ -62,7 +62,7 @@ def benchmark_decoding(
 
 
 class _TokenIdsOnly:
-    """A task whose export has the one signature that is measured."""
+    """A task whose export only has the measured signature."""
 
     kind = Seq2SeqTask.kind
 

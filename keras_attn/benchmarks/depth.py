@@ -1,7 +1,7 @@
-"""What training holds by the number of blocks: usual ones, recomputed ones, reversible ones.
+"""Memory of training by the number of blocks: usual, recomputed and reversible.
 
-Behind `keras-attn benchmark depth`. Runs on the backend that KERAS_BACKEND names, as `--backend`
-sets it; on JAX without TensorFlow.
+Implements `keras-attn benchmark depth`, on the backend of KERAS_BACKEND, which `--backend` sets; on
+JAX without TensorFlow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ KINDS = ("usual", "recomputed", "reversible")
 
 
 def make_layer(settings: dict[str, Any]) -> Any:
-    """As many blocks of `settings["kind"]` as `settings["blocks"]` says."""
+    """A stack of `settings["blocks"]` blocks of `settings["kind"]`."""
     import keras
 
     from keras_attn import layers
@@ -40,7 +40,7 @@ def make_layer(settings: dict[str, Any]) -> Any:
 
 
 def call_layer(layer: Any, x: Any, settings: dict[str, Any]) -> Any:
-    """The stack's output in training; of a reversible one the sum of its two streams."""
+    """The stack's output in training; for a reversible stack the sum of its streams."""
     if settings["kind"] == "reversible":
         return sum(layer(x, x, training=True))
     return layer(x, training=True)
@@ -49,18 +49,18 @@ def call_layer(layer: Any, x: Any, settings: dict[str, Any]) -> Any:
 def measure_depth(
     blocks: Sequence[int] = (1, 4, 12), length: int = 4_096, repeats: int = 1
 ) -> Iterator[dict[str, Any]]:
-    """Measures forward and backward passes through stacks of blocks, one fresh process a figure.
+    """Measures forward and backward passes through stacks of blocks, in a new process each time.
 
-    Each stack is measured at a sixteenth of the length too: the difference is what the sequence
-    takes, without the program and the weights' gradients, which grow with the blocks in any case.
+    Each stack is also measured at a sixteenth of the length: the difference is the memory of the
+    sequence, without that of the program and the gradients of the weights.
 
     Args:
         blocks: Numbers of blocks.
         length: Number of positions of the one sequence, at least 16.
-        repeats: Calls that are timed in a process, after one that is not.
+        repeats: Timed calls in a process, after a warm-up call.
 
     Yields:
-        A dict with the settings and what `layer_call.measure` returns, or `error` where the process
+        A dict with the settings and the results of `layer_call.measure`, or `error` if the process
         failed.
 
     Raises:
@@ -88,10 +88,10 @@ def measure_depth(
 
 
 def depth_table(figures: Sequence[dict[str, Any]]) -> str:
-    """Seconds of the whole sequence and what it takes of memory, by kind and number of blocks.
+    """Makes a table of time and memory by kind and number of blocks.
 
     Args:
-        figures: What `measure_depth` gave.
+        figures: The results of `measure_depth`.
 
     Returns:
         A table in Markdown.

@@ -1,7 +1,7 @@
-"""The Reformer's synthetic task: a model that repeats what it has read, by rounds of hashing.
+"""The duplication task of the Reformer's paper, by rounds of hashing.
 
-Behind `keras-attn benchmark duplication`. Runs on the backend that KERAS_BACKEND names, as
-`--backend` sets it; on JAX without TensorFlow.
+Implements `keras-attn benchmark duplication`, on the backend of KERAS_BACKEND, which `--backend`
+sets; on JAX without TensorFlow.
 """
 
 import time
@@ -34,11 +34,11 @@ def measure_duplication(
     seed: int = 0,
     watch: Callable[[str, int, float], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Trains a model for each kind of attention and judges it with all of them.
+    """Trains a model for each kind of attention and evaluates it with all of them.
 
-    A sequence is a separator, random symbols, and both once more. The model is to predict the
-    second half, where a guess would be right once in 127 times. Each update, and each batch that
-    judges, has new sequences and new rotations, so that nothing is learned by heart.
+    A sequence consists of a separator and random symbols, twice. The model predicts the second
+    half, where a random guess is right once in 127 times. Each update and each evaluation batch
+    has new sequences and new rotations, so that nothing can be memorized.
 
     Args:
         trained: Kinds of attention to train with, from `TRAINED`: "full" is shared queries and
@@ -46,13 +46,13 @@ def measure_duplication(
         length: Number of tokens of a sequence, even.
         steps: Updates of 32 sequences each, a multiple of 100.
         learning_rate: The learning rate of Adam, which falls to 0 along a cosine.
-        seed: Of weights, sequences and rotations.
+        seed: Seed of weights, sequences and rotations.
         watch: Called after each hundred steps with the kind of attention, the number of steps done
             and the loss of the last hundred.
 
     Yields:
-        For each a dict with `trained`, `length`, `steps`, `seconds`, `loss` (of the last hundred
-        steps) and `accuracy`: shares of right symbols by kind of attention at evaluation.
+        A dict with `trained`, `length`, `steps`, `seconds`, `loss` (of the last hundred steps) and
+        `accuracy`: the fraction of right symbols by kind of attention at evaluation.
 
     Raises:
         UserError: An unknown kind, an odd length, or numbers that are not positive.
@@ -93,16 +93,16 @@ def measure_duplication(
 
 
 def duplicated(rows: int, length: int, generator: np.random.Generator) -> tuple:
-    """Sequences that say everything twice.
+    """Makes sequences whose second half repeats the first.
 
     Args:
         rows: Number of sequences.
         length: Number of tokens of each, even.
-        generator: Of the symbols.
+        generator: Source of the symbols.
 
     Returns:
-        Input ids, int32 (rows, length), and as labels the next ids where they are the second
-        half's symbols, 0 elsewhere.
+        Input ids, int32 (rows, length), and labels: the next ids for symbols of the second half, 0
+        elsewhere.
     """
     half = length // 2
     ids = generator.integers(FIRST_SYMBOL, FIRST_SYMBOL + SYMBOLS, (rows, half), "int32")
@@ -113,12 +113,12 @@ def duplicated(rows: int, length: int, generator: np.random.Generator) -> tuple:
 
 
 def duplication_table(figures: Sequence[dict[str, Any]]) -> str:
-    """Percent of right symbols by attention in training and at evaluation, in Markdown.
+    """Makes a table of right symbols in percent by attention in training and evaluation.
 
     Args:
-        figures: What `measure_duplication` gave.
+        figures: The results of `measure_duplication`.
     """
-    rows = [["trained with", *(f"judged with {kind}" for kind in JUDGED)]]
+    rows = [["trained with", *(f"evaluated with {kind}" for kind in JUDGED)]]
     for figure in figures:
         shares = (f"{100 * figure['accuracy'][kind]:.1f}" for kind in JUDGED)
         rows.append([figure["trained"], *shares])
@@ -130,7 +130,7 @@ def _model(kind: str, length: int) -> CausalTransformer:
     layer = LSHAttention(
         HEADS,
         WIDTH // HEADS,
-        # A single bucket is two, of which without rotations only the first is used.
+        # A single bucket is made of two, where only the first is used without rotations.
         num_buckets=2 if kind == FULL else 2 * length // chunk,
         num_hashes=1 if kind == FULL else int(kind.removeprefix("lsh-")),
         chunk_length=length if kind == FULL else chunk,
@@ -149,7 +149,7 @@ def _model(kind: str, length: int) -> CausalTransformer:
 
 
 def _start(model: CausalTransformer, generator: np.random.Generator) -> None:
-    """Where to look is learned from positions as large as symbols, by attention to all alike."""
+    """Positions have the same scale as symbols, so that attention can learn them."""
     for variable in model.trainable_variables:
         if variable.path.startswith("positions/"):
             variable.assign(generator.standard_normal(variable.shape))
@@ -158,7 +158,7 @@ def _start(model: CausalTransformer, generator: np.random.Generator) -> None:
 
 
 def _rotate(model: CausalTransformer, kind: str, generator: np.random.Generator) -> None:
-    """New rotations, or none where all is to be in one bucket."""
+    """New rotations, or none for a single bucket."""
     (rotations,) = (x for x in model.non_trainable_variables if x.path.endswith("rotations"))
     drawn = generator.standard_normal(rotations.shape)
     rotations.assign(0.0 * drawn if kind == FULL else drawn)

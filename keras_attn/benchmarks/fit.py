@@ -1,7 +1,7 @@
-"""Keras' own `model.fit` on a Transformer and random ids, and how much of the machine it uses.
+"""Speed of Keras' `model.fit` for a Transformer on random ids, relative to the machine's peak.
 
-Behind `keras-attn benchmark fit`. Runs on the backend that KERAS_BACKEND names, as `--backend`
-sets it; on JAX without TensorFlow.
+Implements `keras-attn benchmark fit`, on the backend of KERAS_BACKEND, which `--backend` sets; on
+JAX without TensorFlow.
 """
 
 import time
@@ -20,7 +20,7 @@ from keras_attn.validation import require_one_of, require_positive
 
 VOCABULARY = 37_000  # of source and target together, as in the paper's English to German
 LABEL_SMOOTHING = 0.1
-# Rows and columns of products that keep a device busy.
+# Rows and columns of products that use a device fully.
 CPU_SIZE = 2048
 ACCELERATOR_SIZE = 8192
 
@@ -33,7 +33,7 @@ def benchmark_fit(
     jit: bool = False,
     steps: int = 10,
 ) -> dict[str, Any]:
-    """Times `model.fit` with Adam, label smoothing and the preset's dropout.
+    """Measures the time of `model.fit` with Adam, label smoothing and the preset's dropout.
 
     Args:
         preset: Name of an encoder-decoder Transformer's preset.
@@ -41,13 +41,13 @@ def benchmark_fit(
         length: Length of the sources and of the targets; none is padded.
         precision: Keras dtype policy.
         jit: Whether XLA compiles the step, as it always does on JAX.
-        steps: Steps of the epoch that is timed, after one that is not.
+        steps: Steps of the timed epoch, after a warm-up epoch.
 
     Returns:
-        The settings; `seconds` a step, target `tokens_per_second`, `tflops` (matrix products'
-        operations a second, in 10¹², over the whole step), `peak_tflops` (those of large
-        products in the layers' dtype), `of_peak`, their ratio, and `peak_bytes`, how far the
-        accelerator's memory, or the process, grew.
+        The settings; `seconds` per step, target `tokens_per_second`, `tflops` (operations of matrix
+        products per second, in 10¹², over the whole step), `peak_tflops` (those of large products
+        in the layers' dtype), `of_peak`, their ratio, and `peak_bytes`, the growth of the
+        accelerator's memory or of the process.
 
     Raises:
         UserError: An unknown preset or precision, or a number that is not positive.

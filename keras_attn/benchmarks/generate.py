@@ -1,6 +1,6 @@
-"""Seconds of greedy generation by a preset's model with random weights, as many tokens each time.
+"""Time of greedy generation by a preset's model with random weights and a fixed length.
 
-Behind `keras-attn benchmark generate`.
+Implements `keras-attn benchmark generate`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,19 +29,19 @@ def benchmark_generation(
     jit: bool = False,
     runs: int = 3,
 ) -> Iterator[dict[str, Any]]:
-    """Times a language model that continues prompts, or an encoder-decoder that reads sources.
+    """Measures a language model that continues prompts, or an encoder-decoder.
 
     Args:
         preset: Name of the preset; the model has no dropout.
         batches: Batch sizes.
         source: Tokens of each prompt or source.
-        new_tokens: Tokens that are generated for each.
-        vocabulary: Size of the vocabulary, of both sides.
-        jit: Whether XLA compiles the whole.
-        runs: Runs timed after one that is not; the median counts.
+        new_tokens: Number of generated tokens.
+        vocabulary: Size of the vocabulary, for both sides.
+        jit: Whether XLA compiles the generation.
+        runs: Timed runs after a warm-up run; the median is reported.
 
     Yields:
-        For each batch size its figures: seconds, and generated tokens a second.
+        For each batch size: seconds, and generated tokens per second.
 
     Raises:
         UserError: The preset's model does not generate, or a number is not positive.
@@ -51,12 +51,12 @@ def benchmark_generation(
     require_positive(source=source, new_tokens=new_tokens, runs=runs)
     require(
         vocabulary > len(SPECIAL_TOKENS),
-        f"`vocabulary` must be above the {len(SPECIAL_TOKENS)} special tokens.",
+        f"`vocabulary` must be larger than the {len(SPECIAL_TOKENS)} special tokens.",
         vocabulary=vocabulary,
     )
     keras.utils.set_random_seed(0)
     model = model_class(preset).from_preset(preset, vocabulary, dropout=0.0)
-    require(hasattr(model, "step"), "The preset's model generates nothing.", preset=preset)
+    require(hasattr(model, "step"), "The preset's model does not generate text.", preset=preset)
     run = tf.function(_greedy(model, new_tokens), jit_compile=jit, autograph=False)
     rng = np.random.default_rng(0)
     for batch in batches:

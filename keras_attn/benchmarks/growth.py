@@ -1,4 +1,4 @@
-"""How measured figures grow: fitted exponents, as a table and as a picture."""
+"""Growth of measurements: fitted exponents, tables and a picture."""
 
 import importlib.util
 import math
@@ -12,13 +12,13 @@ from keras_attn.validation import UserError
 
 
 def fitted_exponent(points: Iterable[tuple[float, float]]) -> float | None:
-    """The slope of a straight line through the points' logarithms, by least squares.
+    """Fits an exponent: the slope of a line through the points' logarithms, by least squares.
 
     Args:
-        points: Pairs of a size and a figure, both above 0; others are left out.
+        points: Pairs of a size and a measurement, both above 0; others are ignored.
 
     Returns:
-        The exponent, or `None` where there are not two different sizes.
+        The exponent, or `None` for fewer than two different sizes.
     """
     logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
     if len({x for x, _ in logs}) < 2:
@@ -29,12 +29,12 @@ def fitted_exponent(points: Iterable[tuple[float, float]]) -> float | None:
 
 
 def attention_table(figures: Sequence[dict[str, Any]]) -> str:
-    """Seconds and peak memory by mechanism and length, and how they grow, in Markdown.
+    """Makes a Markdown table of time and peak memory by mechanism and length, with exponents.
 
-    Beside the time's exponent stands that of the operations by theory, over the same lengths.
+    The exponent of the theoretical operations is shown beside that of the time.
 
     Args:
-        figures: What `measure_attention` gave.
+        figures: The results of `measure_attention`.
     """
     lengths = sorted({figure["length"] for figure in figures})
     exponents = {"time": "seconds", "theory": "operations", "memory": "peak_bytes"}
@@ -48,10 +48,10 @@ def attention_table(figures: Sequence[dict[str, Any]]) -> str:
 
 
 def complexity_table(figures: Sequence[dict[str, Any]]) -> str:
-    """Exponents of length and width by layer, beside the theory's, in Markdown.
+    """Makes a Markdown table of measured and theoretical exponents by layer.
 
     Args:
-        figures: What `measure_complexity` gave.
+        figures: The results of `measure_complexity`.
     """
     rows = [["layer", "complexity", "time ~ n^", "theory", "time ~ d^", "theory"]]
     length, width = figures[0]["length"], figures[0]["width"]
@@ -75,11 +75,11 @@ def complexity_table(figures: Sequence[dict[str, Any]]) -> str:
 def draw_attention(figures: Sequence[dict[str, Any]], path: Path) -> None:
     """Draws seconds and peak memory over the length, both axes logarithmic.
 
-    A thin dashed line from the first measured point of a mechanism shows how its seconds would grow
-    if they grew as its operations do by theory.
+    A thin dashed line from the first point of a mechanism shows the growth of its theoretical
+    operations.
 
     Args:
-        figures: What `measure_attention` gave.
+        figures: The results of `measure_attention`.
         path: PNG file to write.
 
     Raises:
@@ -99,7 +99,7 @@ def draw_attention(figures: Sequence[dict[str, Any]], path: Path) -> None:
     ):
         for number, name in enumerate(dict.fromkeys(f["mechanism"] for f in measured)):
             own = sorted((f for f in measured if f["mechanism"] == name), key=lambda f: f["length"])
-            # What did not grow the process has no place on a logarithmic axis.
+            # Measurements of 0 cannot be shown on a logarithmic axis.
             points = [(f["length"], f[of] / unit) for f in own if f[of] > 0]
             if not points:
                 continue
@@ -125,7 +125,7 @@ def draw_attention(figures: Sequence[dict[str, Any]], path: Path) -> None:
 
 
 def require_matplotlib() -> None:
-    """Raises a UserError where pictures cannot be drawn."""
+    """Raises a UserError if pictures cannot be drawn."""
     if importlib.util.find_spec("matplotlib") is None:
         raise UserError("Pictures need matplotlib: pip install 'keras_attn[viz]'.")
 
@@ -136,7 +136,7 @@ def _exponent(figures, of, by="length") -> str:
 
 
 def _cell(figures) -> str:
-    """The fastest of several processes, and the least memory."""
+    """The shortest time and the smallest memory of several processes."""
     measured = [figure for figure in figures if "error" not in figure]
     if not measured:
         return figures[0]["error"].split(",")[0] if figures else ""
@@ -146,6 +146,6 @@ def _cell(figures) -> str:
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown, its first row the head."""
+    """A table in Markdown with its first row as the header."""
     head, *body = ("| " + " | ".join(row) + " |" for row in rows)
     return "\n".join([head, "|" + "---|" * len(rows[0]), *body])

@@ -1,7 +1,7 @@
-"""Requests over HTTP from many clients at once: as little work for the client as can be.
+"""HTTP load from many clients at once, with little overhead of the clients.
 
-Every client has one connection, sends its next request when it has the answer to the last, and
-stops when the time is over. Only addresses of this machine are asked.
+Every client has one connection, sends its next request after the answer to the last, and stops when
+the time is over. Only servers on this machine are supported.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ _ANSWER_SECONDS = 60
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """What many requests took.
+    """Measurements of many requests.
 
     Attributes:
-        seconds: From the first request to the last answer.
-        latencies: Seconds of each request that was answered with status 200.
-        failed: Number of the others.
+        seconds: Time from the first request to the last answer.
+        latencies: Seconds of each request with status 200.
+        failed: Number of other requests.
     """
 
     seconds: float
@@ -31,7 +31,7 @@ class Load:
     failed: int
 
     def figures(self) -> dict[str, float]:
-        """Returns requests a second, and the middle and the slowest of a hundred in ms."""
+        """Returns requests per second, and the median and 99th percentile of latencies in ms."""
         p50, p99 = np.percentile(self.latencies, [50, 99]) if len(self.latencies) else (0, 0)
         return {
             "requests_per_second": round(len(self.latencies) / self.seconds, 1),
@@ -52,7 +52,7 @@ def post(path: str, body: bytes) -> bytes:
 
 
 class Connection:
-    """One connection, kept open."""
+    """A persistent connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -81,14 +81,14 @@ class Connection:
 async def put_load(
     port: int, requests: Sequence[bytes], clients: int, seconds: float, most: int | None = None
 ) -> Load:
-    """Sends requests in turn from a number of clients.
+    """Sends requests from a number of clients.
 
     Args:
         port: A port of this machine.
-        requests: What `post` returned.
+        requests: Requests made by `post`, sent in turn.
         clients: Number of connections.
-        seconds: When no further request is sent.
-        most: Number of requests after which no further one is sent.
+        seconds: Time after which no more requests are sent.
+        most: Largest number of requests.
     """
     latencies: list[float] = []
     failed = 0

@@ -1,4 +1,4 @@
-"""Time and memory of one layer, measured in a process of its own.
+"""Time and memory of a layer, measured in a separate process.
 
 Each workload is a module of this package with `make_layer(settings)` and
 `call_layer(layer, x, settings)`.
@@ -18,14 +18,14 @@ from keras_attn.processes import python_command, python_environment
 
 
 def measure_in_a_process(settings: dict[str, Any]) -> dict[str, Any]:
-    """Measures a layer in a fresh process, on the backend that KERAS_BACKEND names.
+    """Measures a layer in a new process, on the backend of KERAS_BACKEND.
 
     Args:
         settings: `workload` (its module), `length`, `width`, `backward`, `jit`, `precision`,
-            `repeats`, and what the workload asks for.
+            `repeats`, and settings of the workload.
 
     Returns:
-        What `measure` returns, or the last line of what went wrong as `error`.
+        The results of `measure`, or the last line of an error as `error`.
     """
     process = subprocess.run(
         python_command(__name__, json.dumps(settings)),
@@ -41,15 +41,15 @@ def measure_in_a_process(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure(settings: dict[str, Any]) -> dict[str, Any]:
-    """Times a layer over one sequence and finds how much memory it takes.
+    """Measures time and memory of a layer over one sequence.
 
     Args:
         settings: As for `measure_in_a_process`.
 
     Returns:
-        `backend`, `seconds` (of the fastest call), `cpu_seconds` (processor time of all threads,
-        of the call that took least) and `peak_bytes` (how far the process, or on an accelerator
-        its memory, grew above layer and inputs).
+        `backend`, `seconds` (of the fastest call), `cpu_seconds` (smallest processor time of a
+        call, over all threads) and `peak_bytes` (growth of the process, or of an accelerator's
+        memory, without layer and inputs).
     """
     import keras
     import numpy as np
@@ -89,7 +89,7 @@ def _on_tensorflow(layer, function, x, upstream, settings) -> Callable:
         with tf.GradientTape() as tape:
             tape.watch(x)
             output = function(x)
-        # What a compression learns from has no gradient here: it is zero, not missing.
+        # The compression has no gradient here: it is zero instead of None.
         return tape.gradient(
             output,
             [x, *(variable.value for variable in layer.trainable_variables)],

@@ -1,4 +1,4 @@
-"""How many operations the matrix products of a training step take, and how fast one can be."""
+"""Operations of a training step's matrix products, and the peak speed of such products."""
 
 import time
 from collections.abc import Callable
@@ -14,9 +14,10 @@ IN_A_ROW = 4
 
 
 def matrix_operations(model: Transformer, rows: int, source: int, target: int) -> int:
-    """Floating-point operations of a step's matrix products, attention's own among them.
+    """Counts the floating-point operations of a step's matrix products, including attention.
 
-    Two for a product and its sum; the backward pass has twice those of the forward pass.
+    A multiplication and an addition count as two; the backward pass has twice the operations of the
+    forward pass.
 
     Args:
         model: An encoder-decoder whose keys and values are as wide as the model.
@@ -36,7 +37,7 @@ def matrix_operations(model: Transformer, rows: int, source: int, target: int) -
 
 
 def matrix_peak(dtype: str, size: int = 2048) -> float:
-    """Floating-point operations a second of large products, the fastest of some.
+    """Measures floating-point operations per second of large products, the fastest of several.
 
     Args:
         dtype: Dtype of the matrices.
@@ -45,7 +46,7 @@ def matrix_peak(dtype: str, size: int = 2048) -> float:
     matrix = keras.random.normal((size, size), dtype=dtype)
 
     def multiply():
-        # An accelerator is told of all before it is waited for.
+        # All runs are queued on an accelerator before waiting for them.
         for _ in range(IN_A_ROW):
             product = ops.matmul(matrix, matrix)
         ops.convert_to_numpy(product[0, 0])
@@ -54,7 +55,7 @@ def matrix_peak(dtype: str, size: int = 2048) -> float:
 
 
 def fastest(step: Callable[[], Any]) -> float:
-    """Seconds of the fastest of some runs."""
+    """Seconds of the fastest of several runs."""
     seconds = []
     for _ in range(REPEATS):
         start = time.perf_counter()

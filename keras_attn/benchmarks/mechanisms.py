@@ -1,4 +1,4 @@
-"""The attention mechanisms as they are measured, and what each should cost."""
+"""Attention mechanisms of benchmarks, with their theoretical costs."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,10 +18,10 @@ class Measured(NamedTuple):
 
     Attributes:
         make: Makes the layer.
-        operations: Multiplications and additions of a forward pass over n positions, half of each.
-        held: Numbers in what the layer holds that grows fastest, such as its scores.
-        causal: Whether it can be causal.
-        recurrent: Whether it is a recurrent layer, which takes the sequence once and is causal.
+        operations: Multiplications plus additions of a forward pass over n positions.
+        held: Size of the layer's largest tensor, such as its scores.
+        causal: Whether it supports causal masking.
+        recurrent: Whether it is a recurrent layer, which has one input and is causal.
     """
 
     make: Callable
@@ -41,7 +41,7 @@ def make_layer(settings: dict[str, Any]) -> Any:
 
 
 def call_layer(layer: Any, x: Any, settings: dict[str, Any]) -> Any:
-    """Self-attention over x, a stream's segments one after the other where there is a memory."""
+    """Self-attention over x; with a memory, over consecutive segments."""
     from keras import ops
 
     if MECHANISMS[settings["mechanism"]].recurrent:
@@ -89,7 +89,7 @@ def _recurrent(name: str, *given) -> Callable:
 
 
 def _projected(count: int, of_pairs: Callable) -> Callable:
-    """Cost of `count` projections and of what happens between positions."""
+    """Cost of `count` projections and of the operations between positions."""
     return lambda n: 2.0 * (count * n * WIDTH**2 + of_pairs(n))
 
 

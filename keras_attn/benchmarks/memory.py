@@ -1,11 +1,11 @@
-"""How much memory has been held."""
+"""Peak memory of the process or accelerator."""
 
 import resource
 import sys
 
 
 def peak_memory() -> int:
-    """The most bytes that the accelerator, or else this process, has held so far."""
+    """Returns the peak memory of the accelerator, or else of this process, in bytes."""
     if "jax" in sys.modules:
         statistics = sys.modules["jax"].local_devices()[0].memory_stats()
         if statistics and "peak_bytes_in_use" in statistics:

@@ -1,4 +1,4 @@
-"""Where the time of a training step goes, by kinds of TensorFlow ops, in one thread."""
+"""Time of a training step by kinds of TensorFlow ops, in one thread."""
 
 import tempfile
 import time
@@ -15,7 +15,7 @@ from keras_attn.models import Transformer
 PRODUCTS = "matrix products"
 OTHERS = "element-wise and others"
 BETWEEN = "between ops"
-# Kinds by what the type of an op contains, and by what its name does; the first that fits.
+# Kinds by parts of an op's type and name; the first match is used.
 _TYPES = {
     "products of attention": ("BatchMatMul",),
     PRODUCTS: ("MatMul", "Einsum"),
@@ -37,22 +37,22 @@ _OTHER_TYPES = {
 
 
 def use_one_thread() -> None:
-    """Lets TensorFlow compute in one thread, so that ops do not overlap; call it before any op."""
+    """Makes TensorFlow use one thread, so that ops do not overlap; call it before any op."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
 def profile(run: Callable, batch: tuple[dict, tf.Tensor], model: Transformer) -> dict[str, Any]:
-    """Where the time of a training step goes, and how far it is from the machine's products.
+    """Profiles a training step, and compares it with the peak speed of matrix products.
 
     Args:
-        run: The step, run before, so that nothing is traced now.
+        run: The step, already traced by an earlier call.
         batch: Its batch.
-        model: What it trains.
+        model: The trained model.
 
     Returns:
-        `time` (shares by kind), `gflops` (matrix products' operations a second, in 10⁹, over the
-        whole step), `peak_gflops` (those of one large product) and `of_peak`, their ratio.
+        `time` (fractions by kind), `gflops` (operations of matrix products per second, in 10⁹, over
+        the whole step), `peak_gflops` (those of one large product) and `of_peak`, their ratio.
     """
     inputs, labels = batch
     rows, source = inputs["source_ids"].shape
@@ -68,13 +68,13 @@ def profile(run: Callable, batch: tuple[dict, tf.Tensor], model: Transformer) ->
 
 
 def shares_of_time(step: Callable[[], None]) -> dict[str, float]:
-    """Runs a step a few times under TensorFlow's profiler; gives the kinds' shares of the time.
+    """Runs a step a few times under TensorFlow's profiler, and computes the time by kind.
 
     Args:
-        step: Makes one step and waits for it; it was run before, so that nothing is traced now.
+        step: Runs a step and waits for it; already traced by an earlier call.
 
     Returns:
-        Shares between 0 and 1 by kind, the largest first; together they are 1.
+        Fractions of the time by kind, in descending order, with a sum of 1.
     """
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)
@@ -107,7 +107,7 @@ def kind_of(name: str, type_: str) -> str:
 
 
 def own_seconds(events: list[tuple[str, int, int]]) -> Iterator[tuple[str, float]]:
-    """What events of one thread took without those inside them.
+    """Computes the time of events of a thread, without events inside them.
 
     Args:
         events: Name, beginning and duration of each, in picoseconds.
@@ -115,7 +115,7 @@ def own_seconds(events: list[tuple[str, int, int]]) -> Iterator[tuple[str, float
     Yields:
         The name of each and its own seconds.
     """
-    around: list[list] = []  # name, end and own picoseconds of what has not ended
+    around: list[list] = []  # name, end and own picoseconds of unfinished events
     for name, start, duration in sorted(events, key=lambda event: (event[1], -event[2])):
         while around and around[-1][1] <= start:
             ended, _, own = around.pop()
@@ -128,7 +128,7 @@ def own_seconds(events: list[tuple[str, int, int]]) -> Iterator[tuple[str, float
 
 
 def _ops(folder: Path) -> Iterator[tuple[str, str, float]]:
-    """Name, type and own seconds of every op that the profiler saw."""
+    """Name, type and own seconds of every op in the profile."""
     from tensorflow.tsl.profiler.protobuf.xplane_pb2 import XSpace
 
     (path,) = folder.rglob("*.xplane.pb")
@@ -144,6 +144,6 @@ def _ops(folder: Path) -> Iterator[tuple[str, str, float]]:
             ]
             for event, seconds in own_seconds(events):
                 name, _, type_ = event.rpartition(":")
-                # The call of a whole graph, in a thread that waits for those of its ops.
+                # The call of a whole graph, in a thread that waits for its ops.
                 if not type_.lstrip().startswith("__inference"):
                     yield name, type_, seconds

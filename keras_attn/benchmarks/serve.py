@@ -1,4 +1,4 @@
-"""`keras-attn serve` under load: a process of its own on this machine, asked by this one."""
+"""Load test of `keras-attn serve` in a separate process on this machine."""
 
 import asyncio
 import contextlib
@@ -33,14 +33,14 @@ def measure_serving(
     """Measures a model under load, with and without batches of several requests.
 
     Args:
-        folder: A model that `keras-attn export` wrote; its golden examples are what is asked.
+        folder: A model written by `keras-attn export`, whose golden examples are the requests.
         clients: Numbers of clients at the same time.
         threads: Numbers of batches at the same time.
-        seconds: Time of each figure.
-        direct_calls: Calls for the figure of what REST adds to a call; 0 for none.
+        seconds: Duration of each measurement.
+        direct_calls: Calls to measure the overhead of REST; 0 for none.
 
     Yields:
-        Requests a second and latencies, a figure for each.
+        Requests per second and latencies of each measurement.
     """
     folder = Path(folder)
     inputs = _rows(latest_version(folder))
@@ -62,7 +62,7 @@ def measure_serving(
 def _measure_overhead(
     folder: Path, inputs: list[dict[str, Any]], port: int, calls: int
 ) -> dict[str, Any]:
-    """The same call by REST and direct, in turn, so that what else the machine does hits both."""
+    """The same call by REST and directly, in turn, so that other load affects both."""
     direct: list[float] = []
     served: list[float] = []
 
@@ -93,7 +93,7 @@ def _measure_overhead(
 
 
 def _rows(version_folder: Path) -> list[dict[str, Any]]:
-    """The rows of the golden examples: for each input its value."""
+    """The rows of the golden examples, with the value of each input."""
     rows = []
     for signature, inputs, _ in read_golden(version_folder).examples:
         if signature == SIGNATURE:
@@ -112,7 +112,7 @@ def _request(row: dict[str, Any]) -> bytes:
 
 @contextlib.contextmanager
 def _server(folder: Path, options: list[str]) -> Iterator[int]:
-    """Starts a server on a free port, and ends it."""
+    """Starts a server on a free port, and stops it."""
     command = python_command("keras_attn", "serve", f"model={folder}")
     command += ["--rest-port", "0", "--grpc-port", "0", *options]
     environment = python_environment(PYTHONUNBUFFERED="1")

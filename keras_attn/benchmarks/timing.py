@@ -1,4 +1,4 @@
-"""Seconds of a call."""
+"""Timing of calls."""
 
 import statistics
 import time
@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 
 def median_seconds(call: Callable[[], object], runs: int) -> float:
-    """Times a call several times, after one that is not timed, which traces and compiles.
+    """Measures the time of a call, after a warm-up call for tracing and compilation.
 
     Args:
-        call: What is timed; it returns when everything has been computed.
-        runs: How often.
+        call: The call; it returns when everything has been computed.
+        runs: Number of timed calls.
 
     Returns:
-        The median of the seconds.
+        The median in seconds.
     """
     seconds = []
     for _ in range(runs + 1):

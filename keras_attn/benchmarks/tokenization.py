@@ -1,4 +1,4 @@
-"""What turning texts into ids and back, inside the graph, adds to an exported model's answer."""
+"""Time that tokenization in the graph adds to an exported model's answer."""
 
 import statistics
 import time
@@ -18,28 +18,32 @@ _TEXTS, _IDS = "serving_default", "token_ids"
 
 
 def benchmark_tokenization(folder: str | Path, batch: int = 16, runs: int = 30) -> dict[str, Any]:
-    """Times the signature of texts against that of ids, in TensorFlow's C++ runtime.
+    """Compares the signatures of texts and of ids, in TensorFlow's C++ runtime.
 
-    Both answer the export's own examples, repeated until they fill a batch, in turn, so that what
-    else the machine does is shared by both; the numeric part is the same.
+    Both run in turn on the export's examples, repeated to fill a batch, so that other load affects
+    both. Their numeric part is the same.
 
     Args:
         folder: A model exported by this package, or one of its versions.
         batch: Number of texts.
-        runs: Runs of each that are timed, after one that is not.
+        runs: Timed runs of each, after a warm-up run.
 
     Returns:
-        Seconds of each signature, the median and the least, and what texts add to ids: the median
-        over the runs of the ratio of both, less 1, and the same of the least.
+        Seconds of each signature, the median and the minimum, and the overhead of texts: the median
+        of the ratio of both minus 1, and the same for the minimum.
 
     Raises:
-        UserError: There is no such model, or it has not both signatures.
+        UserError: The model does not exist, or lacks one of the signatures.
     """
     require_positive(batch=batch, runs=runs)
     folder = latest_version(folder)
     examples = {name: inputs for name, inputs, _ in read_golden(folder).examples}
     missing = sorted({_TEXTS, _IDS} - set(examples))
-    require(not missing, "The model must answer texts and ids.", missing_signatures=missing)
+    require(
+        not missing,
+        "The model must have signatures of texts and of ids.",
+        missing_signatures=missing,
+    )
     inputs = {name: _filled(examples[name], batch) for name in (_TEXTS, _IDS)}
     seconds: dict[str, list[float]] = {_TEXTS: [], _IDS: []}
     jit = bool(read_manifest(folder)["jit"])

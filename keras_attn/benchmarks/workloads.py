@@ -1,4 +1,4 @@
-"""The workloads on which speed is measured, the same for this package and its peers."""
+"""Workloads of speed measurements, the same for this package and others."""
 
 TRAIN_SMALL = "train-small"
 TRAIN_BASE = "train-base"
@@ -30,7 +30,7 @@ TRAIN_WORKLOADS = {
     },
 }
 
-# Real words in batches as training has them, where the others have random ids of one length.
+# Real words in batches of training; the others have random ids of one length.
 REAL_WORKLOADS = {
     CMUDICT: {
         "hidden_dim": 256,

@@ -1,4 +1,4 @@
-"""The command `keras-attn`: one short file a command, each parsing its options and calling on."""
+"""The command `keras-attn`, with one module for each subcommand."""
 
 import os
 import sys
@@ -17,11 +17,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line.
 
     Args:
-        arguments: What follows `keras-attn`; from `sys.argv` by default.
+        arguments: Arguments after `keras-attn`; from `sys.argv` by default.
 
     Returns:
-        The exit status: 0 on success, 1 where a check found something wrong, 2 on a user's
-        mistake (told in one line on standard error), 130 when interrupted.
+        The exit status: 0 on success, 1 if a check failed, 2 on a user's mistake (with a message of
+        one line on standard error), 130 when interrupted.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     try:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # Whoever read the output has seen enough; nothing more may be written at exit.
+        # The reader of the output has closed it; nothing more may be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _BROKEN_PIPE
     except (UserError, OSError) as error:

@@ -1,9 +1,11 @@
-"""Settings that are given as `--set NAME=VALUE`."""
+"""Settings given as `--set NAME=VALUE`."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import Any
 
+from keras_attn.renamed import renamed
 from keras_attn.validation import UserError
 
 
@@ -12,11 +14,25 @@ def add_set_option(parser: argparse.ArgumentParser, help: str) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
 
 
+def add_old_option(parser: argparse.ArgumentParser, old: str, new: str, **options: Any) -> None:
+    """Adds the old name of an option; using it prints the new one."""
+
+    class Renamed(argparse.Action):
+        def __call__(self, parser, namespace, values, option_string=None):
+            print(f"keras-attn: {renamed(old, new)}", file=sys.stderr)
+            setattr(namespace, self.dest, values)
+
+    name = new.removeprefix("--").replace("-", "_")
+    parser.add_argument(
+        old, dest=name, default=argparse.SUPPRESS, action=Renamed, help=argparse.SUPPRESS, **options
+    )
+
+
 def setting(assignment: str) -> dict[str, Any]:
     """Turns "training.warmup_steps=500" into nested settings; values are YAML.
 
     Raises:
-        UserError: It has no name or no value, or the value is no YAML.
+        UserError: It has no name or no value, or the value is not valid YAML.
     """
     from keras_attn.documents import parse_yaml
 
@@ -31,7 +47,7 @@ def setting(assignment: str) -> dict[str, Any]:
 
 
 def put(settings: dict[str, Any], place: Sequence[str], value: Any) -> None:
-    """Puts a value where the names of its sections and itself say, into nested settings."""
+    """Sets a value in nested settings, at the names of its sections and its own."""
     *sections, name = place
     for section in sections:
         settings = settings.setdefault(section, {})

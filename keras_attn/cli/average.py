@@ -1,4 +1,4 @@
-"""Average the last checkpoints of a run into a task of its own."""
+"""Average the last checkpoints of a run into a new task."""
 
 import argparse
 from pathlib import Path
@@ -7,8 +7,8 @@ from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import UserError, require, require_positive
 
 EPILOG = """\
-A run keeps the checkpoints of its last validations (training.keep_checkpoints or
-training.average_last in its settings say how many).
+A run keeps the checkpoints of its last validations; training.keep_checkpoints or
+training.average_last set their number.
 
 examples:
   keras-attn average runs/en-de --last 5
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `average`."""
     add = parser.add_argument
     add("run_folder", metavar="RUN", help="the run")
-    add("--last", type=int, required=True, metavar="N", help="how many checkpoints to average")
+    add("--last", type=int, required=True, metavar="N", help="number of checkpoints to average")
     add("--out", metavar="TASK", help="the task folder to write (default: RUN/average-N)")
 
 
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
     require_positive(last=options.last)
     folder = Path(options.run_folder)
     if not (folder / "checkpoints").is_dir():
-        raise UserError(f"{folder} is no run: it holds no checkpoints.")
+        raise UserError(f"{folder} is not a run: it contains no checkpoints.")
     with quiet_start():
         from keras_attn.tasks import Task, task_folder
         from keras_attn.training import Checkpoints, assign_model_arrays, average_checkpoints
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     found = Checkpoints(folder / "checkpoints").milestones()
     require(
         options.last <= len(found),
-        "`--last` must not exceed the checkpoints that the run kept.",
+        "`--last` must not exceed the number of checkpoints of the run.",
         last=options.last,
         kept=len(found),
     )

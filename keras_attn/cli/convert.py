@@ -1,4 +1,4 @@
-"""Convert a checkpoint of other people to a task folder."""
+"""Convert a Hugging Face checkpoint to a task folder."""
 
 import argparse
 import sys
@@ -8,15 +8,16 @@ from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import UserError
 
 EPILOG = """\
-CHECKPOINT is what `save_pretrained` of transformers, or sentence-transformers, writes: a folder
-with config.json, safetensors and the tokenizer's files. Supported are BERT (model_type bert), whose
-architecture says what it becomes: BertForMaskedLM and BertForPreTraining a task that fills gaps,
-BertForSequenceClassification one that gives texts labels, BertForTokenClassification one that
-gives words tags, any other one that gives texts vectors; GPT-2 (gpt2), which continues texts; and
-T5 (t5), versions 1.0 and 1.1, and Marian (marian), such as OPUS-MT, which turn texts into texts.
-Or it is checkpoint20.npz of the PyPI package g2p_en, which turns English letters into phonemes.
-Pickles are not opened. Parts of the checkpoint that are left out, such as the head of next-sentence
-prediction, are told on standard error.
+CHECKPOINT is a folder written by `save_pretrained` of transformers or sentence-transformers, with
+config.json, safetensors and the files of the tokenizer. Supported models and their tasks:
+  bert     BertForMaskedLM, BertForPreTraining: mlm; BertForSequenceClassification: classify;
+           BertForTokenClassification: tag; other architectures: embed
+  gpt2     lm
+  t5       seq2seq (versions 1.0 and 1.1)
+  marian   seq2seq, such as OPUS-MT
+CHECKPOINT may also be checkpoint20.npz of the PyPI package g2p_en (English letters to phonemes).
+Pickles are not opened. Parts of the checkpoint that are not used, such as the head of next-sentence
+prediction, are reported on standard error.
 
 examples:
   keras-attn convert all-MiniLM-L6-v2 models/minilm
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("checkpoint", metavar="CHECKPOINT", help="its folder, or its .npz file")
     add("task", metavar="OUT", help="the task folder to write, new or empty")
-    add("--overwrite", action="store_true", help="write in place of a task that is there")
+    add("--overwrite", action="store_true", help="replace an existing task")
 
 
 def run(options: argparse.Namespace) -> None:

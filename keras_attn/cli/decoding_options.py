@@ -1,37 +1,41 @@
-"""--beam and --set: how a task generates, for every command that has one generate."""
+"""Options of decoding, --beams and --set, for all commands that generate text."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from keras_attn.cli.assignments import add_set_option, setting
-from keras_attn.validation import UserError, require
+from keras_attn.cli.assignments import add_old_option, add_set_option, setting
+from keras_attn.validation import UserError
 
 if TYPE_CHECKING:
     from keras_attn.tasks import Task
+    from keras_attn.tasks.exported import Exported
+
+AnyTask = TypeVar("AnyTask", bound="Task | Exported")
 
 HELP = """\
---set decoding.NAME=VALUE changes how a task generates, as in training; a SavedModel's is fixed:
-  no_repeat_ngram=3          no three tokens in a row occur twice
-  'banned_words=[the, "a b"]'   texts that do not occur in what is generated
-  length_penalty=1.0         above 0 for longer texts; length_penalty_form=gnmt, or length
-  coverage_penalty=0.2       for the whole of the source (recurrent models with attention)
-  stopping=exact             when a search is done: exact, early or heuristic
-  min_length=5, max_length=60   in tokens, the end included
+--set decoding.NAME=VALUE changes the decoding of a task (that of a SavedModel is fixed):
+  no_repeat_ngram=3          no sequence of three tokens occurs twice
+  'banned_words=[the, "a b"]'   texts that must not occur in the generated text
+  length_penalty=1.0         higher for longer texts; length_penalty_form=gnmt or length
+  coverage_penalty=0.2       favors texts that cover the source (recurrent models with attention)
+  stopping=exact             when a search stops: exact, early or heuristic
+  min_length=5, max_length=60   in tokens, end included
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""
-    beam = "width of the beam search (default: the model's)"
-    parser.add_argument("--beam", type=int, metavar="N", help=beam)
-    add_set_option(parser, "a setting of decoding, such as decoding.no_repeat_ngram=3")
+    beams = "width of the beam search, 1 for greedy search (default: the model's)"
+    parser.add_argument("--beams", type=int, metavar="N", help=beams)
+    add_old_option(parser, "--beam", "--beams", type=int)
+    add_set_option(parser, "set a value of decoding, such as decoding.no_repeat_ngram=3")
 
 
-def decoding_as_told(task: "Task", assignments: list[str]) -> "Task":
-    """Gives a task that generates as `--set` says.
+def decoding_as_told(task: AnyTask, assignments: list[str]) -> AnyTask:
+    """Returns a task with the decoding settings of `--set`.
 
     Raises:
-        UserError: The setting is none of decoding, the task does not generate, or is exported.
+        UserError: A setting is not of decoding, or the task does not generate text or is exported.
     """
     from keras_attn.tasks import GeneratingTask
 
@@ -46,10 +50,9 @@ def decoding_as_told(task: "Task", assignments: list[str]) -> "Task":
         changes |= values
     if not changes:
         return task
-    require(
-        isinstance(task, GeneratingTask),
-        "--set decoding.… needs the folder of a task that generates texts; an exported model's "
-        "decoding is fixed.",
-        received=type(task).__name__,
-    )
+    if not isinstance(task, GeneratingTask):
+        raise UserError(
+            "--set decoding.… needs the folder of a task that generates text; the decoding of an "
+            f"exported model is fixed. Received: {type(task).__name__}."
+        )
     return task.with_decoding(**changes)

@@ -10,26 +10,25 @@ from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import write_text
 
 EPILOG = """\
-Lines with an equal source count as one item, their targets as alternative references; for tags
-every line counts.
+Lines with the same source are one item with several references (for tags, every line is an item).
 
 metrics:
   per, wer             phoneme (symbol) and whole-text error rate, in percent
   exact_match          100 - wer
   bleu, chrf           by sacrebleu, on detokenized text
-  bleu_tokenized       BLEU of text that is tokenized already
-  mrr, recall_at_1, recall_at_10   of embeddings: how soon each source finds its target among all
+  bleu_tokenized       BLEU of text that is already tokenized
+  mrr, recall_at_1, recall_at_10   embeddings: retrieval of each source's target among all
                        targets, in percent
-  perplexity, accuracy of masked language models: of tokens that are hidden, 15%; of runs of
-                       span corruption: of dropped spans, 15% of the tokens; accuracy in percent
-  tag_accuracy         of tags: words whose tag is right, in percent
-  span_f1, span_precision, span_recall   of tags in IOB2 (B-X, I-X, O): spans that are right from
-                       their first word to their last, as CoNLL counts them, in percent; any other
-                       tag is a span of one word
-  spearman, pearson    of embeddings, for lines of text<TAB>text<TAB>score: the correlation of the
+  perplexity, accuracy masked language models: of hidden tokens (15%); runs of span corruption: of
+                       removed spans (15% of the tokens); accuracy in percent
+  tag_accuracy         tags: words with the right tag, in percent
+  span_f1, span_precision, span_recall   tags in IOB2 (B-X, I-X, O): spans with the right first
+                       and last word and kind, as in CoNLL, in percent; any other tag is a span of
+                       one word
+  spearman, pearson    embeddings, for lines of text<TAB>text<TAB>score: correlation of the
                        cosines with the scores, times 100
   rouge1, rouge2, rougeL, rougeLsum
-                       by rouge-score, of English summaries (pip install 'keras_attn[rouge]')
+                       by rouge-score, for English summaries (pip install 'keras_attn[rouge]')
 
 examples:
   keras-attn evaluate runs/g2p --data cmudict
@@ -46,15 +45,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="DATA",
-        help="cmudict (its test words), FILE.tsv, SRC TGT, for language models FILE …, or for "
-        "images digits, FOLDER or FILE.tsv (see `keras-attn train --help`)",
+        help="cmudict (its test words), FILE.tsv, SRC TGT; for language models FILE …; for images "
+        "digits, FOLDER or FILE.tsv (see `keras-attn train --help`)",
     )
-    add("--metrics", nargs="+", metavar="NAME", help="default: the run's, or what suits the data")
+    add(
+        "--metrics",
+        nargs="+",
+        metavar="NAME",
+        help="metrics (default: those of the run, or of the kind of data)",
+    )
     add("--perplexity", action="store_true", help="add the perplexity of the targets")
     decoding_options.add_arguments(parser)
-    add("--stress", action="store_true", default=None, help="cmudict: with stress marks")
-    add("--skip-bad-lines", action="store_true", help="count malformed lines, don't stop")
-    add("--json", type=output_file, metavar="FILE", help="write the results to a file too")
+    add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
+    add("--skip-bad-lines", action="store_true", help="skip malformed lines and count them")
+    add("--json", type=output_file, metavar="FILE", help="also write the results to a file")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -76,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
         options.metrics,
         recorded,
         progress,
-        beams=options.beam,
+        beams=options.beams,
         perplexity=options.perplexity,
     )
     items = results.pop("items")

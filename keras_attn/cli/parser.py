@@ -1,4 +1,4 @@
-"""The options of all commands, put together without importing Keras or TensorFlow."""
+"""The options of all commands, assembled without importing Keras or TensorFlow."""
 
 import argparse
 import difflib
@@ -54,13 +54,13 @@ from words to a model that can be served:
   keras-attn verify exported/g2p
   keras-attn serve g2p=exported/g2p
 
-`keras-attn COMMAND --help` tells more, with examples. A command ends with status 0 only on success,
-with 2 on a mistake in what it was given.
+`keras-attn COMMAND --help` describes a command, with examples. A command exits with status 0 on
+success, and with 2 on a mistake in its arguments.
 """
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells mistakes in one line, with the nearest right word."""
+    """A parser that reports mistakes in one line, with the nearest valid word."""
 
     def error(self, message: str) -> NoReturn:
         message = _LONG_WORD.sub(r"\1…", message)
@@ -75,7 +75,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Layout(argparse.RawDescriptionHelpFormatter):
-    """Examples as they were written, options in wide columns."""
+    """Keeps the line breaks of examples, and shows options in wide columns."""
 
     def __init__(self, prog: str):
         super().__init__(prog, max_help_position=30, width=100)
@@ -91,21 +91,21 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Parses a command line.
 
     Args:
-        arguments: What follows the program's name; from `sys.argv` by default.
+        arguments: Arguments after the program's name; from `sys.argv` by default.
 
     Returns:
-        The options; `run` is the function to call with them, `arguments` what was parsed.
+        The options; `run` is the function to call with them, `arguments` the parsed arguments.
 
     Raises:
-        UserError: An unknown command or option, or a value that does not fit.
-        SystemExit: Help or the version was asked for, and printed.
+        UserError: An unknown command or option, or an invalid value.
+        SystemExit: Help or the version was printed.
     """
     parser, commands = _make_parser()
     options, rest = parser.parse_known_args(arguments)
     if "command" not in options:
         names = ", ".join(commands)
         parser.error(f"a command is needed: {names}")
-    # Texts that follow an option, which argparse leaves over.
+    # Texts after an option, which argparse does not parse.
     if rest and "texts" in options and not any(text.startswith("-") for text in rest):
         options.texts += rest
     elif rest:
@@ -119,13 +119,16 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def _make_parser() -> tuple[_Parser, dict[str, _Parser]]:
     parser = _Parser(PROGRAM, description=_DESCRIPTION, epilog=_EPILOG, formatter_class=_Layout)
     parser.add_argument(
-        "--version", nargs=0, action=_ShowVersion, help="show the versions of all parts and exit"
+        "--version",
+        nargs=0,
+        action=_ShowVersion,
+        help="show the versions of Python, Keras and TensorFlow, and exit",
     )
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
     commands = {}
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2]
-        summary = module.__doc__.strip().splitlines()[0].rstrip(".")
+        summary = (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
         commands[name] = subparsers.add_parser(
             name,
             help=summary[0].lower() + summary[1:],

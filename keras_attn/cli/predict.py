@@ -1,4 +1,4 @@
-"""Predict a text, labels or a vector for each text or image, with a trained or exported model."""
+"""Predict texts, labels or vectors with a trained or exported model."""
 
 import argparse
 import itertools
@@ -13,28 +13,27 @@ from keras_attn.limits import LINE_BYTES
 from keras_attn.validation import UserError, require, require_positive
 
 EPILOG = f"""\
-Each TEXT, or each line of standard input, gives one line; put `--` before a TEXT that begins with
-a dash. --n-best and --samples give N lines for each text, with the text's number before a tab;
---scores adds, after tabs, the score (log-probability over length penalty) and the log-probability.
-A model of embeddings gives each text's vector as a JSON list. A masked language model fills each
-[MASK] of a text with one token. A tagger gives a tag for each word of a text, with spaces between
-them; its score is the log-probability of all of them together. For a classifier of images each TEXT
-or line is the name of a PNG file.
+Prints one line for each TEXT or each line of standard input; put `--` before a TEXT that begins
+with a dash. --n-best and --samples print N lines for each text, after the number of the text and a
+tab. --scores appends the score (log-probability divided by the length penalty) and the
+log-probability, separated by tabs. Embedding models print each text's vector as a JSON list. Masked
+language models fill each [MASK] with one token. Taggers print a tag for each word; their score is
+the log-probability of all tags of a text. For image classifiers, TEXT is the name of a PNG file.
 
-Without --sample the most probable texts found are printed. With it texts are drawn at random, word
-by word, as the model's probabilities say, from part of them with the options below it:
-  --temperature 0.7   bets more on what is probable; above 1 on what is not
-  --top-k 40          never draws what is not among the 40 most probable
-  --top-p 0.9         draws from as few as have 90% of the probability together
-  --repetition-penalty 1.2   takes from what has occurred, in a language model's prompt as well
-They count in this order: penalty, temperature, top-k, top-p. What is left out is the model's own
-(`keras-attn train --set decoding.temperature=0.7`). The same --seed draws the same texts again.
+By default a search prints the most probable texts that it finds. --sample instead draws tokens at
+random from the model's distribution, which these options change, in this order:
+  --repetition-penalty 1.2   makes tokens less probable that have occurred, also in the prompt
+  --temperature 0.7   below 1 favors probable tokens, above 1 improbable ones
+  --top-k 40          draws only from the 40 most probable tokens
+  --top-p 0.9         draws only from the most probable tokens with 90% of the probability
+Their defaults are the settings of the task (`keras-attn train --set decoding.temperature=0.7`). The
+same --seed always draws the same texts.
 
 {decoding_options.HELP}
 examples:
   keras-attn predict runs/g2p hello world
   keras-attn predict exported/en-de < test.en > test.hyp
-  keras-attn predict runs/g2p --beam 5 --n-best 3 --scores colonel
+  keras-attn predict runs/g2p --beams 5 --n-best 3 --scores colonel
   keras-attn predict runs/en-de --prefix "Ein Hund" "A dog runs."
   keras-attn predict runs/en-de --set decoding.no_repeat_ngram=3 < test.en
   keras-attn predict runs/names --sample --samples 5 --top-p 0.9 --seed 7 Mar
@@ -54,16 +53,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("texts", nargs="*", metavar="TEXT", help="default: the lines of standard input")
     add("--n-best", type=int, default=1, metavar="N", help="hypotheses for each text (default: 1)")
     add("--scores", action="store_true", help="print scores and log-probabilities too")
-    add("--prefix", metavar="TEXT", help="what every predicted text begins with, in whole words")
-    add("--sample", action="store_true", help="draw at random instead of searching")
+    add("--prefix", metavar="TEXT", help="beginning of every predicted text, in whole words")
+    add("--sample", action="store_true", help="sample instead of searching")
     decoding_options.add_arguments(parser)
     add = parser.add_argument_group("with --sample").add_argument
     add("--samples", type=int, metavar="N", help="texts to draw for each text (default: 1)")
-    add("--seed", type=int, metavar="S", help="of the random numbers (default: 0)")
-    add("--temperature", type=float, metavar="T", help="below 1 sharper, above 1 flatter")
+    add("--seed", type=int, metavar="S", help="seed of the random numbers (default: 0)")
+    add("--temperature", type=float, metavar="T", help="divide the logits by T")
     add("--top-k", type=int, metavar="K", help="draw from the K most probable tokens, 0 for all")
-    add("--top-p", type=float, metavar="P", help="draw from the tokens that make up P, 1 for all")
-    add("--repetition-penalty", type=float, metavar="R", help="above 1 against repetition")
+    add(
+        "--top-p",
+        type=float,
+        metavar="P",
+        help="draw from the most probable tokens that have P together, 1 for all",
+    )
+    add("--repetition-penalty", type=float, metavar="R", help="above 1 to avoid repetition")
 
 
 def run(options: argparse.Namespace) -> None:
@@ -76,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
     task = decoding_options.decoding_as_told(open_task(options.model), options.set)
     require(
         hasattr(task, "sample") or not (options.sample or options.prefix is not None),
-        "Only what generates texts takes --sample and --prefix.",
+        "--sample and --prefix are for models that generate text.",
         task=task.kind,
     )
     texts = options.texts or _lines(sys.stdin.buffer)
@@ -87,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
         sys.stdout.flush()
 
 
-def _hypotheses(task, options) -> Callable[[list[str]], Iterator[str]]:
+def _hypotheses(task, options) -> Callable[[list[str] | list[bytes]], Iterator[str]]:
     done = 0
 
     def lines(texts):
@@ -100,14 +104,16 @@ def _hypotheses(task, options) -> Callable[[list[str]], Iterator[str]]:
     return lines
 
 
-def _vectors(task, options) -> Callable[[list[str]], Iterator[str]]:
-    received = {"beam": options.beam, "n_best": options.n_best, "scores": options.scores}
-    plain = {"beam": None, "n_best": 1, "scores": False}
-    require(received == plain, "A vector has no beams, alternatives or scores.", **received)
+def _vectors(task, options) -> Callable[[list[str] | list[bytes]], Iterator[str]]:
+    received = {"beams": options.beams, "n_best": options.n_best, "scores": options.scores}
+    plain = {"beams": None, "n_best": 1, "scores": False}
+    require(
+        received == plain, "--beams, --n-best and --scores do not apply to embeddings.", **received
+    )
 
     def lines(texts):
         for vector in task.predict(texts):
-            # The shortest numbers that float32 tells apart.
+            # The shortest decimals that identify float32 numbers.
             yield json.dumps([float(str(number)) for number in vector])
 
     return lines
@@ -117,12 +123,12 @@ def _check_together(options: argparse.Namespace) -> None:
     """Raises unless the options given belong together."""
     drawing = {name: getattr(options, name) for name in ("samples", "seed", *_SAMPLING)}
     searching = {
-        "beam": options.beam,
+        "beams": options.beams,
         "n_best": None if options.n_best == 1 else options.n_best,
         "prefix": options.prefix,
     }
     wrong, rule = (
-        (searching, "cannot be given with --sample, which makes no search.")
+        (searching, "cannot be used with --sample.")
         if options.sample
         else (drawing, "needs --sample.")
     )
@@ -132,16 +138,16 @@ def _check_together(options: argparse.Namespace) -> None:
 
 
 def _predicted(task, texts, done, options):
-    """The hypotheses for each of some texts, of which `done` came before."""
+    """The hypotheses of some texts after `done` others."""
     if options.sample:
         settings = {name: getattr(options, name) for name in _SAMPLING}
         given = {name: value for name, value in settings.items() if value is not None}
         samples = 1 if options.samples is None else options.samples
         return task.sample(texts, samples, options.seed or 0, done, **given)
     if options.prefix is None:
-        return task.predict_n_best(texts, options.n_best, options.beam)
+        return task.predict_n_best(texts, options.n_best, options.beams)
     prefixes = [options.prefix] * len(texts)
-    return task.predict_n_best(texts, options.n_best, options.beam, prefixes=prefixes)
+    return task.predict_n_best(texts, options.n_best, options.beams, prefixes=prefixes)
 
 
 def _line(number, hypothesis, options) -> str:
@@ -165,11 +171,11 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
 
 
 def _chunks(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    """Texts in lists of `size`; those read before a mistake come before it is raised."""
+    """Yields texts in lists of `size`; texts before a mistake are yielded before it is raised."""
     texts = iter(texts)
     mistake = None
     while mistake is None:
-        chunk = []
+        chunk: list[str] = []
         try:
             chunk.extend(itertools.islice(texts, size))
         except UserError as error:

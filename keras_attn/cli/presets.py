@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints the presets under the papers that they come from."""
+    """Prints the presets, grouped by paper."""
     require_positive(vocabulary=options.vocabulary)
     with quiet_start():
         from keras_attn.models import PRESETS
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     if options.recipe:
         print(yaml.safe_dump(find_recipe(options.recipe), sort_keys=False), end="")
         return
-    print("Sizes of models, randomly initialized, and the tasks that they have recipes for.")
+    print("Sizes of randomly initialized models, and the tasks for which they have recipes.")
     print(f"Parameters with {options.vocabulary:,} tokens, shared by source and target.")
     width = max(map(len, PRESETS))
     heading = None
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> None:
         if heading != (preset.family, preset.paper):
             heading = (preset.family, preset.paper)
             print(f"\n{preset.family} — {preset.paper}")
-        # Dropout makes no parameters; presets often differ in it alone.
+        # Dropout has no parameters; presets often differ only in it.
         sizes = frozenset(preset.config.items()) - {("dropout", preset.config.get("dropout"))}
         parameters = _count_parameters(preset.family, sizes, options.vocabulary)
         tasks = ", ".join(preset.tasks)

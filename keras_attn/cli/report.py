@@ -7,8 +7,8 @@ from keras_attn.files import replaced_file
 from keras_attn.validation import UserError
 
 EPILOG = """\
-`train` writes RUN/report.html by itself at its end if matplotlib is there (pip install
-'keras_attn[viz]'). This command makes it anew, also of a run that is going on.
+`train` writes RUN/report.html at its end if matplotlib is installed (pip install
+'keras_attn[viz]'). This command writes it again, also for a run in progress.
 
 examples:
   keras-attn report runs/g2p
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `report`."""
     add = parser.add_argument
     add("run_folder", metavar="RUN", help="the run")
-    add("--picture", metavar="FILE", help="write the curves alone, as FILE.png or FILE.svg")
+    add("--picture", metavar="FILE", help="only write the curves, as FILE.png or FILE.svg")
 
 
 def run(options: argparse.Namespace) -> None:

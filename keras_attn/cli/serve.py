@@ -11,12 +11,12 @@ from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import UserError, require, require_positive
 
 EPILOG = """\
-A development server: it has no authentication, no encryption, and one process. Production is
-TensorFlow Serving, which takes the same folders and answers the same clients.
+A development server, without authentication or encryption, in one process. For production use
+TensorFlow Serving, which serves the same folders to the same clients.
 
-Of each model the highest version is served; when a higher one appears in its folder it takes over
-without a failed request. A page to try the models is at http://127.0.0.1:8501/, metrics are at
-/metrics. SIGTERM or Ctrl-C finishes what has begun and ends with status 0.
+The highest version of each model is served; a higher version that appears in its folder replaces it
+without failed requests. A page to try the models is at http://127.0.0.1:8501/, metrics are at
+/metrics. SIGTERM or Ctrl-C finishes running requests and exits with status 0.
 
 examples:
   keras-attn serve g2p=saved_models/g2p_en
@@ -26,49 +26,112 @@ examples:
 """
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_MOST_THREADS = 1024  # each of which is a thread of this process
+_MOST_THREADS = 1024  # of this process
 _MODULES = ("grpc", "prometheus_client", "starlette", "tensorflow_serving", "uvicorn")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `serve`."""
     add = parser.add_argument
-    add("models", nargs="+", metavar="NAME=DIR", help="a name, and the folder of its versions")
-    add("--rest-port", type=int, default=8501, metavar="N", help="0: a free one (default: 8501)")
-    add("--grpc-port", type=int, default=8500, metavar="N", help="0: a free one (default: 8500)")
-    add("--host", default="127.0.0.1", metavar="ADDRESS", help="(default: this machine alone)")
+    add(
+        "models",
+        nargs="+",
+        metavar="NAME=DIR",
+        help="name of a model, and the folder of its versions",
+    )
+    add(
+        "--rest-port", type=int, default=8501, metavar="N", help="0 for a free port (default: 8501)"
+    )
+    add(
+        "--grpc-port", type=int, default=8500, metavar="N", help="0 for a free port (default: 8500)"
+    )
+    add(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="address to listen on (default: only this machine)",
+    )
     add(
         "--allowed-hosts",
         nargs="+",
         default=[],
         metavar="NAME",
-        help="further names in Host and Origin of requests; '*': all (see docs/serving.md)",
+        help="additional names allowed in Host and Origin of requests; '*' for all (see "
+        "docs/serving.md)",
     )
     add(
         "--poll", type=float, default=2.0, metavar="S", help="look for versions every S seconds (2)"
     )
-    add("--xla", action="store_true", help="let models that were exported with --jit run")
-    add = parser.add_argument_group("batches of requests that come at the same time").add_argument
-    add("--batch-rows", type=int, default=64, metavar="N", help="most rows; 1: none (default: 64)")
-    add("--batch-delay", type=float, default=0.0, metavar="MS", help="wait for more requests (0)")
+    add("--xla", action="store_true", help="enable XLA, for models exported with --jit")
+    add = parser.add_argument_group("batching of simultaneous requests").add_argument
+    add(
+        "--batch-rows",
+        type=int,
+        default=64,
+        metavar="N",
+        help="most rows of a batch; 1 for no batching (default: 64)",
+    )
+    add(
+        "--batch-delay",
+        type=float,
+        default=0.0,
+        metavar="MS",
+        help="wait for more requests (default: 0)",
+    )
     add(
         "--batch-threads",
         type=int,
         default=min(2, os.cpu_count() or 1),
         metavar="N",
-        help="batches of a model at the same time, among which the cores are shared out (2)",
+        help="batches of a model at the same time; they share the cores (default: 2)",
     )
     add = parser.add_argument_group("limits").add_argument
-    add("--max-body", type=int, default=4 << 20, metavar="BYTES", help="of a request (4 MiB)")
-    add("--max-rows", type=int, default=256, metavar="N", help="of a request (default: 256)")
-    add("--max-text", type=int, default=1 << 20, metavar="BYTES", help="of a text or image (1 MiB)")
-    add("--max-queue", type=int, default=512, metavar="N", help="requests that wait (default: 512)")
-    add("--timeout", type=float, default=30.0, metavar="S", help="for an answer (default: 30)")
-    add("--read-timeout", type=float, default=10.0, metavar="S", help="for a request to come (10)")
+    add(
+        "--max-body",
+        type=int,
+        default=4 << 20,
+        metavar="BYTES",
+        help="most bytes of a request (4 MiB)",
+    )
+    add(
+        "--max-rows",
+        type=int,
+        default=256,
+        metavar="N",
+        help="most rows of a request (default: 256)",
+    )
+    add(
+        "--max-text",
+        type=int,
+        default=1 << 20,
+        metavar="BYTES",
+        help="most bytes of a text or image (1 MiB)",
+    )
+    add(
+        "--max-queue",
+        type=int,
+        default=512,
+        metavar="N",
+        help="most waiting requests (default: 512)",
+    )
+    add(
+        "--timeout",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="time limit of an answer (default: 30)",
+    )
+    add(
+        "--read-timeout",
+        type=float,
+        default=10.0,
+        metavar="S",
+        help="time limit of reading a request (default: 10)",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serves until it is told to end."""
+    """Serves until a signal stops it."""
     folders = _folders(options.models)
     require_positive(
         batch_rows=options.batch_rows,
@@ -117,20 +180,19 @@ def run(options: argparse.Namespace) -> None:
     )
     hosts = tuple(options.allowed_hosts)
     for name in hosts:
-        require(serving.is_host(name), "A host is a name or an address, no port.", host=name)
+        require(
+            serving.is_host(name), "A host must be a name or an address without a port.", host=name
+        )
     ports = serving.Ports(options.host, options.rest_port, options.grpc_port, hosts)
     if not serving.is_loopback(options.host):
-        _tell(
-            f"warning: {options.host} can be reached from other machines, and there is no "
-            "authentication"
-        )
-    server = serving.Server(folders, ports, settings, _tell)
+        _log(f"warning: {options.host} can be reached from other machines without authentication")
+    server = serving.Server(folders, ports, settings, _log)
     asyncio.run(serving.serve_until_told(server, _started))
-    _tell("ended")
+    _log("ended")
 
 
 def _share_cores(batches: int) -> None:
-    """Gives each of the batches that run at the same time its part of the cores."""
+    """Divides the cores among the batches that run at the same time."""
     cores = max(1, (os.cpu_count() or 1) // batches)
     for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"):
         os.environ.setdefault(name, str(cores))
@@ -139,12 +201,12 @@ def _share_cores(batches: int) -> None:
 def _started(server) -> None:
     ports = server.ports
     host = f"[{ports.host}]" if ":" in ports.host else ports.host
-    print("A development server; production is TensorFlow Serving, with the same models.")
+    print("This is a development server. Use TensorFlow Serving in production.")
     print(f"REST and page  http://{host}:{ports.rest}/")
     print(f"gRPC           {host}:{ports.grpc}", flush=True)
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     print(f"keras-attn: {line}", file=sys.stderr, flush=True)
 
 
@@ -154,10 +216,14 @@ def _folders(models: list[str]) -> dict[str, Path]:
         name, equals, folder = model.partition("=")
         require(
             bool(equals and folder and _NAME.fullmatch(name)),
-            "A model is given as NAME=DIR, the name of letters, digits, '_', '-' and '.'.",
+            "A model must be NAME=DIR, with a name of letters, digits, '_', '-' and '.'.",
             model=model,
         )
-        require(name not in folders, "Every model needs a name of its own.", name=name)
+        require(name not in folders, "Every model needs a different name.", name=name)
         folders[name] = Path(folder)
-        require(folders[name].is_dir(), "There must be a folder of versions.", folder=folder)
+        require(
+            folders[name].is_dir(),
+            "The folder of a model's versions does not exist.",
+            folder=folder,
+        )
     return folders

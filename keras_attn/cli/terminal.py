@@ -1,4 +1,4 @@
-"""What commands say besides their results: errors in one line, progress, silence at the start."""
+"""Output of commands besides their results: errors, progress, and quiet imports."""
 
 import contextlib
 import os
@@ -19,9 +19,9 @@ def print_error(error: Exception | str) -> None:
 
 @contextlib.contextmanager
 def quiet_start() -> Iterator[None]:
-    """Holds back what TensorFlow writes while it is imported, before it can be told to be quiet.
+    """Hides the messages that TensorFlow writes while it is imported.
 
-    Where the import fails, or the environment asks for TensorFlow's log, all of it is shown.
+    They are shown if the import fails or `TF_CPP_MIN_LOG_LEVEL` asks for them.
     """
     if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "3") != "3":
         yield
@@ -44,14 +44,14 @@ def quiet_start() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """Shows on standard error how far a job is: a bar on a terminal, a line now and then in a log.
+    """Shows progress on standard error: a bar on a terminal, otherwise a line every 30 seconds.
 
     Args:
-        total: Number of things to do.
-        what: What is being done, such as "decoding".
+        total: Total number of items.
+        what: Name of the job, such as "decoding".
 
     Yields:
-        A function to be called with the number of things just done.
+        A function to call with the number of items just finished.
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn

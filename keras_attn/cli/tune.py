@@ -1,4 +1,4 @@
-"""Search for the settings of a run, by many short runs."""
+"""Search for good settings with many short runs."""
 
 import argparse
 import importlib.util
@@ -10,20 +10,20 @@ from keras_attn.processes import python_command
 from keras_attn.validation import UserError
 
 EPILOG = """\
-Every trial is a `keras-attn train` of its own; TUNING/trials.csv, trials.png and best.yaml tell
-what came out. What is varied by default depends on the preset's family; options and --set give all
-trials their values, which are not varied then. --space FILE changes what is varied:
+Every trial is a separate run of `keras-attn train`. Results are written to TUNING/trials.csv,
+trials.png and best.yaml. The search space depends on the preset's family; settings given by options
+or --set are the same in all trials. --space FILE changes the search space:
 
   training.learning_rate: {min: 3.0e-4, max: 1.0e-2, log: true}
   model.num_layers: {min: 1, max: 4}
   model.hidden_dim: [128, 256]
-  model.norm_first: true                      # one value: not varied
+  model.norm_first: true                      # one value: the same in all trials
   attention.name: [dense, local, linear]      # the mechanism
   positions: {sinusoidal: {}, rotary: {model.rotary_positions: true}}
 
 On a cluster, start the same command on each machine, with KerasTuner's variables
 KERASTUNER_TUNER_ID (chief, worker0, …), KERASTUNER_ORACLE_IP and KERASTUNER_ORACLE_PORT set and
-TUNING on a disk that all share. A worker waits --set training.join_timeout (300) for its chief.
+TUNING on a shared disk. A worker waits training.join_timeout (300) for its chief.
 
 examples:
   keras-attn tune --preset g2p_small --data cmudict --out tuning/g2p --trials 12 --trial-minutes 1
@@ -50,15 +50,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--out", required=True, metavar="TUNING", help="the folder of the search, new or empty")
     train_command.add_setting_arguments(parser)
-    add("--space", metavar="FILE", help="what is varied (see below)")
+    add("--space", metavar="FILE", help="file of the search space (see below)")
     add("--algorithm", metavar="NAME", help="random, bayesian (the default) or hyperband")
-    add("--trials", type=int, metavar="N", help="most trials (12; hyperband has its own number)")
-    add("--minutes", type=float, metavar="M", help="begin no trial after M minutes")
+    add(
+        "--trials",
+        type=int,
+        metavar="N",
+        help="most trials (default: 12; hyperband chooses a number)",
+    )
+    add("--minutes", type=float, metavar="M", help="start no trial after M minutes")
     add("--trial-minutes", type=float, metavar="M", help="training time of a trial")
     add("--trial-epochs", type=int, metavar="N", help="epochs of a trial")
-    add("--max-parameters", type=int, metavar="N", help="larger models fail before they train")
-    add("--workers", type=int, metavar="N", help="trials at the same time, a process each (1)")
-    add("--resume", action="store_true", help="go on with what the folder's search was asked for")
+    add("--max-parameters", type=int, metavar="N", help="refuse models with more parameters")
+    add(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="trials at the same time, in processes of their own (1)",
+    )
+    add("--resume", action="store_true", help="continue the search in the folder with its settings")
 
 
 def run(options: argparse.Namespace) -> int | None:
@@ -92,7 +102,7 @@ def run(options: argparse.Namespace) -> int | None:
 
 
 def _recorded(options: argparse.Namespace) -> dict[str, Any]:
-    """The numbers of the search that is gone on with."""
+    """The numbers of the search to resume."""
     if not options.resume:
         return {}
     with quiet_start():

@@ -3,10 +3,10 @@
 import argparse
 
 EPILOG = """\
-Looks for what a server could not run, loads the SavedModel in TensorFlow's C++ runtime without
-Python and with XLA disabled, compares its outputs with those that the task gave before it was
-exported, and replays the warm-up records. Ends with status 1 where an output is another one or a
-server could not run it, with status 2 where the folder is no whole export.
+Checks that a server can run the SavedModel, loads it in TensorFlow's C++ runtime without Python and
+with XLA disabled, compares its outputs with those of the task before its export, and replays the
+warm-up records. Exits with status 1 if outputs differ or a server could not run it, with status 2
+if the export is incomplete.
 
 examples:
   keras-attn verify exported/g2p        the newest version
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Verifies, prints the report, and returns 1 where something was found."""
+    """Verifies, prints the report, and returns 1 if a problem was found."""
     from keras_attn.export import verify
 
     report = verify(options.folder)

@@ -1,4 +1,4 @@
-"""Show what a model attends to in a text, as a picture or as an interactive page."""
+"""Show the attention of a model for a text, as a picture or an interactive page."""
 
 import argparse
 
@@ -8,12 +8,12 @@ from keras_attn.files import replaced_file
 from keras_attn.validation import UserError, require
 
 EPILOG = """\
-FILE.html is one page that needs no other and no network: layers and heads, where each token looks,
-their mean, attention rollout, and for texts that become texts an alignment. FILE.png holds a heat
-map for each layer and head; it needs matplotlib (pip install 'keras_attn[viz]').
+FILE.html is a self-contained page with the attention of all layers and heads, their mean, attention
+rollout and, for seq2seq models, an alignment. FILE.png contains a heat map for each layer and head;
+it needs matplotlib (pip install 'keras_attn[viz]').
 
-The decoder of a model of pairs reads --target, by default what the model predicts; a language model
-reads TEXT and --target after it. For a classifier of images TEXT is the name of a PNG file.
+The decoder of a seq2seq model reads --target, by default the prediction of the model. A language
+model reads TEXT followed by --target. For an image classifier TEXT is the name of a PNG file.
 
 examples:
   keras-attn visualize saved_models/g2p_en transformer --out attention.html
@@ -28,14 +28,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `visualize`."""
     add = parser.add_argument
     add("model", metavar="MODEL", help="a run or a task folder")
-    add("text", metavar="TEXT", help="what the model reads")
-    add("--target", metavar="TEXT", help="what the decoder reads (default: what is predicted)")
+    add("text", metavar="TEXT", help="text that the model reads")
+    add("--target", metavar="TEXT", help="text that the decoder reads (default: the prediction)")
     add(
         "--out",
         type=output_file,
         required=True,
         metavar="FILE",
-        help="where to, FILE.png or FILE.html",
+        help="output file, FILE.png or FILE.html",
     )
     add = parser.add_argument_group("for FILE.png").add_argument
     add("--attention", choices=_GROUPS, metavar="PART", help=f"only {', '.join(_GROUPS)}")
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
     given = {name: value for name, value in chosen.items() if value is not None}
     require(
         kind == ".png" or not given,
-        "A page shows everything: a choice is for pictures alone.",
+        "--attention, --layer and --head are only for pictures; a page shows everything.",
         **given,
     )
     with quiet_start():

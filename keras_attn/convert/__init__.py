@@ -1,4 +1,4 @@
-"""Other people's checkpoints, made into tasks."""
+"""Conversion of Hugging Face and other checkpoints to tasks."""
 
 from keras_attn.convert.checkpoint import convert_checkpoint
 from keras_attn.convert.conversion import Conversion

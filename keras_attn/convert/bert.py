@@ -1,4 +1,4 @@
-"""BERT of Hugging Face: its configuration, its weights, and the task that they make."""
+"""Conversion of Hugging Face's BERT: configuration, weights and tasks."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -32,7 +32,7 @@ from keras_attn.validation import require_one_of
 
 _ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
 
-# Arguments of `Bert` by the key of their value, with the default that the key has.
+# Arguments of `Bert` by the key of their value, with its default.
 _USED = {
     "vocab_size": ("vocabulary_size", 30_522),
     "num_hidden_layers": ("num_layers", 12),
@@ -55,7 +55,7 @@ _ONLY = {
     "pad_token_id": 0,
     "quantization_config": None,
 }
-# Of training, and of heads that are left out.
+# Keys about training, and about heads that are not used.
 _WITHOUT_EFFECT = (
     "classifier_dropout",
     "directionality",
@@ -75,7 +75,7 @@ _WITHOUT_EFFECT = (
 _MASKED_HEAD = "cls.predictions."
 _OF_TEXTS, _OF_TOKENS = "BertForSequenceClassification", "BertForTokenClassification"
 _CLASSIFIERS = {_OF_TEXTS: text_classifier, _OF_TOKENS: token_classifier}
-# Where the weights of the head are that an architecture has.
+# Names of the weights of each architecture's head.
 _HEAD_OF = {
     "BertForMaskedLM": _MASKED_HEAD,
     "BertForPreTraining": _MASKED_HEAD,
@@ -84,7 +84,7 @@ _HEAD_OF = {
 }
 
 _HEADS = {
-    _MASKED_HEAD: "the head of masked language modelling",
+    _MASKED_HEAD: "the head of masked language modeling",
     "cls.seq_relationship.": "the head of next-sentence prediction",
     CLASSIFIER_HEAD: "the classifier",
     "qa_outputs.": "the head of question answering",
@@ -93,7 +93,7 @@ _OLD_NAMES = {".LayerNorm.gamma": ".LayerNorm.weight", ".LayerNorm.beta": ".Laye
 
 
 def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
-    """Converts a folder with a BERT, of transformers or of sentence-transformers.
+    """Converts a BERT folder of transformers or sentence-transformers.
 
     Args:
         folder: The folder.
@@ -101,11 +101,11 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
 
     Returns:
         A `MaskedLMTask`, a `ClassificationTask` or a `TokenClassificationTask` where the
-        configuration names an architecture for it, and an `EmbeddingTask` otherwise, also for
-        folders of sentence-transformers. Other heads are left out, which a note tells.
+        configuration names such an architecture; otherwise, and for folders of
+        sentence-transformers, an `EmbeddingTask`. Other heads are not used, which a note reports.
 
     Raises:
-        UserError: The folder lacks something, or asks for something that is not supported.
+        UserError: The folder lacks something, or uses something that is not supported.
     """
     model_folder = transformer_folder(folder)
     arguments = bert_arguments(model_folder / CONFIG, config)
@@ -144,7 +144,7 @@ def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     """Reads the arguments of `Bert` from a configuration.
 
     Args:
-        path: The file, to be named in errors.
+        path: The file, for error messages.
         config: Its content.
 
     Raises:
@@ -161,7 +161,7 @@ def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def bert_weights(model: Bert) -> WeightMap:
-    """Tells where the weights of a model come from."""
+    """Maps the weights of a model to the tensors of the checkpoint."""
     weights = WeightMap()
     weights.copy(model.embedding.embeddings, "embeddings.word_embeddings.weight")
     weights.copy(model.positions.embeddings, "embeddings.position_embeddings.weight")
@@ -178,21 +178,21 @@ def bert_weights(model: Bert) -> WeightMap:
         weights.copy_norm(block.feed_forward_residual.norm, f"{layer}.output.LayerNorm")
     if model.pooler is not None:
         weights.copy_linear(model.pooler, "pooler.dense")
-    weights.ignore(r"embeddings\.(position|token_type)_ids")  # counted up, not learned
+    weights.ignore(r"embeddings\.(position|token_type)_ids")  # position numbers, not learned
     return weights
 
 
 def _fill(
     model: keras.Model, weights: WeightMap, tensors: SafetensorsFolder, left_out: Iterable[str]
 ) -> None:
-    """Copies a checkpoint's weights into a model, those of some heads left out."""
+    """Copies a checkpoint's weights into a model, except those of unused heads."""
     for head in left_out:
         weights.ignore(head.replace(".", r"\.") + ".*")
     weights.fill(model, tensors, _known_name)
 
 
 def _architecture(config: Mapping[str, Any]) -> str | None:
-    """The architecture, if it is one whose head is converted."""
+    """The architecture, if its head is supported."""
     return next((name for name in config.get("architectures") or () if name in _HEAD_OF), None)
 
 
@@ -206,7 +206,7 @@ def _known_name(name: str) -> str:
 
 def _left_out(tensors: SafetensorsFolder, left_out: Mapping[str, str]) -> list[str]:
     return [
-        f"Left out: {head} ({prefix}*)."
+        f"Not used: {head} ({prefix}*)."
         for prefix, head in left_out.items()
         if any(name.startswith(prefix) for name in tensors.shapes)
     ]

@@ -1,4 +1,4 @@
-"""GPT-2's tokenizer of Hugging Face, in its older and its newer files."""
+"""Conversion of Hugging Face's GPT-2 tokenizer, from its older or newer files."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ _CONFIG = "tokenizer_config.json"
 _CLASSES = ("GPT2Tokenizer", "GPT2TokenizerFast", "PreTrainedTokenizerFast", None)
 _END_OF_TEXT = "<|endoftext|>"
 PADDING = "<|padding|>"
-"""The token with the id 0, which the files have not."""
+"""The token with id 0, which is not in the files."""
 
 
 def read_byte_level_bpe(folder: Path) -> tuple[ByteLevelBpeTokenizer, bool]:
@@ -32,11 +32,11 @@ def read_byte_level_bpe(folder: Path) -> tuple[ByteLevelBpeTokenizer, bool]:
         folder: The folder.
 
     Returns:
-        The tokenizer, each id one greater than in the files, because 0 is padding; and whether
-        the start token goes before every text.
+        The tokenizer, whose ids are one greater than in the files because 0 is padding, and
+        whether every text begins with the start token.
 
     Raises:
-        UserError: A file is missing or damaged, or asks for something that is not supported.
+        UserError: A file is missing or damaged, or uses something that is not supported.
     """
     config = read_optional_object(folder / _CONFIG)
     _check_config(folder / _CONFIG, config)
@@ -48,7 +48,7 @@ def read_byte_level_bpe(folder: Path) -> tuple[ByteLevelBpeTokenizer, bool]:
         slow = _read_slow(folder)
         require(
             not is_fast or slow == (tokens, merges),
-            f"{folder}: {_VOCABULARY}, {_MERGES} and {_FAST} must hold the same.",
+            f"{folder}: {_VOCABULARY} and {_MERGES} must have the same contents as {_FAST}.",
         )
         tokens, merges = slow
     require(PADDING not in tokens, f"{folder}: {PADDING!r} must not be a token of the vocabulary.")
@@ -105,10 +105,12 @@ def _read_fast(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:
 
 
 def _adds_start(path: Path, post_processor: dict[str, Any] | None) -> bool:
-    """Whether the start token goes before a text."""
+    """Whether texts begin with the start token."""
     kind = (post_processor or {}).get("type", "ByteLevel")
     template = (post_processor or {}).get("single", []) if kind == "TemplateProcessing" else None
     parts = ["Sequence"] if kind == "ByteLevel" else [next(iter(part)) for part in template or ()]
     known = parts in (["Sequence"], ["SpecialToken", "Sequence"])
-    require(known, f"{path}: `post_processor` must add at most a start.", type=kind, parts=parts)
+    require(
+        known, f"{path}: `post_processor` must add at most a start token.", type=kind, parts=parts
+    )
     return len(parts) == 2

@@ -1,4 +1,4 @@
-"""Checkpoints of any origin."""
+"""Conversion of any supported checkpoint."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from keras_attn.convert.huggingface import convert_huggingface
 
 
 def convert_checkpoint(path: str | Path) -> Conversion:
-    """Converts other people's weights.
+    """Converts a checkpoint to a task.
 
     Args:
         path: A folder of Hugging Face (see `convert_huggingface`), or the `.npz` file of g2p_en
             (see `from_g2p_en`).
 
     Returns:
-        The task, and what a user has to know about it.
+        The task, with notes for the user.
 
     Raises:
         UserError: Something is missing, damaged or not supported; one line that names it.

@@ -1,4 +1,4 @@
-"""The head by which a BERT of Hugging Face tells classes, of texts or of tokens."""
+"""Conversion of Hugging Face's classification heads of BERT, for texts and tokens."""
 
 from pathlib import Path
 from typing import Any
@@ -23,18 +23,18 @@ def text_classifier(
     max_length: int,
     weights: WeightMap,
 ) -> ClassificationTask:
-    """Makes the task of a `BertForSequenceClassification`, and has the head's weights copied.
+    """Makes the task of a `BertForSequenceClassification` and maps the head's weights.
 
     Args:
-        folder: Of the checkpoint, to be named in errors.
+        folder: Folder of the checkpoint, for error messages.
         config: Its configuration.
         encoder: The model below the head, with a pooler.
-        tokenizer: Of the texts.
+        tokenizer: Tokenizer of the texts.
         max_length: Most tokens of a text, start and end included.
-        weights: Where the weights come from; the head's are added.
+        weights: The weight map, to which the head's weights are added.
 
     Raises:
-        UserError: The head does not tell which one of several labels a text has.
+        UserError: The head does not assign exactly one label to each text.
     """
     path = folder / CONFIG
     problem = config.get("problem_type")
@@ -60,12 +60,12 @@ def token_classifier(
     max_length: int,
     weights: WeightMap,
 ) -> TokenClassificationTask:
-    """Makes the task of a `BertForTokenClassification`, and has the head's weights copied.
+    """Makes the task of a `BertForTokenClassification` and maps the head's weights.
 
     The arguments are those of `text_classifier`; the encoder needs no pooler.
 
     Raises:
-        UserError: There are fewer than two labels, or one that is no single word.
+        UserError: There are fewer than two labels, or a label is not a single word.
     """
     with named_in_errors(folder / CONFIG):
         labels = label_names(config)
@@ -76,20 +76,20 @@ def token_classifier(
 
 
 def label_names(config: dict[str, Any]) -> list[str]:
-    """Reads the labels in the order of their numbers; those of transformers where there are none.
+    """Reads the labels in the order of their numbers; by default those of transformers.
 
     Args:
         config: The configuration.
 
     Raises:
-        UserError: `id2label` does not number them 0, 1, 2 and so on.
+        UserError: `id2label` does not have the numbers 0, 1, 2 and so on.
     """
     names = config.get("id2label")
     if names is None:
         count = config.get("num_labels") or 2
         return [f"LABEL_{number}" for number in range(count)]
     numbers = sorted(map(str, range(len(names))))
-    require(sorted(names) == numbers, "`id2label` must number labels 0, 1, 2 …", id2label=names)
+    require(sorted(names) == numbers, "`id2label` must have the numbers 0, 1, 2 …", id2label=names)
     return [names[str(number)] for number in range(len(names))]
 
 

@@ -1,4 +1,4 @@
-"""What the configurations of all architectures have in common."""
+"""Reading of configurations, for all architectures."""
 
 import contextlib
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ WITHOUT_EFFECT = (
     "use_bfloat16",
     "use_cache",
 )
-"""Keys about training, generation and how transformers computes, not about what is computed."""
+"""Keys about training, generation and implementation, which do not affect the outputs."""
 
 
 def read_numbers(
@@ -78,13 +78,13 @@ def read_numbers(
     """Reads arguments that are numbers.
 
     Args:
-        path: The file, to be named.
+        path: The file, for error messages.
         config: Its content.
-        used: The argument by the key of its value, with the default that the key has; where that
-            is no fraction, the value is to be none.
+        used: Our arguments and their defaults by key. Values of arguments with an integer as the
+            default must be integers.
 
     Raises:
-        UserError: A value is no number, negative, or a fraction that is to be none.
+        UserError: A value is not a number, is negative, or is a fraction instead of an integer.
     """
     arguments = {}
     for key, (name, default) in used.items():
@@ -100,20 +100,20 @@ def read_numbers(
 def keys_in_errors(
     path: Path, used: Mapping[str, tuple[str, Any]]
 ) -> contextlib.AbstractContextManager[None]:
-    """Puts the file's name before the message of a `UserError` from within, and its keys into it.
+    """Adds the file's name to errors raised inside, and replaces our argument names by its keys.
 
     Args:
         path: The file.
-        used: The argument by the key of its value, see `read_numbers`.
+        used: Our arguments by key, see `read_numbers`.
     """
     return named_in_errors(path, {name: key for key, (name, _) in used.items()})
 
 
 def rows_without_token(path: Path, tokens: int, rows: int) -> tuple[str, ...]:
-    """Notes that most of an embedding has no token; sizes that were rounded up are usual.
+    """Notes if most rows of an embedding have no token; rounded-up sizes are usual.
 
     Args:
-        path: The file of the vocabulary, or its folder, to be named.
+        path: The file of the vocabulary, or its folder, for error messages.
         tokens: Number of tokens in the vocabulary.
         rows: Number of rows of the embedding.
 
@@ -122,13 +122,13 @@ def rows_without_token(path: Path, tokens: int, rows: int) -> tuple[str, ...]:
     """
     require(
         tokens <= rows,
-        f"{path}: the vocabulary does not fit the embedding.",
+        f"{path}: the vocabulary is larger than the embedding.",
         tokens=tokens,
         rows=rows,
     )
     if rows <= 2 * tokens:
         return ()
     return (
-        f"{path}: of the embedding's {rows:,} rows {rows - tokens:,} have no token in the "
-        "vocabulary, which may be another model's.",
+        f"{path}: {rows - tokens:,} of the embedding's {rows:,} rows have no token in the "
+        "vocabulary, which may belong to another model.",
     )

@@ -1,4 +1,4 @@
-"""What comes out of a conversion."""
+"""The result of a conversion."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ class Conversion(NamedTuple):
 
     Attributes:
         task: The task.
-        notes: What a user has to know, such as parts that were left out; one line each.
+        notes: Notes for the user, such as unused parts; one line each.
     """
 
     task: Task

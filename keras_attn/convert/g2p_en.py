@@ -1,4 +1,4 @@
-"""The model of the PyPI package g2p_en: English letters to phonemes, by two GRUs."""
+"""Conversion of the PyPI package g2p_en: English letters to phonemes with two GRUs."""
 
 import string
 from pathlib import Path
@@ -33,19 +33,18 @@ def from_g2p_en(path: str | Path) -> Seq2SeqTask:
         path: The file.
 
     Returns:
-        A task that searches greedily and gives at most 20 phonemes, as `G2p.predict` of
-        the package; texts are lower-cased first, as the package does before it asks its model.
-        Padding, start and unknown are not generated.
+        A task with greedy search and at most 20 phonemes, like `G2p.predict` of the package. Texts
+        are lowercased first, as in the package. Padding, start and unknown are not generated.
 
     Raises:
-        UserError: The file is missing or damaged, or holds other arrays; one line that names it.
+        UserError: The file is missing or damaged, or contains other arrays.
     """
     path = Path(path)
     tensors = NpzFile(path)
     embedding = tensors.shapes.get("enc_emb", ())
     require(
         len(embedding) == 2,
-        f"{path}: the arrays must be those of g2p_en, among them `enc_emb` (letters, features).",
+        f"{path}: expected the arrays of g2p_en, such as `enc_emb` (letters, features).",
         found=sorted(tensors.shapes)[:3],
     )
     source, target = CharacterTokenizer(_LETTERS, lowercase=True), SymbolTokenizer(_PHONEMES)
@@ -63,7 +62,7 @@ def from_g2p_en(path: str | Path) -> Seq2SeqTask:
             output_bias=True,
         )
     fill_g2p_en(backbone, tensors)
-    # The end needs a place of its own here.
+    # The end token needs a position here.
     decoding = DecodingSettings(beams=1, max_length=_MOST_PHONEMES + 1)
     return Seq2SeqTask(backbone, source, target, decoding)
 

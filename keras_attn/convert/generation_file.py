@@ -1,4 +1,4 @@
-"""How a checkpoint generates: `generation_config.json`, or the same keys in `config.json`."""
+"""Generation options of a checkpoint, in `generation_config.json` or `config.json`."""
 
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ from keras_attn.validation import require, require_one_of, require_positive
 
 GENERATION = "generation_config.json"
 _KEYS = {"beams": "num_beams", "no_repeat_ngram": "no_repeat_ngram_size"}  # by our names
-_TOP_K = 50  # of transformers, where something else is not told
+_TOP_K = 50  # default of transformers
 _STOPPING = {False: "heuristic", True: "early", "never": "exact"}
-# Of these only the value that changes nothing is supported; None is that as well.
+# Only the neutral value of these is supported, or None.
 _NEUTRAL = {
     "diversity_penalty": 0.0,
     "encoder_no_repeat_ngram_size": 0,
@@ -46,17 +46,17 @@ _NEUTRAL = {
 
 
 def read_generation(folder: Path, config: dict[str, Any]) -> tuple[Path, dict[str, Any]]:
-    """Reads the options of generation that are given.
+    """Reads the generation options of a checkpoint.
 
     Args:
         folder: The folder.
-        config: Content of its `config.json`, which counts where the other file is missing.
+        config: Content of its `config.json`, used if the other file is missing.
 
     Returns:
-        The file that tells them, and its keys whose values are not null.
+        The file with the options, and its keys with values other than null.
 
     Raises:
-        UserError: The file is damaged, or asks for something that is not supported.
+        UserError: The file is damaged, or uses something that is not supported.
     """
     path = folder / GENERATION
     content = read_json_object(path) if path.is_file() else config
@@ -69,27 +69,27 @@ def read_generation(folder: Path, config: dict[str, Any]) -> tuple[Path, dict[st
 
 
 def longest_target(options: dict[str, Any], positions: int) -> int:
-    """Most tokens that an encoder-decoder generates, its end included.
+    """Returns the most tokens that an encoder-decoder generates, its end included.
 
     Args:
-        options: What `read_generation` has read.
-        positions: The same where nothing is told.
+        options: The options from `read_generation`.
+        positions: The default.
     """
-    # Transformers counts the token with which the decoder begins.
+    # Transformers also counts the first input of the decoder.
     return options.get("max_new_tokens", options.get("max_length", positions + 1) - 1)
 
 
 def decoding_of(
     path: Path, options: dict[str, Any], max_source_length: int, max_length: int
 ) -> DecodingSettings:
-    """Makes the settings of a task that generates as transformers does.
+    """Makes decoding settings that generate the same texts as transformers.
 
     Args:
-        path: The file, to be named in errors.
-        options: What `read_generation` has read.
+        path: The file, for error messages.
+        options: The options from `read_generation`.
         max_source_length: Most tokens of a source.
-        max_length: Most tokens of what is generated; checkpoints without a limit hold a very large
-            number, of which the task keeps what `GENERATED_TOKENS` allows.
+        max_length: Most generated tokens; checkpoints without a limit have a very large number,
+            which is reduced to the limit `GENERATED_TOKENS`.
 
     Raises:
         UserError: A value is out of its range.
@@ -99,7 +99,7 @@ def decoding_of(
     penalty = options.get("repetition_penalty", 1.0)
     require(
         draws or penalty == 1,
-        f"{path}: `repetition_penalty` must be 1.0 or missing, where `do_sample` is false.",
+        f"{path}: `repetition_penalty` must be 1.0 or missing if `do_sample` is false.",
         repetition_penalty=penalty,
     )
     with named_in_errors(path, _KEYS):
@@ -114,7 +114,7 @@ def decoding_of(
             min_length=options.get("min_length", 0),
             length_penalty_form="length",
             stopping=_STOPPING[stopping],
-            free_end="forced_eos_token_id" in options,
+            forced_end_is_free="forced_eos_token_id" in options,
             no_repeat_ngram=options.get("no_repeat_ngram_size", 0),
             temperature=options.get("temperature", 1.0),
             top_k=options.get("top_k", _TOP_K if draws else 0),
@@ -124,12 +124,12 @@ def decoding_of(
 
 
 def notes_on(path: Path, options: dict[str, Any], decoding: DecodingSettings) -> tuple[str, ...]:
-    """Notes what a task does otherwise than a checkpoint by default."""
+    """Notes the differences of a task to the defaults of its checkpoint."""
     notes = []
     if options.get("do_sample"):
         notes.append(
-            f"{path}: `do_sample` is what `predict --sample` does; `predict` alone searches."
+            f"{path}: `do_sample` is only applied by `predict --sample`; `predict` searches."
         )
     if longest_target(options, 0) * decoding.beams > GENERATED_TOKENS.value:
-        notes.append(f"{path}: at most {decoding.max_length:,} tokens are generated for a text.")
+        notes.append(f"{path}: at most {decoding.max_length:,} tokens are generated per text.")
     return tuple(notes)

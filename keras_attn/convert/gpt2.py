@@ -1,4 +1,4 @@
-"""GPT-2 of Hugging Face: its configuration, its weights, and the task that they make."""
+"""Conversion of Hugging Face's GPT-2: configuration, weights and task."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ _ACTIVATIONS = {
     "tanh": "tanh",
 }
 
-# Arguments of `GPT2` by the key of their value, with the default that the key has.
+# Arguments of `GPT2` by the key of their value, with its default.
 _USED = {
     "vocab_size": ("vocabulary_size", 50_257),
     "n_layer": ("num_layers", 12),
@@ -53,7 +53,7 @@ _ONLY = {
     "scale_attn_weights": True,
     "tie_word_embeddings": True,
 }
-# Of training, of heads that are left out, and of padding, which attention does not see.
+# Keys about training, unused heads, and padding, which is masked.
 _WITHOUT_EFFECT = (
     "gradient_checkpointing",
     "initializer_range",
@@ -70,19 +70,19 @@ _OTHERS = ("activation_function", "embd_pdrop", "n_inner")
 
 
 def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
-    """Converts a folder with a GPT-2 of transformers.
+    """Converts a GPT-2 folder of transformers.
 
-    Every id is one greater than there, because 0 is padding; texts are tokenised alike.
+    Ids are one greater than in transformers, because 0 is padding; tokens are the same.
 
     Args:
         folder: The folder.
         config: Content of its `config.json`.
 
     Returns:
-        A `CausalLMTask` that generates as the checkpoint's options say, greedily by default.
+        A `CausalLMTask` with the checkpoint's options of generation, greedily by default.
 
     Raises:
-        UserError: The folder lacks something, or asks for something that is not supported.
+        UserError: The folder lacks something, or uses something that is not supported.
     """
     arguments = gpt2_arguments(folder / CONFIG, config)
     tokenizer, add_start = read_byte_level_bpe(folder)
@@ -113,7 +113,7 @@ def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     """Reads the arguments of `GPT2` from a configuration.
 
     Args:
-        path: The file, to be named in errors.
+        path: The file, for error messages.
         config: Its content.
 
     Raises:
@@ -139,7 +139,7 @@ def fill_gpt2(model: GPT2, tensors: SafetensorsFolder) -> None:
         tensors: The checkpoint.
 
     Raises:
-        UserError: A tensor is missing, left over or of another shape.
+        UserError: A tensor is missing, unused or of another shape.
     """
     weights = WeightMap()
     weights.copy_embedding(model.embedding.embeddings, "wte.weight")
@@ -159,13 +159,13 @@ def fill_gpt2(model: GPT2, tensors: SafetensorsFolder) -> None:
 
 
 def _decoding(path: Path, options: dict[str, Any], positions: int, end: int) -> DecodingSettings:
-    """As transformers generates; a quarter of the text for what is, where nothing is told."""
-    # They count the prompt as well.
+    """Settings equal to those of transformers; by default a quarter of the text is generated."""
+    # They include the prompt.
     require_values(path, options, **_GENERATION, eos_token_id=end, forced_eos_token_id=end)
     whole = options.get("max_length", positions)
     require(
         isinstance(whole, int) and whole > 1,
-        f"{path}: `max_length` must be an integer above 1: it counts the prompt as well.",
+        f"{path}: `max_length` must be an integer above 1 (it includes the prompt).",
         max_length=whole,
     )
     whole = min(whole, positions)

@@ -1,4 +1,4 @@
-"""Folders of Hugging Face, converted by the architecture that their `config.json` names."""
+"""Conversion of Hugging Face folders by the model type in their `config.json`."""
 
 import warnings
 from collections.abc import Callable
@@ -25,32 +25,32 @@ CONVERTERS: dict[str, Callable[[Path, dict], Conversion]] = {
     "marian": convert_marian,
     "t5": convert_t5,
 }
-"""By `model_type`: from the folder and the content of its `config.json`."""
+"""Converters by `model_type`; each takes the folder and the content of its `config.json`."""
 
 
 def convert_huggingface(folder: str | Path) -> Conversion:
-    """Converts what `save_pretrained` of transformers, or sentence-transformers, has written.
+    """Converts a folder written by `save_pretrained` of transformers or sentence-transformers.
 
-    Every tensor of the checkpoint is used, or is named in the notes; every key of its
-    configuration is followed or has no effect on what the model computes. Only safetensors are
-    read, never pickles, and no code of the folder is run.
+    Every tensor of the checkpoint is used or mentioned in the notes, and every key of its
+    configuration that affects the outputs is supported or refused. Only safetensors are read,
+    never pickles, and no code of the folder is run.
 
     Args:
         folder: The folder, with `config.json`, the weights and the tokenizer's files.
 
     Returns:
-        The task, and what a user has to know about it.
+        The task, with notes for the user.
 
     Raises:
-        UserError: A file is missing or damaged, or asks for something that is not supported; one
+        UserError: A file is missing or damaged, or uses something that is not supported; one
             line that names the file.
     """
     folder = Path(folder)
     if not folder.exists():
-        raise UserError(f"There is nothing at {folder}.")
+        raise UserError(f"{folder} does not exist.")
     require(
         folder.is_dir(),
-        "A checkpoint is a folder with config.json, or g2p_en's .npz file.",
+        "A checkpoint must be a folder with config.json, or g2p_en's .npz file.",
         file=str(folder),
     )
     model_folder = transformer_folder(folder)
@@ -66,20 +66,20 @@ def convert_huggingface(folder: str | Path) -> Conversion:
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{folder} is damaged: {type(error).__name__}: {reason}") from error
     except (MemoryError, tf.errors.ResourceExhaustedError) as error:
-        raise UserError(f"{path}: a model of these sizes does not fit into memory.") from error
+        raise UserError(f"{path}: a model of this size does not fit into memory.") from error
 
 
 @operation("from_huggingface")
 def from_huggingface(folder: str | Path) -> Task:
-    """Converts a checkpoint folder to a task; what is left out of it is a warning.
+    """Converts a Hugging Face folder to a task; unused parts are reported as warnings.
 
     Args:
         folder: See `convert_huggingface`.
 
     Returns:
-        The task: for BERT, by its architecture, a `MaskedLMTask`, a `ClassificationTask`, a
-        `TokenClassificationTask` or, for others and for sentence-transformers, an `EmbeddingTask`;
-        a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for T5 and Marian.
+        The task: for BERT, depending on the architecture, a `MaskedLMTask`, a
+        `ClassificationTask`, a `TokenClassificationTask` or (also for sentence-transformers) an
+        `EmbeddingTask`; a `CausalLMTask` for GPT-2, a `Seq2SeqTask` for T5 and Marian.
 
     Raises:
         UserError: See `convert_huggingface`.

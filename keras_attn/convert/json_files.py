@@ -11,7 +11,7 @@ from keras_attn.validation import UserError, require
 
 
 def read_optional_object(path: Path) -> dict[str, Any]:
-    """Reads a JSON object; an empty one where there is no file."""
+    """Reads a JSON object; returns an empty one if there is no file."""
     return read_json_object(path) if path.is_file() else {}
 
 
@@ -19,7 +19,7 @@ def read_list(path: Path) -> list[Any]:
     """Reads a JSON list.
 
     Raises:
-        UserError: The file is missing, no JSON or no list; the message names it.
+        UserError: The file is missing, not JSON or not a list.
     """
     content = read_json(path)
     require(isinstance(content, list), f"{path}: a JSON list is expected.")
@@ -28,11 +28,11 @@ def read_list(path: Path) -> list[Any]:
 
 @contextlib.contextmanager
 def named_in_errors(path: Path, keys: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Puts the name of a file before the message of a `UserError` from within.
+    """Adds the name of a file to errors raised inside.
 
     Args:
         path: The file.
-        keys: Its keys by the names of our arguments, which the message is not to have.
+        keys: Its keys by the names of our arguments, which they replace in messages.
     """
     try:
         yield
@@ -44,12 +44,12 @@ def named_in_errors(path: Path, keys: Mapping[str, str] | None = None) -> Iterat
 
 
 def require_values(path: Path, content: Mapping[str, Any], **values: Any) -> None:
-    """Refuses options that would change what is computed.
+    """Refuses options with unsupported values.
 
     Args:
-        path: The file, to be named.
-        content: What it holds.
-        **values: The only value that is supported, by key; a key may be missing.
+        path: The file, for error messages.
+        content: Its content.
+        **values: The only supported value by key; a key may be missing.
 
     Raises:
         UserError: There is another value.
@@ -60,10 +60,10 @@ def require_values(path: Path, content: Mapping[str, Any], **values: Any) -> Non
 
 
 def require_known(path: Path, content: Mapping[str, Any], known: Collection[str]) -> None:
-    """Refuses keys of which nobody knows what they do.
+    """Refuses unknown keys.
 
     Raises:
-        UserError: There is one.
+        UserError: There is an unknown key.
     """
     for key, value in content.items():
         require(key in known, f"{path}: `{key}` is not supported.", **{key: value})
@@ -73,7 +73,7 @@ def tokens_of_ids(path: Path, ids: Any) -> list[str]:
     """Orders a vocabulary.
 
     Args:
-        path: The file, to be named.
+        path: The file, for error messages.
         ids: Tokens with their ids.
 
     Raises:

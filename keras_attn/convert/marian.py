@@ -1,4 +1,4 @@
-"""Marian of Hugging Face: its configuration, and the task that it makes."""
+"""Conversion of Hugging Face's Marian: configuration and task."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +46,7 @@ _ACTIVATIONS = {
     "tanh": "tanh",
 }
 
-# Arguments of `Marian` by the key of their value, with the default that the key has.
+# Arguments of `Marian` by the key of their value, with its default.
 _USED = {
     "vocab_size": ("vocabulary_size", 58_101),
     "encoder_layers": ("num_layers", 12),
@@ -106,21 +106,21 @@ _IDS = {"decoder_start_token_id": 58_100, "eos_token_id": 0}
 
 
 def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
-    """Converts a folder with a Marian of transformers.
+    """Converts a Marian folder of transformers.
 
-    Ids are those of the special tokens here, and then the checkpoint's in their order; the padding
-    with which it begins what it generates is the start token. Texts are tokenised alike.
+    Ids begin with the special tokens of this package, followed by the checkpoint's tokens in their
+    order; its padding, the first input of its decoder, is the start token. Tokens are the same.
 
     Args:
         folder: The folder.
         config: Content of its `config.json`.
 
     Returns:
-        A `Seq2SeqTask` that generates as the checkpoint's options say. Unknown tokens are not
-        generated, as by no task.
+        A `Seq2SeqTask` with the checkpoint's options of generation. Unknown tokens are
+        never generated.
 
     Raises:
-        UserError: The folder lacks something, or asks for something that is not supported.
+        UserError: The folder lacks something, or uses something that is not supported.
     """
     arguments = marian_arguments(folder / CONFIG, config)
     source, target = read_marian_vocabularies(folder)
@@ -155,7 +155,7 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
         backbone = Marian(**arguments)
     fill_marian(backbone, tensors, *rows)
     if options.get("renormalize_logits") and options.get("bad_words_ids"):
-        # The padding, which is banned, has no share of the probabilities.
+        # The padding, which is banned, has no probability.
         require_values(path, options, min_length=0, no_repeat_ngram_size=0)
         never_predict(backbone, target.tokenizer.start_id)
     task = Seq2SeqTask(backbone, source.tokenizer, target.tokenizer, decoding)
@@ -167,7 +167,7 @@ def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     """Reads the arguments of `Marian` from a configuration.
 
     Args:
-        path: The file, to be named in errors.
+        path: The file, for error messages.
         config: Its content.
 
     Raises:
@@ -186,7 +186,7 @@ def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     is_tied = truths["tie_word_embeddings"]
     require(
         is_tied or not is_shared,
-        f"{path}: `tie_word_embeddings` must be true where embeddings are shared.",
+        f"{path}: `tie_word_embeddings` must be true if embeddings are shared.",
         tie_word_embeddings=is_tied,
     )
     arguments = read_numbers(path, config, _USED)
@@ -198,7 +198,7 @@ def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     )
     require(
         target == size or not is_shared,
-        f"{path}: `decoder_vocab_size` must be `vocab_size` where embeddings are shared.",
+        f"{path}: `decoder_vocab_size` must be `vocab_size` if embeddings are shared.",
         decoder_vocab_size=target,
         vocab_size=size,
     )
@@ -212,7 +212,7 @@ def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_ids(path: Path, options: dict[str, Any], target: MarianVocabulary) -> None:
-    """Raises unless generating begins and ends with the vocabulary's tokens."""
+    """Raises unless generation begins and ends with tokens of the vocabulary."""
     start, end = target.start_id, target.end_id
     ids = {"decoder_start_token_id": start, "eos_token_id": end, "forced_eos_token_id": end}
     for key, expected in ids.items():
@@ -233,4 +233,4 @@ def _check_ids(path: Path, options: dict[str, Any], target: MarianVocabulary) ->
 def _left_out(path: Path) -> Iterator[str]:
     key = "clean_up_tokenization_spaces"
     if read_optional_object(path).get(key):
-        yield f"{path}: `{key}` is left out: texts have spaces where the pieces have them."
+        yield f"{path}: `{key}` is not used: texts have the spaces of their pieces."

@@ -1,4 +1,4 @@
-"""Marian's tokenizers of Hugging Face: SentencePiece models and the vocabularies beside them."""
+"""Conversion of Hugging Face's Marian tokenizers: SentencePiece models and vocabularies."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,13 +23,13 @@ _AS_THEY_ARE = {"lstrip": False, "rstrip": False, "single_word": False}
 
 
 class MarianVocabulary(NamedTuple):
-    """One side's tokens.
+    """The vocabulary of one side.
 
     Attributes:
-        path: The file of the vocabulary, to be named in errors.
+        path: The file of the vocabulary, for error messages.
         tokenizer: The tokenizer.
-        rows: The checkpoint's id of each of ours, -1 for that of padding, which it has not. Its
-            own padding, with which generating begins, is our start token.
+        rows: The checkpoint's id of each of our ids, -1 for our padding. Its own padding, with
+            which generation begins, is our start token.
     """
 
     path: Path
@@ -43,7 +43,7 @@ class MarianVocabulary(NamedTuple):
 
     @property
     def start_id(self) -> int:
-        """The checkpoint's id of what is our start token."""
+        """The checkpoint's id of our start token."""
         return self.rows[self.tokenizer.start_id]
 
     @property
@@ -72,7 +72,7 @@ def read_marian_vocabularies(folder: Path) -> tuple[MarianVocabulary, MarianVoca
         Those of source and target.
 
     Raises:
-        UserError: A file is missing or damaged, or asks for something that is not supported.
+        UserError: A file is missing or damaged, or uses something that is not supported.
     """
     config = read_optional_object(folder / TOKENIZER_CONFIG)
     _check_config(folder / TOKENIZER_CONFIG, config)
@@ -91,11 +91,11 @@ def _read(pieces: Path, vocabulary: Path) -> MarianVocabulary:
         f"{pieces}: pieces of single bytes are not supported.",
     )
     rules = model.denormalizer_spec.precompiled_charsmap
-    require(not rules, f"{pieces}: rules of writing are not supported.", bytes=len(rules))
+    require(not rules, f"{pieces}: denormalization rules are not supported.", bytes=len(rules))
     tokens = bpe_vocabulary(read_text(vocabulary), str(vocabulary))
     for token in _SPECIAL.values():
-        require(token in tokens, f"{vocabulary}: the vocabulary must hold {token!r}.")
-    require(_START not in tokens, f"{vocabulary}: the vocabulary must not hold {_START!r}.")
+        require(token in tokens, f"{vocabulary}: the vocabulary must contain {token!r}.")
+    require(_START not in tokens, f"{vocabulary}: the vocabulary must not contain {_START!r}.")
     ids = {token: number for number, token in enumerate(tokens)}
     first = [ids.pop(token) for token in _SPECIAL.values()]
     with named_in_errors(vocabulary):

@@ -1,4 +1,4 @@
-"""Which tensor of a Marian goes where."""
+"""Map of Marian's weights to the tensors of a checkpoint."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _TARGET = "model.decoder.embed_tokens.weight"
 _OUTPUT = "lm_head.weight"
 _BIAS = "final_logits_bias"
 _POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-_NEVER = -3e4  # a logit without probability in every dtype
+_NEVER = -3e4  # a logit with probability 0 in every dtype
 
 
 def fill_marian(
@@ -28,7 +28,7 @@ def fill_marian(
     source_rows: Sequence[int],
     target_rows: Sequence[int],
 ) -> None:
-    """Copies a checkpoint's weights into a model of the same sizes and one more token a side.
+    """Copies a checkpoint's weights into a model of the same sizes and one more token per side.
 
     Args:
         model: The model.
@@ -37,14 +37,14 @@ def fill_marian(
         target_rows: Those of the target tokens.
 
     Raises:
-        UserError: A tensor is missing, left over or of another shape, an embedding comes twice and
-            differs, or positions are not sinusoids.
+        UserError: A tensor is missing, unused or of another shape, two copies of an
+            embedding differ, or positions are not sinusoids.
     """
     weights = WeightMap()
     found = {_full_name(name): name for name in tensors.shapes}
 
     def embedding(weight: keras.Variable, rows: Sequence[int], *names: str) -> None:
-        """One that has several names, of which any may be missing."""
+        """One of several equal tensors; some of them may be missing."""
         first, *others = [name for name in names if name in found] or names[:1]
         weights.copy_rows(weight, first, rows)
         for name in others:
@@ -88,7 +88,7 @@ def fill_marian(
 
 
 def never_predict(model: Marian, token_id: int) -> None:
-    """Takes a token out of the probabilities of what comes next."""
+    """Sets the probability of a token as the next token to 0."""
     bias = (model.output_embedding or model.target_embedding).output_bias
     is_it = ops.arange(bias.shape[0]) == token_id
     bias.assign(ops.where(is_it, _NEVER, bias))
@@ -108,7 +108,7 @@ def _feed_forward(weights: WeightMap, block: keras.layers.Layer, name: str) -> N
 
 
 def _check_sinusoids(tensors: SafetensorsFolder, name: str, width: int) -> None:
-    """Older checkpoints hold them; others would be computed with others here."""
+    """Checks the positions in older checkpoints, because they are computed here."""
     positions = tensors.shapes[name][0] if tensors.shapes[name] else 0
     require(
         tensors.shapes[name] == (positions, width) and positions > 0,
@@ -117,11 +117,11 @@ def _check_sinusoids(tensors: SafetensorsFolder, name: str, width: int) -> None:
     )
     expected = sinusoidal_positions(positions, width, interleaved=False)
     expected = ops.convert_to_numpy(expected)
-    same = np.allclose(tensors.read(name), expected, atol=1e-3)  # which half precision keeps
-    require(same, f"{tensors.path}: {name} must hold sinusoids, the sines first.")
+    same = np.allclose(tensors.read(name), expected, atol=1e-3)  # tolerance of half precision
+    require(same, f"{tensors.path}: {name} must contain sinusoids, the sines first.")
 
 
 def _full_name(name: str) -> str:
-    """The name in a model with an output, for one that comes without."""
+    """The name of a tensor in a model with an output layer."""
     own = name.startswith(("model.", "lm_head.")) or name == _BIAS
     return name if own else f"model.{name}"

@@ -1,4 +1,4 @@
-"""The head by which a BERT of Hugging Face tells hidden tokens."""
+"""Conversion of Hugging Face's masked language model head of BERT."""
 
 from collections.abc import Callable
 
@@ -13,12 +13,12 @@ _HEAD = "cls.predictions"
 _BIAS = f"{_HEAD}.bias"
 _EMBEDDING = "embeddings.word_embeddings.weight"
 
-# Second names under which older checkpoints hold what they have already.
+# Names of second copies in older checkpoints.
 _AGAIN = {f"{_HEAD}.decoder.weight": _EMBEDDING, f"{_HEAD}.decoder.bias": _BIAS}
 
 
 def map_head(weights: WeightMap, model: MaskedLanguageModel) -> None:
-    """Has the head's weights copied; those of the encoder are mapped by whoever knows it."""
+    """Maps the head's weights; the caller maps those of the encoder."""
     weights.copy_linear(model.transform, f"{_HEAD}.transform.dense")
     weights.copy_norm(model.norm, f"{_HEAD}.transform.LayerNorm")
     weights.copy(model.bias.bias, _BIAS)
@@ -27,14 +27,14 @@ def map_head(weights: WeightMap, model: MaskedLanguageModel) -> None:
 
 
 def check_tied(tensors: SafetensorsFolder, rename: Callable[[str], str]) -> None:
-    """Raises unless what a checkpoint holds twice is the same both times.
+    """Raises unless both copies of a tensor in a checkpoint are equal.
 
     Args:
         tensors: The checkpoint.
-        rename: From a tensor's name to the one that the map knows it by.
+        rename: Converts a tensor's name to its name in the map.
 
     Raises:
-        UserError: The output projection is no copy of the embedding, or its bias another.
+        UserError: The output projection is not a copy of the embedding, or the biases differ.
     """
     original = {rename(name): name for name in tensors.shapes}
     for again, first in _AGAIN.items():

@@ -1,4 +1,4 @@
-"""The arrays of a NumPy `.npz` file, never a pickle."""
+"""Arrays of a NumPy `.npz` file, without pickles."""
 
 import zipfile
 import zlib
@@ -12,32 +12,29 @@ _DAMAGES = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.er
 
 
 class NpzFile:
-    """The floating-point arrays that `numpy.savez` has written.
+    """Floating-point arrays written by `numpy.savez`.
 
     Args:
         path: The file.
 
     Attributes:
-        path: The file, to be named in errors.
+        path: The file, for error messages.
         shapes: The shape of every array, by name.
 
     Raises:
-        UserError: There is no such file, it is damaged, or it holds something else; the message
-            names it.
+        UserError: The file is missing or damaged, or contains something else.
     """
 
     def __init__(self, path: Path):
         require(path.is_file(), f"{path}: no such file.")
-        require(
-            zipfile.is_zipfile(path), f"{path}: a whole .npz file of NumPy is expected, no pickle."
-        )
+        require(zipfile.is_zipfile(path), f"{path}: expected a NumPy .npz file without pickles.")
         self.path = path
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 self._arrays = {name: arrays[name] for name in arrays.files}
         except _DAMAGES as error:
             reason = " ".join(str(error).split())
-            raise UserError(f"{path} is damaged or holds pickles: {reason}") from error
+            raise UserError(f"{path} is damaged or contains pickles: {reason}") from error
         for name, array in self._arrays.items():
             require(
                 getattr(array, "dtype", np.dtype(bytes)).kind == "f",
@@ -47,5 +44,5 @@ class NpzFile:
         self.shapes = {name: array.shape for name, array in self._arrays.items()}
 
     def read(self, name: str) -> np.ndarray:
-        """Gives an array as float32."""
+        """Returns an array as float32."""
         return self._arrays[name].astype(np.float32)

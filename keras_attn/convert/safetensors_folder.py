@@ -1,10 +1,10 @@
-"""The tensors of a checkpoint folder: one safetensors file or several, never a pickle."""
+"""Tensors of a checkpoint folder with one or several safetensors files."""
 
 import math
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401 - tells NumPy what bfloat16 is
+import ml_dtypes  # noqa: F401 - registers bfloat16 with NumPy
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
@@ -24,11 +24,11 @@ class SafetensorsFolder:
         folder: The folder.
 
     Attributes:
-        path: The folder, to be named in errors.
+        path: The folder, for error messages.
         shapes: The shape of every tensor, by name.
 
     Raises:
-        UserError: There is no such file, or one is missing or damaged; the message names it.
+        UserError: A file is missing or damaged.
     """
 
     def __init__(self, folder: Path):
@@ -47,7 +47,7 @@ class SafetensorsFolder:
         """Reads a tensor as float32.
 
         Raises:
-            UserError: Its dtype is none of floating point, a value is not finite, or the file is
+            UserError: The dtype is not floating point, a value is not finite, or the file is
                 damaged.
         """
         path = self._file_of[name]
@@ -59,17 +59,17 @@ class SafetensorsFolder:
             require(wrong == 0, f"{path}: {name} must be finite.", not_finite=wrong)
             return tensor
         except SafetensorError as error:
-            raise UserError(f"{path} is damaged or no safetensors file: {error}.") from error
+            raise UserError(f"{path} is damaged or not a safetensors file: {error}.") from error
 
     def check_rows(self, path: Path, **sizes: Any) -> None:
-        """Finds vocabularies that no tensor has room for, before a model of them is made.
+        """Checks sizes of vocabularies against the tensors, before a model is made.
 
         Args:
-            path: The file that tells the sizes, to be named.
+            path: The file with the sizes, for error messages.
             **sizes: Numbers of tokens by key.
 
         Raises:
-            UserError: No tensor has so many rows.
+            UserError: No tensor has this number of rows.
         """
         rows = {shape[0] for shape in self.shapes.values() if shape}
         for key, size in sizes.items():
@@ -77,14 +77,14 @@ class SafetensorsFolder:
             require(fits, f"{path}: `{key}` must be the number of rows of a tensor.", **{key: size})
 
     def check_layers(self, path: Path, **layers: int | None) -> None:
-        """Finds numbers of layers that there are no tensors for, before a model of them is made.
+        """Checks numbers of layers against the tensors, before a model is made.
 
         Args:
-            path: The file that tells the numbers, to be named.
-            **layers: Numbers of layers by key, `None` where there is none.
+            path: The file with the numbers, for error messages.
+            **layers: Numbers of layers by key, `None` for no number.
 
         Raises:
-            UserError: There are more than tensors.
+            UserError: There are more layers than tensors.
         """
         for key, count in layers.items():
             require(
@@ -101,15 +101,15 @@ class SafetensorsFolder:
     def _open(self, path: Path) -> None:
         try:
             self._files[path] = file = safe_open(path, "np")
-            for name in file.keys():  # noqa: SIM118 - it is no dict
+            for name in file.keys():  # noqa: SIM118 - it is not a dict
                 earlier = self._file_of.get(name)
-                require(earlier is None, f"{path}: {name!r} is in {earlier} as well.")
+                require(earlier is None, f"{path}: {name!r} is also in {earlier}.")
                 self._file_of[name] = path
                 self.shapes[name] = tuple(file.get_slice(name).get_shape())
         except FileNotFoundError:
-            raise UserError(f"{path}: no such file, though {INDEX} names it.") from None
+            raise UserError(f"{path}: no such file, although {INDEX} lists it.") from None
         except (SafetensorError, OSError) as error:
-            raise UserError(f"{path} is damaged or no safetensors file: {error}.") from error
+            raise UserError(f"{path} is damaged or not a safetensors file: {error}.") from error
 
 
 def _files(folder: Path) -> list[Path]:
@@ -120,21 +120,21 @@ def _files(folder: Path) -> list[Path]:
     pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
     require(
         not pickles,
-        f"{folder} holds no {WEIGHTS}, only pickles, which are never opened because they can run "
-        "code: save the model as safetensors.",
+        f"{folder} contains no {WEIGHTS}, only pickles, which are never opened because they can "
+        "run code: save the model as safetensors.",
         found=pickles[:3],
     )
-    raise UserError(f"{folder} holds neither {WEIGHTS} nor {INDEX}.")
+    raise UserError(f"{folder} contains neither {WEIGHTS} nor {INDEX}.")
 
 
 def _index(folder: Path) -> dict[str, str]:
     path = folder / INDEX
     names = read_json_object(path).get("weight_map")
-    require(isinstance(names, dict), f"{path}: `weight_map` must hold the file of each tensor.")
+    require(isinstance(names, dict), f"{path}: `weight_map` must contain the file of each tensor.")
     for tensor, name in names.items():
         require(
             isinstance(name, str) and Path(name).name == name,
-            f"{path}: `weight_map` must name files of its folder alone.",
+            f"{path}: `weight_map` must only list files of its folder.",
             **{tensor: name},
         )
     return names

@@ -1,4 +1,4 @@
-"""What sentence-transformers writes beside a model: how its vectors become one for each text."""
+"""Pooling and normalization settings of sentence-transformers folders."""
 
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ _POOLING_KEYS = ("word_embedding_dimension", "embedding_dimension", "pooling_mod
 
 
 def transformer_folder(folder: Path) -> Path:
-    """Finds the folder of the model itself: the one given, or one below it.
+    """Finds the folder of the model: the given one, or a folder in it.
 
     Raises:
         UserError: `modules.json` is damaged, or does not begin with a transformer.
@@ -47,16 +47,16 @@ def transformer_folder(folder: Path) -> Path:
 def embedding_settings(folder: Path, positions: int) -> dict[str, Any]:
     """Reads the arguments of `EmbeddingTask` beside the model and its tokenizer.
 
-    Without files of sentence-transformers they are its defaults, the mean and length 1, and a text
-    may be as long as the model's positions allow.
+    Without files of sentence-transformers these are its defaults (mean pooling and vectors of
+    length 1), and texts may be as long as the model's positions allow.
 
     Args:
         folder: The folder.
         positions: Number of the model's positions.
 
     Raises:
-        UserError: There is a module other than pooling and normalisation, or a way of pooling that
-            is not supported.
+        UserError: There is a module other than pooling and normalization, or the pooling mode is
+            not supported.
     """
     modules = _modules(folder)
     model_folder = transformer_folder(folder)
@@ -101,13 +101,13 @@ def _pooling(folder: Path) -> str:
     if "pooling_mode" in config:
         modes = config["pooling_mode"]
         chosen += [modes] if isinstance(modes, str) else list(modes)
-    require(len(chosen) == 1, f"{path}: there must be one way of pooling.", chosen=chosen)
+    require(len(chosen) == 1, f"{path}: there must be exactly one pooling mode.", chosen=chosen)
     require_one_of(f"pooling mode of {path}", chosen[0], _POOLINGS)
     return _POOLINGS[chosen[0]]
 
 
 def _check_texts_are_plain(folder: Path, model_folder: Path, sizes: dict[str, Any]) -> None:
-    """Nothing is done to a text before the tokenizer, unless that would do it all the same."""
+    """Checks that texts are not changed before the tokenizer."""
     path = folder / "config_sentence_transformers.json"
     prompt = read_optional_object(path).get("default_prompt_name")
     require(prompt is None, f"{path}: a default prompt is not supported.", prompt=prompt)

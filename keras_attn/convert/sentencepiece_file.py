@@ -1,4 +1,4 @@
-"""T5's SentencePiece model, with the special ids that tokenizers have here."""
+"""Conversion of T5's SentencePiece model, with the special ids of this package."""
 
 import base64
 import binascii
@@ -26,25 +26,25 @@ _CLASSES = ("T5Tokenizer", "T5TokenizerFast", "PreTrainedTokenizerFast", None)
 _FIRST = ("<pad>", "</s>", "<unk>")
 _START = "<s>"
 _SENTINEL = re.compile(r"<extra_id_\d+>")
-# How the newer file spells that words are cut at spaces, and begin with one.
+# Settings of the newer file: words are split at spaces and begin with one.
 _WORDS = (["WhitespaceSplit", "Metaspace"], ["Metaspace"])
 
 
 def read_t5_tokenizer(folder: Path) -> SentencePieceTokenizer:
-    """Reads `spiece.model`, or where it is missing `tokenizer.json`, and `tokenizer_config.json`.
+    """Reads `spiece.model` (or `tokenizer.json` if missing), and `tokenizer_config.json`.
 
-    A row for padding goes before all pieces, and T5's padding, with which its decoder begins,
-    becomes the start token. The sentinels, which are no pieces in `spiece.model`, come last, the
-    highest first; their number is told by `tokenizer_config.json`, or is 100.
+    A padding token is added before all pieces, and T5's padding, the first input of its decoder,
+    becomes the start token. The sentinels, which are not pieces in `spiece.model`, come last, in
+    descending order; their number is in `tokenizer_config.json`, by default 100.
 
     Args:
         folder: The folder.
 
     Returns:
-        The tokenizer, each id one greater than in transformers.
+        The tokenizer, whose ids are one greater than in transformers.
 
     Raises:
-        UserError: A file is missing or damaged, or asks for something that is not supported.
+        UserError: A file is missing or damaged, or uses something that is not supported.
     """
     count = _sentinels(folder / _CONFIG)
     sentinels = sentinel_tokens(count)
@@ -74,14 +74,14 @@ def _use_our_ids(model: "ModelProto", sentinels: list[str]) -> None:
     model.trainer_spec.pad_id, model.trainer_spec.bos_id = 0, 1
     model.trainer_spec.eos_id, model.trainer_spec.unk_id = 2, 3
     model.trainer_spec.bos_piece = _START
-    model.trainer_spec.unk_surface = "<unk>"  # as all tokenizers write it
+    model.trainer_spec.unk_surface = "<unk>"  # as in all tokenizers
 
 
 def read_sentencepiece(path: Path) -> "ModelProto":
     """Reads a SentencePiece model.
 
     Raises:
-        UserError: The file is missing or no such model; the message names it.
+        UserError: The file is missing or not a SentencePiece model.
     """
     from google.protobuf.message import DecodeError
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
@@ -94,7 +94,7 @@ def read_sentencepiece(path: Path) -> "ModelProto":
 
 
 def _read_fast(path: Path, sentinels: list[str]) -> "ModelProto":
-    """The model that a `tokenizer.json` was made of; the sentinels are the last of its pieces."""
+    """The SentencePiece model of a `tokenizer.json`, whose last pieces are the sentinels."""
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
     content = read_json_object(path)

@@ -1,4 +1,4 @@
-"""T5 of Hugging Face: its configuration, its weights, and the task that they make."""
+"""Conversion of Hugging Face's T5: configuration, weights and task."""
 
 import re
 from pathlib import Path
@@ -30,7 +30,7 @@ from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import require, require_one_of
 
-# By `feed_forward_proj`: activation, and whether a linear projection multiplies it.
+# By `feed_forward_proj`: activation, and whether it is multiplied by a linear projection.
 _FEED_FORWARDS = {
     "relu": ("relu", False),
     "gelu": ("gelu", False),
@@ -40,7 +40,7 @@ _FEED_FORWARDS = {
     "gated-silu": ("silu", True),
 }
 
-# Arguments of `T5` by the key of their value, with the default that the key has.
+# Arguments of `T5` by the key of their value, with its default.
 _USED = {
     "vocab_size": ("vocabulary_size", 32_128),
     "num_layers": ("num_layers", 6),
@@ -91,20 +91,20 @@ _POSITIONS = 512  # of the published models' training
 
 
 def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
-    """Converts a folder with a T5 of transformers, version 1.0 or 1.1.
+    """Converts a T5 folder of transformers, version 1.0 or 1.1.
 
-    Every id is one greater than there, because 0 is padding here and nothing else, while T5 begins
-    with it what it generates; texts are tokenised alike.
+    Ids are one greater than in transformers, because 0 is only padding here, while T5 also uses it
+    as the first input of the decoder; tokens are the same.
 
     Args:
         folder: The folder.
         config: Content of its `config.json`.
 
     Returns:
-        A `Seq2SeqTask` that generates as the checkpoint's options say, greedily by default.
+        A `Seq2SeqTask` with the checkpoint's options of generation, greedily by default.
 
     Raises:
-        UserError: The folder lacks something, or asks for something that is not supported.
+        UserError: The folder lacks something, or uses something that is not supported.
     """
     arguments = t5_arguments(folder / CONFIG, config)
     tokenizer = read_t5_tokenizer(folder)
@@ -132,7 +132,7 @@ def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     """Reads the arguments of `T5` from a configuration.
 
     Args:
-        path: The file, to be named in errors.
+        path: The file, for error messages.
         config: Its content.
 
     Raises:
@@ -144,7 +144,7 @@ def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     with named_in_errors(path):
         require_one_of("feed_forward_proj", kind, _FEED_FORWARDS)
     activation, gated = _FEED_FORWARDS[kind]
-    # They follow from the kind, but in files that were edited by hand.
+    # They follow from the kind, except in files that were edited by hand.
     inner = "gelu_new" if kind == "gated-gelu" else kind.removeprefix("gated-")
     require_values(path, config, is_gated_act=gated, dense_act_fn=inner)
     arguments = {"activation": activation, "gated": gated}
@@ -152,7 +152,7 @@ def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     if config.get("num_decoder_layers") is not None:
         used["num_decoder_layers"] = ("decoder_layers", None)
     arguments |= read_numbers(path, config, used)
-    # Newer files tell it apart, and always tie embeddings that the checkpoint does not hold.
+    # Newer files have a separate key, and tie embeddings that are not in the checkpoint.
     key = "scale_decoder_outputs" if "scale_decoder_outputs" in config else "tie_word_embeddings"
     scaled = config.get(key, True)
     require(isinstance(scaled, bool), f"{path}: `{key}` must be true or false.", **{key: scaled})
@@ -164,16 +164,16 @@ def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
 def fill_t5(model: T5, tensors: SafetensorsFolder) -> None:
     """Copies a checkpoint's weights into a model of the same sizes and one more token.
 
-    Our embedding is multiplied by the square root of its size, and our scores are divided by that
-    of the heads' size; T5's are not.
+    In this package, embeddings are multiplied by the square root of their size, and scores are
+    divided by that of the heads' size; in T5 they are not.
 
     Args:
         model: The model.
         tensors: The checkpoint.
 
     Raises:
-        UserError: A tensor is missing, left over or of another shape, or the embedding comes twice
-            and differs.
+        UserError: A tensor is missing, unused or of another shape, or two copies of the
+            embedding differ.
     """
     config = model.get_config()
     weights = WeightMap()
@@ -233,6 +233,6 @@ def fill_t5(model: T5, tensors: SafetensorsFolder) -> None:
         weights.copy(layer.relative_positions.embeddings, table)
     weights.copy(model.encoder_norm.scale, "encoder.final_layer_norm.weight")
     weights.copy(model.decoder_norm.scale, "decoder.final_layer_norm.weight")
-    # Old checkpoints hold a table of distances that nothing uses.
+    # Old checkpoints contain an unused table of distances.
     weights.ignore(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight")
     weights.fill(model, tensors)

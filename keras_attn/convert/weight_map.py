@@ -1,4 +1,4 @@
-"""Which tensor of a checkpoint goes into which weight of a model."""
+"""Map of a model's weights to the tensors of a checkpoint."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ class Tensors(Protocol):
     """The tensors of a checkpoint.
 
     Attributes:
-        path: File or folder, to be named in errors.
+        path: File or folder, for error messages.
         shapes: The shape of every tensor, by name.
     """
 
@@ -29,7 +29,7 @@ class Tensors(Protocol):
 
 
 class _Source(NamedTuple):
-    """What a weight is made of: tensors of one shape, and how they make its value."""
+    """The source of a weight: tensors of one shape, and a function that makes its value."""
 
     weight: keras.Variable
     names: tuple[str, ...]
@@ -38,10 +38,10 @@ class _Source(NamedTuple):
 
 
 class WeightMap:
-    """Collects where each weight comes from, and then copies them all.
+    """Maps weights to tensors, and then copies them all.
 
-    Every weight of the model must have a source and every tensor a place, once; what is left out
-    on purpose is named.
+    Every weight of the model must have a source and every tensor must be used exactly once, except
+    those that are explicitly ignored.
     """
 
     def __init__(self) -> None:
@@ -50,16 +50,16 @@ class WeightMap:
         self._kept: list[keras.Variable] = []
 
     def copy(self, weight: keras.Variable, name: str) -> None:
-        """Has a weight copied as it is."""
+        """Maps a weight to a tensor without changes."""
         self._make(weight, (name,), weight.shape, lambda tensor: tensor)
 
     def copy_embedding(self, weight: keras.Variable, name: str, scale: float = 1.0) -> None:
-        """Has an embedding copied whose ids are one greater here, 0 being padding.
+        """Maps an embedding whose ids are one greater here because 0 is padding.
 
         Args:
             weight: The embedding, with one row more than the tensor.
             name: The tensor.
-            scale: Its factor.
+            scale: Factor of the tensor.
         """
         self.copy_rows(weight, name, range(-1, weight.shape[0] - 1), scale)
 
@@ -71,14 +71,14 @@ class WeightMap:
         scale: float = 1.0,
         flat: bool = False,
     ) -> None:
-        """Has an embedding copied whose ids are others here, or a number for each id.
+        """Maps an embedding with different ids, or a number for each id.
 
         Args:
             weight: The weight, with a row for each id.
             name: The tensor.
-            rows: The tensor's row for each of ours, -1 for one of zeros; together all of its rows.
-            scale: The tensor's factor.
-            flat: Whether the tensor holds all of them in one row.
+            rows: The tensor's row for each of our rows, -1 for zeros; uses all of its rows.
+            scale: Factor of the tensor.
+            flat: Whether the tensor contains all values in one row.
         """
         rows = np.array(rows)
         shape = (int(rows.max()) + 1, *weight.shape[1:])
@@ -91,18 +91,18 @@ class WeightMap:
         self._make(weight, (name,), (1, *shape) if flat else shape, make)
 
     def keep(self, weight: keras.Variable) -> None:
-        """Leaves a weight as it is."""
+        """Keeps the initial value of a weight."""
         self._kept.append(weight)
 
     def copy_linear(
         self, layer: keras.layers.Layer, *names: str, scales: tuple[float, ...] | None = None
     ) -> None:
-        """Has kernel and bias of a layer copied from linear modules of PyTorch.
+        """Maps kernel and bias of a layer to linear modules of PyTorch.
 
         Args:
             layer: With `kernel` (inputs, units) and `bias`, which is None where they have none.
-            *names: The modules, of which each has an equal share of the units, in this order.
-            scales: Their factors, 1 by default.
+            *names: The modules in order, each with an equal number of the units.
+            scales: Factors of the modules, 1 by default.
         """
         factors = np.float32(scales or [1.0] * len(names))
 
@@ -118,13 +118,13 @@ class WeightMap:
     def copy_gru(
         self, cell: keras.layers.GRUCell, kernels: tuple[str, str], biases: tuple[str, str]
     ) -> None:
-        """Has a GRU copied from PyTorch's, whose gates are reset, update and candidate.
+        """Maps a GRU to PyTorch's, whose gates are reset, update and candidate.
 
         Args:
-            cell: One that resets after the product with the state, as PyTorch's does; its gates are
-                update, reset and candidate.
+            cell: A GRU with `reset_after`, as in PyTorch; its gates are update, reset and
+                candidate.
             kernels: The tensors of input and state, each (gates, features).
-            biases: Likewise, each (gates,).
+            biases: The biases of input and state, each (gates,).
         """
         reset, update, candidate = np.arange(3 * cell.units).reshape(3, -1)
         order = np.concatenate([update, reset, candidate])
@@ -134,17 +134,17 @@ class WeightMap:
         self._make(cell.bias, biases, shape, lambda *tensors: np.stack(tensors)[:, order])
 
     def copy_conv1d(self, layer: keras.layers.Layer, name: str) -> None:
-        """Has kernel and bias copied from a `Conv1D` of transformers, which is not transposed."""
+        """Maps kernel and bias to a `Conv1D` of transformers, which is not transposed."""
         self.copy(layer.kernel, f"{name}.weight")
         self.copy(layer.bias, f"{name}.bias")
 
     def copy_norm(self, layer: keras.layers.Layer, name: str) -> None:
-        """Has `gamma` and `beta` of a normalisation copied from a module's weight and bias."""
+        """Maps `gamma` and `beta` of a normalization to a module's weight and bias."""
         self.copy(layer.gamma, f"{name}.weight")
         self.copy(layer.beta, f"{name}.bias")
 
     def ignore(self, pattern: str) -> None:
-        """Leaves out tensors whose whole name a regular expression matches."""
+        """Ignores tensors whose whole name matches a regular expression."""
         self._ignored.append(pattern)
 
     def _make(
@@ -165,23 +165,23 @@ class WeightMap:
         """Copies the tensors into the weights.
 
         Args:
-            model: The model, of which every weight must be in the map.
+            model: The model; all of its weights must be in the map.
             tensors: The checkpoint.
-            rename: From a tensor's name to the one that the map knows it by.
+            rename: Converts a tensor's name to its name in the map.
 
         Raises:
-            UserError: Tensors are missing, left over or of another shape; the message names them.
+            UserError: Tensors are missing, unused or of another shape.
         """
         mapped = {id(weight) for weight in self._kept}
         mapped |= {id(source.weight) for source in self._sources}
         forgotten = [
             weight.path for weight in model.weights if weight.trainable and id(weight) not in mapped
         ]
-        require(not forgotten, "The map must hold every weight.", forgotten=forgotten)
+        require(not forgotten, "The map must contain every weight.", forgotten=forgotten)
         original = {rename(name): name for name in tensors.shapes}
         require(
             len(original) == len(tensors.shapes),
-            f"{tensors.path}: two tensors must not have the same meaning.",
+            f"{tensors.path}: two tensors must not be mapped to the same weight.",
             tensors=sorted(set(tensors.shapes) - set(original.values()))[:_SHOWN],
         )
         self._check(tensors, original)

@@ -1,4 +1,4 @@
-"""BERT's tokenizer of Hugging Face, in its older and its newer files."""
+"""Conversion of Hugging Face's BERT tokenizer, from its older or newer files."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ _SPECIAL = {
     "sep_token": "[SEP]",
     "mask_token": "[MASK]",
 }
-# Option of ours: key in tokenizer_config.json, key in tokenizer.json, default.
+# Our option: key in tokenizer_config.json, key in tokenizer.json, default.
 _OPTIONS = {
     "lowercase": ("do_lower_case", "lowercase", True),
     "strip_accents": ("strip_accents", "strip_accents", None),
@@ -38,7 +38,7 @@ _FRAME = ["[CLS]", "A", "[SEP]"]
 def read_word_piece(folder: Path) -> WordPieceTokenizer:
     """Reads `vocab.txt`, or `tokenizer.json`, and `tokenizer_config.json`.
 
-    Options that stand in both JSON files are taken from `tokenizer_config.json`.
+    Options in both JSON files are taken from `tokenizer_config.json`.
 
     Args:
         folder: The folder.
@@ -47,7 +47,7 @@ def read_word_piece(folder: Path) -> WordPieceTokenizer:
         The tokenizer, with the ids of the files.
 
     Raises:
-        UserError: A file is missing or damaged, or asks for something that is not supported.
+        UserError: A file is missing or damaged, or uses something that is not supported.
     """
     config = read_optional_object(folder / _CONFIG)
     _check_config(folder / _CONFIG, config)
@@ -56,7 +56,10 @@ def read_word_piece(folder: Path) -> WordPieceTokenizer:
         normalizer, tokens = _read_fast(folder / _FAST)
     if (folder / _VOCABULARY).is_file() or tokens is None:
         lines = word_piece_tokens(read_text(folder / _VOCABULARY))
-        require(tokens in (None, lines), f"{folder}: {_VOCABULARY} and {_FAST} must hold the same.")
+        require(
+            tokens in (None, lines),
+            f"{folder}: {_VOCABULARY} and {_FAST} must have the same contents.",
+        )
         tokens = lines
     options = {
         name: config.get(key, normalizer.get(fast, default))
@@ -80,7 +83,7 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
 
 
 def _read_fast(path: Path) -> tuple[dict[str, Any], list[str]]:
-    """The normaliser's options and the vocabulary of a `tokenizer.json`."""
+    """The normalizer's options and the vocabulary of a `tokenizer.json`."""
     content = read_json_object(path)
     parts = {key: content.get(key) or {} for key in ("normalizer", "pre_tokenizer", "model")}
     types = {"normalizer": "BertNormalizer", "pre_tokenizer": "BertPreTokenizer"}
@@ -107,7 +110,7 @@ def _read_fast(path: Path) -> tuple[dict[str, Any], list[str]]:
 
 
 def _check_frame(path: Path, post_processor: dict[str, Any] | None) -> None:
-    """A text goes between [CLS] and [SEP]."""
+    """Checks that texts are between [CLS] and [SEP]."""
     kind = (post_processor or {}).get("type")
     if kind in (None, "BertProcessing"):
         return
@@ -116,4 +119,4 @@ def _check_frame(path: Path, post_processor: dict[str, Any] | None) -> None:
         for part in post_processor.get("single", ())
         if kind == "TemplateProcessing"
     ]
-    require(frame == _FRAME, f"{path}: `post_processor` must give {_FRAME}.", found=frame)
+    require(frame == _FRAME, f"{path}: `post_processor` must produce {_FRAME}.", found=frame)

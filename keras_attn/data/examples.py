@@ -1,29 +1,36 @@
-"""What all examples have in common: lengths to batch by, and batches of any rows."""
+"""Base class of tokenized and decoded examples, from which batches are made."""
 
 import abc
 import dataclasses
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
+import tensorflow as tf
 
 from keras_attn.validation import UserError
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
+Signature = tuple[dict[str, tf.TensorSpec], tf.TensorSpec]
 
 
 class Rows(Protocol):
     """One side of examples, a row for each: sequences of ids, or images.
 
     Attributes:
-        content: All that the rows hold, by which machines see that they read the same.
+        content: The data of all rows, used to check that all machines read the same data.
         lengths: Length of each row, (rows,) int64.
     """
 
-    content: np.ndarray
-    lengths: np.ndarray
+    @property
+    def content(self) -> np.ndarray:  # noqa: D102
+        ...
+
+    @property
+    def lengths(self) -> np.ndarray:  # noqa: D102
+        ...
 
     def lengths_of(self, rows: np.ndarray) -> np.ndarray:
         """Lengths of some rows, (count,) int64."""
@@ -32,13 +39,13 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Examples(abc.ABC):
-    """Tokenised or decoded examples, ready to be put into batches in any order.
+    """Tokenized or decoded examples, ready to be put into batches in any order.
 
     Attributes:
-        indices: The position of each among the texts that they were made from, int64.
+        indices: The position of each example in the list of texts it was made from, int64.
         name: Where the texts come from, for messages.
-        dropped_long: How many texts were left out since they exceeded a maximum length.
-        dropped_empty: How many were left out since they had not a single token.
+        dropped_long: Number of texts left out because they exceeded a maximum length.
+        dropped_empty: Number of texts left out because they had no token.
     """
 
     indices: np.ndarray
@@ -49,17 +56,19 @@ class Examples(abc.ABC):
     kind: ClassVar[str] = "text"
     """What one example is called."""
 
-    signature: ClassVar[tuple[dict[str, Any], Any]]
-    """Specifications of a batch, tensors of unknown sizes."""
+    @property
+    @abc.abstractmethod
+    def signature(self) -> Signature:
+        """Specifications of a batch, tensors of unknown sizes."""
 
     @property
     @abc.abstractmethod
     def sides(self) -> Mapping[str, Rows]:
-        """What the examples are made of, by what it is called: one side or two."""
+        """The parts of the examples by name: one side, or a source and a target."""
 
     @abc.abstractmethod
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
-        """Rows as a batch of a shape that has room for them."""
+        """Makes a batch of some rows, padded to a shape."""
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -71,23 +80,23 @@ class Examples(abc.ABC):
 
     @property
     def checksum(self) -> int:
-        """A number that other examples hardly have: of their sides, labels and order."""
+        """A checksum of all sides, labels and their order."""
         digest = 0
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
             parts = (value.content, value.lengths) if hasattr(value, "content") else (value,)
             for part in parts:
                 if isinstance(part, np.ndarray):
-                    digest = zlib.crc32(np.ascontiguousarray(part), digest)
+                    digest = zlib.crc32(np.ascontiguousarray(part).data, digest)
         return digest
 
     @property
     def dropped(self) -> int:
-        """How many texts were left out, too long or without a token."""
+        """Number of texts left out because they were too long or had no token."""
         return self.dropped_long + self.dropped_empty
 
     def of_epoch(self, epoch: int) -> "Examples":
-        """The examples as they are in an epoch, where something about them is drawn at random."""
+        """Returns the examples of an epoch; they differ between epochs if parts are random."""
         del epoch
         return self
 
@@ -95,13 +104,13 @@ class Examples(abc.ABC):
         """Puts rows into one padded batch.
 
         Args:
-            rows: Which, (count,) integers.
+            rows: Indices of the rows, (count,) integers.
             pad_to: The shape `(rows, length of each side …)` to pad to; None for the number of
                 rows and the lengths of the longest of them.
 
         Returns:
-            `(inputs, labels)`, ids int32 and padded on the right with 0. Rows past those asked for
-            are all padding.
+            `(inputs, labels)`, ids int32 and padded on the right with 0. Additional rows consist of
+            padding.
 
         Raises:
             UserError: The batch does not fit into `pad_to`.
@@ -119,16 +128,15 @@ class Examples(abc.ABC):
         return self._batch(rows, shape)
 
 
-def shifted(labels: np.ndarray, first_ids: Any) -> np.ndarray:
-    """A decoder's inputs: the labels one place later, without the end id of each row.
+def shifted(labels: np.ndarray, first_ids: np.ndarray | Sequence[int]) -> np.ndarray:
+    """Returns a decoder's inputs: the labels shifted right by one, without end ids.
 
     Args:
         labels: int32 (rows, length), padded with 0.
-        first_ids: What the first rows begin with, an id for each of them; rows past them are
-            padding.
+        first_ids: The first id of each row; rows after them are padding.
     """
     inputs = np.zeros_like(labels)
-    # The end id falls on a place that is padding in the labels.
+    # The end id would be at a position that is padding in the labels.
     inputs[:, 1:] = np.where(labels[:, 1:] == 0, 0, labels[:, :-1])
     inputs[: len(first_ids), :1] = np.reshape(first_ids, (-1, 1))
     return inputs

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from keras_attn.limits import COMPRESSION, DECOMPRESSED_BYTES, LINE_BYTES
 from keras_attn.validation import UserError, require
@@ -19,21 +20,25 @@ _EXCERPT_LENGTH = 40
 _ALWAYS_READ = 16 << 20
 _CHUNK_BYTES = 1 << 20
 _MISSING = object()
-_HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
+_HINT = "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
+
+
+Source = TypeVar("Source", bound=str | bytes)
 
 
 @dataclass
-class Pairs:
+class Pairs(Generic[Source]):
     """Aligned source and target texts.
 
     Attributes:
-        sources: The source texts, or images as `read_labelled_images` gives them.
-        targets: The target texts, one a source text. Rows of an equal source are alternatives.
+        sources: The source texts, or the images that `read_labelled_images` returns.
+        targets: One target text for each source. Several rows with the same source are
+            alternatives.
         name: Where the texts come from, for messages.
-        skipped: How many malformed rows were left out.
+        skipped: Number of malformed rows that were left out.
     """
 
-    sources: list[str]
+    sources: list[Source]
     targets: list[str]
     name: str = "pairs"
     skipped: int = 0
@@ -51,26 +56,28 @@ class Pairs:
 
 
 Mistake = Callable[[str, str], str | None]
-"""Says what is wrong with a source and its target; `None` where nothing is."""
+"""Returns a description of a mistake in a source and its target, or `None`."""
 
 
 def read_pairs(
     paths: Sequence[str | os.PathLike] | str | os.PathLike,
     skip_bad_lines: bool = False,
     mistake: Mistake = lambda source, target: None,
-) -> Pairs:
+) -> Pairs[str]:
     r"""Reads pairs of texts from a tab-separated file or from two line-aligned files.
 
-    Files are UTF-8, with or without a byte order mark, plain or compressed with gzip (told by
-    content, not by name). Lines end with `\n` or `\r\n`; every other character, Unicode line
-    separators included, belongs to the text. A text of nothing but white space counts as empty.
+    Files are UTF-8, with or without a byte order mark, plain or compressed with gzip (recognized
+    by their content, not by name). Lines end with `\n` or `\r\n`; every other character, Unicode
+    line separators included, belongs to the text. A text of nothing but white space counts as
+    empty.
 
     Args:
         paths: One path of a file of lines `source<TAB>target`, or the two paths of a source and
             a target file whose lines correspond.
         skip_bad_lines: Whether malformed lines are left out and counted in `Pairs.skipped`
             instead of raising. Of two aligned files a pair is left out when either line is bad.
-        mistake: What else is malformed.
+        mistake: Function that checks a source and its target; a pair for which it returns a text is
+            malformed.
 
     Returns:
         The pairs, in the order of the files.
@@ -82,19 +89,20 @@ def read_pairs(
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
-    paths = [Path(path) for path in paths]
+    names = [str(path) for path in paths]
     require(
-        len(paths) in (1, 2),
+        len(names) in (1, 2),
         "Pairs are read from one tab-separated file or from two line-aligned files.",
-        paths=[str(path) for path in paths],
+        paths=names,
     )
-    if len(paths) == 1:
-        sources, targets, skipped = _read_tab_separated(paths[0], skip_bad_lines, mistake)
+    first, last = Path(names[0]), Path(names[-1])
+    if len(names) == 1:
+        sources, targets, skipped = _read_tab_separated(first, skip_bad_lines, mistake)
     else:
-        sources, targets, skipped = _read_aligned(*paths, skip_bad_lines, mistake)
-    name = " + ".join(str(path) for path in paths)
+        sources, targets, skipped = _read_aligned(first, last, skip_bad_lines, mistake)
+    name = " + ".join(names)
     if not sources:
-        raise UserError(f"{name}: no pair is left, all {skipped:,} lines are malformed.")
+        raise UserError(f"{name}: no pair is left because all {skipped:,} lines are malformed.")
     return Pairs(sources, targets, name, skipped)
 
 
@@ -112,11 +120,13 @@ def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
     Raises:
         UserError: The file is missing, unreadable, empty or damaged, or a line is malformed.
     """
-    path, texts = Path(path), []
-    for number, line in enumerate(iterate_lines(path), 1):
+    texts = []
+    for number, line in enumerate(iterate_lines(Path(path)), 1):
         if not allow_empty and is_empty(line):
-            raise UserError(place_of(path, number, 1) + "expected a text, found an empty line.")
-        texts.append(line)
+            raise UserError(
+                place_of(Path(path), number, 1) + "expected a text, found an empty line."
+            )
+        texts.append(line or "")
     return texts
 
 
@@ -125,8 +135,9 @@ def _read_tab_separated(
 ) -> tuple[list[str], list[str], int]:
     sources, targets, skipped = [], [], 0
     for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
-        source, tab, target = (line or "").partition("\t")
-        whole = tab and "\t" not in target and not is_empty(source) and not is_empty(target)
+        line = line or ""
+        source, tab, target = line.partition("\t")
+        whole = bool(tab) and "\t" not in target and not is_empty(source) and not is_empty(target)
         wrong = mistake(source, target) if whole else None
         if whole and wrong is None:
             sources.append(source)
@@ -141,7 +152,7 @@ def _read_tab_separated(
 
 
 def _tab_mistake(path: Path, number: int, line: str) -> str:
-    """What is wrong with a line that is not `source<TAB>target`."""
+    """Describes the mistake in a line that is not `source<TAB>target`."""
     source, tab, target = line.partition("\t")
     tabs = line.count("\t")
     if not tab:
@@ -174,7 +185,7 @@ def _read_aligned(
                 f"{source_path} has {found[source_path]:,}, "
                 f"{target_path} has {found[target_path]:,}."
             )
-        source, target = row
+        source, target = (str(line or "") for line in row)
         bad_path = source_path if is_empty(source) else target_path if is_empty(target) else None
         wrong = "expected a text, found an empty line" if bad_path else mistake(source, target)
         if wrong is None:
@@ -188,12 +199,12 @@ def _read_aligned(
 
 
 def iterate_lines(path: Path, skip_bad_lines: bool | None = None) -> Iterator[str | None]:
-    """The lines of a file without their ends, as they are read.
+    """Yields the lines of a file without their line ends.
 
     Args:
         path: The file.
-        skip_bad_lines: Whether invalid UTF-8 is None instead of an error; None where users have no
-            choice.
+        skip_bad_lines: Whether a line of invalid UTF-8 is None instead of an error; None where
+            users cannot choose.
     """
     number, rest = 0, b""
     for chunk in _content(path):
@@ -210,9 +221,10 @@ def iterate_lines(path: Path, skip_bad_lines: bool | None = None) -> Iterator[st
 def _lines_of(
     block: bytes, path: Path, before: int, skip_bad_lines: bool | None
 ) -> list[str | None]:
-    """The lines of a part of a file, with so many before them; None for those to be skipped."""
+    """The lines of a block that follows `before` lines; None for lines to be skipped."""
+    lines: list[str | None]
     try:
-        lines = block.decode("utf-8").split("\n")
+        lines = [*block.decode("utf-8").split("\n")]
     except UnicodeDecodeError as error:
         if not skip_bad_lines:
             number = before + block.count(b"\n", 0, error.start) + 1
@@ -237,7 +249,7 @@ def _decode_or_none(line: bytes) -> str | None:
 
 def _content(path: Path) -> Iterator[bytes]:
     """A file's content in pieces, decompressed, without a byte order mark."""
-    require("\0" not in str(path), f"{str(path)!r} is not the name of a file.")
+    require("\0" not in str(path), f"{str(path)!r} is not a valid file name.")
     try:
         with path.open("rb") as file:
             chunks = _chunks(path, file)
@@ -252,7 +264,7 @@ def _content(path: Path) -> Iterator[bytes]:
 
 
 def _chunks(path: Path, file: io.BufferedReader) -> Iterator[bytes]:
-    """A file's content in pieces, each read after those before it were found to be small enough."""
+    """A file's content in pieces, each checked against the limits before the next is read."""
     compressed = file.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
     endless = compressed or not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
     stream = gzip.GzipFile(fileobj=file) if compressed else file
@@ -267,7 +279,7 @@ def _chunks(path: Path, file: io.BufferedReader) -> Iterator[bytes]:
         if endless:
             DECOMPRESSED_BYTES.check(total, str(path))
         if compressed and total > _ALWAYS_READ:
-            # Lines take more memory than their bytes: what repeats itself is refused before.
+            # Lines take more memory than their bytes, so highly compressed files are refused.
             COMPRESSION.check(total // os.fstat(file.fileno()).st_size, str(path))
         yield chunk
 
@@ -287,7 +299,7 @@ def is_empty(text: str | None) -> bool:
 
 
 def place_of(path: Path, line: int, column: int) -> str:
-    """What a message about a line begins with."""
+    """The beginning of a message about a line."""
     return f"{path}, line {line}, column {column}: "
 
 

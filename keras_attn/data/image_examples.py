@@ -1,13 +1,13 @@
-"""Labelled images as pixels, for a classifier."""
+"""Labeled images as pixels, for a classifier."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.examples import Batch, Examples, Signature
 from keras_attn.data.files import Pairs
 from keras_attn.data.images import decoded_images, scaled_pixels
 from keras_attn.data.labelled_examples import class_numbers
@@ -15,11 +15,11 @@ from keras_attn.data.labelled_examples import class_numbers
 
 @dataclass(frozen=True, eq=False)
 class ImageRows:
-    """Images of one size, each of as many positions as a model divides it into.
+    """Images of one size, each as long as the number of patches that a model divides it into.
 
     Attributes:
         content: The pixels, uint8 (rows, height, width, channels).
-        positions: What counts as the length of an image.
+        positions: Length of an image, its number of patches.
     """
 
     content: np.ndarray
@@ -35,11 +35,11 @@ class ImageRows:
         return np.full(len(rows), self.positions, np.int64)
 
     def padded(self, rows: np.ndarray, height: int) -> np.ndarray:
-        """Rows as a model sees them, and zeros under them.
+        """Returns rows as a model takes them, followed by rows of zeros.
 
         Args:
-            rows: Which, (count,) integers.
-            height: Number of rows of the array; it has room for them.
+            rows: Indices of the rows, (count,) integers.
+            height: Number of rows of the array, at least `count`.
 
         Returns:
             float32 (height, height of an image, width, channels), from -1 to 1.
@@ -51,7 +51,7 @@ class ImageRows:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ImageExamples(Examples):
-    """Decoded images with the number of their class.
+    """Decoded images with their class numbers.
 
     A batch is `({"images": (rows, height, width, channels)}, labels (rows,))`, the images float32
     from -1 to 1, the labels counted from 1; 0 where a row is padding. All images are in memory.
@@ -75,15 +75,15 @@ class ImageExamples(Examples):
         channels: int,
         positions: int,
     ) -> "ImageExamples":
-        """Decodes images once.
+        """Decodes images.
 
         Args:
-            pairs: PNG images as sources, as `read_labelled_images` gives them, and their labels
-                as targets.
-            labels: The labels there are, in the order of their numbers.
-            image_size: Height and width in pixels that all images are brought to.
-            channels: 1 for grey, 3 for colours.
-            positions: How many positions of a model an image is, by which batches are measured.
+            pairs: PNG images as sources, as `read_labelled_images` returns them, and their
+                labels as targets.
+            labels: All labels, in the order of their numbers.
+            image_size: Height and width in pixels to which all images are resized.
+            channels: 1 for gray, 3 for colors.
+            positions: Number of patches of an image, which `batch_tokens` counts.
 
         Returns:
             All images.
@@ -100,7 +100,7 @@ class ImageExamples(Examples):
         )
 
     @property
-    def signature(self) -> tuple[dict[str, Any], Any]:
+    def signature(self) -> Signature:
         """Specifications of a batch, of the images' size."""
         shape = [None, *self.image.content.shape[1:]]
         return {"images": tf.TensorSpec(shape, tf.float32)}, tf.TensorSpec([None], tf.int32)

@@ -1,39 +1,39 @@
-"""PNG files: read, and decoded to images of one size, in a graph and before it."""
+"""Reading of PNG files, and decoding to images of one size, inside and outside of a graph."""
 
 import concurrent.futures
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from keras_attn.limits import IMAGE_PIXELS
 from keras_attn.reading import read_bytes
+from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import UserError, require
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _WHITE = 255.0
-_DEPTH = 24  # where a PNG file tells its bits a sample, and after them the kind of its colours
-_SIZE = 16  # and where its width and height
+_DEPTH = 24  # position of the bits per sample in a PNG file, followed by its color type
+_SIZE = 16  # position of its width and height
 _IMAGES_A_CALL = 256
 
 
 class ImageFile(bytes):
-    """The content of a PNG file, which knows the file's name.
+    """The content of a PNG file, with the name of the file.
 
     Two of them are equal if their contents are.
 
     Args:
         content: What the file holds.
-        name: What it is called in messages.
+        name: Name of the image in messages.
     """
 
     name: str
 
     def __new__(cls, content: bytes, name: str) -> "ImageFile":
-        """Makes bytes that have a name."""
+        """Makes bytes with a name."""
         image = super().__new__(cls, content)
         image.name = name
         return image
@@ -64,11 +64,11 @@ def read_images(
 
     Args:
         paths: The files.
-        mistakes: Gets the errors of files that are no images, for which there is `None` in what
-            is returned. Without such a list the first of these errors is raised.
+        mistakes: List that collects the errors of invalid files, for which the result contains
+            `None`. Without a list the first error is raised.
 
     Returns:
-        What `read_image` gives, in the order of the paths.
+        The results of `read_image`, in the order of the paths.
 
     Raises:
         UserError: A file is missing, unreadable, damaged or no PNG file.
@@ -88,7 +88,7 @@ def read_images(
 
 
 def check_images(images: Sequence[bytes]) -> list[bytes]:
-    """Makes sure that several PNG images were given.
+    """Checks a list of PNG images.
 
     Args:
         images: Contents of PNG files.
@@ -97,10 +97,12 @@ def check_images(images: Sequence[bytes]) -> list[bytes]:
         The images as a list.
 
     Raises:
-        UserError: A single one was given, or something that is no PNG image.
+        UserError: A single image was passed instead of a list, or an item is not a PNG image.
     """
     if isinstance(images, str | bytes):
-        raise UserError(f"`images` must be several images, not one. Received: {images[:8]!r}…")
+        raise UserError(
+            f"`images` must be a list of images, not a single image. Received: {images[:8]!r}…"
+        )
     images = list(images)
     for position, image in enumerate(images):
         name = f"images[{position}]"
@@ -109,27 +111,27 @@ def check_images(images: Sequence[bytes]) -> list[bytes]:
     return images
 
 
-def decode_images(images: Any, height: int, width: int, channels: int) -> tf.Tensor:
-    """Decodes PNG images inside a graph, whatever their size, depth and colours are.
+def decode_images(images: TensorLike, height: int, width: int, channels: int) -> tf.Tensor:
+    """Decodes PNG images of any size, depth and color type inside a graph.
 
-    What is transparent is seen on white. Images of another size are scaled, sides by themselves,
-    bilinearly and without aliasing; 16 bits are cut to 8; colours become grey by their luminance
-    (ITU-R BT.601) for one channel, and grey three equal channels for three.
+    Transparent pixels are drawn on white. Images are resized bilinearly with antialiasing, without
+    keeping their aspect ratio. 16 bits per sample are reduced to 8. For one channel, colors become
+    gray by their luminance (ITU-R BT.601); for three, gray images get three equal channels.
 
     Args:
         images: Strings (batch,), each the content of a PNG file.
-        height: Of the decoded images, in pixels.
-        width: Likewise.
-        channels: 1 for grey, 3 for red, green and blue.
+        height: Height of the decoded images, in pixels.
+        width: Width of the decoded images, in pixels.
+        channels: 1 for gray, 3 for red, green and blue.
 
     Returns:
         uint8 (batch, height, width, channels).
 
     Raises:
         InvalidArgumentError: An image cannot be decoded, when the graph runs.
-        UserError: There are to be neither 1 nor 3 channels.
+        UserError: `channels` is neither 1 nor 3.
     """
-    require(channels in (1, 3), "PNG images are decoded to 1 or 3 channels.", channels=channels)
+    require(channels in (1, 3), "`channels` must be 1 or 3.", channels=channels)
 
     def decoded(image: tf.Tensor) -> tf.Tensor:
         pixels = tf.cast(tf.io.decode_png(image, channels=4), tf.float32)
@@ -150,8 +152,8 @@ def decoded_images(images: Sequence[bytes], height: int, width: int, channels: i
 
     Args:
         images: Contents of PNG files that can be decoded.
-        height: Of the decoded images, in pixels.
-        width: Likewise.
+        height: Height of the decoded images, in pixels.
+        width: Width of the decoded images, in pixels.
         channels: 1 or 3.
 
     Returns:
@@ -170,14 +172,14 @@ def decoded_images(images: Sequence[bytes], height: int, width: int, channels: i
     return result
 
 
-def scaled_pixels(pixels: Any) -> Any:
-    """What a model sees of pixels: 0 to 255 becomes -1 to 1.
+def scaled_pixels(pixels: Tensor) -> Tensor:
+    """Scales pixels from 0 to 255 to -1 to 1.
 
     Args:
         pixels: An array or a tensor of float32.
 
     Returns:
-        The like, of the same shape.
+        An array or tensor of the same shape.
 
     Reference:
         Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, whose code takes a mean and a
@@ -187,12 +189,12 @@ def scaled_pixels(pixels: Any) -> Any:
 
 
 def _is_coarse_grey(image: tf.Tensor, decoded: tf.Tensor) -> tf.Tensor:
-    """Whether a PNG image has 1, 2 or 4 bits of grey.
+    """Whether a PNG image has 1, 2 or 4 bits of gray.
 
-    TensorFlow decodes these as nearly transparent: the opacity that it makes up has only as many
-    bits set. A true one is all or nothing there.
+    TensorFlow decodes these as nearly transparent, because the opacity that it adds has only that
+    many bits set. In such images a real opacity is either 0 or the maximum.
     """
-    with tf.control_dependencies([decoded]):  # which tells first if the image is cut off
+    with tf.control_dependencies([decoded]):  # reports truncated images first
         header = tf.io.decode_raw(tf.strings.substr(image, _DEPTH, 2), tf.uint8)
     depth, colour_type = header[0], header[1]
     return (depth < 8) & (colour_type == 0)
@@ -208,4 +210,4 @@ def _check(image: bytes, name: str) -> None:
     try:
         tf.io.decode_png(image)
     except tf.errors.InvalidArgumentError:
-        raise UserError(f"{name}: the PNG image is damaged or cut off.") from None
+        raise UserError(f"{name}: the PNG image is damaged or truncated.") from None

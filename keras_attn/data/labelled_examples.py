@@ -1,4 +1,4 @@
-"""Labelled texts as token ids, for a classifier."""
+"""Labeled texts as token ids, for a classifier."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from keras_attn.validation import UserError, require_positive
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelledExamples(Examples):
-    """Tokenised texts with the number of their class.
+    """Tokenized texts with their class numbers.
 
     A batch is `({"token_ids": (rows, length)}, labels (rows,))`: of a text `x` the ids
     `x + [end]` or `[start] + x + [end]`, and its class counted from 1; 0 where a row is padding.
@@ -43,20 +43,20 @@ class LabelledExamples(Examples):
         max_length: int | None = None,
         with_start: bool = False,
     ) -> "LabelledExamples":
-        """Tokenises texts once.
+        """Tokenizes texts.
 
         Args:
             pairs: The texts as sources, their labels as targets.
-            tokenizer: Of the texts.
-            labels: The labels there are, in the order of their numbers.
+            tokenizer: Tokenizer of the texts.
+            labels: All labels, in the order of their numbers.
             max_length: Longest sequence that is kept, its end id included.
-            with_start: Whether the start id stands before a text.
+            with_start: Whether each text begins with the start id.
 
         Returns:
             The texts that fit; the others are counted.
 
         Raises:
-            UserError: `max_length` is not a positive integer, a label is none of `labels`, or no
+            UserError: `max_length` is not a positive integer, a label is not in `labels`, or no
                 text is left.
         """
         if max_length is not None:
@@ -98,14 +98,14 @@ def class_numbers(pairs: Pairs, labels: Sequence[str], kind: str) -> np.ndarray:
 
     Args:
         pairs: The labels as targets.
-        labels: The labels there are, in the order of their numbers.
-        kind: What a source is called in an error.
+        labels: All labels, in the order of their numbers.
+        kind: Name of a source in error messages.
 
     Returns:
         int32 (pairs,).
 
     Raises:
-        UserError: A target is none of `labels`.
+        UserError: A target is not in `labels`.
     """
     return label_numbers([[label] for label in pairs.targets], labels, kind, pairs.name)
 
@@ -121,24 +121,24 @@ def label_numbers(
 
     Args:
         rows: The labels of each input.
-        labels: The labels there are, in the order of their numbers.
-        kind: What an input is called in an error.
+        labels: All labels, in the order of their numbers.
+        kind: Name of an input in error messages.
         name: Where the inputs come from, for an error.
-        others: Whether there may be labels that are none of `labels`; their number is 0.
+        others: Whether other labels than `labels` are allowed; their number is 0.
 
     Returns:
         int32, those of all inputs one after the other.
 
     Raises:
-        UserError: There is another label, and must not be.
+        UserError: There is another label and `others` is false.
     """
     number = {label: place for place, label in enumerate(labels, 1)}
     for row, found in enumerate(rows, 1):
         for label in found:
             if label not in number and not others:
                 raise UserError(
-                    f"{kind.capitalize()} {row:,} of {name} has a label that the training "
-                    f"{kind}s have not. Received: {label!r}; the labels are "
+                    f"{kind.capitalize()} {row:,} of {name} has a label that does not occur in "
+                    f"the training data. Received: {label!r}; the labels are "
                     f"{', '.join(labels[:20])}."
                 )
     return np.array([number.get(label, 0) for found in rows for label in found], np.int32)

@@ -3,31 +3,31 @@
 from pathlib import Path
 
 from keras_attn.data.files import Pairs, read_pairs
-from keras_attn.data.images import read_images
+from keras_attn.data.images import ImageFile, read_images
 from keras_attn.validation import UserError
 
 LABELS_FILE = "labels.tsv"
 _OF_THE_SYSTEM = {"thumbs.db", "desktop.ini"}  # which Windows puts into folders of images
-_HINT = "`skip_bad_lines` (--skip-bad-lines) leaves such files out."
+_HINT = "Set `skip_bad_lines` (--skip-bad-lines) to leave such files out."
 
 
-def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pairs:
+def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pairs[ImageFile]:
     r"""Reads PNG images and their labels.
 
     Args:
         path: A folder that holds one folder for each label, with PNG files in it; or a file of
             lines `file<TAB>label`, the files' names relative to its folder; or a folder with such
-            a file of the name `labels.tsv`. Names that begin with a dot are passed over, and
-            so are `Thumbs.db` and `desktop.ini`.
-        skip_bad_files: Whether what is no sound PNG file is left out and counted in
-            `Pairs.skipped` instead of raising.
+            a file named `labels.tsv`. Names that begin with a dot, `Thumbs.db` and
+            `desktop.ini` are ignored.
+        skip_bad_files: Whether files that are not valid PNG files are left out and counted in
+            `Pairs.skipped` instead of raising an error.
 
     Returns:
         Images, as `ImageFile`, and labels, in the order of their names or of the table.
 
     Raises:
-        UserError: The folder or a file is missing, there is something else than PNG files, an
-            image is damaged, or none is left.
+        UserError: The folder or a file is missing, a file is not a PNG file, an image is damaged,
+            or none is left.
     """
     path = Path(path)
     if not path.exists():
@@ -37,8 +37,8 @@ def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pair
     else:
         table = path / LABELS_FILE if path.is_dir() else path
         pairs = read_pairs(table, skip_bad_files)
-        named, skipped = zip(pairs.sources, pairs.targets, strict=True), pairs.skipped
-        named = [(table.parent / name, label) for name, label in named]
+        files = [table.parent / name for name in pairs.sources]
+        named, skipped = list(zip(files, pairs.targets, strict=True)), pairs.skipped
     mistakes: list[UserError] | None = [] if skip_bad_files else None
     try:
         images = read_images([file for file, _ in named], mistakes)
@@ -46,9 +46,9 @@ def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pair
         raise UserError(f"{error} {_HINT}") from None
     rows = [(image, label) for image, (_, label) in zip(images, named, strict=True) if image]
     if not rows:
-        raise UserError(f"{path}: no image is left, all {len(named):,} files are malformed.")
-    images, labels = map(list, zip(*rows, strict=True))
-    return Pairs(images, labels, str(path), skipped + len(mistakes or []))
+        raise UserError(f"{path}: no image is left because all {len(named):,} files are malformed.")
+    kept, labels = [image for image, _ in rows], [label for _, label in rows]
+    return Pairs(kept, labels, str(path), skipped + len(mistakes or []))
 
 
 def _files_in_folders(path: Path) -> list[tuple[Path, str]]:
@@ -56,7 +56,10 @@ def _files_in_folders(path: Path) -> list[tuple[Path, str]]:
     inside = _visible(path)
     loose = [one for one in inside if not one.is_dir() and one.suffix.lower() == ".png"]
     if loose:
-        raise UserError(f"{loose[0]}: expected in a folder of its label, or in {LABELS_FILE}.")
+        raise UserError(
+            f"{loose[0]}: images must be in folders named after their labels, or listed in "
+            f"{LABELS_FILE}."
+        )
     folders = [one for one in inside if one.is_dir()]
     if not folders:
         raise UserError(
@@ -66,7 +69,7 @@ def _files_in_folders(path: Path) -> list[tuple[Path, str]]:
     for folder in folders:
         found = _visible(folder)
         if not found:
-            raise UserError(f"{folder}: expected the PNG files of a label, found none.")
+            raise UserError(f"{folder}: expected the PNG files of this label, found none.")
         files += [(file, folder.name) for file in found]
     return files
 

@@ -1,12 +1,13 @@
-"""ListOps: nested lists of digits with operators, and what they come to."""
+"""ListOps: nested lists of digits and operators, with their values."""
 
 import random
 import statistics
+from collections.abc import Callable
 
 from keras_attn.data.files import Pairs
 from keras_attn.validation import require, require_positive
 
-OPERATORS = {
+OPERATORS: dict[str, Callable[[list[int]], int]] = {
     "MIN": min,
     "MAX": max,
     "MED": lambda digits: int(statistics.median(digits)),
@@ -18,25 +19,25 @@ _MOST_ARGUMENTS = 10
 _SIZES = {"train": 20_000, "validation": 1_000, "test": 2_000}
 
 
-def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> dict[str, Pairs]:
-    """Generates ListOps of a range of lengths, the same for the same arguments.
+def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> dict[str, Pairs[str]]:
+    """Generates ListOps; the same arguments always give the same data.
 
-    A source is such as `"[MAX 2 [SM 7 8 ] 3 ]"`, its target the digit that it comes to, here `"5"`:
-    tokens are separated by spaces, and a closing bracket is one. An argument is a digit with a
-    probability of 0.75, and always at depth 10; otherwise it is MIN, MAX, MED (the median, rounded
-    down) or SM (the sum modulo 10) of 2 to 10 arguments.
+    A source is a list such as `"[MAX 2 [SM 7 8 ] 3 ]"`, its target the value of the list, here
+    `"5"`. Tokens are separated by spaces, and a closing bracket is a token. An argument is a digit
+    with a probability of 0.75, and always at depth 10; otherwise it is MIN, MAX, MED (the median,
+    rounded down) or SM (the sum modulo 10) of 2 to 10 arguments.
 
     Args:
         min_length: Fewest tokens of a source.
         max_length: Most tokens of a source.
-        seed: Of the generator.
+        seed: Seed of the random generator.
 
     Returns:
         The parts `"train"` (20,000 pairs), `"validation"` (1,000) and `"test"` (2,000), which have
         no source in common.
 
     Raises:
-        UserError: The lengths are not positive, or there are no lists between them.
+        UserError: The lengths are not positive, or too close to each other.
 
     References:
         Nangia and Bowman, 2018, https://arxiv.org/abs/1804.06028.
@@ -46,7 +47,7 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
     require_positive(min_length=min_length, max_length=max_length)
     require(
         4 <= min_length <= max_length - 8,  # "[MAX 1 2 ]" has four tokens
-        "`min_length` must be at least 4, and `max_length` 8 more.",
+        "`min_length` must be at least 4, and `max_length` at least 8 more.",
         min_length=min_length,
         max_length=max_length,
     )
@@ -60,7 +61,8 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
     parts, all_rows = {}, list(rows.items())
     for name, size in _SIZES.items():
         part, all_rows = all_rows[:size], all_rows[size:]
-        parts[name] = Pairs(*map(list, zip(*part, strict=True)), f"listops/{name}")
+        sources, targets = map(list, zip(*part, strict=True))
+        parts[name] = Pairs(sources, targets, f"listops/{name}")
     return parts
 
 
@@ -70,7 +72,8 @@ def _tree(generator: random.Random, depth: int, room: int) -> tuple[list[str], i
         digit = generator.randrange(10)
         return ([str(digit)], digit) if room else None
     operator = generator.choice(list(OPERATORS))
-    tokens, values = [f"[{operator}"], []
+    tokens: list[str] = [f"[{operator}"]
+    values: list[int] = []
     for _ in range(generator.randint(2, _MOST_ARGUMENTS)):
         argument = _tree(generator, depth + 1, max(0, room - len(tokens) - 1))
         if argument is None:

@@ -18,18 +18,18 @@ _FRAME = 2  # the start and the end id
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MaskedExamples(Examples):
-    """Tokenised texts, those that are too long in pieces, of which tokens are to be guessed.
+    """Tokenized texts with some tokens hidden; texts that are too long are cut into pieces.
 
     A batch is `({"token_ids": (rows, length), "positions": (rows, count)}, labels (rows, count))`:
-    of each text or piece `[start] + text + [end]` with some tokens hidden, the positions to be
-    guessed, and the ids that belong there, 0 where a row has fewer. What is hidden depends on the
-    seed, the epoch and the piece alone, and not on the batch.
+    each text or piece as `[start] + text + [end]` with some tokens hidden, the positions to
+    predict, and the original ids, 0 where a row has fewer. The hidden tokens depend only on the
+    seed, the epoch and the piece, not on the batch.
 
     Attributes:
         text: The pieces between their start and end ids.
         masking: How tokens are chosen and hidden.
-        seed: Decides what is drawn, together with `epoch`.
-        epoch: Number of the epoch, in each of which other tokens are hidden.
+        seed: Determines the hidden tokens together with `epoch`.
+        epoch: Number of the epoch; every epoch hides other tokens.
     """
 
     text: TokenRows
@@ -48,14 +48,14 @@ class MaskedExamples(Examples):
         name: str = "texts",
         seed: int = 0,
     ) -> "MaskedExamples":
-        """Tokenises texts once.
+        """Tokenizes texts.
 
         Args:
             texts: The texts.
-            masking: With their tokenizer.
+            masking: The masking, with the tokenizer of the texts.
             max_length: Most ids of a piece, start and end included.
             name: Where the texts come from, for messages.
-            seed: Decides what is hidden.
+            seed: Determines the hidden tokens.
 
         Returns:
             All texts that have a token; the others are counted.
@@ -65,7 +65,7 @@ class MaskedExamples(Examples):
         """
         require(
             max_length > _FRAME,
-            "`max_length` must leave room for a token between start and end.",
+            "`max_length` must be at least 3: a start, a token and an end.",
             max_length=max_length,
         )
         tokenizer = masking.tokenizer
@@ -89,7 +89,7 @@ class MaskedExamples(Examples):
         return {"text": self.text}
 
     def of_epoch(self, epoch: int) -> "MaskedExamples":
-        """The same texts, with what is hidden in that epoch."""
+        """The same texts with the tokens of that epoch hidden."""
         return dataclasses.replace(self, epoch=epoch)
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:

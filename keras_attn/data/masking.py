@@ -1,4 +1,4 @@
-"""Which tokens of a text are to be guessed, and what stands in their places."""
+"""Random masking of tokens for masked language models."""
 
 from collections.abc import Sequence
 
@@ -8,20 +8,20 @@ from keras_attn.tokenizers import Tokenizer, WordPieceTokenizer
 from keras_attn.validation import require
 
 SHARE = 0.15
-_MASKED, _RANDOM = 0.8, 0.1  # of those to be guessed; the rest stay as they are
+_MASKED, _RANDOM = 0.8, 0.1  # of the chosen tokens; the others are unchanged
 
 
 class Masking:
-    """Draws what is to be guessed of a text, as BERT does.
+    """Chooses and hides the tokens that a model learns to predict, as BERT does.
 
-    Of the tokens that are not special 15% are chosen, at least one. Of these 80% become `[MASK]`,
-    10% any token that is not special, and 10% stay.
+    15% of the tokens that are not special are chosen, at least one. 80% of them become `[MASK]`,
+    10% become a random token that is not special, and 10% are unchanged.
 
     Args:
-        tokenizer: Of the texts.
+        tokenizer: Tokenizer of the texts.
         whole_words: Whether all pieces of a word are chosen together. Words are taken in random
-            order as long as they fit into the 15%, so that a short text of long words may have
-            nothing to guess.
+            order as long as they fit into the 15%, so that no token may be chosen in a short text
+            of long words.
 
     Raises:
         UserError: The tokenizer has no mask token.
@@ -46,15 +46,15 @@ class Masking:
     def drawn(
         self, ids: np.ndarray, seed: Sequence[int]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Draws what is to be guessed of one text.
+        """Hides tokens of one text.
 
         Args:
             ids: Its ids, int32 (length,).
-            seed: Whole numbers; the same ones, and the same ids, always draw the same.
+            seed: Integers; the same integers and ids always give the same result.
 
         Returns:
-            The ids with masks, the positions that are to be guessed in rising order, (count,)
-            int32, and the ids that belong there, (count,).
+            The ids with masks, the positions to predict in ascending order, (count,) int32, and
+            the original ids at these positions, (count,).
         """
         generator = np.random.default_rng(seed)
         chosen = np.sort(self._chosen(ids, generator)).astype(np.int32)
@@ -83,18 +83,18 @@ class Masking:
 
 
 def require_mask_token(tokenizer: Tokenizer) -> None:
-    """Raises unless texts may have gaps for a tokenizer.
+    """Raises unless a tokenizer has a mask token that texts can contain.
 
     Raises:
-        UserError: The tokenizer has no mask token, or does not know it in a text.
+        UserError: The tokenizer has no mask token, or does not recognize it in a text.
     """
     require(
         isinstance(tokenizer, WordPieceTokenizer),
-        "A masked language model needs a tokenizer with a mask token: word_piece.",
+        "A masked language model needs a tokenizer with a mask token: the kind word_piece.",
         tokenizer=tokenizer.kind,
     )
     require(
         not tokenizer.split_special_tokens,
-        "The tokenizer must know a mask that is spelled out in a text.",
+        "The tokenizer must recognize the mask token in a text (`split_special_tokens=False`).",
         split_special_tokens=tokenizer.split_special_tokens,
     )

@@ -17,7 +17,7 @@ _IDS = tf.TensorSpec([None, None], tf.int32)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PairExamples(Examples):
-    """Tokenised pairs.
+    """Tokenized pairs of sources and targets.
 
     A batch is `({"source_ids": (rows, S), "target_ids": (rows, T)}, labels (rows, T))`: of a
     source `x` and a target `y` the source `x + [end]`, the decoder's input `[start] + y` and the
@@ -25,7 +25,7 @@ class PairExamples(Examples):
 
     Attributes:
         source: The sources, the end id after each.
-        target: The targets, likewise.
+        target: The targets, the end id after each.
         start_id: The id that a decoder's input starts with.
     """
 
@@ -45,12 +45,12 @@ class PairExamples(Examples):
         max_source_length: int | None = None,
         max_target_length: int | None = None,
     ) -> "PairExamples":
-        """Tokenises pairs once.
+        """Tokenizes pairs.
 
         Args:
             pairs: The texts.
-            source_tokenizer: Of the sources.
-            target_tokenizer: Of the targets.
+            source_tokenizer: Tokenizer of the sources.
+            target_tokenizer: Tokenizer of the targets.
             max_source_length: Longest source sequence that is kept, its end id included.
             max_target_length: Longest target sequence that is kept, its end id included (which
                 is also the length of the decoder's input).

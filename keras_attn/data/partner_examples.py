@@ -1,4 +1,4 @@
-"""Pairs of texts that belong together as token ids, for vectors of texts."""
+"""Pairs of texts with equal meaning as token ids, for text embeddings."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -18,15 +18,15 @@ _FRAME = 2  # the start and the end id
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartnerExamples(Examples):
-    """Tokenised pairs of texts that belong together.
+    """Tokenized pairs of texts with equal meaning.
 
     A batch of `rows` pairs is `({"token_ids": (2 · rows, length)}, labels (2 · rows, length))`: the
-    sources, and under them their targets, each as `[start] + text + [end]`. A label is the number
-    of its text, at every token; equal texts have one number, in whichever list they are.
+    sources, followed by their targets, each as `[start] + text + [end]`. The label of a token is
+    the number of its text; equal texts have the same number.
 
     Attributes:
         source: The sources between their start and end ids.
-        target: The targets, likewise.
+        target: The targets between their start and end ids.
         numbers: The number of each text, int32 (rows, 2), counted from 1.
     """
 
@@ -39,11 +39,11 @@ class PartnerExamples(Examples):
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, tokenizer: Tokenizer, max_length: int) -> "PartnerExamples":
-        """Tokenises pairs once.
+        """Tokenizes pairs.
 
         Args:
             pairs: The texts.
-            tokenizer: Of all of them.
+            tokenizer: Tokenizer of sources and targets.
             max_length: Most ids of a text, start and end included; the end of a longer text is
                 left out.
 
@@ -55,7 +55,7 @@ class PartnerExamples(Examples):
         """
         require(
             max_length > _FRAME,
-            "`max_length` must leave room for a token between start and end.",
+            "`max_length` must be at least 3: a start, a token and an end.",
             max_length=max_length,
         )
         source, target = (

@@ -1,4 +1,4 @@
-"""Planned batches as a stream that feeds a training loop."""
+"""Datasets that stream planned batches to a training loop."""
 
 from collections.abc import Iterator
 
@@ -20,19 +20,19 @@ def batch_dataset(
 ) -> tf.data.Dataset:
     """Streams the batches of an epoch, each divided over the replicas.
 
-    Every global batch gives one element a replica, in order of the replicas; one after the other
-    they are the global batch again. Its rows are divided as evenly as possible and all parts are
-    padded to the same lengths. A replica that gets no row gets one of nothing but padding. A plan
-    of static shapes gives every replica the same number of rows, filled up with padding.
+    Every global batch gives one element per replica, in the order of the replicas. Its rows are
+    divided as evenly as possible and all parts are padded to the same lengths. A replica without
+    rows gets one row of padding. With static shapes, every replica gets the same number of rows,
+    filled up with padding.
 
     Args:
-        examples: The tokenised examples.
+        examples: The tokenized examples.
         plan: The batches of the epoch.
-        skip: How many global batches to leave out at the beginning, at no cost.
-        replicas: How many replicas share a global batch, over all workers.
+        skip: Number of global batches to skip at the beginning, at no cost.
+        replicas: Number of replicas that share a global batch, over all workers.
         first_replica: The first replica that this process feeds.
-        local_replicas: How many replicas this process feeds; None for all from `first_replica`.
-        prefetch: How many elements are made ahead.
+        local_replicas: Number of replicas this process feeds; None for all from `first_replica`.
+        prefetch: Number of elements made ahead.
 
     Returns:
         A dataset of known size of `(inputs, labels)` as `Examples.assemble` makes them.
@@ -74,8 +74,8 @@ def batch_dataset(
     options = tf.data.Options()
     # Batches are divided over the replicas already.
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    # There is nothing to tune, and the end of a tuned iterator waits for the tuner to wake: up to
-    # a minute at the end of every epoch.
+    # There is nothing to tune, and closing a tuned iterator waits for the tuner, for up to a
+    # minute at the end of every epoch.
     options.autotune.enabled = False
     return dataset.prefetch(prefetch).with_options(options)
 

@@ -1,4 +1,4 @@
-"""Pairs of texts with a number that says how much alike they are."""
+"""Pairs of texts with similarity scores."""
 
 import math
 import os
@@ -10,11 +10,11 @@ from keras_attn.validation import UserError
 
 
 @dataclass
-class ScoredPairs(Pairs):
-    """Aligned texts with a score each.
+class ScoredPairs(Pairs[str]):
+    """Pairs of texts, each with a score.
 
     Attributes:
-        scores: How much alike the texts of each pair are, in any unit.
+        scores: Similarity of the texts of each pair, in any unit.
     """
 
     scores: list[float] = field(default_factory=list)
@@ -46,7 +46,8 @@ def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> 
     path = Path(path)
     pairs = ScoredPairs([], [], str(path))
     for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
-        columns = (line or "").split("\t")
+        line = line or ""
+        columns = line.split("\t")
         score = _number(columns[-1])
         if len(columns) == 3 and not any(map(is_empty, columns)) and score is not None:
             pairs.sources.append(columns[0])
@@ -58,10 +59,12 @@ def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> 
             raise UserError(
                 place_of(path, number, 1)
                 + f"expected text<TAB>text<TAB>number, found {excerpt(line)}. "
-                "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
+                "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
             )
     if not pairs.sources:
-        raise UserError(f"{path}: no pair is left, all {pairs.skipped:,} lines are malformed.")
+        raise UserError(
+            f"{path}: no pair is left because all {pairs.skipped:,} lines are malformed."
+        )
     return pairs
 
 

@@ -1,4 +1,4 @@
-"""Few padded shapes for many lengths."""
+"""A few padded shapes for many lengths."""
 
 import numpy as np
 
@@ -10,17 +10,17 @@ def choose_shapes(
 ) -> tuple[np.ndarray, list[tuple[int, ...]]]:
     """Divides rows into buckets so that padding all batches alike costs little.
 
-    Starts with one bucket of everything and divides, again and again, the one whose division by
-    a length of one side saves the most padded tokens, while any does. The rows that are missing
-    in the last batch of a bucket count as padding.
+    Starts with one bucket of all rows and repeatedly divides the bucket whose division by a length
+    of one side saves the most padded tokens, as long as any division saves some. Rows missing in
+    the last batch of a bucket count as padding.
 
     Args:
         lengths: Lengths of each row's sequences, (rows, sides) integers.
-        batch_tokens: Most tokens of a batch on each side.
+        batch_tokens: Most tokens in a batch on each side.
         most: Most buckets.
 
     Returns:
-        The bucket of each row, (rows,) integers, and each bucket's lengths, one a side.
+        The bucket of each row, (rows,) integers, and each bucket's lengths, one per side.
     """
     cells, cell_of_row, counts = np.unique(lengths, axis=0, return_inverse=True, return_counts=True)
     buckets = [np.arange(len(cells))]

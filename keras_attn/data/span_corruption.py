@@ -1,4 +1,4 @@
-"""Texts without some of their spans, and the spans that are missing."""
+"""Span corruption, the pre-training objective of T5."""
 
 from collections.abc import Sequence
 
@@ -10,23 +10,22 @@ from keras_attn.validation import require
 
 
 class SpanCorruption:
-    """Puts a sentinel in the place of each span that is dropped, as T5 is pre-trained.
+    """Replaces random spans by sentinel tokens, as in T5's pre-training.
 
-    "Thank you for inviting me to your party last week" without "for inviting" and "last" is
-    "Thank you <X> me to your party <Y> week", and what belongs there "<X> for inviting <Y> last
-    <Z>": each span after its sentinel, and one more sentinel at the end. X, Y and Z are the
-    sentinels in their order.
+    "Thank you for inviting me to your party last week" without "for inviting" and "last" becomes
+    "Thank you <X> me to your party <Y> week". The target is "<X> for inviting <Y> last <Z>": each
+    span after its sentinel, and a final sentinel. X, Y and Z are the first three sentinels.
 
     Args:
-        tokenizer: Of the texts.
-        noise: Which spans are dropped.
+        tokenizer: Tokenizer of the texts.
+        noise: Chooses the spans.
 
     Raises:
-        UserError: The tokenizer has no sentinels, or does not know them in a text.
+        UserError: The tokenizer has no sentinels, or does not recognize them in a text.
 
     Reference:
         Raffel et al., 2020, https://arxiv.org/abs/1910.10683, section 3.1.4 and figure 2. The
-        authors' program leaves out the last sentinel where a text ends with a span.
+        authors' program omits the final sentinel if a text ends with a span.
     """
 
     def __init__(self, tokenizer: Tokenizer, noise: SpanNoise | None = None) -> None:
@@ -41,10 +40,10 @@ class SpanCorruption:
         )
 
     def lengths(self, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Lengths of what becomes of texts with so many tokens.
+        """Computes the lengths of corrupted texts and targets.
 
         Args:
-            lengths: Numbers of tokens, integers of any shape.
+            lengths: Lengths of the texts, integers of any shape.
 
         Returns:
             Lengths of the corrupted texts and of the targets, end ids included, int64 of that
@@ -55,11 +54,11 @@ class SpanCorruption:
         return lengths - dropped + spans + 1, dropped + spans + 2
 
     def longest_text(self, max_source_length: int, max_target_length: int | None = None) -> int:
-        """The longest text that fits when it is corrupted.
+        """Computes the length of the longest text that fits after corruption.
 
         Args:
             max_source_length: Most ids of the corrupted text, its end id included.
-            max_target_length: Most ids of its target, likewise; None for any number.
+            max_target_length: Most ids of its target, its end id included; None for no limit.
 
         Returns:
             Its number of tokens.
@@ -67,21 +66,21 @@ class SpanCorruption:
         Raises:
             UserError: Not even a text of one token fits.
         """
-        # A corrupted text is not shorter than what stays of it.
+        # A corrupted text is at least as long as the tokens that are kept.
         most = int(max_source_length / (1 - self.noise.noise_density)) + 1
         source, target = self.lengths(np.arange(1, most + 1))
         fits = (source <= max_source_length) & (target <= (max_target_length or np.inf))
         require(
             fits[0],
-            "A corrupted text needs room for a token and its end, its target for a sentinel and "
-            "its end.",
+            "A corrupted text needs at least a token and an end id, its target a sentinel and an "
+            "end id.",
             max_source_length=max_source_length,
             max_target_length=max_target_length,
         )
         return int(fits.sum())  # both lengths grow with the text's
 
     def check_sentinels(self, length: int) -> None:
-        """Raises unless there are sentinels for the spans of a text with so many tokens.
+        """Raises unless there are enough sentinels for the spans of a text of this length.
 
         Raises:
             UserError: There are fewer.
@@ -90,18 +89,18 @@ class SpanCorruption:
         require(
             needed <= len(self._sentinels),
             "The tokenizer must have a sentinel for each span of the longest text and one for the "
-            "end: more `sentinels`, or shorter pieces by `data.max_source_length`.",
+            "end: increase its `sentinels`, or decrease `data.max_source_length`.",
             tokens=length,
             needed=needed,
             sentinels=len(self._sentinels),
         )
 
     def corrupted(self, ids: np.ndarray, is_noise: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Parts a text into what stays and what is to be told.
+        """Splits a text into the corrupted text and its target.
 
         Args:
             ids: Its ids, int32 (length,).
-            is_noise: Which of them are dropped, boolean (length,).
+            is_noise: True for ids to remove, boolean (length,).
 
         Returns:
             The corrupted text and its target, int32, without end ids.
@@ -117,11 +116,11 @@ class SpanCorruption:
         return source, np.append(np.insert(dropped, dropped_before, sentinels[:-1]), sentinels[-1])
 
     def drawn(self, ids: np.ndarray, seed: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Drops spans of a text at random.
+        """Removes random spans of a text.
 
         Args:
             ids: Its ids, int32 (length,).
-            seed: Whole numbers; the same ones, and the same ids, always give the same.
+            seed: Integers; the same integers and ids always give the same result.
 
         Returns:
             The corrupted text and its target, int32, without end ids.

@@ -1,4 +1,4 @@
-"""Pairs by their source: held-out parts, alternative references."""
+"""Splits and groups of pairs by their source."""
 
 import numbers
 
@@ -14,7 +14,7 @@ def hold_out(pairs: Pairs, count: int, seed: int) -> tuple[Pairs, Pairs]:
     Args:
         pairs: The pairs to divide.
         count: How many different sources to hold out.
-        seed: Decides which, together with the order in which sources first appear.
+        seed: Determines the choice, together with the order in which sources first appear.
 
     Returns:
         The remaining pairs and the held-out ones, each in the order of `pairs`.

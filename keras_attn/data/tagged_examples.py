@@ -19,11 +19,11 @@ _IDS = tf.TensorSpec([None, None], tf.int32)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TaggedExamples(Examples):
-    """Tokenised texts with the numbers of their words' tags.
+    """Tokenized texts with a tag number for each word.
 
-    A batch is `({"token_ids": (rows, length)}, labels (rows, length))`: of each text
-    `[start] + text + [end]`, its words tokenised each for itself, and at the first token of each
-    word the number of its tag, counted from 1; 0 everywhere else.
+    A batch is `({"token_ids": (rows, length)}, labels (rows, length))`: each text as
+    `[start] + text + [end]`, its words tokenized separately, and at the first token of each word
+    the number of its tag, counted from 1; 0 everywhere else.
 
     Attributes:
         text: The texts between their start and end ids.
@@ -47,21 +47,21 @@ class TaggedExamples(Examples):
         max_length: int | None = None,
         other_tags: bool = False,
     ) -> "TaggedExamples":
-        """Tokenises texts once.
+        """Tokenizes texts.
 
         Args:
             pairs: The texts as sources, their tags, with white space between them, as targets.
-            tokenizer: Of the texts.
-            labels: The tags there are, in the order of their numbers.
+            tokenizer: Tokenizer of the texts.
+            labels: All tags, in the order of their numbers.
             max_length: Longest sequence that is kept, its start and end ids included.
-            other_tags: Whether there may be tags that are none of `labels`; they have no label.
+            other_tags: Whether other tags than `labels` are allowed; their words have no label.
 
         Returns:
             The texts that fit; the others are counted.
 
         Raises:
-            UserError: `max_length` is not a positive integer, a text has not as many tags as words,
-                a tag is none of `labels`, or no text is left.
+            UserError: `max_length` is not a positive integer, the numbers of words and tags of a
+                text differ, a tag is not in `labels`, or no text is left.
         """
         if max_length is not None:
             require_positive(max_length=max_length)
@@ -74,7 +74,7 @@ class TaggedExamples(Examples):
                 tags=len(of_tags),
             )
         numbers = label_numbers(tags, labels, cls.kind, pairs.name, others=other_tags)
-        # A row for each word, of which each text has as many as it has tags.
+        # One row per word: each text has as many words as tags.
         pieces = TokenRows.made_by(
             lambda strings: word_pieces(tokenizer, strings)[1].merge_dims(1, 2),
             [word for text in words for word in text],

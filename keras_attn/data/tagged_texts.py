@@ -14,14 +14,14 @@ def read_tagged_texts(
 
     Args:
         paths: One path of a file of lines `text<TAB>tags`, or the two paths of a file of texts and
-            one of tags whose lines correspond. Words, and tags, stand between white space.
+            one of tags whose lines correspond. Words and tags are separated by white space.
         skip_bad_lines: Whether malformed lines are left out and counted instead of raising.
 
     Returns:
         The texts as sources, their tags as targets, in the order of the files.
 
     Raises:
-        UserError: See `read_pairs`; or a text has not as many tags as words.
+        UserError: See `read_pairs`; or the numbers of words and tags of a text differ.
     """
     return read_pairs(paths, skip_bad_lines, _mistake)
 

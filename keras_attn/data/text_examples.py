@@ -16,11 +16,11 @@ _IDS = tf.TensorSpec([None, None], tf.int32)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TextExamples(Examples):
-    """Tokenised texts, those that are too long in pieces.
+    """Tokenized texts; texts that are too long are cut into pieces.
 
-    A batch is `({"token_ids": (rows, length)}, labels (rows, length))`: of a text `y` the model's
-    input `[start] + y` and the labels `y + [end]`. A piece from the middle of a text begins with
-    the token before it in place of the start.
+    A batch is `({"token_ids": (rows, length)}, labels (rows, length))`: for a text `y` the model's
+    input is `[start] + y`, the labels `y + [end]`. A piece from the middle of a text begins with
+    the token before it instead of the start.
 
     Attributes:
         text: The pieces, the end id after the last one of each text.
@@ -40,12 +40,12 @@ class TextExamples(Examples):
         max_length: int | None = None,
         name: str = "texts",
     ) -> "TextExamples":
-        """Tokenises texts once.
+        """Tokenizes texts.
 
         Args:
             texts: The texts.
-            tokenizer: Of the texts.
-            max_length: Longest piece; None for texts in one piece each.
+            tokenizer: Tokenizer of the texts.
+            max_length: Length of the longest piece; None to keep texts whole.
             name: Where the texts come from, for messages.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Many sequences of token ids, one after the other in one array."""
+"""Sequences of token ids, concatenated in one array."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class TokenRows:
     """Sequences of token ids: row `i` is `ids[offsets[i]:offsets[i + 1]]`.
 
     Attributes:
-        ids: All sequences one after the other, int32.
+        ids: All sequences, concatenated, int32.
         offsets: Where they begin and end, (rows + 1,) int64.
     """
 
@@ -30,27 +30,27 @@ class TokenRows:
 
     @classmethod
     def from_texts(cls, texts: list[str], tokenizer: Tokenizer) -> "TokenRows":
-        """Tokenises texts once.
+        """Tokenizes texts and appends the end id to each.
 
         Args:
             texts: The texts.
             tokenizer: Their tokenizer.
 
         Returns:
-            A row for each text, the end id after its tokens.
+            A row for each text.
         """
         return cls.bare(texts, tokenizer).with_last(tokenizer.end_id)
 
     @classmethod
     def bare(cls, texts: list[str], tokenizer: Tokenizer) -> "TokenRows":
-        """Tokenises texts once.
+        """Tokenizes texts without start and end ids.
 
         Args:
             texts: The texts.
             tokenizer: Their tokenizer.
 
         Returns:
-            A row for each text, with its tokens alone.
+            A row for each text.
         """
         return cls.made_by(tokenizer.tokenize, texts)
 
@@ -81,7 +81,7 @@ class TokenRows:
 
     @property
     def content(self) -> np.ndarray:
-        """All that the rows hold, by which machines see that they read the same."""
+        """The data of all rows, used to check that all machines read the same data."""
         return self.ids
 
     @property
@@ -113,25 +113,25 @@ class TokenRows:
         return TokenRows.of_lengths(self.ids[places < longest], np.minimum(self.lengths, longest))
 
     def cut(self, longest: int) -> tuple["TokenRows", np.ndarray]:
-        """Every row in pieces of `longest` ids, its last piece shorter where need be.
+        """Cuts every row into pieces of `longest` ids; the last piece may be shorter.
 
         Returns:
-            The pieces, and how many each row has, (rows,) int64.
+            The pieces, and the number of pieces of each row, (rows,) int64.
         """
         pieces = -(-self.lengths // longest)  # rounded up
         lengths = np.full(pieces.sum(), longest, np.int64)
         lengths[np.cumsum(pieces) - 1] = self.lengths - (pieces - 1) * longest
         return TokenRows.of_lengths(self.ids, lengths), pieces
 
-    def padded(self, rows: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-        """Rows as an array padded with 0.
+    def padded(self, rows: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Returns rows as an array padded with 0.
 
         Args:
-            rows: Which, (count,) integers.
-            shape: Of the array; it has room for them.
+            rows: Indices of the rows, (count,) integers.
+            shape: Shape of the array, (at least `count`, length).
 
         Returns:
-            int32 of that shape, the rows first and padding under them.
+            int32 of that shape: the rows, followed by rows of padding.
         """
         begins, lengths = self.offsets[rows], self.lengths_of(rows)
         batch = np.zeros(shape, self.ids.dtype)

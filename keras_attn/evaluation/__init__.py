@@ -1,4 +1,4 @@
-"""How good texts, tags and vectors are: error rates, BLEU, ROUGE, spans, retrieval and more."""
+"""Evaluation metrics for texts, tags and embeddings: error rates, BLEU, ROUGE, F1, retrieval."""
 
 from keras_attn.evaluation.correlation import CORRELATIONS, pearson, spearman
 from keras_attn.evaluation.error_rates import (

@@ -1,4 +1,4 @@
-"""How far two lists of numbers rise and fall together."""
+"""Correlation of two lists of numbers."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,8 +6,10 @@ import numpy as np
 
 from keras_attn.validation import require
 
+Numbers = Sequence[float] | np.ndarray
 
-def pearson(found: Sequence[float], expected: Sequence[float]) -> float:
+
+def pearson(found: Numbers, expected: Numbers) -> float:
     """Pearson's correlation of two lists of numbers.
 
     Args:
@@ -20,19 +22,19 @@ def pearson(found: Sequence[float], expected: Sequence[float]) -> float:
     Raises:
         UserError: The lists differ in length, or have fewer than two numbers.
     """
-    found, expected = np.asarray(found, "float64"), np.asarray(expected, "float64")
+    x, y = np.asarray(found, "float64"), np.asarray(expected, "float64")
     require(
-        found.shape == expected.shape and found.size > 1,
-        "A correlation needs two lists of one length, of at least two numbers.",
-        lengths=(found.size, expected.size),
+        x.shape == y.shape and x.size > 1,
+        "A correlation needs two lists of equal length with at least two numbers.",
+        lengths=(x.size, y.size),
     )
-    found, expected = found - found.mean(), expected - expected.mean()
-    scale = np.sqrt(np.sum(found**2) * np.sum(expected**2))
-    return float(np.sum(found * expected) / scale) if scale > 0 else 0.0
+    x, y = x - x.mean(), y - y.mean()
+    scale = np.sqrt(np.sum(x**2) * np.sum(y**2))
+    return float(np.sum(x * y) / scale) if scale > 0 else 0.0
 
 
-def spearman(found: Sequence[float], expected: Sequence[float]) -> float:
-    """Spearman's correlation: Pearson's of the ranks, equal numbers sharing theirs.
+def spearman(found: Numbers, expected: Numbers) -> float:
+    """Spearman's correlation: Pearson's correlation of the ranks; equal numbers have equal ranks.
 
     Args:
         found: Numbers.
@@ -47,13 +49,13 @@ def spearman(found: Sequence[float], expected: Sequence[float]) -> float:
     return pearson(_ranks(found), _ranks(expected))
 
 
-CORRELATIONS: Mapping[str, Callable[[Sequence[float], Sequence[float]], float]] = {
+CORRELATIONS: Mapping[str, Callable[[Numbers, Numbers], float]] = {
     "spearman": lambda found, expected: 100.0 * spearman(found, expected),
     "pearson": lambda found, expected: 100.0 * pearson(found, expected),
 }
-"""The correlations times 100, as metrics are."""
+"""The correlations times 100, like other metrics."""
 
 
-def _ranks(numbers: Sequence[float]) -> np.ndarray:
+def _ranks(numbers: Numbers) -> np.ndarray:
     _, places, counts = np.unique(np.asarray(numbers), return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[places]

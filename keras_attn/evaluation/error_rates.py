@@ -12,7 +12,7 @@ _SYMBOL = re.compile(r"[^ \t\n\r\f\v]+")
 
 
 def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
-    """Returns the least number of insertions, deletions and substitutions between two sequences.
+    """Returns the smallest number of insertions, deletions and substitutions between two sequences.
 
     Reference: Levenshtein 1966; Wagner and Fischer 1974.
     """
@@ -30,7 +30,7 @@ def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
 def word_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Returns the percentage of items that equal none of their references.
 
-    An item is a whole string (one word of a pronunciation dictionary, say), compared symbol by
+    An item is a whole string (such as one word of a pronunciation dictionary), compared symbol by
     symbol.
 
     Args:
@@ -54,9 +54,9 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str
 def phoneme_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """Returns the edit errors against the nearest references, as a percentage of their symbols.
 
-    For each item the reference with the fewest edit errors counts; among equally near ones the
-    shortest, so that the rate depends on no order and never flatters. The rate is the sum of the
-    errors over the sum of the symbols of the references that count (it can pass 100).
+    For each item the reference with the fewest edit errors counts; of equally near references the
+    shortest, so that the rate does not depend on their order and is never too low. The rate is the
+    sum of the errors over the sum of the symbols of the references that count (it can pass 100).
 
     Args:
         hypotheses: One string of symbols an item.
@@ -91,7 +91,7 @@ def check_items(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) 
         hypotheses=len(hypotheses),
         references=len(references),
     )
-    require(len(hypotheses) > 0, "There must be something to evaluate.", items=0)
+    require(len(hypotheses) > 0, "`hypotheses` must not be empty.", items=0)
     for position, (hypothesis, alternatives) in enumerate(zip(hypotheses, references, strict=True)):
         require(
             isinstance(hypothesis, str),

@@ -1,4 +1,4 @@
-"""Metrics by name, for whatever is told by its user what to measure."""
+"""Registry of evaluation metrics."""
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from keras_attn.evaluation.error_rates import phoneme_error_rate, word_error_rate
 from keras_attn.evaluation.summarization import ROUGE_TYPES, rouge
-from keras_attn.evaluation.translation import bleu, chrf
+from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 from keras_attn.validation import require, require_one_of
 
 TextFunction = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
@@ -14,11 +14,11 @@ TextFunction = Callable[[Sequence[str], Sequence[Sequence[str]]], float]
 
 @dataclass(frozen=True)
 class Metric:
-    """A number from 0 to 100 (error rates can pass it) that compares texts.
+    """A metric that compares texts, from 0 to 100 (error rates can exceed 100).
 
     Attributes:
-        name: Its name, as users write it.
-        function: From hypotheses, and the references of each, to the number.
+        name: The name that users specify.
+        function: Computes the number from hypotheses and the references of each.
         higher_is_better: Whether a larger number is a better one.
     """
 
@@ -28,17 +28,17 @@ class Metric:
 
     @property
     def direction(self) -> str:
-        """Says "max" where higher is better, otherwise "min"."""
+        """Returns "max" if higher is better, otherwise "min"."""
         return "max" if self.higher_is_better else "min"
 
     def is_better(self, new: float, old: float | None) -> bool:
-        """Returns whether `new` beats `old`; None stands for no value yet, NaN never wins."""
+        """Returns whether `new` is better than `old`; None is no value yet, NaN is never better."""
         if old is None or old != old:
             return new == new
         return new > old if self.higher_is_better else new < old
 
 
-_TRANSLATION = {
+_TRANSLATION: dict[str, Callable[..., TranslationScore]] = {
     "bleu": bleu,
     "bleu_tokenized": functools.partial(bleu, tokenized=True),
     "chrf": chrf,
@@ -113,7 +113,7 @@ def metric_signatures(names: Iterable[str], references: Sequence[Sequence[str]])
     Raises:
         UserError: No items, or an item without references.
     """
-    # Nothing but the numbers of references leaves a trace: one item of each number is enough.
+    # Signatures depend only on the numbers of references: one item of each number is enough.
     rows = list({len(row): row for row in references}.values())
     hypotheses = [row[0] for row in rows if row]
     return {

@@ -1,4 +1,4 @@
-"""How well vectors find what belongs to them."""
+"""Retrieval metrics: whether the nearest vectors are the right ones."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -15,23 +15,23 @@ def partner_ranks(
     partners: Sequence[Sequence[int]],
     ignored: Sequence[Sequence[int]] | None = None,
 ) -> np.ndarray:
-    """Ranks the nearest partner of each query among what does not belong to it.
+    """Ranks the nearest partner of each query among the other candidates.
 
     Args:
         queries: Vectors, floating (queries, features).
         candidates: Vectors, floating (candidates, features).
-        partners: For each query the rows of `candidates` that belong to it, at least one.
-        ignored: For each query the rows that are neither right nor wrong, such as the query itself.
+        partners: For each query the indices of its partners in `candidates`, at least one.
+        ignored: For each query the indices to ignore, such as that of the query itself.
 
     Returns:
-        int64 (queries,): 1 where a partner has the greatest cosine, else 1 more for each candidate
-        that does not belong to the query and has at least the best partner's: a model that gives
-        all texts one vector finds nothing.
+        int64 (queries,): 1 where a partner has the greatest cosine, plus 1 for each candidate that
+        is not a partner and has at least the cosine of the best partner. So a model that gives all
+        texts the same vector finds nothing.
 
     Raises:
         UserError: There is no query, or one without a partner.
     """
-    require(len(queries) > 0, "There must be something to look for.", queries=len(queries))
+    require(len(queries) > 0, "`queries` must not be empty.", queries=len(queries))
     require(
         len(partners) == len(queries) and all(map(len, partners)),
         "Every query must have at least one partner.",
@@ -56,8 +56,8 @@ RETRIEVAL: Mapping[str, Callable[[np.ndarray], float]] = {
     "recall_at_1": lambda ranks: 100.0 * float(np.mean(ranks <= 1)),
     "recall_at_10": lambda ranks: 100.0 * float(np.mean(ranks <= 10)),
 }
-"""From ranks to numbers from 0 to 100, the higher the better: the mean reciprocal rank, and how
-many queries have a partner first, or among the first ten."""
+"""Metrics of ranks, from 0 to 100, higher is better: the mean reciprocal rank, and the percentage
+of queries with a partner at rank 1, or among the first ten."""
 
 
 def _unit(vectors: np.ndarray) -> np.ndarray:

@@ -13,10 +13,10 @@ ROUGE_TYPES = ("rouge1", "rouge2", "rougeL", "rougeLsum")
 def rouge(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], rouge_type: str = "rougeL"
 ) -> float:
-    """Returns the mean F1 of ROUGE in percent, of stems as Porter's algorithm gives them.
+    """Returns the mean F1 of ROUGE in percent, computed on stems (Porter's algorithm).
 
-    Of several references that which gives the highest F1 counts. rouge-score knows words of ASCII
-    letters and digits alone: other scripts have a ROUGE of 0.
+    Of several references the one with the highest F1 counts. rouge-score only supports words of
+    ASCII letters and digits: texts in other scripts have a ROUGE of 0.
 
     Args:
         hypotheses: One summary an item.

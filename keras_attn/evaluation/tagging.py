@@ -1,4 +1,4 @@
-"""How many tags, and how many spans of them, are right."""
+"""Accuracy of tags, and precision, recall and F1 of spans."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,15 +13,15 @@ OUTSIDE = "O"
 def tagged_spans(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     """Finds the spans that the tags of a text mark.
 
-    In IOB2 `B-X` begins a span of the kind `X`, `I-X` goes on with it and `O` belongs to none. As
-    in CoNLL's own program an `I-X` that has no span of its kind before it begins one. Any other tag
-    is a span of one word, so that of parts of speech every word counts.
+    In IOB2, `B-X` begins a span of the kind `X`, `I-X` continues it and `O` is outside of spans. As
+    in CoNLL's own program, an `I-X` without a span of its kind before it begins one. Any other tag
+    is a span of one word, so that every word counts for part-of-speech tags.
 
     Args:
         tags: The tags of a text's words.
 
     Returns:
-        Of each span the position of its first word, the one after its last, and its kind.
+        For each span the position of its first word, the position after its last, and its kind.
 
     Reference: Tjong Kim Sang and Buchholz 2000, https://aclanthology.org/W00-0726.
     """
@@ -41,14 +41,14 @@ def tagged_spans(tags: Sequence[str]) -> set[tuple[int, int, str]]:
 
 
 def tag_accuracy(hypotheses: Tags, references: Tags) -> float:
-    """Returns how many words have the right tag, in percent.
+    """Returns the percentage of words with the right tag.
 
     Args:
-        hypotheses: The tags of each text that were predicted.
-        references: The right ones.
+        hypotheses: The predicted tags of each text.
+        references: The right tags of each text.
 
     Raises:
-        UserError: There is no word, or texts or words are not as many on both sides.
+        UserError: There is no word, or the numbers of texts or words differ.
     """
     _check(hypotheses, references)
     pairs = [
@@ -60,13 +60,13 @@ def tag_accuracy(hypotheses: Tags, references: Tags) -> float:
 
 
 def span_precision(hypotheses: Tags, references: Tags) -> float:
-    """Returns how many predicted spans are right, in percent; 0 for none (see `tag_accuracy`)."""
+    """Returns the percentage of predicted spans that are right; 0 for none (see `tag_accuracy`)."""
     correct, found, _ = _counts(hypotheses, references)
     return 100.0 * correct / max(found, 1)
 
 
 def span_recall(hypotheses: Tags, references: Tags) -> float:
-    """Returns how many right spans were predicted, in percent; 0 for none (see `tag_accuracy`)."""
+    """Returns the percentage of right spans that were predicted (see `tag_accuracy`)."""
     correct, _, right = _counts(hypotheses, references)
     return 100.0 * correct / max(right, 1)
 
@@ -77,14 +77,14 @@ def span_f1(hypotheses: Tags, references: Tags) -> float:
     A span is right if its first word, its last one and its kind are.
 
     Args:
-        hypotheses: The tags of each text that were predicted.
-        references: The right ones.
+        hypotheses: The predicted tags of each text.
+        references: The right tags of each text.
 
     Returns:
         A percentage; 0 where nothing is right.
 
     Raises:
-        UserError: There is no word, or texts or words are not as many on both sides.
+        UserError: There is no word, or the numbers of texts or words differ.
 
     Reference: Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419.
     """
@@ -98,7 +98,7 @@ TAGGING: Mapping[str, Callable[[Tags, Tags], float]] = {
     "span_precision": span_precision,
     "span_recall": span_recall,
 }
-"""From predicted and right tags to numbers from 0 to 100, the higher the better."""
+"""Metrics of predicted and right tags, from 0 to 100, higher is better."""
 
 
 def _counts(hypotheses: Tags, references: Tags) -> tuple[int, int, int]:
@@ -120,4 +120,4 @@ def _check(hypotheses: Tags, references: Tags) -> None:
         predicted=sum(map(len, hypotheses)),
         right=sum(map(len, references)),
     )
-    require(any(map(len, references)), "There must be something to evaluate.", words=0)
+    require(any(map(len, references)), "`hypotheses` must not be empty.", words=0)

@@ -1,9 +1,12 @@
 """BLEU and chrF, as sacrebleu computes them."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_attn.evaluation.error_rates import check_items
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics import BLEU, CHRF
 
 
 class TranslationScore(NamedTuple):
@@ -62,11 +65,11 @@ def chrf(
 
 
 def _corpus_score(
-    metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+    metric: "BLEU | CHRF", hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> TranslationScore:
     check_items(hypotheses, references)
-    # sacrebleu wants a list for each alternative; None where a segment has fewer.
-    streams = [
+    # sacrebleu takes a list for each alternative; None where a segment has fewer.
+    streams: list[list[Any]] = [
         [row[k] if k < len(row) else None for row in references]
         for k in range(max(len(row) for row in references))
     ]

@@ -1,8 +1,8 @@
-"""SavedModels for TensorFlow Serving: written, checked, and run in TensorFlow's C++ runtime.
+"""Export of tasks as SavedModels for TensorFlow Serving, and checks in TensorFlow's C++ runtime.
 
-All but the writer need NumPy and protobuf only, so that a process can check and run a SavedModel
-without ever loading TensorFlow's Python, Keras or JAX. The
-writer is imported when it is first used.
+Everything except the export itself only needs NumPy and protobuf, so that a process can check and
+run a SavedModel without loading TensorFlow's Python, Keras or JAX. The export is imported when it
+is first used.
 """
 
 import importlib

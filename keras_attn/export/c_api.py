@@ -1,6 +1,6 @@
-"""TensorFlow's C API by ctypes, and its tensors to and from NumPy.
+"""TensorFlow's C API through ctypes, with conversion of tensors to and from NumPy.
 
-The wheel's `libtensorflow_cc` is found without importing TensorFlow, and needs no compiler.
+The wheel's `libtensorflow_cc` is found without importing TensorFlow; no compiler is needed.
 
 Reference: tensorflow/c/{c_api,tf_tensor,tf_tstring}.h.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from keras_attn.validation import UserError
 
 STRING = 7
-DTYPES = {
+DTYPES: dict[int, np.dtype] = {
     1: np.dtype("float32"),
     2: np.dtype("float64"),
     3: np.dtype("int32"),
@@ -36,11 +36,11 @@ _STRING_BYTES = 24  # sizeof(TF_TString)
 
 
 class SavedModelError(UserError):
-    """A SavedModel that cannot be loaded or run, told in one line.
+    """A SavedModel cannot be loaded or run.
 
     Args:
-        message: The line.
-        code: TensorFlow's number of the error, such as 3 for an invalid argument; 13, an internal
+        message: A message of one line.
+        code: TensorFlow's error code, such as 3 for an invalid argument; 13, an internal
             error, where TensorFlow reported none.
     """
 
@@ -50,7 +50,7 @@ class SavedModelError(UserError):
 
 
 class Buffer(ctypes.Structure):
-    """`TF_Buffer`: serialized protobuf that TensorFlow hands out."""
+    """`TF_Buffer`: serialized protobuf that TensorFlow returns."""
 
     _fields_ = (("data", c_void_p), ("length", c_size_t), ("deallocator", c_void_p))
 
@@ -111,7 +111,7 @@ _PROTOTYPES = {
 
 
 def package_folder(package: str) -> Path | None:
-    """Returns where an installed package lies, without importing it, or None."""
+    """Returns the folder of an installed package without importing it, or None."""
     spec = importlib.util.find_spec(package)
     return Path(spec.origin).parent if spec and spec.origin else None
 
@@ -139,7 +139,7 @@ def load_tensorflow() -> ctypes.CDLL:
 
 
 class Status:
-    """`TF_Status` as a context: leaving it raises what TensorFlow reported, in one line."""
+    """`TF_Status` as a context manager that raises the error that TensorFlow reported."""
 
     def __init__(self, library: ctypes.CDLL, action: str) -> None:
         self._library = library

@@ -1,4 +1,4 @@
-"""How far a task's answers change with the weights that an export stores."""
+"""Changes of a task's outputs by quantized weights."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ TOLERANCE = 1e-3
 
 @dataclasses.dataclass
 class SignatureChange:
-    """How far the answers of one signature changed.
+    """The change of one signature's outputs.
 
     Attributes:
-        changed: Number of examples to which the answer is another text, label or other ids.
-        largest_difference: Of a number, such as a score, in answers that are equal otherwise;
-            relative to the number where that is above 1.
+        changed: Number of examples with a different text, label or ids.
+        largest_difference: Largest difference of a number, such as a score, in outputs that are
+            equal otherwise; relative to the number where that is above 1.
     """
 
     changed: int = 0
@@ -46,7 +46,7 @@ class SignatureChange:
 
 @dataclasses.dataclass
 class Change:
-    """How far the answers of all signatures changed.
+    """The changes of all signatures' outputs.
 
     Attributes:
         examples: Number of examples that were compared.
@@ -57,12 +57,12 @@ class Change:
     signatures: dict[str, SignatureChange]
 
     def require_within(self, tolerance: float, **received: Any) -> None:
-        """Raises unless the change is tolerated.
+        """Raises an error if a change is larger than the tolerance.
 
         Args:
-            tolerance: Share of the examples to which the answer may be another, and the largest
-                difference of a number in an answer.
-            **received: What brought the change about, for the error.
+            tolerance: Largest allowed fraction of examples with different outputs, and largest
+                allowed difference of a number in an output.
+            **received: The settings that caused the change, for the message.
 
         Raises:
             UserError: A signature changed more.
@@ -76,28 +76,25 @@ class Change:
         if beyond:
             options = ", ".join(f"{name}={value!r}" for name, value in received.items())
             raise UserError(
-                "The weights must be stored in a dtype that leaves the task's answers as they are, "
-                f"within the tolerance. Received: {options}, tolerance={tolerance:g}, with which "
-                f"{'; '.join(beyond)}."
+                "Quantized weights change the task's outputs by more than the tolerance: "
+                f"{'; '.join(beyond)}. Received: {options}, tolerance={tolerance:g}."
             )
 
     def describe(self) -> dict[str, Any]:
-        """Returns the change as JSON has it."""
+        """Returns the change as JSON values."""
         return dataclasses.asdict(self)
 
 
 def _aligned(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both with the same sizes: what is shorter has padding at its end."""
+    """Pads both arrays at the end to the same sizes."""
     shape = np.maximum(before.shape, after.shape)
     filler = b"" if before.dtype == object else 0
-    return tuple(
-        np.pad(
-            array,
-            [(0, most - size) for most, size in zip(shape, array.shape, strict=True)],
-            constant_values=filler,
-        )
-        for array in (before, after)
-    )
+
+    def padded(array: np.ndarray) -> np.ndarray:
+        widths = [(0, most - size) for most, size in zip(shape, array.shape, strict=True)]
+        return np.pad(array, widths, constant_values=filler)
+
+    return padded(before), padded(after)
 
 
 def _differs(before: np.ndarray, after: np.ndarray) -> np.ndarray:

@@ -1,8 +1,7 @@
-"""Golden outputs: what the Python task answered to example inputs before it was exported.
+"""Golden outputs: the outputs of the Python task for example inputs before its export.
 
-Where weights are stored in a smaller dtype it answered with what is left of them.
-Written once, by the exporter; checking only reads them. JSON, with strings decoded from UTF-8 and
-their invalid bytes kept by Python's `surrogateescape`.
+Quantized exports have the outputs of the quantized weights. The export writes them once as JSON;
+strings are decoded from UTF-8, with invalid bytes kept by Python's `surrogateescape`.
 """
 
 from collections.abc import Mapping
@@ -20,11 +19,11 @@ Example = tuple[str, dict[str, np.ndarray], dict[str, np.ndarray]]
 
 
 class Golden(NamedTuple):
-    """What an exported SavedModel must answer.
+    """Expected outputs of an exported SavedModel.
 
     Attributes:
-        examples: Of each the name of a signature, its inputs, and its outputs.
-        rtol: How far floating-point outputs may be from these, relative to them.
+        examples: Name of a signature, inputs and outputs of each example.
+        rtol: Relative tolerance of floating-point outputs.
     """
 
     examples: list[Example]
@@ -44,7 +43,7 @@ def read_golden(version_folder: Path) -> Golden:
     """Returns the golden outputs of an exported SavedModel.
 
     Raises:
-        UserError: The file is missing or damaged, or holds no example.
+        UserError: The file is missing or damaged, or contains no example.
     """
     path = version_folder / GOLDEN
     content = read_json(path)
@@ -57,7 +56,7 @@ def read_golden(version_folder: Path) -> Golden:
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is not a file of golden outputs: {error!r}.") from error
     if not examples:
-        raise UserError(f"{path} holds no example.")
+        raise UserError(f"{path} contains no example.")
     return Golden(examples, rtol)
 
 

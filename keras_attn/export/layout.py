@@ -1,4 +1,4 @@
-"""Where things lie in an exported folder, `NAME/<version>/`, and in its `assets.extra/`."""
+"""Files of an exported folder, `NAME/<version>/`, and of its `assets.extra/`."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def read_json(path: Path) -> Any:
     Raises:
         UserError: The file is missing or damaged.
     """
-    require(path.exists(), f"The export is not whole: it lacks {path}.")
+    require(path.exists(), f"The export is incomplete: {path} is missing.")
     return documents.read_json(path)
 
 

@@ -1,6 +1,6 @@
-"""What a SavedModel must look like for TensorFlow Serving to load it and run it.
+"""Checks that TensorFlow Serving can load and run a SavedModel.
 
-Each rule stands for a failure that shows itself late: a model that runs in Python and fails in the
+Each rule finds an error that otherwise appears late: a model that runs in Python and fails in the
 server, or one that loads and fails on its first request.
 """
 
@@ -14,7 +14,7 @@ from keras_attn.export.runtime import Signature, SignatureTensor, read_meta_grap
 from keras_attn.model_versions import SAVED_MODEL, latest_version
 
 _PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
-# Names that TensorFlow and Keras make up where a model names nothing.
+# Names that TensorFlow and Keras generate for tensors without a name.
 _MADE_UP = re.compile(r"(keras_tensor|args|arg|inputs?|outputs?|unknown)(_\d+)*")
 _SOURCE_FILE = re.compile(rb"(?:/|[A-Za-z]:[\\/])(?:[\w.@+ -]+[\\/])+[\w.-]+\.pyc?\b")
 _PATH = re.compile(rb"(?:/[\w.@+~ -]+){2,}/?|[A-Za-z]:\\[^\n]+")
@@ -23,11 +23,11 @@ _PATH = re.compile(rb"(?:/[\w.@+~ -]+){2,}/?|[A-Za-z]:\\[^\n]+")
 def lint_saved_model(
     folder: str | Path, served_ops: Set[str], allow_xla: bool = False
 ) -> list[str]:
-    """Returns what TensorFlow Serving would trip over in a SavedModel, one line each.
+    """Returns the problems that TensorFlow Serving would have with a SavedModel, one line each.
 
     Args:
         folder: A version folder, or the folder above.
-        served_ops: Names of the ops that the server links, see `served_ops()`.
+        served_ops: Names of the ops that the server supports, see `served_ops()`.
         allow_xla: Whether the SavedModel is meant for a server with XLA compilation enabled.
 
     Raises:
@@ -44,7 +44,7 @@ def lint_saved_model(
 def _signature_findings(meta_graph: MetaGraphDef) -> Iterator[str]:
     signatures = read_signatures(meta_graph)
     if "serving_default" not in signatures:
-        yield "There is no signature 'serving_default', which a request without a name asks for."
+        yield "There is no signature 'serving_default', the default of requests."
     for name, signature in signatures.items():
         if not signature.outputs:
             yield f"Signature {name!r} has no output."
@@ -60,7 +60,7 @@ def _tensors(signature: Signature) -> Iterator[tuple[str, str, SignatureTensor]]
 
 def _tensor_findings(title: str, what: str, key: str, tensor: SignatureTensor) -> Iterator[str]:
     if _MADE_UP.fullmatch(key):
-        yield f"{title} has a made-up name: name {what.lower()}s after what they hold."
+        yield f"{title} has a generated name: name {what.lower()}s after their contents."
     if not tensor.tensor:
         yield f"{title} is composite (ragged or sparse): only dense tensors can be served."
     elif tensor.shape is None:
@@ -72,7 +72,7 @@ def _tensor_findings(title: str, what: str, key: str, tensor: SignatureTensor) -
 
 
 def _nodes(graph: GraphDef) -> Iterator[tuple[str, NodeDef]]:
-    """Yields every node with the place it stands in."""
+    """Yields every node with its graph or function."""
     yield from (("the main graph", node) for node in graph.node)
     for function in graph.library.function:
         where = f"function {function.signature.name!r}"
@@ -81,12 +81,12 @@ def _nodes(graph: GraphDef) -> Iterator[tuple[str, NodeDef]]:
 
 def _op_findings(graph: GraphDef, served_ops: Set[str]) -> Iterable[str]:
     functions = {function.signature.name for function in graph.library.function}
-    findings = {}
+    findings: dict[str, str] = {}
     for where, node in _nodes(graph):
         if node.op in _PYTHON_OPS:
-            finding = f"Op {node.op} calls back into Python, which a server has not: {where}."
+            finding = f"Op {node.op} calls Python, which is not available in a server: {where}."
         elif node.op not in served_ops and node.op not in functions:
-            finding = f"Op {node.op} is not linked by TensorFlow Serving: {where}."
+            finding = f"Op {node.op} is not supported by TensorFlow Serving: {where}."
         else:
             continue
         findings.setdefault(node.op, finding)
@@ -94,8 +94,8 @@ def _op_findings(graph: GraphDef, served_ops: Set[str]) -> Iterable[str]:
 
 
 def _xla_findings(graph: GraphDef) -> Iterable[str]:
-    findings = {}
-    needs = "needs XLA, which TensorFlow Serving leaves off"
+    findings: dict[str, str] = {}
+    needs = "needs XLA, which is disabled in TensorFlow Serving"
     for where, node in _nodes(graph):
         if node.op.startswith("Xla"):
             findings.setdefault(node.op, f"Op {node.op} {needs}: {where}.")
@@ -109,17 +109,17 @@ def _xla_findings(graph: GraphDef) -> Iterable[str]:
 
 
 def _path_findings(folder: Path, graph: GraphDef) -> list[str]:
-    """Finds what betrays the exporting machine: source files in debug information, and constants.
+    """Finds paths of the exporting machine in debug information and constants.
 
-    Only constants that are one string are looked at: a vocabulary may hold any text.
+    Only constants of one string are checked, because a vocabulary may contain any text.
     """
-    findings = {}
+    findings: dict[Path | bytes, str] = {}
     debug = (folder / "debug").rglob("*") if (folder / "debug").is_dir() else ()
     for path in (folder / SAVED_MODEL, *sorted(debug)):
         found = _SOURCE_FILE.search(path.read_bytes()) if path.is_file() else None
         if found:
-            where = path.relative_to(folder)
-            findings[path] = f"{where} names a source file: {_shown(found.group())}."
+            file = path.relative_to(folder)
+            findings[path] = f"{file} names a source file: {_shown(found.group())}."
     for where, node in _nodes(graph):
         value = _scalar_string(node.attr["value"].tensor) if node.op == "Const" else b""
         if _PATH.fullmatch(value):

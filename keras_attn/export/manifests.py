@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import yaml
 
 IMAGE = "tensorflow/serving:2.21.0"
-"""Its TensorFlow must not be older than the one that exported the model."""
+"""Its TensorFlow must not be older than that of the export."""
 
 _CONFIG = "/config"
 _GRPC, _REST = 8500, 8501
@@ -15,10 +15,10 @@ _GRPC, _REST = 8500, 8501
 
 @dataclasses.dataclass(frozen=True)
 class Served:
-    """A model that is to be served.
+    """A model to serve.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         path: Its folder, as seen from that of the configuration.
         jit: Whether it was compiled by XLA.
     """
@@ -29,7 +29,7 @@ class Served:
 
     @property
     def arguments(self) -> list[str]:
-        """What the server is started with."""
+        """Command-line arguments of the server."""
         return [
             f"--model_config_file={_CONFIG}/models.config",
             f"--monitoring_config_file={_CONFIG}/monitoring.config",
@@ -40,12 +40,12 @@ class Served:
 
     @property
     def status(self) -> str:
-        """Where the server tells whether the model is there."""
+        """Path of the model's status in the REST API."""
         return f"/v1/models/{self.name}"
 
 
 def docker_compose(served: Served) -> str:
-    """Describes one server on this machine, reached by no other.
+    """Describes a server on this machine that other machines cannot reach.
 
     Args:
         served: The model.
@@ -67,7 +67,7 @@ def docker_compose(served: Served) -> str:
 
 
 def kubernetes(served: Served, files: Mapping[str, str]) -> str:
-    """Describes servers in a cluster, and one address for them.
+    """Describes servers in a cluster with a common address.
 
     Args:
         served: The model.

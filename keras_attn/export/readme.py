@@ -1,4 +1,4 @@
-"""What a reader of an exported folder needs: its signatures, and how to ask a server for them."""
+"""The README of an exported folder: its signatures, with example requests and answers."""
 
 import base64
 import json
@@ -25,15 +25,15 @@ _LONGEST_LISTS = (12, 4, 2, 1)
 _PAGE = """\
 # {name}
 
-A SavedModel for TensorFlow Serving, made of a task of the kind `{task}` by keras_attn {version}
-(TensorFlow {tensorflow}, Keras {keras}). `keras-attn verify` checks it, in this folder or another.
+A SavedModel for TensorFlow Serving, exported from a `{task}` task by keras_attn {version}
+(TensorFlow {tensorflow}, Keras {keras}). Check it with `keras-attn verify`.
 
 ## Signatures
 
 {signatures}
 
-Dimension 0 is the batch, the same in all inputs of a request. Strings are UTF-8, or the contents of
-files where their names end in `_bytes`. Ids are padded at their ends with 0.
+Dimension 0 is the batch, of the same size in all inputs of a request. Strings are UTF-8, or the
+contents of files if their names end in `_bytes`. Ids are padded at the end with 0.
 {attention}{weights}
 ## Serve it
 
@@ -42,11 +42,11 @@ docker run -p 8500:8500 -p 8501:8501 -v "$PWD/{name}:/models/{name}" -e MODEL_NA
 {image}{flags}
 ```
 
-from the folder that holds `{name}/`.{xla}
+in the folder that contains `{name}/`.{xla}
 
-## Ask it
+## Send requests
 
-A row for each example:
+In row format, with an object for each example:
 
 ```
 {row}
@@ -58,7 +58,7 @@ answers
 {row_answer}
 ```
 
-A column for each input:
+In column format, with a list for each input:
 
 ```
 {column}
@@ -70,7 +70,7 @@ answers
 {column_answer}
 ```
 
-(the answers are those of the task before it was exported, without padding; long lists are cut). In
+(These are the answers of the task before its export, without padding; long lists are shortened.) In
 Python, with `requests`:
 
 ```python
@@ -85,7 +85,7 @@ answer.raise_for_status()
 print(answer.json()["predictions"])
 ```
 
-and by gRPC, with `tensorflow-serving-api`:
+and over gRPC, with `tensorflow-serving-api`:
 
 ```python
 import grpc
@@ -100,16 +100,16 @@ with grpc.insecure_channel("localhost:8500") as channel:
 print({{name: tf.make_ndarray(tensor).tolist() for name, tensor in answer.outputs.items()}})
 ```
 
-Other signatures are asked for by name, with `"signature_name"` beside the rows or columns, or
+To use other signatures, set `"signature_name"` beside the rows or columns, or
 `request.model_spec.signature_name`:
 {others}"""
 
 _ATTENTION = """
-`attention` shows where the model looks. Of the attention of a text to itself (`encoder`), of what
-is written to itself (`decoder`) and to the text (`cross`) there are those that the model has:
-weights (batch, layers, heads, rows, columns), and at `…_rows` and `…_columns` the tokens that look
-and are looked at. At a row of `cross` stands the token that is written there. "" is padding;
-weights are 0 there. These are many numbers: ask for texts that are to be looked at, not for all.
+`attention` returns the attention weights of the model: those of the source to itself (`encoder`),
+of the target to itself (`decoder`) and of the target to the source (`cross`), as far as the model
+has them. Weights are (batch, layers, heads, rows, columns); `…_rows` and `…_columns` are the
+attending and the attended tokens. A row of `cross` belongs to the token that is generated there. ""
+is padding, with weights of 0. The answers are large: request them only for texts of interest.
 """
 
 _LEFT_OUT = """
@@ -119,24 +119,23 @@ There is no signature `{name}`. {reason}
 _WEIGHTS = """
 ## Weights
 
-{smaller} weights are stored in {dtype}, in {after:.3g} MiB instead of {before:.3g}. Of {examples}
-examples, against the weights as they were:
+{smaller} weights are stored in {dtype}, in {after:.3g} MiB instead of {before:.3g}. Changes of the
+outputs for {examples} examples:
 
-| signature | other answers | largest difference of a number |
+| signature | different outputs | largest difference of a number |
 |---|---|---|
 {rows}
 
-A number's difference is relative where the number is above 1, and counted in answers that are equal
-otherwise.
+Differences are relative for numbers above 1, and measured in outputs that are equal otherwise.
 """
 
 
 def write_readme(version_folder: Path, name: str) -> None:
-    """Writes the page of an export that is complete otherwise.
+    """Writes the README of an export that is complete otherwise.
 
     Args:
-        version_folder: Where the export is.
-        name: What the model is called when it is served.
+        version_folder: Folder of the export.
+        name: Name of the model when it is served.
     """
     manifest = read_manifest(version_folder)
     signatures = read_signatures(read_meta_graph(version_folder))
@@ -156,7 +155,7 @@ def write_readme(version_folder: Path, name: str) -> None:
         weights=_left_out(manifest["left_out"]) + _weights(manifest["weights"]),
         image=IMAGE,
         flags=" --xla_cpu_compilation_enabled" if jit else "",
-        xla=" It was compiled by XLA, which a server without a GPU must be told." if jit else "",
+        xla=" It is compiled by XLA, so a server without a GPU needs this flag." if jit else "",
         row=_curl(name, row_request(first)),
         row_answer=_shown({"predictions": row_answer(_rows(outputs, [row]))}),
         column=_curl(name, {"inputs": _columns(several)}),
@@ -169,7 +168,7 @@ def write_readme(version_folder: Path, name: str) -> None:
 
 
 def row_request(inputs: Arrays, signature: str = _DEFAULT) -> dict[str, Any]:
-    """Returns the body of a request in TensorFlow Serving's row form.
+    """Returns the body of a request in TensorFlow Serving's row format.
 
     Args:
         inputs: The inputs of the signature.
@@ -182,10 +181,10 @@ def row_request(inputs: Arrays, signature: str = _DEFAULT) -> dict[str, Any]:
 
 
 def row_answer(outputs: Arrays) -> list[Any]:
-    """Returns what TensorFlow Serving answers to a request in row form.
+    """Returns the answer of TensorFlow Serving to a request in row format.
 
     Args:
-        outputs: The outputs of the signature; a single one loses its name.
+        outputs: The outputs of the signature; a single output has no name in the answer.
     """
     columns = _columns(outputs)
     rows = [
@@ -195,17 +194,17 @@ def row_answer(outputs: Arrays) -> list[Any]:
 
 
 def column_answer(outputs: Arrays) -> Any:
-    """Returns what TensorFlow Serving answers to a request in column form.
+    """Returns the answer of TensorFlow Serving to a request in column format.
 
     Args:
-        outputs: The outputs of the signature; a single one loses its name.
+        outputs: The outputs of the signature; a single output has no name in the answer.
     """
     columns = _columns(outputs)
     return columns if len(columns) > 1 else next(iter(columns.values()))
 
 
 def _chosen_row(inputs: Arrays) -> int:
-    """The first example whose request is not long, or the shortest."""
+    """The first example with a short request, or the shortest example."""
     rows = range(len(next(iter(inputs.values()))))
     lengths = [len(json.dumps(row_request(_rows(inputs, [row])))) for row in rows]
     return next((row for row in rows if lengths[row] < _LONGEST_REQUEST), int(np.argmin(lengths)))
@@ -218,7 +217,7 @@ def _rows(arrays: Arrays, rows: list[int]) -> dict[str, np.ndarray]:
 
 
 def _columns(arrays: Arrays) -> dict[str, list]:
-    """Arrays as JSON has them, without the padding that all rows of ids have."""
+    """Arrays as JSON values, without padding common to all rows of ids."""
     return {name: _plain(_trimmed(array), name) for name, array in sorted(arrays.items())}
 
 
@@ -241,7 +240,7 @@ def _plain(value: Any, name: str) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """JSON, with lists cut shorter the longer it is."""
+    """JSON with lists shortened so that it is not too long."""
     answers = [_cut(value, longest) for longest in _LONGEST_LISTS]
     return next((answer for answer in answers if len(answer) < _LONGEST_ANSWER), answers[-1])
 

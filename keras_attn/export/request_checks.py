@@ -1,4 +1,4 @@
-"""What a served graph looks at before it computes: whether a request fits, or is refused."""
+"""Checks of requests inside a served graph."""
 
 from collections.abc import Mapping
 
@@ -8,17 +8,16 @@ from keras_attn.tasks.serving import ServingFunction
 
 
 def checked(function: ServingFunction, **inputs: tf.Tensor) -> Mapping[str, tf.Tensor]:
-    """Calls a function inside a graph, unless its inputs do not fit.
+    """Checks inputs inside a graph, then calls the served function.
 
-    Whatever a server is asked, it computes no more than for the longest text: what attention needs
-    grows with the square of the length.
+    The length of inputs is limited, because time and memory of attention grow with its square.
 
     Args:
-        function: What is served.
+        function: The served function.
         **inputs: Its inputs.
 
     Returns:
-        What the function returns.
+        The outputs of the function.
 
     Raises:
         InvalidArgumentError: The inputs differ in their numbers of rows, or a row of ids has more
@@ -33,7 +32,7 @@ def checked(function: ServingFunction, **inputs: tf.Tensor) -> Mapping[str, tf.T
         length, least = tf.shape(inputs[name])[1], tf.reduce_min(tf.pad(inputs[name], [[0, 1]] * 2))
         message = f"The input {name} must have at most {most} ids in a row. Received:"
         checks.append(tf.debugging.Assert(length <= most, [message, length]))
-        message = f"The input {name} must hold no id below 0. Received:"
+        message = f"The input {name} must not contain ids below 0. Received:"
         checks.append(tf.debugging.Assert(least >= 0, [message, least]))
     with tf.control_dependencies(checks):
         inputs = {name: tf.identity(tensor) for name, tensor in inputs.items()}

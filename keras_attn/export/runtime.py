@@ -1,4 +1,4 @@
-"""A SavedModel in TensorFlow's C++ runtime, as TensorFlow Serving runs it.
+"""Runs SavedModels in TensorFlow's C++ runtime, as TensorFlow Serving does.
 
 Loading takes a fraction of a second, since TensorFlow's Python is never imported.
 """
@@ -15,7 +15,7 @@ from keras_attn.export import c_api
 from keras_attn.export.c_api import SavedModelError, Status
 from keras_attn.export.messages import MetaGraphDef, OpList, SavedModel, TensorInfo
 from keras_attn.model_versions import SAVED_MODEL, latest_version
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import UserError, require, require_one_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SignatureTensor:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """What a signature takes and gives, by name."""
+    """Inputs and outputs of a signature, by name."""
 
     inputs: dict[str, SignatureTensor]
     outputs: dict[str, SignatureTensor]
@@ -79,17 +79,17 @@ def _signature_tensor(info: TensorInfo) -> SignatureTensor:
 
 
 def _require_variables(version_folder: Path, meta_graph: MetaGraphDef) -> None:
-    # TensorFlow loads a model without its weights, and fails when it is run.
+    # TensorFlow loads a model without its weights, and fails when the model runs.
     index = version_folder / "variables" / "variables.index"
     has_variables = any(node.op == "VarHandleOp" for node in meta_graph.graph_def.node)
     if has_variables and not index.is_file():
-        raise SavedModelError(f"{version_folder} has lost its variables: there is no {index}.")
+        raise SavedModelError(f"{version_folder} has no variables: {index} is missing.")
 
 
 def load_text_libraries(library: ctypes.CDLL) -> list[str]:
     """Loads the op libraries of tensorflow-text that TensorFlow Serving links.
 
-    These are the ones beside its ops; the metrics' library lies elsewhere and is not linked.
+    These are in the folder of its ops; the library of metrics is in another folder.
 
     Returns:
         The names of the libraries; none where tensorflow-text is not installed.
@@ -105,8 +105,8 @@ def load_text_libraries(library: ctypes.CDLL) -> list[str]:
 def served_ops() -> frozenset[str]:
     """Returns the names of all ops that TensorFlow Serving links.
 
-    They are read from the registry of the C++ runtime, to which TensorFlow's own ops and those of
-    tensorflow-text belong. A process that loaded further op libraries gets theirs too.
+    They are read from the registry of the C++ runtime, which contains TensorFlow's own ops and
+    those of tensorflow-text, and the ops of any other library that the process has loaded.
     """
     library = c_api.load_tensorflow()
     load_text_libraries(library)
@@ -117,12 +117,12 @@ def served_ops() -> frozenset[str]:
 
 
 class CppSavedModel:
-    """A SavedModel loaded by TensorFlow's C++ runtime; also a context that closes it.
+    """A SavedModel in TensorFlow's C++ runtime; also a context manager that closes it.
 
     Args:
-        folder: A version folder, or the folder above, of which the highest version is taken.
-        disable_xla: Whether to switch XLA off as TensorFlow Serving does by default, so that a
-            function that asks for it fails. This holds for the whole process, and for good.
+        folder: A version folder, or the folder above, whose highest version is loaded.
+        disable_xla: Whether to disable XLA as TensorFlow Serving does by default, so that a
+            function that needs it fails. This is permanent for the whole process.
 
     Attributes:
         folder: The version folder.
@@ -170,7 +170,8 @@ class CppSavedModel:
             One array for each output, strings as an object array of bytes.
 
         Raises:
-            UserError: The signature, an input's name, its data type or its rank is another.
+            UserError: The signature does not exist, or an input has the wrong name, data type or
+                rank.
             SavedModelError: The runtime reported an error.
         """
         require_one_of("signature", signature, self.signatures)
@@ -214,7 +215,7 @@ class CppSavedModel:
                     None,
                     status,
                 )
-            return [c_api.to_array(library, tensor) for tensor in results]
+            return [c_api.to_array(library, tensor) for tensor in results if tensor is not None]
         finally:
             for tensor in filter(None, results):
                 library.TF_DeleteTensor(tensor)
@@ -233,7 +234,7 @@ class CppSavedModel:
         return c_api.Output(operation, int(index))
 
     def close(self) -> None:
-        """Frees the session and its memory; closing twice does no harm."""
+        """Frees the session and its memory; can be called twice."""
         if self._session:
             with Status(self._library, "Closing") as status:
                 self._library.TF_CloseSession(self._session, status)
@@ -251,20 +252,23 @@ class CppSavedModel:
 
 
 def _as_array(name: str, value: Any, spec: SignatureTensor) -> np.ndarray:
-    require(spec.dtype is not None, "NumPy has no such data type.", input=name)
-    array = np.asarray(value, dtype=object if spec.dtype == object else None)
-    if spec.dtype == object:
+    dtype = spec.dtype
+    if dtype is None:
+        raise UserError(f"NumPy does not support the data type of input {name!r}.")
+    is_text = spec.dtype == object
+    array = np.asarray(value, dtype=object if is_text else None)
+    if is_text:
         strings = all(isinstance(item, str | bytes) for item in array.flat)
-        require(strings, f"Input {name!r} must hold strings.", value=value)
+        require(strings, f"Input {name!r} must contain strings.", value=value)
     else:
         if array.size == 0 and not isinstance(value, np.ndarray):
-            array = array.astype(spec.dtype)
+            array = array.astype(dtype)
         require(
-            np.can_cast(array.dtype, spec.dtype, "same_kind") and array.dtype != object,
-            f"Input {name!r} must be of type {spec.dtype}.",
+            np.can_cast(array.dtype, dtype, "same_kind") and array.dtype != object,
+            f"Input {name!r} must be of type {dtype}.",
             dtype=str(array.dtype),
         )
-        array = array.astype(spec.dtype, copy=False)
+        array = array.astype(dtype, copy=False)
     fits = spec.shape is None or (
         len(spec.shape) == array.ndim
         and all(size in (None, found) for size, found in zip(spec.shape, array.shape, strict=True))

@@ -1,7 +1,7 @@
-"""Writes a task as a SavedModel: tokenizers, weights and decoding in one graph, strings in and out.
+"""Exports a task as a SavedModel: tokenizers, weights and decoding in one graph.
 
-The SavedModel needs neither Keras nor this package to be run: it holds ops of TensorFlow's core and
-of tensorflow-text only.
+The SavedModel runs without Keras and without this package: it only contains ops of TensorFlow's
+core and of tensorflow-text.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ from keras_attn.validation import UserError, require, require_one_of, require_po
 
 
 class _Export(tf.Module):
-    """What is saved: the resources that the functions use."""
+    """The saved module, with the resources that the functions use."""
 
     def __init__(self, resources: Iterable[tf.Module | tf.Variable]) -> None:
         super().__init__()
@@ -57,31 +57,31 @@ def export_saved_model(
 ) -> Path:
     """Writes a task as a SavedModel under `folder/<version>/`.
 
-    A signature that shows how answers come about is left out where the model does not let it be
-    made; the description of the export says why.
+    Optional signatures, such as `attention`, are left out if the model does not support them; the
+    description of the export contains the reason.
 
-    The version appears at once and complete: it is written under a temporary name beside it, and
-    renamed; after a failure nothing is left behind. Beside the SavedModel, `assets.extra/` holds
-    golden outputs for `verify`, computed here by the task itself, warm-up records for TensorFlow
-    Serving, a description of the export, and `README.md` for those who will use it.
+    The version is written under a temporary name and then renamed, so that it appears complete;
+    nothing is left after a failure. `assets.extra/` contains golden outputs of the task for
+    `verify`, warm-up records for TensorFlow Serving, a description of the export, and `README.md`
+    for its users.
 
     Args:
-        task: A task: it gives its signatures and the resources that they use.
-        folder: The model's folder, in TensorFlow Serving's words its base path; may be new.
+        task: A task, which defines its signatures and the resources that they use.
+        folder: Folder of the model (TensorFlow Serving's base path); created if missing.
         jit: Whether the numeric core is compiled by XLA. Such a model needs a server that runs
             with `--xla_cpu_compilation_enabled`, or a GPU.
         n_best: Number of hypotheses of the `n_best` signature.
-        examples: Texts, or images as bytes; the task's own by default. The first 32 of them are for
-            golden outputs and warm-up records, all of them for measuring what `weights` changes.
+        examples: Texts, or images as bytes; the task's own by default. The first 32 are used for
+            golden outputs and warm-up records, all of them to measure the effect of `weights`.
         version: The version; the highest existing one plus 1 by default.
-        weights: "float16" or "bfloat16" stores the weights in half of the room on disk, "int8" in a
-            quarter, as whole numbers and a scale for each channel. Computing stays in the task's
-            dtype, to which they are brought once a call. How far that changes the answers to the
-            examples is measured, and stands in the description of the export.
-        only: Part of the paths of the weights that are stored so, such as "feed_forward", where
-            all of them are too many; the others stay as they are.
-        tolerance: Largest change of the answers to the examples: share of those to which a text,
-            label or ids are others, and difference of a number, relative where that is above 1.
+        weights: Data type of the stored weights. "float16" and "bfloat16" need half of the disk
+            space, "int8" a quarter (integers and a scale for each channel). Weights are converted
+            to the task's dtype once per call. The effect on the outputs for the examples is
+            measured and written into the description of the export.
+        only: Quantizes only weights with this text in their path, such as "feed_forward"; all
+            matrices by default.
+        tolerance: Largest allowed change of the outputs for the examples: fraction of examples with
+            a different text, label or ids, and difference of a number, relative if above 1.
 
     Returns:
         The version folder.
@@ -100,11 +100,11 @@ def export_saved_model(
     texts = list(task.example_texts() if examples is None else examples)
     require(
         bool(texts) and all(isinstance(text, str | bytes) for text in texts),
-        "`examples` must be strings, at least one.",
+        "`examples` must be a list of strings that is not empty.",
         examples=examples,
     )
     functions = dict(task.serving_functions(n_best, jit=jit))
-    require(bool(functions), "The task must give at least one serving function.", task=task)
+    require(bool(functions), "The task must have at least one serving function.", task=task)
     options = {"jit": jit, "n_best": n_best}
 
     def write(path: Path) -> None:
@@ -139,7 +139,7 @@ def _write_version(folder: Path, version: int | None, write: Callable[[Path], No
             temporary.mkdir(parents=True)
         except OSError as error:
             raise UserError(
-                f"The folder to export to cannot be written: {folder}: {error.strerror}."
+                f"The export folder {folder} cannot be written: {error.strerror}."
             ) from error
         try:
             write(temporary)
@@ -149,7 +149,9 @@ def _write_version(folder: Path, version: int | None, write: Callable[[Path], No
         try:
             temporary.rename(target)
         except OSError as error:
-            raise UserError(f"Version folder {target} cannot be made: {error.strerror}.") from error
+            raise UserError(
+                f"The version folder {target} cannot be created: {error.strerror}."
+            ) from error
         done = True
     finally:
         if not done:
@@ -164,7 +166,9 @@ def _choose_version(folder: Path, version: int | None) -> int:
     require_positive(version=version)
     target = folder / str(version)
     require(
-        not target.exists(), "Version folder exists already: choose another.", folder=str(target)
+        not target.exists(),
+        "The version folder exists already; choose another version.",
+        folder=str(target),
     )
     return version
 
@@ -194,19 +198,19 @@ def _write(
 
 
 def _untraceable(functions: Mapping[str, ServingFunction]) -> dict[str, str]:
-    """The optional functions of which there is no graph, and why."""
+    """Optional functions that cannot be traced, with the reasons."""
     found = {}
     for name, function in functions.items():
         if function.optional:
             try:
                 _signature(function)
-            except (TypeError, ValueError) as error:  # a layer of whatever kind may be inside
+            except (TypeError, ValueError) as error:  # any kind of layer may be inside
                 found[name] = _reason(error)
     return found
 
 
 def _reason(error: Exception) -> str:
-    """What an error says in a line, without what Keras puts around it."""
+    """The message of an error in one line, without the text that Keras adds."""
     text = str(error)
     bold = re.search(r"(?s)\x1b\[1m(.*?)\x1b\[0m", text)
     return " ".join((bold[1] if bold else text).split())
@@ -215,18 +219,18 @@ def _reason(error: Exception) -> str:
 def _describe_weights(
     functions: Mapping[str, ServingFunction],
     served: Mapping[str, ServingFunction],
-    texts: list[str],
+    texts: list[str | bytes],
     stored: StoredWeights,
     examples: list[Example],
     tolerance: float,
 ) -> dict[str, Any]:
-    """What is stored, and how far that changes the answers: to these examples, and other texts.
+    """Describes the stored weights, and the change of the outputs for examples and texts.
 
-    `functions` compute with the task's own weights, `served` with what is stored of them. What is
-    optional is no answer.
+    `functions` use the task's own weights, `served` the stored ones. Optional functions are not
+    compared.
 
     Raises:
-        UserError: It changes them by more than the tolerance.
+        UserError: The outputs change by more than the tolerance.
     """
     described: dict[str, Any] = {"dtype": stored.dtype}
     if not stored.smaller:
@@ -241,7 +245,7 @@ def _describe_weights(
     compare([example for example in examples if example[0] in answering], functions)
     others = [texts[begin : begin + MAX_ROWS] for begin in range(MAX_ROWS, len(texts), MAX_ROWS)]
     if others:
-        # Many times as fast as one operation after the other, once they are traced.
+        # Traced functions are many times faster than eager ones.
         before = {name: _traced(functions[name]) for name in answering}
         after = {name: _traced(each) for name, each in answering.items()}
         for batch in others:
@@ -261,7 +265,7 @@ def _bytes(variable: tf.Variable) -> int:
 
 
 def _traced(function: ServingFunction) -> ServingFunction:
-    """The same as a graph."""
+    """Traces a function into a graph."""
     return dataclasses.replace(function, function=_signature(function))
 
 
@@ -274,12 +278,12 @@ def _signature(function: ServingFunction) -> tf.types.experimental.ConcreteFunct
     return traced.get_concrete_function(**specs)
 
 
-def _example_inputs(function: ServingFunction, texts: list[str]) -> dict[str, np.ndarray]:
+def _example_inputs(function: ServingFunction, texts: list[str | bytes]) -> dict[str, np.ndarray]:
     if function.example_inputs is not None:
         values = function.example_inputs(texts)
         require(
             set(values) == set(function.inputs),
-            "Example inputs must be named as the function's inputs are.",
+            "Example inputs must have the names of the function's inputs.",
             inputs=sorted(function.inputs),
             examples=sorted(values),
         )
@@ -287,14 +291,14 @@ def _example_inputs(function: ServingFunction, texts: list[str]) -> dict[str, np
     return {name: _default_example(spec, texts) for name, spec in function.inputs.items()}
 
 
-def _default_example(spec: tf.TensorSpec, texts: list[str]) -> np.ndarray:
+def _default_example(spec: tf.TensorSpec, texts: list[str | bytes]) -> np.ndarray:
     if spec.dtype == tf.string and spec.shape.rank == 1:
         return _to_numpy(np.array(texts, object))
     return np.ones([len(texts)] + [size or 3 for size in spec.shape[1:]], spec.dtype.as_numpy_dtype)
 
 
-def _answers(functions: Mapping[str, ServingFunction], texts: list[str]) -> list[Example]:
-    """Example inputs of each function, and what it answers."""
+def _answers(functions: Mapping[str, ServingFunction], texts: list[str | bytes]) -> list[Example]:
+    """Example inputs and outputs of each function."""
     found = []
     for name, function in functions.items():
         inputs = _example_inputs(function, texts)
@@ -318,7 +322,7 @@ def _run(
 
 def _to_numpy(value: tf.Tensor | np.ndarray | list[str] | list[bytes]) -> np.ndarray:
     is_texts = isinstance(value, list) and all(isinstance(text, str | bytes) for text in value)
-    # Numpy takes the contents of files, which know their names, for something else than bytes.
+    # NumPy does not recognize `ImageFile`, a subclass of bytes, as bytes.
     array = np.array(value, object) if is_texts else np.asarray(value)
     if array.dtype.kind not in "OSU":
         return array

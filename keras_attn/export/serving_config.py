@@ -1,4 +1,4 @@
-"""Configuration of TensorFlow Serving for an exported model: files that are ready to be used.
+"""Configuration files of TensorFlow Serving for an exported model.
 
 Reference: tensorflow_serving/config/{model_server_config,monitoring_config}.proto and
 tensorflow_serving/servables/tensorflow/session_bundle_config.proto (`BatchingParameters`).
@@ -63,34 +63,34 @@ prometheus_config {
 
 
 def write_serving_config(model_folder: str | Path, folder: str | Path) -> list[Path]:
-    """Writes what TensorFlow Serving is started with, for one model.
+    """Writes the configuration files of TensorFlow Serving for one model.
 
     Each file is written under a temporary name and renamed; other files in the folder stay.
 
     Args:
         model_folder: The exported model, the folder that holds its versions.
-        folder: Where to; may be new, or hold an older configuration of the same model.
+        folder: Output folder; created if missing, may contain an older configuration of the model.
 
     Returns:
         The files: models, batching and monitoring for the server, a file for docker compose, and
         manifests for Kubernetes.
 
     Raises:
-        UserError: The model's name does not fit an address, the folder holds the configuration of
-            another model, or it cannot be written.
+        UserError: The model's name is not allowed in an address, the folder contains the
+            configuration of another model, or it cannot be written.
     """
     model_folder, folder = Path(model_folder).resolve(), Path(folder).resolve()
     name = model_folder.name
     require(
         re.fullmatch(r"[A-Za-z0-9_.-]+", name) is not None,
-        "A model is served under the name of its folder: letters, digits, '_', '-' and '.'.",
+        "The name of a model's folder may contain letters, digits, '_', '-' and '.'.",
         folder=str(model_folder),
     )
     version = latest_version(model_folder)
     models = _MODELS.format(name=name)
     existing = folder / MODELS
     if existing.is_file() and f'name: "{name}"' not in existing.read_text("utf-8"):
-        raise UserError(f"{existing} is of another model: choose another folder for {name}'s.")
+        raise UserError(f"{existing} belongs to another model; choose another folder for {name}.")
     jit = bool(read_manifest(version)["jit"])
     server_files = {MODELS: models, BATCHING: _batching(version, jit), MONITORING: _MONITORING}
     served = Served(name, f"./{os.path.relpath(model_folder, folder)}", jit)
@@ -103,7 +103,7 @@ def write_serving_config(model_folder: str | Path, folder: str | Path) -> list[P
         for file, content in files.items():
             write_text(folder / file, content)
     except OSError as error:
-        raise UserError(f"The configuration cannot be written: {folder}: {error}.") from error
+        raise UserError(f"The configuration cannot be written to {folder}: {error}.") from error
     return [folder / file for file in files]
 
 

@@ -1,4 +1,4 @@
-"""Weights as a SavedModel stores them, in less room, and computes with them as the task does."""
+"""Quantized weights of a SavedModel."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -13,24 +13,24 @@ Function = Callable[..., Mapping[str, tf.Tensor]]
 
 
 class StoredWeights:
-    """A task's resources as they are stored, and its functions reading them.
+    """A task's resources in the form in which an export stores them.
 
-    Matrices and other weights of rank 2 or more are copied to smaller variables; vectors, such as
-    biases and norms, and whole numbers stay. The task keeps its own.
+    Matrices and other weights of rank 2 or more are copied to smaller variables. Vectors, such as
+    biases and norms, and integers are unchanged. The task itself is not changed.
 
     Args:
-        resources: What the functions use; the dtype is for the Keras variables among them.
-        dtype: "float32" stores everything as the task has it; "float16" and "bfloat16" the matrices
-            in half of that, and "int8" in a quarter.
-        only: Part of the paths of the matrices that are meant; all of them have the empty one.
+        resources: The resources of the functions; `dtype` applies to the Keras variables in it.
+        dtype: "float32" stores all weights unchanged; "float16" and "bfloat16" need half of the
+            space for matrices, "int8" a quarter.
+        only: Only matrices with this text in their path are quantized; "" for all.
 
     Attributes:
-        resources: What is to be stored.
-        dtype: The dtype of the smaller ones.
-        smaller: Each weight that is stored so, and what is stored of it.
+        resources: The resources to store.
+        dtype: The dtype of the quantized weights.
+        smaller: Pairs of a weight and its quantized form.
 
     Raises:
-        UserError: The dtype is another, or the task has no such weight.
+        UserError: The dtype is unknown, or the task has no such weight.
     """
 
     def __init__(
@@ -54,22 +54,22 @@ class StoredWeights:
                 self.resources.append(weight)
         require(
             dtype == "float32" or bool(self.smaller),
-            "Smaller weights need a task with Keras weights of rank 2 or more"
-            + (f" with {only!r} in their paths." if only else "."),
+            "Only Keras weights of rank 2 or more can be quantized; the task has none"
+            + (f" with {only!r} in its path." if only else "."),
             weights=dtype,
         )
 
     def reading(self, function: Function) -> Function:
-        """Makes a function that computes with the stored weights.
+        """Makes a function that uses the stored weights.
 
-        They are read at its beginning, so that loops inside it find them in the task's dtype.
+        They are read when the function begins, so that loops inside it use the task's dtype.
 
         Args:
-            function: A function of the task that reads its Keras variables when it is called, or
-                while it is traced.
+            function: A function of the task that reads its Keras variables when it is called or
+                traced.
 
         Returns:
-            The function itself where nothing is stored in another dtype.
+            The function itself if no weight is quantized.
         """
         if not self.smaller:
             return function
@@ -95,10 +95,10 @@ class _Cast(tf.Module):
 
 
 class _Scaled(tf.Module):
-    """A weight as whole numbers from -127 to 127, and the scale of each of its channels.
+    """A weight as integers from -127 to 127 with a scale for each channel.
 
-    Channels are the places along the first axis, as of embeddings, or along the last one, as of
-    kernels: whichever loses less.
+    Channels are along the first axis, as in embeddings, or along the last axis, as in kernels:
+    the axis with the smaller error is used.
     """
 
     def __init__(self, weight: keras.Variable) -> None:

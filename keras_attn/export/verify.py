@@ -1,4 +1,4 @@
-"""Verifies an exported SavedModel the way TensorFlow Serving will use it."""
+"""Verification of an exported SavedModel under the conditions of TensorFlow Serving."""
 
 import dataclasses
 import signal
@@ -19,9 +19,9 @@ class Report:
 
     Attributes:
         folder: The version folder that was checked.
-        checks: What was done, one line each.
-        findings: What is wrong, one line each; none is what one hopes for.
-        modules: The top-level Python modules of the process that checked.
+        checks: The checks, one line each.
+        findings: The problems found, one line each; empty if there are none.
+        modules: The top-level Python modules of the checking process.
     """
 
     folder: Path
@@ -31,7 +31,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """True if no problem was found."""
         return not self.findings
 
     def __str__(self) -> str:
@@ -45,16 +45,16 @@ class Report:
 def verify(folder: str | Path, timeout: float = 600) -> Report:
     """Checks an exported SavedModel in TensorFlow's C++ runtime, without TensorFlow's Python.
 
-    A process of its own lints the SavedModel, loads it with XLA disabled as TensorFlow Serving
-    does (enabled where the export says `jit`), compares its outputs with the golden ones that the
-    Python task wrote before the export, and replays the warm-up records. Nothing is written.
+    A separate process lints the SavedModel, loads it with XLA disabled as in TensorFlow Serving
+    (enabled for exports with `jit`), compares its outputs with the golden outputs of the Python
+    task, and replays the warm-up records. Nothing is written.
 
     Args:
-        folder: A version folder, or the folder above, of which the highest version is taken.
+        folder: A version folder, or the folder above, whose highest version is checked.
         timeout: Seconds after which the process is stopped.
 
     Returns:
-        What was checked and found; `print(report)` shows it.
+        A report of checks and problems, which `print` shows.
 
     Raises:
         UserError: The SavedModel is missing, damaged, not exported by this package, or too slow.

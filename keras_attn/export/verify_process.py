@@ -1,14 +1,17 @@
 """The process behind `verify`: lint, load, golden outputs and warm-up records in the C++ runtime.
 
-`python -m keras_attn.export.verify_process VERSION_FOLDER` prints one JSON object: what was
-checked, what was found, and, where the SavedModel cannot be loaded, the error. It never imports
+`python -m keras_attn.export.verify_process VERSION_FOLDER` prints a JSON object with the
+checks, the problems found, and the error if the SavedModel cannot be loaded. It never imports
 TensorFlow's Python, Keras or JAX.
 """
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from keras_attn.export import c_api, golden, warmup
 from keras_attn.export.lint import lint_saved_model
@@ -16,14 +19,16 @@ from keras_attn.export.runtime import CppSavedModel, SavedModelError, served_ops
 from keras_attn.export_manifest import read_manifest
 from keras_attn.validation import UserError
 
+Inputs = Mapping[str, np.ndarray]
+
 FORBIDDEN_MODULES = ("jax", "keras", "tensorflow", "tensorflow_text")
 
 
 def check(folder: Path) -> tuple[list[str], list[str]]:
-    """Returns what was checked and what was found in a version folder, one line each.
+    """Returns the checks of a version folder and the problems found, one line each.
 
     Raises:
-        UserError: The SavedModel is missing, damaged or not ours.
+        UserError: The SavedModel is missing, damaged or not exported by this package.
     """
     jit = bool(read_manifest(folder).get("jit"))
     (examples, rtol), requests = golden.read_golden(folder), warmup.read_warmup(folder)
@@ -48,7 +53,7 @@ def check(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def _compare(
-    model: CppSavedModel, name: str, inputs: dict, outputs: dict, rtol: float
+    model: CppSavedModel, name: str, inputs: Inputs, outputs: Inputs, rtol: float
 ) -> list[str]:
     try:
         received = model.run(name, inputs)
@@ -58,7 +63,7 @@ def _compare(
     return [f"Golden outputs of signature {name!r}: {difference}." for difference in differences]
 
 
-def _replay(model: CppSavedModel, name: str, inputs: dict) -> list[str]:
+def _replay(model: CppSavedModel, name: str, inputs: Inputs) -> list[str]:
     try:
         model.run(name, inputs)
     except UserError as error:
@@ -67,7 +72,7 @@ def _replay(model: CppSavedModel, name: str, inputs: dict) -> list[str]:
 
 
 def main(folder: str) -> None:
-    """Checks one version folder and prints the outcome."""
+    """Checks a version folder and prints the outcome."""
     outcome: dict[str, Any] = {"checks": [], "findings": [], "error": None}
     try:
         outcome["checks"], outcome["findings"] = check(Path(folder))

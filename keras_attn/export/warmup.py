@@ -1,7 +1,7 @@
 """Warm-up records, which TensorFlow Serving replays before it takes requests.
 
-The file is a TFRecord of `PredictionLog`; the server refuses a model of which one record fails, and
-takes at most 1,000.
+The file is a TFRecord of `PredictionLog`; the server refuses a model if one record fails, and
+accepts at most 1,000 records.
 
 Reference: tensorflow/core/lib/io/record_writer.h for the framing, RFC 3720 for CRC-32C.
 """
@@ -20,7 +20,7 @@ from keras_attn.validation import UserError, require
 
 MAX_RECORDS = 1000
 MAX_ROWS = 32
-"""Most rows of a record, for a server that makes batches refuses what is larger than these."""
+"""Most rows in a record; a server with batching refuses requests larger than its batches."""
 
 Request = tuple[str, Mapping[str, np.ndarray]]
 
@@ -94,7 +94,8 @@ def _frame(record: bytes) -> bytes:
 
 
 def _records(content: bytes) -> list[bytes]:
-    records, start = [], 0
+    records: list[bytes] = []
+    start = 0
     while start < len(content):
         length = content[start : start + 8]
         end = start + 12 + int.from_bytes(length, "little")

@@ -1,9 +1,9 @@
 """Decoding strategies over the step protocol, in the graph, on every Keras backend.
 
-A model gives an initial state and `step(token_ids, state, index) -> (logits, state)`; a strategy
-knows nothing else about it. `state` is `{"source": tree, "hypothesis": tree}`: leaves of
-`"source"` are held once per source and never reordered, leaves of `"hypothesis"` have one row per
-hypothesis and follow it.
+A strategy only needs the initial state of a model and its
+`step(token_ids, state, index) -> (logits, state)`. `state` is
+`{"source": tree, "hypothesis": tree}`: leaves of `"source"` have one row per source and are never
+reordered, leaves of `"hypothesis"` have one row per hypothesis and are reordered with it.
 """
 
 from keras_attn.generation.beam import STOPPING, beam_search

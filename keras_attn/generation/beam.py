@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from keras import ops
 
@@ -24,16 +23,19 @@ from keras_attn.generation.hypotheses import (
 )
 from keras_attn.generation.token_rules import TokenRules
 from keras_attn.ops.top_k import leftmost_top_k
+from keras_attn.renamed import renamed_arguments
+from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import require, require_one_of, require_positive
 
 STOPPING = ("exact", "early", "heuristic")
 
 
+@renamed_arguments(free_end="forced_end_is_free")
 def beam_search(
     step: Step,
     state: dict,
     beams: int,
-    start_id: Any,
+    start_id: TensorLike,
     end_id: int,
     max_length: int,
     min_length: int = 0,
@@ -43,64 +45,66 @@ def beam_search(
     length_penalty_form: str = "gnmt",
     stopping: str = "exact",
     constraints: Constraints | None = None,
-    free_end: bool = False,
+    forced_end_is_free: bool = False,
     coverage_penalty: float = 0.0,
 ) -> Hypotheses:
-    """Finds each source's best hypotheses among those that a beam of limited width reaches.
+    """Finds each source's best hypotheses with a beam search.
 
-    At each position the `2 * beams` most probable extensions of the live hypotheses of a source
-    are its candidates. Those that end join the finished hypotheses, of which the `n_best` of the
-    best score (log-probability divided by the length penalty, less the coverage penalty if there is
-    one) are kept; the `beams` best of the others live on. When a source is done `stopping` says:
+    At each position, the candidates of a source are the `2 * beams` most probable extensions of its
+    live hypotheses. Candidates that end become finished hypotheses; the `n_best` with the best
+    score (log-probability divided by the length penalty, plus the coverage penalty if any) are
+    kept. The `beams` best of the other candidates become the live hypotheses. `stopping`
+    determines when a source is done:
 
-    - "exact": once the most probable live hypothesis, were it to end for nothing at `max_length`,
-      would not score above its worst kept finished one. So stopping never changes a result, and
-      with a beam wide enough to hold every prefix the result is exact. The papers' rule
-      ("terminate early when possible"), and Hugging Face's `early_stopping="never"`.
-    - "early": once `beams` hypotheses have finished; Hugging Face's `early_stopping=True`.
-    - "heuristic": once `beams` hypotheses have finished, and the most probable live one, were it
-      to end for nothing where it is, would not score above the worst of them; Hugging Face's
-      `early_stopping=False`.
+    - "exact": when the most probable live hypothesis could not score above the worst kept finished
+      one, even if it ended at `max_length` without loss of probability. Stopping then never changes
+      the result, and a beam wide enough for every prefix gives the exact result. This is the rule
+      of the papers ("terminate early when possible") and Hugging Face's `early_stopping="never"`.
+    - "early": when `beams` hypotheses have finished; Hugging Face's `early_stopping=True`.
+    - "heuristic": when `beams` hypotheses have finished, and the most probable live hypothesis
+      would not score above the worst of them if it ended at once without loss of probability;
+      Hugging Face's `early_stopping=False`.
 
-    With the last two, as there, `beams` finished hypotheses are kept, and only those candidates
-    join them that are among the best `beams`; with "exact" all that end do.
+    With the last two, `beams` finished hypotheses are kept, and only candidates among the best
+    `beams` can finish, as in Hugging Face's search; with "exact" all candidates that end do.
 
-    Ties go to the hypothesis that finished earlier, then to the more probable parent, then to the
-    lower token id.
+    Of equal scores, the hypothesis that finished earlier wins, then the more probable parent, then
+    the lower token id.
 
     Args:
         step: `step(token_ids, state, index) -> (logits, state)`: token_ids int32 (rows,) with
             rows = batch * beams, source by source; index int32 scalar; logits float
             (rows, vocabulary).
         state: `{"source": tree, "hypothesis": tree}`, one row per source in both. Rows of
-            hypothesis leaves are repeated `beams` times here and then follow their hypotheses;
-            source leaves keep their rows and whatever `step` makes of them.
-        beams: How many hypotheses live on.
-        start_id: The token fed first, such as a prompt's last: one for all, or int32 (batch,).
+            hypothesis leaves are repeated `beams` times and then reordered with their hypotheses;
+            source leaves are not reordered.
+        beams: Number of live hypotheses.
+        start_id: The first input token, such as the last of a prompt: one for all sources, or int32
+            (batch,).
         end_id: The token that ends a hypothesis.
         max_length: Most tokens of a hypothesis, the end token included: at the last position
-            only the end token is offered. An int, or on TensorFlow without XLA a scalar int
+            only the end token is allowed. An int, or on TensorFlow without XLA a scalar int
             tensor.
         min_length: Fewest tokens of a hypothesis, the end token included.
         length_penalty: The exponent of the penalty; 0 for none. See `length_normalizer`.
-        n_best: How many hypotheses to return for each source.
-        forbidden_ids: Tokens that are never offered, such as padding and start.
+        n_best: Number of hypotheses to return for each source.
+        forbidden_ids: Tokens that are never generated, such as padding and start.
         length_penalty_form: "gnmt" or "length". See `length_normalizer`.
         stopping: When a source is done: "exact", "early" or "heuristic".
-        constraints: What a text may not hold, and what it must begin with.
-        free_end: Whether the end token that is forced at `max_length` counts as certain, as by
-            Hugging Face's `forced_eos_token_id`, instead of with its probability.
-        coverage_penalty: What makes hypotheses worse that have not looked at the whole of their
-            source: so many times Σᵢ log(min(Σⱼ pᵢⱼ, 1)) is added to the score, pᵢⱼ being how much
-            token j attended to position i of the source. Needs `state["hypothesis"]["coverage"]`,
-            float (rows, source), in which `step` adds up the attention, 1 at padding from the
-            beginning.
+        constraints: Banned tokens and required beginnings of texts.
+        forced_end_is_free: Whether the end token that is forced at `max_length` gets probability
+            1, as with Hugging Face's `forced_eos_token_id`, instead of the model's probability.
+        coverage_penalty: Weight of a penalty for hypotheses that have not attended to the whole
+            source: this number times Σᵢ log(min(Σⱼ pᵢⱼ, 1)) is added to the score, where pᵢⱼ is the
+            attention of token j to position i of the source. Needs
+            `state["hypothesis"]["coverage"]`, float (rows, source), in which `step` accumulates the
+            attention, initialized with 1 at padding.
 
     Returns:
-        `Hypotheses`, float64 where the state holds float64 and float32 elsewhere.
+        `Hypotheses`, float64 if the state contains float64, otherwise float32.
 
     Raises:
-        UserError: An argument is out of its range, or state or logits have another form.
+        UserError: An argument is out of range, or state or logits have another structure.
 
     Reference:
         [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7 and equation 14;
@@ -110,7 +114,7 @@ def beam_search(
     require(n_best <= beams, "`n_best` must not exceed `beams`.", n_best=n_best, beams=beams)
     check_length_penalty(length_penalty, length_penalty_form)
     require_one_of("stopping", stopping, STOPPING)
-    rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids), free_end)
+    rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids), forced_end_is_free)
     form = DecoderState(state, max_length)
     check_coverage_penalty(coverage_penalty, state)
     constraints = constraints or Constraints()
@@ -128,7 +132,7 @@ def beam_search(
     )
     rows = form.batch * beams
 
-    def is_unfinished(carry: dict) -> Any:
+    def is_unfinished(carry: dict) -> Tensor:
         some_live = ops.any(carry["live"]["log_probabilities"] > -math.inf)
         return ops.logical_and(carry["index"] < max_length, some_live)
 
@@ -170,18 +174,18 @@ def beam_search(
 class _Candidates:
     """Extensions of live hypotheses, best first; each field (batch, candidates)."""
 
-    log_probabilities: Any
-    parents: Any
-    token_ids: Any
-    is_end: Any
+    log_probabilities: Tensor
+    parents: Tensor
+    token_ids: Tensor
+    is_end: Tensor
 
 
 @dataclasses.dataclass(frozen=True)
 class _BeamSearch:
-    """The parts of one position's work; nothing here knows the model.
+    """The steps of the search at one position, independent of the model.
 
-    A live hypothesis of log-probability `-inf` is none: that is how the first position starts
-    with one hypothesis, and how a source that is done ends with none.
+    A live hypothesis with log-probability `-inf` does not exist: the first position starts with one
+    hypothesis, and a source that is done has none.
     """
 
     rules: TokenRules
@@ -191,18 +195,18 @@ class _BeamSearch:
     length_penalty: float
     length_penalty_form: str
     stopping: str
-    batch: Any
+    batch: Tensor
     dtype: str
 
     def start(self) -> dict:
-        """One empty live hypothesis a source."""
+        """One empty live hypothesis per source."""
         first = ops.where(ops.arange(self.beams) == 0, 0.0, -math.inf)
         first = ops.broadcast_to(ops.cast(first, self.dtype), (self.batch, self.beams))
         token_ids = ops.zeros((self.batch, self.beams, self.rules.max_length), dtype="int32")
         return {"token_ids": token_ids, "log_probabilities": first}
 
     def nothing_finished(self) -> Hypotheses:
-        """`kept` places for finished hypotheses, all free."""
+        """`kept` empty places for finished hypotheses."""
         shape = (self.batch, self.kept)
         return Hypotheses(
             token_ids=ops.zeros((*shape, self.rules.max_length), dtype="int32"),
@@ -211,10 +215,10 @@ class _BeamSearch:
             lengths=ops.zeros(shape, dtype="int32"),
         )
 
-    def extend(self, live: dict, logits: Any, index: Any) -> _Candidates:
-        """The `2 * beams` best extensions of each source, of which at most `beams` end."""
-        # The best of all are among the best of each row, so nothing but the logits has the size
-        # of the vocabulary.
+    def extend(self, live: dict, logits: Tensor, index: TensorLike) -> _Candidates:
+        """The `2 * beams` best extensions of each source; at most `beams` of them end."""
+        # The best extensions are among the best of each row, so only the logits have the size of
+        # the vocabulary.
         is_banned = self._banned(live["token_ids"], logits, index)
         ranked, token_ids = self.rules.rank(logits, index, 2 * self.beams, self.dtype, is_banned)
         columns = ranked.shape[-1]
@@ -236,13 +240,13 @@ class _BeamSearch:
         finished: Hypotheses,
         live: dict,
         candidates: _Candidates,
-        index: Any,
-        bonus: Any = None,
+        index: TensorLike,
+        bonus: Tensor = None,
     ) -> Hypotheses:
         """The `kept` best of the finished hypotheses and of the candidates that end.
 
-        What each live hypothesis gets beside its log-probability is its `bonus`, (rows,), at most
-        0, so that `stop` need not know it.
+        `bonus`, (rows,), is added to the scores of the live hypotheses. It is at most 0, so that
+        `stop` can ignore it.
         """
         length = index + 1
         ended = candidates.log_probabilities / self._penalty(length)
@@ -250,7 +254,7 @@ class _BeamSearch:
             bonus = ops.reshape(bonus, (self.batch, self.beams))
             ended = ended + self._pick(bonus, candidates.parents)
         ended = ops.where(self._may_finish(candidates), ended, -math.inf)
-        # Those that finished earlier stand first and so win a tie.
+        # Earlier finished hypotheses come first and so win a tie.
         scores, picks = leftmost_top_k(ops.concatenate([finished.scores, ended], axis=1), self.kept)
         picks = ops.cast(picks, "int32")
         is_new = picks >= self.kept
@@ -271,7 +275,7 @@ class _BeamSearch:
             lengths=self._pick(lengths, picks),
         )
 
-    def keep(self, live: dict, candidates: _Candidates, index: Any) -> tuple[dict, Any]:
+    def keep(self, live: dict, candidates: _Candidates, index: TensorLike) -> tuple[dict, Tensor]:
         """The `beams` best candidates that do not end, and their parents' rows, int32 (rows,)."""
         going_on = ops.where(candidates.is_end, -math.inf, candidates.log_probabilities)
         log_probabilities, picks = leftmost_top_k(going_on, self.beams)
@@ -286,7 +290,7 @@ class _BeamSearch:
         }
         return live, ops.reshape(self._row_numbers(parents, self.beams), (-1,))
 
-    def stop(self, log_probabilities: Any, finished: Hypotheses, index: Any) -> Any:
+    def stop(self, log_probabilities: Tensor, finished: Hypotheses, index: TensorLike) -> Tensor:
         """The live log-probabilities, with `-inf` for sources that are done."""
         worst = finished.scores[:, -1:]
         if self.stopping == "early":
@@ -297,34 +301,34 @@ class _BeamSearch:
         is_done = worst >= attainable
         return ops.where(is_done, -math.inf, log_probabilities)
 
-    def _banned(self, token_ids: Any, logits: Any, index: Any) -> Any:
+    def _banned(self, token_ids: Tensor, logits: Tensor, index: TensorLike) -> Tensor:
         """Tokens that the constraints forbid, bool (rows, vocabulary), or None."""
         if self.constraints.is_empty:
             return None
         token_ids = ops.reshape(token_ids, (self.batch * self.beams, self.rules.max_length))
         return self.constraints.banned_tokens(token_ids, index, logits.shape[-1])
 
-    def _may_finish(self, candidates: _Candidates) -> Any:
+    def _may_finish(self, candidates: _Candidates) -> Tensor:
         if self.stopping == "exact":
             return candidates.is_end
         ranks = ops.arange(candidates.is_end.shape[1])
         return ops.logical_and(candidates.is_end, ranks < self.beams)
 
-    def _penalty(self, length: Any) -> Any:
+    def _penalty(self, length: Tensor) -> Tensor:
         return length_normalizer(length, self.length_penalty, self.dtype, self.length_penalty_form)
 
-    def _write(self, token_ids: Any, index: Any, token: Any, where: Any) -> Any:
+    def _write(self, token_ids: Tensor, index: TensorLike, token: Tensor, where: Tensor) -> Tensor:
         """`token` at position `index`; a comparison, since slice updates need XLA to serve."""
         here = ops.arange(self.rules.max_length) == index
         if where is not True:
             here = ops.logical_and(here, where[..., None])
         return ops.where(here, token, token_ids)
 
-    def _row_numbers(self, columns: Any, width: int) -> Any:
-        """Where (batch, `width`) flattened to rows holds `columns` (batch, n) of each source."""
+    def _row_numbers(self, columns: Tensor, width: int) -> Tensor:
+        """Indices of `columns` (batch, n) in (batch, `width`) flattened to rows."""
         return columns + ops.arange(self.batch)[:, None] * width
 
-    def _pick(self, values: Any, columns: Any) -> Any:
+    def _pick(self, values: Tensor, columns: Tensor) -> Tensor:
         """`values[b, columns[b, i]]` for values (batch, width, ...) and columns (batch, n)."""
         width, rest = values.shape[1], ops.shape(values)[2:]
         rows = ops.reshape(values, (self.batch * width, *rest))

@@ -1,8 +1,6 @@
-"""What a text may not hold, and what it must begin with."""
+"""Constraints on generated texts: repetition, banned sequences, prefixes."""
 
 import dataclasses
-import numbers
-from typing import Any
 
 import numpy as np
 from keras import ops
@@ -10,23 +8,23 @@ from keras import ops
 from keras_attn.generation.token_sets import token_set
 from keras_attn.limits import RULE_TOKENS
 from keras_attn.ops.padding import padding_last
-from keras_attn.validation import require
+from keras_attn.tensors import Tensor, TensorLike
+from keras_attn.validation import is_integer, require
 
 
 @dataclasses.dataclass(frozen=True)
 class Constraints:
-    """Rules about the tokens of a text, kept at every position of decoding.
+    """Rules about the tokens of a text, applied at every position of decoding.
 
-    A token that would break one is not offered, and keeps its share of probability: the
-    log-probability of a text is that under the model, whatever the rules. They look at what is
-    generated, not at a prompt before it. Where no token is left a source has no hypothesis.
+    Tokens that would break a rule are not generated, but probabilities are not renormalized: the
+    log-probability of a text is that of the model. The rules apply to the generated text, not to a
+    prompt before it. If no token is allowed, a source has no hypothesis.
 
     Attributes:
-        no_repeat_ngram: No run of so many tokens occurs twice in a text; 0 for no such rule.
-        banned: Sequences of token ids that do not occur in a text.
-        prefix_ids: int32 (batch, length), the tokens that each source's texts begin with, the end
-            token not among them; 0 is padding wherever it stands. They stand whatever the other
-            two forbid.
+        no_repeat_ngram: No sequence of this many tokens occurs twice in a text; 0 for no rule.
+        banned: Sequences of token ids that must not occur in a text.
+        prefix_ids: int32 (batch, length), the tokens with which each source's texts begin, without
+            an end token; 0 is padding at any position. The other rules do not apply to them.
 
     Raises:
         UserError: A value is out of its range.
@@ -34,12 +32,12 @@ class Constraints:
 
     no_repeat_ngram: int = 0
     banned: tuple[tuple[int, ...], ...] = ()
-    prefix_ids: Any = None
+    prefix_ids: TensorLike = None
 
     def __post_init__(self) -> None:
         require(
-            _is_whole(self.no_repeat_ngram) and self.no_repeat_ngram >= 0,
-            "`no_repeat_ngram` must be an integer of 0 or more, 0 for no such rule.",
+            is_integer(self.no_repeat_ngram) and self.no_repeat_ngram >= 0,
+            "`no_repeat_ngram` must be an integer of 0 or more, 0 for no rule.",
             no_repeat_ngram=self.no_repeat_ngram,
         )
         size = self.no_repeat_ngram
@@ -48,22 +46,22 @@ class Constraints:
             require(
                 isinstance(sequence, tuple | list)
                 and len(sequence) > 0
-                and all(_is_whole(token) and token >= 0 for token in sequence),
-                "`banned` must hold sequences of token ids of 0 or more, none of them empty.",
+                and all(is_integer(token) and token >= 0 for token in sequence),
+                "`banned` must contain sequences of token ids of 0 or more, none of them empty.",
                 sequence=sequence,
             )
             RULE_TOKENS.check(len(sequence), "`banned`")
         if self.prefix_ids is not None and len(np.shape(self.prefix_ids)) == 2:
             object.__setattr__(self, "prefix_ids", padding_last(self.prefix_ids))
 
-    def check_sources(self, sources: Any) -> None:
-        """Finds prefixes that are not one for each source, as far as their numbers are known.
+    def check_sources(self, sources: Tensor) -> None:
+        """Checks that there is one prefix for each source, if their numbers are known.
 
         Args:
             sources: Number of sources.
 
         Raises:
-            UserError: The prefixes have another rank, or are more or fewer.
+            UserError: The prefixes have another rank or number.
         """
         if self.prefix_ids is None:
             return
@@ -78,20 +76,20 @@ class Constraints:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no rule at all."""
+        """Whether there is no rule."""
         return not self.no_repeat_ngram and not self.banned and self.prefix_ids is None
 
-    def banned_tokens(self, token_ids: Any, index: Any, vocabulary: int) -> Any:
-        """Which tokens may not come next.
+    def banned_tokens(self, token_ids: Tensor, index: TensorLike, vocabulary: int) -> Tensor:
+        """Finds the tokens that are not allowed next.
 
         Args:
-            token_ids: int32 (rows, max_length), of which the first `index` count; rows source by
-                source, of each source as many.
+            token_ids: int32 (rows, max_length), whose first `index` tokens are used; the same
+                number of rows for each source, source by source.
             index: int scalar.
             vocabulary: The count of tokens.
 
         Returns:
-            bool (rows, vocabulary), or None where there is no rule.
+            bool (rows, vocabulary), or None if there is no rule.
 
         Raises:
             UserError: A banned token is not in the vocabulary.
@@ -103,7 +101,7 @@ class Constraints:
             largest = max(max(sequence) for sequence in self.banned)
             require(
                 largest < vocabulary,
-                "`banned` must hold token ids below the vocabulary size of the logits.",
+                "`banned` must contain token ids below the vocabulary size of the logits.",
                 largest=largest,
                 vocabulary=vocabulary,
             )
@@ -114,13 +112,9 @@ class Constraints:
         return is_banned
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
-
-
-def _repeating(token_ids: Any, index: Any, size: int, vocabulary: int) -> Any:
+def _repeating(token_ids: Tensor, index: TensorLike, size: int, vocabulary: int) -> Tensor:
     """The tokens that have followed the last `size - 1` tokens before."""
-    # The last token of each run of `size` that is complete: at position `size - 1` the first.
+    # The last token of each complete sequence of `size` tokens: the first is at `size - 1`.
     places = ops.arange(ops.shape(token_ids)[1])
     is_same = ops.logical_and(places >= size - 1, places < index)[None]
     for back in range(1, size):
@@ -131,9 +125,9 @@ def _repeating(token_ids: Any, index: Any, size: int, vocabulary: int) -> Any:
 
 
 def _completing(
-    token_ids: Any, index: Any, sequences: tuple[tuple[int, ...], ...], vocabulary: int
-) -> Any:
-    """The last tokens of those sequences all of whose others have just come."""
+    token_ids: Tensor, index: TensorLike, sequences: tuple[tuple[int, ...], ...], vocabulary: int
+) -> Tensor:
+    """The last tokens of sequences whose other tokens have just been generated."""
     lengths = np.array([len(sequence) for sequence in sequences], "int32")
     is_reached = ops.convert_to_tensor(lengths - 1)[None] <= index
     for back in range(1, max(lengths)):
@@ -152,12 +146,12 @@ def _completing(
 
 
 def _off_the_prefix(
-    prefix_ids: Any, token_ids: Any, index: Any, vocabulary: int, is_banned: Any
-) -> Any:
-    """All but the prefix's token where there is one, what is banned elsewhere."""
+    prefix_ids: TensorLike, token_ids: Tensor, index: TensorLike, vocabulary: int, is_banned: Tensor
+) -> Tensor:
+    """All tokens except that of the prefix, and the banned tokens after the prefix."""
     prefix_ids = ops.cast(ops.convert_to_tensor(prefix_ids), "int32")
     rows, sources = ops.shape(token_ids)[0], ops.shape(prefix_ids)[0]
-    # 0 beyond its end, and where it has no column at all.
+    # 0 after its end, and if it has no column.
     prefix_ids = ops.pad(prefix_ids, ((0, 0), (0, 1)))
     wanted = _token_at(prefix_ids, ops.minimum(index, ops.shape(prefix_ids)[1] - 1))
     wanted = ops.take(wanted, ops.arange(rows) // (rows // sources), axis=0)  # (rows, 1)
@@ -167,6 +161,6 @@ def _off_the_prefix(
     return ops.where(wanted != 0, others, is_banned)
 
 
-def _token_at(token_ids: Any, place: Any) -> Any:
-    """The tokens at a position, (rows, 1); any token where it lies before the first."""
+def _token_at(token_ids: Tensor, place: Tensor) -> Tensor:
+    """The tokens at a position, (rows, 1); any token for positions before the first."""
     return ops.take(token_ids, ops.maximum(place, 0), axis=1)[:, None]

@@ -1,23 +1,22 @@
-"""The coverage penalty: a hypothesis is to have looked at the whole of its source."""
+"""Coverage penalty, which favors hypotheses that have attended to the whole source."""
 
 import math
-from numbers import Real
-from typing import Any
 
 from keras import ops
 
-from keras_attn.validation import require
+from keras_attn.tensors import Tensor
+from keras_attn.validation import is_real, require
 
 #: Key of a hypothesis' coverage in `state["hypothesis"]`.
 COVERAGE = "coverage"
-# Attention that underflows leaves no infinite penalty.
+# Underflowing attention must not give an infinite penalty.
 _LEAST = 1e-30
 
 
 def check_coverage_penalty(coverage_penalty: float, state: dict) -> None:
-    """Raises a UserError unless the penalty is a number and the state holds what it is made of."""
+    """Raises a UserError unless the penalty is a number and the state contains the coverage."""
     require(
-        isinstance(coverage_penalty, Real) and 0 <= coverage_penalty < math.inf,
+        is_real(coverage_penalty) and 0 <= coverage_penalty < math.inf,
         "`coverage_penalty` must be a finite number of at least 0.",
         coverage_penalty=coverage_penalty,
     )
@@ -30,13 +29,13 @@ def check_coverage_penalty(coverage_penalty: float, state: dict) -> None:
     )
 
 
-def covered(coverage: Any, dtype: str) -> Any:
-    """How well each hypothesis has covered its source, at most 0: Σᵢ log(min(Σⱼ pᵢⱼ, 1)).
+def covered(coverage: Tensor, dtype: str) -> Tensor:
+    """Computes the coverage of each hypothesis, at most 0: Σᵢ log(min(Σⱼ pᵢⱼ, 1)).
 
     Args:
-        coverage: Float (rows, source), the attention that each position of the source has had,
-            1 at padding.
-        dtype: In which it is computed.
+        coverage: Float (rows, source), the sum of attention to each position of the source, 1 at
+            padding.
+        dtype: The dtype of the computation.
 
     Returns:
         Tensor (rows,).

@@ -1,4 +1,4 @@
-"""A model's decoding state as the strategies handle it: rows, types, and a loop's variables."""
+"""The decoding state of a model: its rows, dtypes, and conversion to loop variables."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,30 +7,31 @@ import keras
 from keras import ops
 
 from keras_attn.ops.decoding.room import require_room
+from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import UserError, require
 
 #: `step(token_ids, state, index) -> (logits, state)`.
-Step = Callable[[Any, dict, Any], tuple[Any, dict]]
+Step = Callable[[Tensor, dict, Tensor], tuple[Tensor, dict]]
 
 
 class DecoderState:
-    """What does not change about a state while decoding: its structure, rows and precision.
+    """Properties of a state that do not change during decoding: structure, rows and dtype.
 
     Args:
         state: `{"source": tree, "hypothesis": tree}` of tensors or None, with one row per source.
-            `state["source"]["room"]`, if there is one, has as many rows as there is room for steps.
+            `state["source"]["room"]`, if present, has a row for each possible step.
         max_length: Number of steps of the search.
 
     Attributes:
-        batch: The count of sources, an int where it is known and a scalar tensor elsewhere.
-        dtype: In which scores are computed: float64 where a leaf is, float32 elsewhere.
+        batch: Number of sources, an int if it is known, otherwise a scalar tensor.
+        dtype: Dtype of scores: float64 if a leaf is float64, otherwise float32.
         initial: The state, every leaf a tensor.
 
     Raises:
-        UserError: The state has another form, or no room for as many steps.
+        UserError: The state has another structure, or not enough room for the steps.
     """
 
-    def __init__(self, state: dict, max_length: Any) -> None:
+    def __init__(self, state: dict, max_length: TensorLike) -> None:
         require(
             isinstance(state, dict) and set(state) == {"source", "hypothesis"},
             'The state must be a dict of "source" and "hypothesis".',
@@ -43,7 +44,7 @@ class DecoderState:
         leaves = hypothesis + _tensors(self.initial["source"])
         require(
             bool(leaves) and len(leaves[0].shape) > 0,
-            "The state must hold a tensor with one row per source.",
+            "The state must contain a tensor with one row per source.",
             shapes=[tuple(leaf.shape) for leaf in leaves[:1]],
         )
         known = {leaf.shape[0] if len(leaf.shape) else 0 for leaf in hypothesis} - {None}
@@ -58,8 +59,8 @@ class DecoderState:
         wide = any(keras.backend.standardize_dtype(leaf.dtype) == "float64" for leaf in leaves)
         self.dtype = "float64" if wide else "float32"
 
-    def flatten(self, state: dict) -> list:
-        """The tensors of a state, in a fixed order; None is no tensor and no loop's variable."""
+    def flatten(self, state: dict) -> list[Tensor]:
+        """Returns the tensors of a state in a fixed order, without None."""
         try:
             keras.tree.assert_same_structure(self.initial, state)
         except (ValueError, TypeError) as error:
@@ -69,19 +70,19 @@ class DecoderState:
             ) from error
         return _tensors(keras.tree.map_structure(lambda _, leaf: leaf, self.initial, state))
 
-    def unflatten(self, tensors: list) -> dict:
-        """The state of which `flatten` made `tensors`."""
+    def unflatten(self, tensors: list[Tensor]) -> dict:
+        """Returns the state with these tensors, the inverse of `flatten`."""
         remaining = iter(tensors)
         return keras.tree.map_structure(
             lambda leaf: None if leaf is None else next(remaining), self.initial
         )
 
 
-def first_tokens(start_id: Any, batch: Any) -> Any:
-    """The token fed first to each source, int32 (batch,).
+def first_tokens(start_id: TensorLike, batch: Tensor) -> Tensor:
+    """Returns the first input token of each source, int32 (batch,).
 
     Raises:
-        UserError: There is neither one token for all nor one for each.
+        UserError: There is neither one token for all sources nor one for each.
     """
     tokens = ops.convert_to_tensor(start_id, dtype="int32")
     sizes = {size for size in (*tokens.shape, batch) if isinstance(size, int)}
@@ -94,16 +95,18 @@ def first_tokens(start_id: Any, batch: Any) -> Any:
     return ops.broadcast_to(tokens, (batch,))
 
 
-def take_rows(state: dict, rows: Any) -> dict:
-    """The state with row `rows[i]` of every hypothesis leaf in row `i`; the source untouched."""
+def take_rows(state: dict, rows: Tensor) -> dict:
+    """Returns the state with row `rows[i]` of every hypothesis leaf as row `i`."""
     hypothesis = keras.tree.map_structure(
         lambda leaf: None if leaf is None else ops.take(leaf, rows, axis=0), state["hypothesis"]
     )
     return {**state, "hypothesis": hypothesis}
 
 
-def run_step(step: Step, token_ids: Any, state: dict, index: Any, rows: Any) -> tuple[Any, dict]:
-    """One step of the model, its logits reshaped to as many rows as are known.
+def run_step(
+    step: Step, token_ids: Tensor, state: dict, index: TensorLike, rows: Tensor
+) -> tuple[Tensor, dict]:
+    """Runs a step of the model, and reshapes its logits to the known number of rows.
 
     Raises:
         UserError: The logits are not a matrix.
@@ -114,12 +117,12 @@ def run_step(step: Step, token_ids: Any, state: dict, index: Any, rows: Any) -> 
         "`step` must return logits of shape (rows, vocabulary).",
         shape=tuple(logits.shape),
     )
-    # A model may lose the static count of rows, which a loop's variables must keep.
+    # A model may lose the static number of rows, which loop variables must keep.
     return ops.reshape(logits, (rows, logits.shape[-1] or -1)), state
 
 
-def _tensors(tree: Any) -> list:
-    leaves = []
+def _tensors(tree: Any) -> list[Tensor]:
+    leaves: list[Tensor] = []
     # In the order of `map_structure`, which on torch is not that of `flatten`.
     keras.tree.map_structure(leaves.append, tree)
     return [leaf for leaf in leaves if leaf is not None]

@@ -1,12 +1,13 @@
-"""Draws tokens from distributions, by uniform numbers that are given."""
+"""Sampling from distributions with given uniform numbers."""
 
 import math
-from typing import Any
 
 from keras import ops
 
+from keras_attn.tensors import Tensor
 
-def draw_columns(logits: Any, uniforms: Any) -> Any:
+
+def draw_columns(logits: Tensor, uniforms: Tensor) -> Tensor:
     """Draws one column of each row by the softmax of its logits.
 
     The distribution function is inverted twice, for a block of columns and then within it: sums of
@@ -34,7 +35,7 @@ def draw_columns(logits: Any, uniforms: Any) -> Any:
     return ops.minimum(column, columns - 1)
 
 
-def _invert(weights: Any, uniforms: Any) -> Any:
+def _invert(weights: Tensor, uniforms: Tensor) -> Tensor:
     """The first column of positive weight whose sum of weights so far passes the number's share."""
     sums = ops.where(weights > 0, ops.cumsum(weights, axis=-1), -1.0)
     # The last sum of a positive weight is the largest: rounding can lead to no weight of 0.

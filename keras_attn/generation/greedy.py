@@ -1,7 +1,6 @@
 """Greedy search: the most probable next token, until the end token."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from keras import ops
 
@@ -16,12 +15,13 @@ from keras_attn.generation.hypotheses import (
 from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules
 from keras_attn.ops.top_k import leftmost_top_k
+from keras_attn.tensors import Tensor, TensorLike
 
 
 def greedy_search(
     step: Step,
     state: dict,
-    start_id: Any,
+    start_id: TensorLike,
     end_id: int,
     max_length: int,
     min_length: int = 0,
@@ -32,29 +32,30 @@ def greedy_search(
 ) -> Hypotheses:
     """Extends each source's hypothesis by its most probable token until all have ended.
 
-    Of equally probable tokens the one of the lowest id is taken. A hypothesis that has ended is
-    fed the end token until the last one has; what the model makes of it is ignored.
+    Of equally probable tokens the one with the lowest id is chosen. Finished hypotheses get the end
+    token as input until all have finished; their outputs are ignored.
 
     Args:
         step: `step(token_ids, state, index) -> (logits, state)`: token_ids int32 (batch,), index
             int32 scalar, logits float (batch, vocabulary).
         state: `{"source": tree, "hypothesis": tree}`, one row per source.
-        start_id: The token fed first, such as a prompt's last: one for all, or int32 (batch,).
+        start_id: The first input token, such as the last of a prompt: one for all sources, or int32
+            (batch,).
         end_id: The token that ends a hypothesis.
         max_length: Most tokens of a hypothesis, the end token included: at the last position
-            only the end token is offered. An int, or on TensorFlow without XLA a scalar int
+            only the end token is allowed. An int, or on TensorFlow without XLA a scalar int
             tensor.
         min_length: Fewest tokens of a hypothesis, the end token included.
-        length_penalty: Changes the score, never the choice. See `length_normalizer`.
-        forbidden_ids: Tokens that are never offered, such as padding and start.
+        length_penalty: Changes the scores, never the texts. See `length_normalizer`.
+        forbidden_ids: Tokens that are never generated, such as padding and start.
         length_penalty_form: "gnmt" or "length". See `length_normalizer`.
-        constraints: What a text may not hold, and what it must begin with.
+        constraints: Banned tokens and required beginnings of texts.
 
     Returns:
         `Hypotheses` with one hypothesis per source.
 
     Raises:
-        UserError: An argument is out of its range, or state or logits have another form.
+        UserError: An argument is out of range, or state or logits have another structure.
     """
     check_length_penalty(length_penalty, length_penalty_form)
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
@@ -62,9 +63,9 @@ def greedy_search(
     form = DecoderState(state, max_length)
     constraints.check_sources(form.batch)
 
-    def choose(logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
+    def choose(logits: Tensor, token_ids: Tensor, index: TensorLike) -> tuple[Tensor, Tensor]:
         is_banned = constraints.banned_tokens(token_ids, index, logits.shape[-1])
-        # Two, since the most probable one may be an end token that comes too early.
+        # Two, since the most probable token may be an end token that is not allowed yet.
         log_probabilities, token_ids = rules.rank(logits, index, 2, form.dtype, is_banned)
         best, choice = leftmost_top_k(log_probabilities, 1)
         token = ops.squeeze(ops.take_along_axis(token_ids, choice, axis=1), axis=1)

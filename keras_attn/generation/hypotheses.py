@@ -1,12 +1,12 @@
-"""What every decoding strategy returns, and how it is scored."""
+"""Result of all decoding strategies, and its scores."""
 
 import math
-import numbers
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
-from keras_attn.validation import require, require_one_of
+from keras_attn.tensors import Tensor, TensorLike
+from keras_attn.validation import is_real, require, require_one_of
 
 LENGTH_PENALTY_FORMS = ("gnmt", "length")
 
@@ -15,7 +15,7 @@ class Hypotheses(NamedTuple):
     """The best hypotheses of each source, best first.
 
     Where fewer than `n_best` hypotheses have a probability above 0, the rest have score and
-    log-probability `-inf`, length 0 and nothing but padding.
+    log-probability `-inf`, length 0 and only padding.
 
     Attributes:
         token_ids: int32 (batch, n_best, max_length), the generated tokens with their end token,
@@ -26,23 +26,23 @@ class Hypotheses(NamedTuple):
         lengths: int32 (batch, n_best), the count of generated tokens, the end token included.
     """
 
-    token_ids: Any
-    scores: Any
-    log_probabilities: Any
-    lengths: Any
+    token_ids: Tensor
+    scores: Tensor
+    log_probabilities: Tensor
+    lengths: TensorLike
 
 
 def length_normalizer(
-    lengths: Any, length_penalty: float, dtype: str = "float32", form: str = "gnmt"
-) -> Any:
-    """The length penalty, by which scores are divided.
+    lengths: TensorLike, length_penalty: float, dtype: str = "float32", form: str = "gnmt"
+) -> Tensor:
+    """Computes the length penalty, by which log-probabilities are divided.
 
     Args:
         lengths: int tensor or int, counts of tokens with the end token.
-        length_penalty: The exponent; 0 for none; the larger, the longer the hypotheses that win.
-        dtype: Of the result.
+        length_penalty: The exponent; 0 for no penalty, larger values favor longer hypotheses.
+        dtype: Dtype of the result.
         form: "gnmt" for `((5 + length) / 6) ** length_penalty`, "length" for
-            `length ** length_penalty`, that of Hugging Face.
+            `length ** length_penalty`, as in Hugging Face.
 
     Returns:
         A float tensor of the shape of `lengths`, 1 where the length is 1.
@@ -52,7 +52,7 @@ def length_normalizer(
     """
     lengths = ops.cast(lengths, dtype)
     if form == "length":
-        # A text that does not exist has no length.
+        # Hypotheses that do not exist have length 0.
         return ops.power(ops.maximum(lengths, 1.0), length_penalty)
     return ops.power((lengths + 5.0) / 6.0, length_penalty)
 
@@ -60,16 +60,15 @@ def length_normalizer(
 def check_length_penalty(length_penalty: float, form: str = "gnmt") -> None:
     """Raises `UserError` unless the penalty is a finite number of 0 or more, of a known form."""
     require_one_of("length_penalty_form", form, LENGTH_PENALTY_FORMS)
-    number = isinstance(length_penalty, numbers.Real) and not isinstance(length_penalty, bool)
     require(
-        number and 0 <= length_penalty < math.inf,
+        is_real(length_penalty) and 0 <= length_penalty < math.inf,
         "`length_penalty` must be a finite number of 0 or more.",
         length_penalty=length_penalty,
     )
 
 
 def drop_impossible(found: Hypotheses) -> Hypotheses:
-    """Empties what has no probability, so that it cannot be mistaken for a hypothesis."""
+    """Clears hypotheses without probability."""
     exists = found.scores > -math.inf
     return Hypotheses(
         token_ids=ops.where(exists[..., None], found.token_ids, 0),

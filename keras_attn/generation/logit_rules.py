@@ -1,40 +1,42 @@
-"""What sampling does to logits before it draws: small functions from logits to logits.
+"""Functions that change logits before sampling.
 
-`sample` applies them in the order in which they stand here, which is that of Hugging Face's
-`generate`. A token that is ruled out has `-inf`.
+`sample` applies them in the order of this module, which is that of Hugging Face's `generate`.
+Excluded tokens have `-inf`.
 """
 
 import math
-from typing import Any
 
 from keras import ops
 
 from keras_attn.ops.softmax import softmax_with_sums
 from keras_attn.ops.top_k import top_k
+from keras_attn.tensors import Tensor, TensorLike
 
-_FEW = 256  # tokens, looked at before the whole vocabulary is sorted
+_FEW = 256  # tokens that are checked before the whole vocabulary is sorted
 
 
-def penalize_repetition(logits: Any, seen: Any, penalty: Any) -> Any:
-    """Makes tokens that have occurred less probable: negative logits times, others over `penalty`.
+def penalize_repetition(logits: Tensor, seen: Tensor, penalty: TensorLike) -> Tensor:
+    """Makes tokens that have occurred less probable.
+
+    Their negative logits are multiplied by `penalty`, the others are divided by it.
 
     Args:
         logits: float (rows, vocabulary).
         seen: bool (rows, vocabulary), the tokens that have occurred.
-        penalty: 1 changes nothing, below 1 rewards repetition; a number or float (rows,).
+        penalty: 1 for no change, below 1 favors repetition; a number or float (rows,).
 
     Returns:
         Logits of the same shape and dtype.
 
     Reference:
-        [Keskar et al., 2019](https://arxiv.org/abs/1909.05858), section 4.1, where the logits were
-        thought of as positive: dividing a negative one would reward its token.
+        [Keskar et al., 2019](https://arxiv.org/abs/1909.05858), section 4.1, which assumes
+        positive logits: dividing a negative logit would favor its token.
     """
     penalty = _per_row(penalty, logits.dtype)
     return ops.where(seen, ops.where(logits < 0, logits * penalty, logits / penalty), logits)
 
 
-def divide_by_temperature(logits: Any, temperature: Any) -> Any:
+def divide_by_temperature(logits: Tensor, temperature: TensorLike) -> Tensor:
     """Sharpens a distribution by a temperature below 1, flattens it by one above.
 
     Args:
@@ -49,15 +51,15 @@ def divide_by_temperature(logits: Any, temperature: Any) -> Any:
     return logits / _per_row(temperature, logits.dtype)
 
 
-def keep_top_k(logits: Any, k: Any) -> Any:
-    """Rules out all but the `k` most probable tokens, of equal ones those of the lowest id.
+def keep_top_k(logits: Tensor, k: TensorLike) -> Tensor:
+    """Excludes all tokens except the `k` most probable; of equal ones the lowest ids are kept.
 
     Args:
         logits: float (rows, vocabulary).
         k: 0 for all; an int or int32 (rows,).
 
     Returns:
-        Logits of the same shape and dtype, `-inf` for what is ruled out.
+        Logits of the same shape and dtype, `-inf` for excluded tokens.
 
     Reference:
         [Fan et al., 2018](https://arxiv.org/abs/1805.04833), section 5.
@@ -74,17 +76,17 @@ def keep_top_k(logits: Any, k: Any) -> Any:
     return _keep(logits, _column(best, k - 1), k)
 
 
-def keep_top_p(logits: Any, p: Any) -> Any:
-    """Keeps the smallest set of tokens whose probabilities sum to `p` or more: the nucleus.
+def keep_top_p(logits: Tensor, p: TensorLike) -> Tensor:
+    """Keeps the smallest set of tokens whose probabilities sum to `p` or more, the nucleus.
 
-    Of equally probable tokens those of the lowest id are in it.
+    Of equally probable tokens those with the lowest ids are kept.
 
     Args:
         logits: float (rows, vocabulary); the probabilities are their softmax.
         p: Above 0; 1 keeps all. A number or float (rows,).
 
     Returns:
-        Logits of the same shape and dtype, `-inf` for what is ruled out.
+        Logits of the same shape and dtype, `-inf` for excluded tokens.
 
     Reference:
         [Holtzman et al., 2019](https://arxiv.org/abs/1904.09751), section 3.1.
@@ -94,22 +96,22 @@ def keep_top_p(logits: Any, p: Any) -> Any:
     vocabulary, p = logits.shape[-1], _per_row(p, logits.dtype)
     _, peak, total = softmax_with_sums(logits)
 
-    def of_all() -> tuple[Any, Any]:
+    def of_all() -> tuple[Tensor, Tensor]:
         return _nucleus(ops.top_k(logits, vocabulary)[0], peak, total, p)
 
     if vocabulary <= 4 * _FEW:
         return _keep(logits, *of_all())
-    # Mostly a few tokens have the mass; where they have not the whole vocabulary is sorted.
+    # Usually a few tokens have enough probability; otherwise the whole vocabulary is sorted.
     best, _ = top_k(logits, _FEW)
     reached = ops.sum(ops.exp(best - peak), axis=-1, keepdims=True) / total
     is_reached = ops.all(ops.logical_or(reached >= p, p >= 1))
     return _keep(logits, *ops.cond(is_reached, lambda: _nucleus(best, peak, total, p), of_all))
 
 
-def keep_top_k_then_p(logits: Any, k: Any, p: Any) -> Any:
-    """Does what `keep_top_p(keep_top_k(logits, k), p)` does.
+def keep_top_k_then_p(logits: Tensor, k: TensorLike, p: TensorLike) -> Tensor:
+    """Computes `keep_top_p(keep_top_k(logits, k), p)`.
 
-    Where `k` is an int only the `k` most probable tokens are sorted.
+    If `k` is an int, only the `k` most probable tokens are sorted.
     """
     if not isinstance(k, int) or not 0 < k < logits.shape[-1] or _is_number(p, 1):
         return keep_top_p(keep_top_k(logits, k), p)
@@ -119,23 +121,23 @@ def keep_top_k_then_p(logits: Any, k: Any, p: Any) -> Any:
     return _keep(kept, *_nucleus(best, peak, total, _per_row(p, logits.dtype)))
 
 
-def _nucleus(best: Any, peak: Any, total: Any, p: Any) -> tuple[Any, Any]:
+def _nucleus(best: Tensor, peak: Tensor, total: Tensor, p: TensorLike) -> tuple[Tensor, Tensor]:
     """The lowest logit of the nucleus and its size, both (rows, 1).
 
     `best` (rows, columns) are the highest logits in their order; `exp(logit - peak) / total` is the
     probability.
     """
     mass = ops.cumsum(ops.exp(best - peak) / total, axis=-1)
-    # One more than those whose mass falls short.
+    # One more than the tokens whose sum is below `p`.
     short = ops.cast(mass[:, :-1] < p, "int32")
     size = 1 + ops.sum(short, axis=-1, keepdims=True)
-    # The last sum may be rounded to less than 1, or those before it to 1.
+    # The last sum may be rounded to less than 1, or earlier ones to 1.
     threshold = ops.where(p >= 1, -math.inf, _column(best, size - 1))
     return threshold, size
 
 
-def _keep(logits: Any, threshold: Any, count: Any) -> Any:
-    """The logits above the threshold, and the first that equal it, `count` in all."""
+def _keep(logits: Tensor, threshold: Tensor, count: Tensor) -> Tensor:
+    """The logits above the threshold and the first equal ones, `count` in total."""
     above, equal = ops.greater(logits, threshold), ops.equal(logits, threshold)
     room = count - ops.sum(ops.cast(above, "int32"), axis=-1, keepdims=True)
     is_first = ops.cumsum(ops.cast(equal, "int32"), axis=-1) <= room
@@ -143,16 +145,16 @@ def _keep(logits: Any, threshold: Any, count: Any) -> Any:
     return ops.where(kept, logits, -math.inf)
 
 
-def _column(values: Any, columns: Any) -> Any:
+def _column(values: Tensor, columns: Tensor) -> Tensor:
     """`values[r, columns[r]]`, both (rows, 1)."""
     return ops.take_along_axis(values, ops.cast(columns, "int32"), axis=-1)
 
 
-def _per_row(value: Any, dtype: str) -> Any:
-    """A number as it is for all rows, one for each row as (rows, 1)."""
+def _per_row(value: Tensor, dtype: str) -> Tensor:
+    """A scalar unchanged, values for each row as (rows, 1)."""
     value = ops.convert_to_tensor(value)
     return ops.cast(value[:, None] if len(value.shape) else value, dtype)
 
 
-def _is_number(value: Any, number: float) -> bool:
+def _is_number(value: TensorLike, number: float) -> bool:
     return isinstance(value, (int, float)) and value == number

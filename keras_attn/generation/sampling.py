@@ -1,10 +1,8 @@
-"""Sampling: the next token drawn at random from the model's distribution, or from part of it."""
+"""Random sampling from the distribution of a model, or from a part of it."""
 
 import dataclasses
 import math
-import numbers
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from keras import ops
 
@@ -26,47 +24,48 @@ from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules, finite_or_none, log_normalizer
 from keras_attn.generation.token_sets import token_set
 from keras_attn.ops.random_bits import random_uniform
-from keras_attn.validation import require, require_positive
+from keras_attn.tensors import Tensor, TensorLike
+from keras_attn.validation import is_integer, is_real, require, require_positive
 
 
 @dataclasses.dataclass(frozen=True)
 class SamplingRules:
-    """What of the model's distribution is drawn from; by default all of it.
+    """Changes of the model's distribution before sampling; none by default.
 
-    Each is a number for all or, but for the last, a tensor (batch,) with one for each source. They
-    are applied in the order of Hugging Face's `generate`: repetition penalty, temperature, top-k,
-    top-p, the mass of the last counted among what the one before has kept.
+    Each is a number for all sources or, except the last, a tensor (batch,) with a value for each.
+    They are applied in the order of Hugging Face's `generate`: repetition penalty, temperature,
+    top-k, top-p (relative to the tokens that top-k keeps).
 
     Attributes:
-        temperature: Logits are divided by it.
-        top_k: Only the `top_k` most probable tokens are drawn; 0 for no limit. A number is faster
-            than a tensor, for which the whole vocabulary is sorted.
-        top_p: Only the smallest set of tokens is drawn whose probabilities sum to `top_p`; 1 for
-            all.
-        repetition_penalty: By which logits of tokens that have occurred are divided, negative ones
-            multiplied; 1 for none.
+        temperature: Divisor of the logits.
+        top_k: Samples only from the `top_k` most probable tokens; 0 for no limit. A number is
+            faster than a tensor, for which the whole vocabulary is sorted.
+        top_p: Samples only from the smallest set of tokens whose probabilities sum to `top_p`; 1
+            for all tokens.
+        repetition_penalty: Divisor of positive logits, and factor of negative logits, of tokens
+            that have occurred; 1 for no change.
 
     Raises:
         UserError: A number is out of its range.
     """
 
-    temperature: Any = 1.0
-    top_k: Any = 0
-    top_p: Any = 1.0
+    temperature: TensorLike = 1.0
+    top_k: TensorLike = 0
+    top_p: TensorLike = 1.0
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
         _check(
             self.temperature,
             lambda value: 0 < value < math.inf,
-            "`temperature` must be a finite number above 0; the most probable tokens, to which it "
-            "leads near 0, are what greedy search takes.",
+            "`temperature` must be a finite number above 0; use greedy search instead of a "
+            "temperature of 0.",
             temperature=self.temperature,
         )
         _check(
             self.top_k,
-            lambda value: isinstance(value, numbers.Integral) and value >= 0,
-            "`top_k` must be an integer of 0 or more, 0 for no limit.",
+            lambda value: is_integer(value) and value >= 0,
+            "`top_k` must be an integer of 0 or more (0 for no limit).",
             top_k=self.top_k,
         )
         _check(
@@ -77,10 +76,8 @@ class SamplingRules:
         )
         penalty = self.repetition_penalty
         require(
-            isinstance(penalty, numbers.Real)
-            and not isinstance(penalty, bool)
-            and 0 < penalty < math.inf,
-            "`repetition_penalty` must be a finite number above 0, 1 for none.",
+            is_real(penalty) and 0 < penalty < math.inf,
+            "`repetition_penalty` must be a finite number above 0 (1 for no penalty).",
             repetition_penalty=penalty,
         )
 
@@ -88,61 +85,61 @@ class SamplingRules:
 def sample(
     step: Step,
     state: dict,
-    start_id: Any,
+    start_id: TensorLike,
     end_id: int,
     max_length: int,
-    seed: Any,
+    seed: TensorLike,
     samples: int = 1,
     rules: SamplingRules | None = None,
     min_length: int = 0,
     length_penalty: float = 0.0,
     forbidden_ids: Sequence[int] = (),
-    prompt_ids: Any = None,
-    source_numbers: Any = None,
+    prompt_ids: TensorLike = None,
+    source_numbers: TensorLike = None,
     length_penalty_form: str = "gnmt",
     constraints: Constraints | None = None,
 ) -> Hypotheses:
-    """Draws texts, token by token, independently of each other.
+    """Samples texts token by token, independently of each other.
 
-    The random numbers are a function of the seed, the source's number, the sample's number and the
-    position. They are the same on every backend, with XLA and without, and neither depend on the
-    other sources of a batch nor on how many samples are drawn. Equal logits so give equal tokens;
-    logits that differ by rounding, as those of batches of other sizes may, can lead to another
-    token where a number falls between the two.
+    The random numbers depend only on the seed, the number of the source, the number of the sample
+    and the position. They are the same on every backend, with or without XLA, for all batches and
+    numbers of samples. So equal logits give equal tokens. Logits that differ by rounding, such as
+    those of batches of other sizes, can give another token in rare cases.
 
     Args:
         step: `step(token_ids, state, index) -> (logits, state)`: token_ids int32 (rows,) with
             rows = batch * samples, source by source; index int32 scalar; logits float
             (rows, vocabulary).
         state: `{"source": tree, "hypothesis": tree}`, one row per source in both. Rows of
-            hypothesis leaves are repeated `samples` times here.
-        start_id: The token fed first, such as a prompt's last: one for all, or int32 (batch,).
+            hypothesis leaves are repeated `samples` times.
+        start_id: The first input token, such as the last of a prompt: one for all sources, or int32
+            (batch,).
         end_id: The token that ends a text.
         max_length: Most tokens of a text, the end token included: at the last position only the
-            end token is offered. An int, or on TensorFlow without XLA a scalar int tensor.
-        seed: Of the random numbers: an int of 32 bits, or int32 (), or (batch,) for sources that
-            are to be independent of their place in the batch.
-        samples: How many texts to draw for each source.
-        rules: What of the model's distribution is drawn from.
+            end token is allowed. An int, or on TensorFlow without XLA a scalar int tensor.
+        seed: Seed of the random numbers: an int of 32 bits, or int32 () or (batch,); with a seed
+            for each source, samples do not depend on its position in the batch.
+        samples: Number of texts for each source.
+        rules: Changes of the model's distribution.
         min_length: Fewest tokens of a text, the end token included.
-        length_penalty: Changes the score, never the choice. See `length_normalizer`.
-        forbidden_ids: Tokens that are never offered, such as padding and start. `rules` apply to
-            what is left.
-        prompt_ids: Tokens that the repetition penalty counts among those that have occurred,
-            beside those generated: int32 (batch, length), 0 for none.
-        source_numbers: The sources' numbers, int32 (batch,); their places in the batch, or 0 where
-            there is a seed for each, by default.
+        length_penalty: Changes the scores, never the texts. See `length_normalizer`.
+        forbidden_ids: Tokens that are never generated, such as padding and start. `rules` apply to
+            the remaining tokens.
+        prompt_ids: Tokens to which the repetition penalty also applies: int32 (batch, length), 0
+            for padding.
+        source_numbers: The sources' numbers, int32 (batch,); by default their positions in the
+            batch, or 0 if there is a seed for each.
         length_penalty_form: "gnmt" or "length". See `length_normalizer`.
-        constraints: What a text may not hold, and what it must begin with; `rules` apply to the
-            rest.
+        constraints: Banned tokens and required beginnings of texts; `rules` apply to the remaining
+            tokens.
 
     Returns:
-        `Hypotheses` with `samples` texts per source in the order in which they were drawn. Their
-        log-probabilities are those under the model's own distribution, whatever `rules` made of it,
-        and so comparable with those of a search.
+        `Hypotheses` with `samples` texts per source, in the order of sampling. Their
+        log-probabilities are those of the model's distribution without `rules`, and so comparable
+        with those of a search.
 
     Raises:
-        UserError: An argument is out of its range, or state or logits have another form.
+        UserError: An argument is out of range, or state or logits have another structure.
 
     Reference:
         [Holtzman et al., 2019](https://arxiv.org/abs/1904.09751), section 3.
@@ -168,32 +165,32 @@ def sample(
     found = extend_rows(step, form, initial, tokens, rows, end_id, max_length, sampler.choose)
     normalizer = length_normalizer(found.lengths, length_penalty, form.dtype, length_penalty_form)
     found = found._replace(scores=found.scores / normalizer)
-    found = (ops.reshape(part, (batch, samples, *ops.shape(part)[1:])) for part in found)
-    return drop_impossible(Hypotheses(*found))
+    parts = (ops.reshape(part, (batch, samples, *ops.shape(part)[1:])) for part in found)
+    return drop_impossible(Hypotheses(*parts))
 
 
-def check_seed(seed: int) -> None:
-    """Raises `UserError` unless the seed is an integer of 32 bits."""
-    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+def check_seed(seed: TensorLike) -> int:
+    """Returns the seed; raises `UserError` unless it is an integer of 32 bits."""
     require(
-        whole and 0 <= seed < 2**32,
+        is_integer(seed) and 0 <= seed < 2**32,
         "`seed` must be an integer of 0 or more, below 2 ** 32.",
         seed=seed,
     )
+    return int(seed)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Sampler:
-    """One position's work; what it holds has one row for each text."""
+    """Samples the tokens of a position; all tensors have one row for each text."""
 
     tokens: TokenRules
     constraints: Constraints
     rules: SamplingRules
-    uniforms: Any
-    prompt_ids: Any
+    uniforms: Tensor
+    prompt_ids: TensorLike
     dtype: str
 
-    def choose(self, logits: Any, token_ids: Any, index: Any) -> tuple[Any, Any]:
+    def choose(self, logits: Tensor, token_ids: Tensor, index: TensorLike) -> tuple[Tensor, Tensor]:
         """Draws the next tokens (see `token_by_token.Choose`)."""
         logits = ops.cast(logits, self.dtype)
         offered = self.tokens.offer(logits, index)
@@ -209,8 +206,8 @@ class _Sampler:
         log_probabilities = finite_or_none(log_probabilities)
         return ops.squeeze(tokens, axis=1), ops.squeeze(log_probabilities, axis=1)
 
-    def _rule(self, logits: Any, token_ids: Any, index: Any) -> Any:
-        """The logits to draw from."""
+    def _rule(self, logits: Tensor, token_ids: Tensor, index: TensorLike) -> Tensor:
+        """The logits to sample from."""
         rules = self.rules
         if rules.repetition_penalty != 1:
             seen = self._seen(token_ids, index, logits.shape[-1])
@@ -218,7 +215,7 @@ class _Sampler:
         logits = divide_by_temperature(logits, rules.temperature)
         return keep_top_k_then_p(logits, rules.top_k, rules.top_p)
 
-    def _seen(self, token_ids: Any, index: Any, vocabulary: int) -> Any:
+    def _seen(self, token_ids: Tensor, index: TensorLike, vocabulary: int) -> Tensor:
         counted = ops.broadcast_to(
             ops.arange(ops.shape(token_ids)[1]) < index, ops.shape(token_ids)
         )
@@ -229,20 +226,25 @@ class _Sampler:
 
 
 def _repeated(rules: SamplingRules, samples: int) -> SamplingRules:
-    """The rules with a value for each text in place of one for each source."""
+    """The rules with a value for each text instead of each source."""
     values = {name: getattr(rules, name) for name in ("temperature", "top_k", "top_p")}
     values = {
-        name: value if _is_number(value) else ops.repeat(value, samples, axis=0)
+        name: value if is_real(value) else ops.repeat(value, samples, axis=0)
         for name, value in values.items()
     }
     return dataclasses.replace(rules, **values)
 
 
-def _uniforms(seed: Any, source_numbers: Any, batch: Any, samples: int, max_length: Any) -> Any:
+def _uniforms(
+    seed: TensorLike,
+    source_numbers: TensorLike,
+    batch: Tensor,
+    samples: int,
+    max_length: TensorLike,
+) -> Tensor:
     """Two uniform numbers for each text and position, float32 (batch * samples, max_length, 2)."""
-    if seed is None or isinstance(seed, numbers.Integral):
-        check_seed(seed)
-        seed = ops.convert_to_tensor(int(seed), dtype="uint32")
+    if seed is None or is_integer(seed):
+        seed = ops.convert_to_tensor(check_seed(seed), dtype="uint32")
     seed = ops.convert_to_tensor(seed)
     require(
         len(seed.shape) < 2 and "int" in str(seed.dtype),
@@ -259,11 +261,9 @@ def _uniforms(seed: Any, source_numbers: Any, batch: Any, samples: int, max_leng
     return ops.reshape(numbers_drawn, (batch * samples, max_length, 2))
 
 
-def _check(value: Any, is_right: Any, expectation: str, **received: Any) -> None:
-    """Raises unless a number is right; what a tensor holds is not looked at."""
-    if _is_number(value) or isinstance(value, (bool, str, type(None))):
-        require(_is_number(value) and is_right(value), expectation, **received)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+def _check(
+    value: TensorLike, is_right: Callable[[float], bool], expectation: str, **received: TensorLike
+) -> None:
+    """Raises unless a number is valid; values of tensors are not checked."""
+    if is_real(value) or isinstance(value, bool | str | None):
+        require(is_real(value) and is_right(value), expectation, **received)

@@ -1,50 +1,49 @@
-"""Decoding that follows one text a row: each token is chosen once and for all."""
+"""Decoding with one text per row, in which each token is final."""
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from keras import ops
 
 from keras_attn.generation.decoder_state import DecoderState, Step, run_step
 from keras_attn.generation.hypotheses import Hypotheses
+from keras_attn.tensors import Tensor, TensorLike
 
 #: `choose(logits, token_ids, index) -> (tokens, log_probabilities)`, both (rows,): the next token
 #: of each row whose tokens so far are the first `index` of `token_ids` (rows, max_length), and its
-#: log-probability, `-inf` where there is none.
-Choose = Callable[[Any, Any, Any], tuple[Any, Any]]
+#: log-probability, `-inf` if there is none.
+Choose = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 def extend_rows(
     step: Step,
     form: DecoderState,
     state: dict,
-    tokens: Any,
-    rows: Any,
+    tokens: Tensor,
+    rows: Tensor,
     end_id: int,
-    max_length: Any,
+    max_length: TensorLike,
     choose: Choose,
 ) -> Hypotheses:
     """Extends every row by the tokens chosen for it until all have ended.
 
-    A row that has ended is fed the end token until the last one has; what the model makes of it is
-    ignored.
+    Finished rows get the end token as input until all have finished; their outputs are ignored.
 
     Args:
         step: See `greedy_search`.
-        form: Of the state, or of one with other counts of rows.
+        form: Properties of the state; its number of rows may differ.
         state: One row in `"hypothesis"` for each of `tokens`.
-        tokens: Fed first, int32 (rows,).
-        rows: The count of rows, an int where it is known.
+        tokens: The first input tokens, int32 (rows,).
+        rows: Number of rows, an int if it is known.
         end_id: The token that ends a text.
         max_length: Most tokens of a text.
         choose: Chooses the next tokens.
 
     Returns:
-        `Hypotheses` without the dimension `n_best`, their scores the log-probabilities.
+        `Hypotheses` without the dimension `n_best`, with the log-probabilities as scores.
     """
 
-    def is_unfinished(carry: dict) -> Any:
+    def is_unfinished(carry: dict) -> Tensor:
         return ops.logical_and(
             carry["index"] < max_length, ops.logical_not(ops.all(carry["is_ended"]))
         )

@@ -1,92 +1,88 @@
-"""Which tokens may come next, and how probable the best of them are."""
+"""Allowed tokens of each position, and the most probable of them."""
 
 import dataclasses
 import math
 import numbers
-from typing import Any
 
 import numpy as np
 from keras import ops
 
 from keras_attn.ops.softmax import softmax_with_sums
 from keras_attn.ops.top_k import top_k
-from keras_attn.validation import require, require_positive
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+from keras_attn.tensors import Tensor, TensorLike
+from keras_attn.validation import is_integer, require, require_positive
 
 
 @dataclasses.dataclass(frozen=True)
 class TokenRules:
-    """The tokens offered at each position.
+    """The allowed tokens of each position.
 
-    The end token is not offered before `min_length` and is the only one offered at `max_length`.
-    A token that is not offered keeps its share of probability, so that the log-probability of a
-    hypothesis is that of the text under the model, whatever the rules.
+    The end token is not allowed before `min_length` and is the only allowed token at `max_length`.
+    Probabilities are not renormalized: the log-probability of a hypothesis is that of the model.
 
     Args:
         end_id: The token that ends a hypothesis.
         max_length: Most tokens of a hypothesis, the end token included; an int, or a scalar int
             tensor where the backend has dynamic shapes (TensorFlow without XLA).
         min_length: Fewest tokens of a hypothesis, the end token included.
-        forbidden_ids: Tokens that are never offered.
-        free_end: Whether the end token that is the only one offered has the probability 1.
+        forbidden_ids: Tokens that are never allowed.
+        forced_end_is_free: Whether the end token gets probability 1 if it is the only allowed
+            token.
 
     Raises:
         UserError: A value is out of its range.
     """
 
     end_id: int
-    max_length: Any
+    max_length: TensorLike
     min_length: int = 0
     forbidden_ids: tuple[int, ...] = ()
-    free_end: bool = False
+    forced_end_is_free: bool = False
 
     def __post_init__(self) -> None:
         ids = (self.end_id, *self.forbidden_ids)
         require(
-            all(_is_whole(token) and token >= 0 for token in ids),
+            all(is_integer(token) and token >= 0 for token in ids),
             "`end_id` and `forbidden_ids` must be token ids of 0 or more.",
             end_id=self.end_id,
             forbidden_ids=self.forbidden_ids,
         )
         require(
             self.end_id not in self.forbidden_ids,
-            "`forbidden_ids` must not hold `end_id`, without which nothing can end.",
+            "`forbidden_ids` must not contain `end_id`, or no text could end.",
             end_id=self.end_id,
             forbidden_ids=self.forbidden_ids,
         )
         require(
-            _is_whole(self.min_length) and self.min_length >= 0,
+            is_integer(self.min_length) and self.min_length >= 0,
             "`min_length` must be an integer of 0 or more.",
             min_length=self.min_length,
         )
-        if isinstance(self.max_length, (numbers.Number, str, type(None))):
+        if self.max_length is None or isinstance(self.max_length, numbers.Number | str):
             require_positive(max_length=self.max_length)
             require(
-                self.min_length <= self.max_length,
+                is_integer(self.max_length) and self.min_length <= self.max_length,
                 "`min_length` must not exceed `max_length`.",
                 min_length=self.min_length,
                 max_length=self.max_length,
             )
 
     def rank(
-        self, logits: Any, index: Any, count: int, dtype: str, is_banned: Any = None
-    ) -> tuple[Any, Any]:
-        """The most probable tokens of each row that may come next.
+        self, logits: Tensor, index: TensorLike, count: int, dtype: str, is_banned: Tensor = None
+    ) -> tuple[Tensor, Tensor]:
+        """Finds the most probable allowed tokens of each row.
 
         Args:
-            logits: float (rows, vocabulary), of any float type; `-inf` for what the model rules
-                out. Tokens of a row with NaN have no probability.
-            index: int scalar, the count of tokens generated so far.
-            count: How many are wanted. There may be more columns than that, and as few as the
-                vocabulary has tokens.
-            dtype: In which to compute.
-            is_banned: bool (rows, vocabulary), tokens that are not offered; None for no such.
+            logits: float (rows, vocabulary), of any float type; `-inf` for tokens that the model
+                excludes. Tokens of a row with NaN have no probability.
+            index: int scalar, the number of tokens generated so far.
+            count: Number of tokens to find. The result may have more columns, or fewer if the
+                vocabulary is smaller.
+            dtype: Dtype of the computation.
+            is_banned: bool (rows, vocabulary), tokens that are not allowed; None for no tokens.
 
         Returns:
-            log_probabilities: dtype (rows, columns), `-inf` for a token that is not offered.
+            log_probabilities: dtype (rows, columns), `-inf` for tokens that are not allowed.
             token_ids: int32 (rows, columns).
         """
         vocabulary = self._check_vocabulary(logits)
@@ -103,9 +99,9 @@ class TokenRules:
         for token in self.forbidden_ids:
             offered = ops.logical_and(offered, token_ids != token)
         end = logits[:, self.end_id : self.end_id + 1] - normalizer
-        if self.free_end:
+        if self.forced_end_is_free:
             end = ops.where(ops.abs(normalizer) < math.inf, ops.zeros_like(end), end)
-        # Only the first column may offer the end token, or it would be there `columns` times.
+        # Only the first column may contain the end token, or it would occur `columns` times.
         end = ops.where(ops.arange(columns) == 0, end, -math.inf)
         is_last = length >= self.max_length
         log_probabilities = ops.where(
@@ -113,12 +109,12 @@ class TokenRules:
         )
         return finite_or_none(log_probabilities), ops.where(is_last, self.end_id, token_ids)
 
-    def offer(self, logits: Any, index: Any) -> Any:
-        """The logits, with `-inf` for tokens that may not come next.
+    def offer(self, logits: Tensor, index: TensorLike) -> Tensor:
+        """Returns the logits, with `-inf` for tokens that are not allowed.
 
         Args:
             logits: float (rows, vocabulary).
-            index: int scalar, the count of tokens generated so far.
+            index: int scalar, the number of tokens generated so far.
 
         Returns:
             Logits of the same shape and dtype.
@@ -135,7 +131,7 @@ class TokenRules:
         )
         return ops.where(offered, logits, -math.inf)
 
-    def _check_vocabulary(self, logits: Any) -> int:
+    def _check_vocabulary(self, logits: Tensor) -> int:
         vocabulary = logits.shape[-1]
         require(
             vocabulary is not None and max(self.end_id, *self.forbidden_ids, 0) < vocabulary,
@@ -147,15 +143,15 @@ class TokenRules:
         return vocabulary
 
 
-def log_normalizer(logits: Any) -> Any:
-    """What logits (rows, vocabulary) exceed log-probabilities by, (rows, 1)."""
+def log_normalizer(logits: Tensor) -> Tensor:
+    """Returns the difference of logits (rows, vocabulary) and log-probabilities, (rows, 1)."""
     _, peak, total = softmax_with_sums(logits)
     return peak + ops.log(total)
 
 
-def finite_or_none(log_probabilities: Any) -> Any:
-    """Log-probabilities, with `-inf` where the model gave no distribution."""
-    # A row with NaN, or of nothing but -inf, has come to NaN, and with XLA, whose maximum may
-    # pass over NaN, to infinity: neither compares as finite.
+def finite_or_none(log_probabilities: Tensor) -> Tensor:
+    """Returns log-probabilities, with `-inf` for rows without a distribution."""
+    # A row with NaN, or with only -inf, has become NaN or, with XLA, whose maximum may ignore NaN,
+    # infinity.
     is_finite = ops.abs(log_probabilities) < math.inf
     return ops.where(is_finite, log_probabilities, -math.inf)

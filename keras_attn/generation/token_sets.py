@@ -1,17 +1,17 @@
-"""Sets of tokens, one a row, as tensors."""
-
-from typing import Any
+"""Sets of tokens for each row, as tensors."""
 
 from keras import ops
 
+from keras_attn.tensors import Tensor
 
-def token_set(token_ids: Any, counted: Any, vocabulary: int) -> Any:
-    """Which tokens of the vocabulary occur in each row.
+
+def token_set(token_ids: Tensor, counted: Tensor, vocabulary: int) -> Tensor:
+    """Finds the tokens of the vocabulary that occur in each row.
 
     Args:
         token_ids: int32 (rows, length).
-        counted: bool (rows, length), False for what is no member.
-        vocabulary: The count of tokens.
+        counted: bool (rows, length), False for tokens to ignore.
+        vocabulary: Number of tokens.
 
     Returns:
         bool (rows, vocabulary).

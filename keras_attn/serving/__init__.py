@@ -1,7 +1,7 @@
 """A development server with TensorFlow Serving's REST and gRPC API, for one machine.
 
-It runs models in TensorFlow's C++ runtime, as TensorFlow Serving does; for production there is
-TensorFlow Serving itself, with the same models and the same clients.
+It runs models in TensorFlow's C++ runtime, as TensorFlow Serving does. Use TensorFlow Serving in
+production, with the same models and the same clients.
 """
 
 from keras_attn.serving.batching import BatchSettings

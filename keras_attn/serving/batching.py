@@ -1,9 +1,9 @@
-"""Requests that come at the same time, run as one batch.
+"""Batching of simultaneous requests.
 
-Requests wait in one queue for each version of a model. A free thread takes the first, and with it
-all others of the same signature whose arrays have the same shape but for their number of rows, up
-to a number of rows; so nothing is padded, and nobody waits for company unless told to. A batch that
-fails is run in halves, until only the requests that are wrong have failed.
+Each version of a model has a queue. A free thread takes the first request, together with all others
+of the same signature whose arrays have the same shape apart from their number of rows, up to a
+number of rows. So nothing is padded, and requests do not wait for others unless a delay is set. A
+batch that fails is run again in halves, until only the invalid requests have failed.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class BatchSettings:
-    """How requests are put together.
+    """Settings of batching.
 
     Attributes:
-        rows: Most rows of a batch of several requests; 1 runs every request alone.
+        rows: Most rows of a batch of several requests; 1 runs every request separately.
         delay: Seconds that an incomplete batch waits for more requests.
         threads: Batches of one model that run at the same time.
-        queue: Most requests that wait.
+        queue: Most waiting requests.
     """
 
     rows: int = 64
@@ -49,7 +49,7 @@ class _Waiting:
 
 
 def can_batch(signature: Signature) -> bool:
-    """Tells whether rows of a signature are independent: each tensor's dimension 0 is any size."""
+    """Returns whether rows are independent: dimension 0 of all tensors is of unknown size."""
     tensors = (*signature.inputs.values(), *signature.outputs.values())
     return bool(signature.inputs) and all(
         tensor.shape and tensor.shape[0] is None for tensor in tensors
@@ -57,14 +57,14 @@ def can_batch(signature: Signature) -> bool:
 
 
 class Batcher:
-    """The queue of one version of a model. All but `run` happens in one event loop.
+    """The queue of one version of a model. Everything except `run` happens in one event loop.
 
     Args:
-        signatures: By name.
+        signatures: The signatures by name.
         run: Called in a thread with a signature's name and its inputs; returns the outputs, or
             raises a `RequestError`.
-        settings: How requests are put together.
-        observe: Called with the rows of each batch that is run.
+        settings: Settings of batching.
+        observe: Called with the number of rows of each batch.
     """
 
     def __init__(
@@ -91,18 +91,18 @@ class Batcher:
         return len(self._queue)
 
     async def predict(self, signature: str, inputs: Arrays, timeout: float) -> Arrays:
-        """Runs a request, with others or alone.
+        """Runs a request, possibly in a batch with others.
 
         Args:
             signature: Its signature's name.
             inputs: Arrays that fit the signature.
-            timeout: Seconds after which it is given up.
+            timeout: Seconds after which the request fails.
 
         Returns:
             The outputs for its rows.
 
         Raises:
-            RequestError: The queue is full, the time is over, or the model refuses the inputs.
+            RequestError: The queue is full, the request timed out, or the model refuses the inputs.
         """
         if self._closed:
             raise RequestError(Code.UNAVAILABLE, "The model is being unloaded.")
@@ -110,7 +110,7 @@ class Batcher:
             self._drop_abandoned()
         if len(self._queue) >= self._settings.queue:
             raise RequestError(
-                Code.RESOURCE_EXHAUSTED, f"{len(self._queue)} requests are waiting already."
+                Code.RESOURCE_EXHAUSTED, f"{len(self._queue)} requests are already waiting."
             )
         loop = asyncio.get_running_loop()
         group, rows = self._group(signature, inputs)
@@ -127,7 +127,7 @@ class Batcher:
             ) from None
 
     async def close(self) -> None:
-        """Runs what waits, and takes nothing new."""
+        """Runs waiting requests and accepts no new ones."""
         self._closed = True
         self._start()
         await self._idle.wait()
@@ -162,7 +162,7 @@ class Batcher:
         self._start()
 
     def _take(self) -> list[_Waiting] | None:
-        """The next batch, out of the queue; None where it still waits for company."""
+        """Takes the next batch out of the queue; None if it still waits for more requests."""
         batch, others, rows = [], collections.deque(), 0
         for waiting in self._queue:
             fits = not batch or (
@@ -196,7 +196,7 @@ class Batcher:
                 await self._answer(batch[half:])
                 return
             answers = [error]
-        except Exception as error:  # whatever it is, those who wait must be told
+        except Exception as error:  # waiting requests must get any error
             answers = [RequestError(Code.INTERNAL, f"{type(error).__name__} in the server.")]
             answers *= len(batch)
         for waiting, answer in zip(batch, answers, strict=True):
@@ -217,7 +217,9 @@ def _together(batch: list[_Waiting]) -> Arrays:
 
 def _split(outputs: Arrays, batch: list[_Waiting], rows: int) -> list[Arrays]:
     if any(array.shape[0] != rows for array in outputs.values()):
-        raise RequestError(Code.INTERNAL, "The model's outputs are not rows of its inputs.")
+        raise RequestError(
+            Code.INTERNAL, "The model's outputs must have as many rows as its inputs."
+        )
     answers, start = [], 0
     for waiting in batch:
         stop = start + waiting.rows

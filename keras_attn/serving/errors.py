@@ -1,4 +1,4 @@
-"""Errors that a client is told, with their numbers in gRPC and in HTTP."""
+"""Errors that clients receive, with their codes in gRPC and HTTP."""
 
 import enum
 
@@ -9,7 +9,7 @@ _MESSAGE_LIMIT = 400
 
 
 class Code(enum.Enum):
-    """What went wrong: gRPC's number, and the HTTP status that TensorFlow Serving gives it."""
+    """Error codes: gRPC's number, and the HTTP status that TensorFlow Serving uses for it."""
 
     OK = (0, 200)
     CANCELLED = (1, 499)
@@ -39,11 +39,11 @@ _BY_NUMBER = {code.number: code for code in Code}
 
 
 class RequestError(Exception):
-    """A request that is not answered.
+    """A request failed.
 
     Args:
-        code: What went wrong.
-        message: One line for the client.
+        code: The error code.
+        message: A message of one line for the client.
     """
 
     def __init__(self, code: Code, message: str) -> None:
@@ -52,12 +52,12 @@ class RequestError(Exception):
 
 
 def invalid(message: str) -> RequestError:
-    """Returns the error of a request that is wrong in itself."""
+    """Returns the error of an invalid request."""
     return RequestError(Code.INVALID_ARGUMENT, message)
 
 
 def from_model(error: SavedModelError) -> RequestError:
-    """Returns what a client is told of an error in a model: nothing of its nodes."""
+    """Returns the message of an error in a model, without the names of its nodes."""
     message = str(error).partition(" failed: ")[2] or str(error)
     message = message.partition(" [[{{")[0]
     return RequestError(_BY_NUMBER.get(error.code, Code.UNKNOWN), asserted(message))

@@ -1,4 +1,4 @@
-"""TensorFlow Serving's gRPC services, on the stubs of tensorflow-serving-api."""
+"""TensorFlow Serving's gRPC services, with the stubs of tensorflow-serving-api."""
 
 import functools
 import time
@@ -30,14 +30,14 @@ _Context = grpc.aio.ServicerContext
 
 
 class WholeMessages(grpc.aio.ServerInterceptor):
-    """Tells a client that its message cannot be parsed; grpc would write a traceback to the log."""
+    """An unparsable message, reported to the client; grpc would log a traceback instead."""
 
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler | None:
-        """Parses where an error can be answered."""
+        """Parses a message and reports errors to the client."""
         handler = await continuation(handler_call_details)
         if handler is None:
             return None
@@ -58,8 +58,8 @@ def add_services(server: ModelServer, to: grpc.aio.Server) -> None:
     """Adds the services to a gRPC server.
 
     Args:
-        server: What they serve.
-        to: The server of an event loop.
+        server: The models to serve.
+        to: The asyncio gRPC server.
     """
     prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
         _PredictionService(server), to
@@ -75,7 +75,7 @@ def _answering(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable
         except RequestError as error:
             code, message = error.code, str(error)
         except Exception as error:  # a mistake in the server, which goes on
-            self._server.tell(f"error in the server: {error!r}")
+            self._server.log(f"error in the server: {error!r}")
             code, message = Code.INTERNAL, "An error in the server."
         return await context.abort(grpc.StatusCode[code.name], message)
 
@@ -85,7 +85,7 @@ def _answering(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable
 @_answering
 async def _unimplemented(*_: Any) -> None:
     raise RequestError(
-        Code.UNIMPLEMENTED, "There are Predict, GetModelMetadata and GetModelStatus."
+        Code.UNIMPLEMENTED, "Only Predict, GetModelMetadata and GetModelStatus are supported."
     )
 
 

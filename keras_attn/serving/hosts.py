@@ -1,8 +1,8 @@
-"""Which names a request may use for the server.
+"""Protection against DNS rebinding: the host names that requests may use.
 
-A page of any site can make its visitor's browser send requests to the visitor's own machine, and,
-once the site's name resolves to 127.0.0.1, read the answers (DNS rebinding). The browser tells the
-name in `Host`, and the page's own in `Origin`.
+A page of any site can make a browser send requests to the visitor's own machine and, once the name
+of the site resolves to 127.0.0.1, read the answers. The browser sends the name in `Host`, and the
+name of the page's site in `Origin`.
 """
 
 import ipaddress
@@ -15,12 +15,12 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(.*)")
 
 
 class AllowedHosts:
-    """The names that requests may use.
+    """The host names that requests may use.
 
     Args:
-        host: Where the server listens. Every name is accepted on an address that other machines
-            can reach, unless names are given.
-        names: Further names or addresses, without ports; "*" accepts all.
+        host: Address on which the server listens. If other machines can reach it, every name is
+            accepted unless `names` are given.
+        names: Additional names or addresses, without ports; "*" accepts all.
     """
 
     def __init__(self, host: str, names: Iterable[str] = ()) -> None:
@@ -29,9 +29,9 @@ class AllowedHosts:
         self._names = names | {_plain(host)}
 
     def refused(self, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-        """Returns what is wrong with the headers of a request, or None.
+        """Returns the problem of a request's headers, or None.
 
-        A request without `Host`, which HTTP/1.0 allows, comes from no browser.
+        A request without `Host`, which HTTP/1.0 allows, does not come from a browser.
 
         Args:
             headers: Names in lower case, and values.
@@ -41,11 +41,11 @@ class AllowedHosts:
         for name, value in headers:
             text = value.decode("latin-1").strip().lower()
             if name == b"host" and not self._accepts(_AUTHORITY.fullmatch(text)):
-                return f"The host {text[:100]!r} is not served here (see --allowed-hosts)."
+                return f"The host name {text[:100]!r} is not allowed (see --allowed-hosts)."
             if name == b"origin":
                 origin = _ORIGIN.fullmatch(text)
                 if not self._accepts(origin and _AUTHORITY.fullmatch(origin[1])):
-                    return f"Pages of {text[:100]!r} may not ask this server (see --allowed-hosts)."
+                    return f"Pages of {text[:100]!r} are not allowed here (see --allowed-hosts)."
         return None
 
     def _accepts(self, authority: re.Match | None) -> bool:
@@ -56,7 +56,7 @@ class AllowedHosts:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this machine's own, which no other machine can reach."""
+    """Whether a name or an address is local, so that no other machine can reach it."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -74,6 +74,6 @@ def is_host(name: str) -> bool:
 
 
 def _plain(name: str) -> str:
-    """The name as it is compared."""
+    """The normalized name, for comparison."""
     name = name.strip("[]").lower()
     return name.removesuffix(".")

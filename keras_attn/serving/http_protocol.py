@@ -1,4 +1,4 @@
-"""HTTP connections: headers come in time, refusals are JSON, half-closed ones get an answer."""
+"""HTTP connections with a time limit of headers, JSON errors and half-closed connections."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ _MOST_HEADER_BYTES = 64 << 10
 
 
 class _Connection(h11.Connection):
-    """Refuses bodies in too many pieces, each of which takes a while whatever its size."""
+    """Limits the number of chunks of a body, because each chunk takes time, whatever its size."""
 
     def __init__(self, most_header_bytes: int, most_chunks: int) -> None:
         super().__init__(h11.SERVER, most_header_bytes)
@@ -29,7 +29,7 @@ class _Connection(h11.Connection):
         elif isinstance(event, h11.Data):
             self._chunks += event.chunk_start
             if self._chunks > self.most_chunks:
-                self.refusal = f"A body may come in at most {self.most_chunks} chunks."
+                self.refusal = f"A body may have at most {self.most_chunks} chunks."
                 raise h11.RemoteProtocolError(self.refusal)
         return event
 
@@ -37,7 +37,7 @@ class _Connection(h11.Connection):
 class TimelyProtocol(H11Protocol):
     """Closes a connection whose request headers are not complete in time.
 
-    uvicorn itself watches only connections that have had an answer and are silent since.
+    uvicorn itself only closes idle connections after an answer.
     """
 
     header_timeout = 10.0
@@ -45,19 +45,19 @@ class TimelyProtocol(H11Protocol):
     most_chunks = 8192
     overloaded: ASGIApp
     _timer: asyncio.TimerHandle | None = None
-    _has_ended = False  # the client, which sends nothing more
+    _has_ended = False  # the client, which sends no more data
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.conn = _Connection(_MOST_HEADER_BYTES, self.most_chunks)
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Starts to wait for the first headers."""
+        """Starts the time limit of the first headers."""
         super().connection_made(transport)
         self._wait_for_headers()
 
     def data_received(self, data: bytes) -> None:
-        """Reads on; starts to wait where headers have begun, and stops where they are whole."""
+        """Reads data; starts the time limit when headers begin, stops it when they end."""
         full = max(len(self.connections), len(self.tasks)) >= self.most_connections
         self.app = self.overloaded if full else self.config.loaded_app
         super().data_received(data)
@@ -67,7 +67,7 @@ class TimelyProtocol(H11Protocol):
             self._wait_for_headers()
 
     def eof_received(self) -> bool:
-        """Keeps the connection of a client that waits for its answer."""
+        """Keeps the connection of a client that waits for an answer."""
         self._has_ended = True
         return self._is_answering()
 
@@ -78,7 +78,7 @@ class TimelyProtocol(H11Protocol):
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what is no HTTP, as the REST API writes errors."""
+        """Refuses data that is not HTTP with an error of the REST API."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = encode_error(self.conn.refusal or msg)
             headers = {
@@ -115,10 +115,10 @@ def protocol(
     """Returns the protocol with its limits.
 
     Args:
-        header_timeout: Seconds in which headers must be complete.
-        most_connections: Number of connections from which on `overloaded` answers.
-        most_chunks: Number of pieces in which a body may come.
-        overloaded: Answers in place of the application.
+        header_timeout: Seconds within which headers must be complete.
+        most_connections: Most connections; beyond them `overloaded` answers.
+        most_chunks: Most chunks of a body.
+        overloaded: Application that answers if there are too many connections.
     """
     limits = {
         "header_timeout": header_timeout,

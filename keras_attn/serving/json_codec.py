@@ -1,7 +1,7 @@
-"""JSON of the REST API to arrays, and arrays to JSON.
+"""Conversion of the REST API's JSON to arrays and back.
 
-A request holds its inputs by rows (`instances`) or by columns (`inputs`), and the answer has the
-same form.
+A request contains its inputs by rows (`instances`) or by columns (`inputs`), and the answer has the
+same format.
 
 Reference: TensorFlow Serving's guide to its RESTful API.
 """
@@ -29,12 +29,12 @@ _NUMBERS = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 
 @dataclasses.dataclass(frozen=True)
 class JsonRequest:
-    """A request as it came.
+    """A parsed request.
 
     Attributes:
         signature: Name of the signature.
         by_rows: Whether `values` are rows, each a value or an object, or columns.
-        values: What stood under `instances` or `inputs`.
+        values: The value of `instances` or `inputs`.
     """
 
     signature: str
@@ -52,7 +52,7 @@ def parse_request(body: bytes) -> JsonRequest:
     """Parses the body of a request.
 
     Raises:
-        RequestError: It is no JSON in UTF-8, or not of either form.
+        RequestError: It is not JSON in UTF-8, or has neither format.
     """
     try:
         content = parse_json(body.decode("utf-8"), "JSON Parse error")
@@ -76,13 +76,13 @@ def parse_request(body: bytes) -> JsonRequest:
 
 
 def decode_inputs(request: JsonRequest, signature: Signature) -> dict[str, np.ndarray]:
-    """Turns the values of a request into the inputs of a signature.
+    """Converts the values of a request to the inputs of a signature.
 
     Returns:
         One array for each input, strings as an object array of bytes.
 
     Raises:
-        RequestError: Names, nesting or types are others than the signature's.
+        RequestError: Names, nesting or types do not match the signature.
     """
     names = sorted(signature.inputs)
     columns = (_row_columns if request.by_rows else _columns)(request.values, names)
@@ -97,10 +97,10 @@ def encode_outputs(outputs: Mapping[str, np.ndarray], by_rows: bool) -> bytes:
     Args:
         outputs: Arrays by name, strings as bytes. Those whose name ends in `_bytes` are written in
             base64.
-        by_rows: Whether rows (`predictions`) or columns (`outputs`) are asked for.
+        by_rows: Whether the answer has rows (`predictions`) or columns (`outputs`).
 
     Raises:
-        RequestError: Rows are asked for, and the outputs differ in their number.
+        RequestError: The answer has rows, but the outputs differ in their number of rows.
     """
     columns = {name: _encode_tensor(name, array) for name, array in sorted(outputs.items())}
     if not by_rows:
@@ -110,7 +110,7 @@ def encode_outputs(outputs: Mapping[str, np.ndarray], by_rows: bool) -> bytes:
         len({shape[0] if shape else None for shape in shapes.values()}) != 1
         or [] in shapes.values()
     ):
-        raise invalid(f"Outputs that are no rows must be asked for by 'inputs'. Shapes: {shapes}.")
+        raise invalid(f"Use 'inputs', since the outputs are not rows. Shapes: {shapes}.")
     if len(columns) == 1:
         return _dump({"predictions": next(iter(columns.values()))})
     rows = zip(*columns.values(), strict=True)
@@ -118,7 +118,7 @@ def encode_outputs(outputs: Mapping[str, np.ndarray], by_rows: bool) -> bytes:
 
 
 def encode_error(message: str) -> bytes:
-    """Returns the body of an answer that tells an error."""
+    """Returns the body of an error."""
     return _dump({"error": message})
 
 
@@ -146,7 +146,7 @@ def _columns(values: Any, names: list[str]) -> dict[str, Any]:
 
 def _only(names: list[str], form: str) -> str:
     if len(names) != 1:
-        raise invalid(f"{form!r} must be given by name: the inputs are {', '.join(names)}.")
+        raise invalid(f"{form!r} must be objects with the names of the inputs: {', '.join(names)}.")
     return names[0]
 
 
@@ -155,13 +155,15 @@ def _decode_tensor(name: str, value: Any, info: SignatureTensor) -> np.ndarray:
     while items and type(items[0]) is list:
         lengths = {len(item) if type(item) is list else None for item in items}
         if len(lengths) != 1:
-            raise invalid(f"The lists of input {name!r} must be of one length in each dimension.")
+            raise invalid(f"The lists of input {name!r} must have equal lengths in each dimension.")
         if len(shape) == _MOST_DIMENSIONS:
             raise invalid(f"The lists of input {name!r} are nested too deeply.")
         shape.extend(lengths)
         items = list(itertools.chain.from_iterable(items))
     if info.dtype is None:
-        raise RequestError(Code.UNIMPLEMENTED, f"Input {name!r} is of a type that JSON has not.")
+        raise RequestError(
+            Code.UNIMPLEMENTED, f"Input {name!r} has a type that JSON does not support."
+        )
     decode = _decode_strings if info.dtype == object else _decode_numbers
     return decode(name, items, info.dtype).reshape(shape)
 
@@ -178,9 +180,9 @@ def _decode_strings(name: str, items: list[Any], dtype: np.dtype) -> np.ndarray:
             for item in items
         ]
     except UnicodeEncodeError:
-        raise invalid(f"Input {name!r} holds half of a surrogate pair.") from None
+        raise invalid(f"Input {name!r} contains half of a surrogate pair.") from None
     except (binascii.Error, ValueError):
-        raise invalid(f"Input {name!r} holds no valid base64 under 'b64'.") from None
+        raise invalid(f"Input {name!r} contains no valid base64 under 'b64'.") from None
     return array
 
 
@@ -192,20 +194,22 @@ def _decode_numbers(name: str, items: list[Any], dtype: np.dtype) -> np.ndarray:
     if dtype.kind in "iu" and items:
         bounds = np.iinfo(dtype)
         if min(items) < bounds.min or max(items) > bounds.max:
-            raise invalid(f"Input {name!r} holds a number that is none of {dtype}.")
+            raise invalid(f"Input {name!r} contains a number that is not a valid {dtype}.")
     try:
         wide = np.array(items, np.float64 if dtype.kind == "f" else dtype)
     except OverflowError:
-        raise invalid(f"Input {name!r} holds a number that is none of {dtype}.") from None
+        raise invalid(f"Input {name!r} contains a number that is not a valid {dtype}.") from None
     with np.errstate(over="ignore"):
         array = wide.astype(dtype)
     if dtype.kind == "f" and (np.isinf(array) & np.isfinite(wide)).any():
-        raise invalid(f"Input {name!r} holds a number that is none of {dtype}.")
+        raise invalid(f"Input {name!r} contains a number that is not a valid {dtype}.")
     return array
 
 
 def _refuse(name: str, item: Any, expected: str) -> None:
-    raise invalid(f"Input {name!r} must hold values of type {expected}. Received: {_kind(item)}.")
+    raise invalid(
+        f"Input {name!r} must contain values of type {expected}. Received: {_kind(item)}."
+    )
 
 
 def _is_base64(value: Any) -> bool:
@@ -225,7 +229,7 @@ def _encode_tensor(name: str, array: np.ndarray) -> Any:
         values[:] = [encode(item) for item in array.flat]
         return values.reshape(array.shape).tolist()
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
-        # The shortest decimals that tell such numbers apart, not those of their doubles.
+        # The shortest decimals that identify numbers of this dtype, not those of their doubles.
         return array.astype(str).astype(np.float64).tolist()
     return array.tolist()
 

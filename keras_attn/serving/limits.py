@@ -1,4 +1,4 @@
-"""How much one request, and all of them together, may ask for."""
+"""Limits of requests."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ from keras_attn.serving.errors import invalid
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What is refused before a model sees it.
+    """Limits that are checked before a model runs.
 
     Attributes:
         body_bytes: Largest body of a request over HTTP, and largest message over gRPC.
         rows: Most rows of one request.
         text_bytes: Longest text (or image) of one row.
         values: Most numbers or texts of one input.
-        queue: Most requests that wait for one model.
+        queue: Most waiting requests of one model.
         connections: Most connections, or calls over gRPC, at the same time.
         timeout: Seconds that a request may wait and run.
-        read_timeout: Seconds in which a client must have sent its headers, and its body.
+        read_timeout: Seconds within which a client must send its headers, and its body.
     """
 
     body_bytes: int = 4 << 20
@@ -34,11 +34,11 @@ class Limits:
 
     @property
     def chunks(self) -> int:
-        """Most pieces in which a body may come: of 512 bytes each if it is the largest."""
+        """Most chunks of a body: chunks of 512 bytes for the largest body."""
         return max(1024, self.body_bytes // 512)
 
     def check(self, inputs: Mapping[str, np.ndarray]) -> None:
-        """Refuses inputs that are too large.
+        """Checks the size of inputs.
 
         Args:
             inputs: Arrays by name; strings as bytes.
@@ -58,11 +58,11 @@ class Limits:
                     )
 
     def check_rows(self, rows: int, place: str = "") -> None:
-        """Refuses too many rows, before any of them is looked at.
+        """Checks the number of rows, before their contents.
 
         Args:
             rows: Number of rows.
-            place: Where they are.
+            place: Their place, for the message.
 
         Raises:
             RequestError: There are too many.

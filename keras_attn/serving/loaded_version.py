@@ -1,4 +1,4 @@
-"""One version of a model, loaded into TensorFlow's C++ runtime, warmed up, behind its queue."""
+"""One version of a model, loaded into TensorFlow's C++ runtime and warmed up, with its queue."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -17,13 +17,13 @@ from keras_attn.serving.errors import from_model, invalid
 class LoadedVersion:
     """A version that answers requests.
 
-    Made in an event loop; `load_session` before it may take its time in a thread.
+    It is created in an event loop, after `load_session` has run in a thread.
 
     Args:
         number: The version.
         session: The loaded model.
-        settings: How requests are put together.
-        observe: Called with the rows of each batch that is run.
+        settings: Settings of batching.
+        observe: Called with the number of rows of each batch.
 
     Attributes:
         number: The version.
@@ -43,7 +43,7 @@ class LoadedVersion:
 
     @property
     def signatures(self) -> dict[str, Signature]:
-        """What each signature takes and gives, by name."""
+        """Inputs and outputs of each signature, by name."""
         return self._session.signatures
 
     def signature_definitions(self) -> dict[str, SignatureDef]:
@@ -55,7 +55,7 @@ class LoadedVersion:
         }
 
     async def close(self) -> None:
-        """Answers what waits, and frees the model."""
+        """Answers waiting requests, and frees the model."""
         await self.batcher.close()
         await asyncio.to_thread(self._session.close)
 
@@ -67,11 +67,11 @@ class LoadedVersion:
 
 
 def load_session(folder: Path, xla: bool) -> CppSavedModel:
-    """Loads a version folder, and replays its warm-up records, of which none may fail.
+    """Loads a version folder and replays its warm-up records; none may fail.
 
     Args:
         folder: The version folder.
-        xla: Whether functions that ask for XLA may run. Where not, XLA is off for the process.
+        xla: Whether functions may use XLA. Otherwise XLA is disabled for the whole process.
 
     Raises:
         UserError: It cannot be loaded.
@@ -89,15 +89,15 @@ def load_session(folder: Path, xla: bool) -> CppSavedModel:
 def fitting_inputs(
     name: str, signature: Signature, inputs: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Returns a request's inputs if a signature takes them, so that a batch may.
+    """Checks that the inputs of a request fit a signature, and returns them.
 
     Args:
         name: The signature's name, for errors.
-        signature: What is taken.
+        signature: The signature.
         inputs: Arrays by name.
 
     Raises:
-        RequestError: Names, types or shapes are others.
+        RequestError: Names, types or shapes are different.
     """
     check_names(name, signature, inputs)
     for key, info in signature.inputs.items():
@@ -120,15 +120,15 @@ def fitting_inputs(
 
 
 def check_names(name: str, signature: Signature, names: Iterable[str]) -> None:
-    """Refuses inputs that are not those of a signature, before any of them is read.
+    """Checks the names of inputs, before their values are read.
 
     Args:
         name: The signature's name, for errors.
-        signature: What is taken.
+        signature: The signature.
         names: The names of the inputs, each once.
 
     Raises:
-        RequestError: They are others.
+        RequestError: They are not the inputs of the signature.
     """
     expected, received = sorted(signature.inputs), sorted(names)
     if received != expected:

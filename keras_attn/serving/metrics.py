@@ -1,6 +1,6 @@
-"""What is counted and timed, in the text form of Prometheus.
+"""Metrics in the text format of Prometheus.
 
-Labels are names of models that are served, never what a client sent.
+Labels are names of served models, never data from clients.
 """
 
 from collections.abc import Callable
@@ -20,13 +20,13 @@ class Metrics:
         prefix = "keras_attn_serving"
         self._requests = Counter(
             f"{prefix}_requests",
-            "Requests to predict, by what came of them.",
+            "Prediction requests, by outcome.",
             ("model", "api", "code"),
             registry=registry,
         )
         self._seconds = Histogram(
             f"{prefix}_request_seconds",
-            "Seconds from the whole request to its answer.",
+            "Seconds from the complete request to its answer.",
             ("model", "api"),
             buckets=_SECONDS,
             registry=registry,
@@ -43,18 +43,18 @@ class Metrics:
         )
 
     def count(self, model: str, api: str, code: str, seconds: float) -> None:
-        """Counts a request to a model that is served ("" for none), and its time."""
+        """Counts a request to a served model ("" for an unknown one), and its time."""
         self._requests.labels(model, api, code).inc()
         self._seconds.labels(model, api).observe(seconds)
 
     def batch_observer(self, model: str) -> Callable[[int], None]:
-        """Returns what counts the rows of a batch."""
+        """Returns a function that counts the rows of a batch."""
         return self._rows.labels(model).observe
 
     def watch_queue(self, model: str, waiting: Callable[[], int]) -> None:
-        """Lets the length of a model's queue be read when it is asked for."""
+        """Registers a function that returns the length of a model's queue."""
         self._waiting.labels(model).set_function(waiting)
 
     def text(self) -> bytes:
-        """Returns all of it, as `CONTENT_TYPE`."""
+        """Returns all metrics, as `CONTENT_TYPE`."""
         return generate_latest(self._registry)

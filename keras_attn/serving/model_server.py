@@ -1,4 +1,4 @@
-"""What the REST API and gRPC both call: models by name, their versions, and predictions."""
+"""Models by name, their versions, and predictions, for both the REST API and gRPC."""
 
 import asyncio
 import dataclasses
@@ -23,13 +23,13 @@ from keras_attn.serving.served_model import ServedModel
 
 @dataclasses.dataclass(frozen=True)
 class ModelSettings:
-    """How models are run.
+    """Settings of running models.
 
     Attributes:
-        batching: How requests are put together.
-        limits: What is refused.
-        xla: Whether functions that ask for XLA may run.
-        poll_seconds: Time between two looks for new versions.
+        batching: Settings of batching.
+        limits: Limits of requests.
+        xla: Whether functions may use XLA.
+        poll_seconds: Time between two checks for new versions.
     """
 
     batching: BatchSettings = dataclasses.field(default_factory=BatchSettings)
@@ -42,26 +42,26 @@ class ModelServer:
     """Models by name.
 
     Args:
-        folders: A model's folder by its name.
-        settings: How models are run.
-        tell: Called with a line for whoever watches the server.
+        folders: The models' folders by name.
+        settings: Settings of running models.
+        log: Called with each line of the server's log.
 
     Attributes:
-        models: By name.
-        limits: What is refused.
-        metrics: What is counted.
-        tell: Called with a line for whoever watches the server.
+        models: The models by name.
+        limits: Limits of requests.
+        metrics: Metrics of the server.
+        log: Called with each line of the server's log.
     """
 
     def __init__(
         self,
         folders: Mapping[str, Path],
         settings: ModelSettings,
-        tell: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.limits = settings.limits
         self.metrics = Metrics()
-        self.tell = tell
+        self.log = log
         self._settings = settings
         self._watches: list[asyncio.Task] = []
         batching = dataclasses.replace(settings.batching, queue=settings.limits.queue)
@@ -74,7 +74,7 @@ class ModelServer:
                 functools.partial(
                     LoadedVersion, settings=batching, observe=self.metrics.batch_observer(name)
                 ),
-                tell,
+                log,
             )
             for name, folder in folders.items()
         }
@@ -82,7 +82,7 @@ class ModelServer:
             self.metrics.watch_queue(name, lambda model=model: model.waiting)
 
     async def open(self) -> None:
-        """Loads all models, and looks for new versions from now on.
+        """Loads all models, and starts to look for new versions.
 
         Raises:
             UserError: One of them cannot be loaded.
@@ -95,22 +95,22 @@ class ModelServer:
         ]
 
     async def close(self) -> None:
-        """Answers what waits, and frees all models."""
+        """Answers waiting requests, and frees all models."""
         for watch in self._watches:
             watch.cancel()
         await asyncio.gather(*self._watches, return_exceptions=True)
         await asyncio.gather(*(model.close() for model in self.models.values()))
 
     def version(self, name: str, number: int | None = None, label: str = "") -> LoadedVersion:
-        """Returns what answers requests to a model.
+        """Returns the version that answers requests to a model.
 
         Args:
             name: The model's name.
-            number: The version that is asked for; the one that is served by default.
-            label: The label that is asked for.
+            number: The requested version; the served one by default.
+            label: The requested label.
 
         Raises:
-            RequestError: It is not served.
+            RequestError: The version is not served.
         """
         if name not in self.models:
             raise RequestError(
@@ -128,16 +128,16 @@ class ModelServer:
         """Runs a signature of a version.
 
         Args:
-            version: What `version` returned; nothing may be awaited in between.
+            version: The result of `version`; nothing may be awaited in between.
             signature: One of its signatures.
             inputs: Arrays by name.
-            timeout: Seconds that the client waits, if it says so.
+            timeout: Seconds that the client waits, if it has a limit.
 
         Returns:
             The outputs by name.
 
         Raises:
-            RequestError: The inputs do not fit or are too large, or there is no answer in time.
+            RequestError: The inputs are invalid or too large, or the request timed out.
         """
         inputs = fitting_inputs(signature, version.signatures[signature], inputs)
         self.limits.check(inputs)

@@ -1,4 +1,4 @@
-"""The demo page: one HTML file that needs nothing from outside and asks the REST API."""
+"""The demo page: a self-contained HTML file that uses the REST API."""
 
 import base64
 import hashlib
@@ -11,11 +11,11 @@ _SCRIPTS = ("attention.js", "page.js")
 
 
 class Page(NamedTuple):
-    """An answer of HTTP.
+    """The page with its HTTP headers.
 
     Attributes:
         html: The page.
-        headers: What forbids the browser to load or send anything elsewhere.
+        headers: Headers that forbid the browser to load or send anything elsewhere.
     """
 
     html: bytes
@@ -47,7 +47,7 @@ def page(models: Sequence[str]) -> Page:
         "cache-control": "no-store",
     }
     html = _part("page.html")
-    # Names come last: they could hold the name of another piece.
+    # Names come last: they could contain the name of another piece.
     for name, piece in (("STYLE", style), ("SCRIPT", script), ("MODELS", names)):
         html = html.replace(f"PAGE_{name}", piece, 1)
     return Page(html.encode("utf-8"), headers)

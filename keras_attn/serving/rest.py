@@ -29,13 +29,13 @@ _MODEL = r"/v1/models/([^/:]+)(?:/versions/([0-9]+)|/labels/([^/:]+))?"
 _PREDICT = re.compile(_MODEL + ":(classify|regress|predict)")
 _STATUS = re.compile(_MODEL + "(/metadata)?")
 _TOO_LARGE, _TOO_SLOW = 413, 408
-_LARGE_BODY = 64 << 10  # bytes, from which on other requests would have to wait for its parsing
+_LARGE_BODY = 64 << 10  # bytes; larger bodies would delay other requests while they are parsed
 _LINGER_SECONDS = 1.0
 _JSON = {"content-type": "application/json"}
 
 
 class _Address(NamedTuple):
-    """What the path of a request names."""
+    """The parts of a request's path."""
 
     name: str
     version: int | None
@@ -44,7 +44,7 @@ class _Address(NamedTuple):
 
 
 class _HttpError(Exception):
-    """A request that HTTP itself has a status for."""
+    """An error with an HTTP status of its own."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -52,9 +52,9 @@ class _HttpError(Exception):
 
 
 class _Refusal(Response):
-    """Answers before the body has been read, and takes what is on its way for a while.
+    """Answers before the body has been read, and then reads the rest of the body for a while.
 
-    A connection that is closed with bytes unread is reset, and the answer may be lost with it.
+    A connection that is closed with unread bytes is reset, and the answer may be lost.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,11 +69,11 @@ class _Refusal(Response):
 
 
 def rest_application(server: ModelServer, hosts: AllowedHosts) -> ASGIApp:
-    """Returns the application that answers over HTTP.
+    """Returns the ASGI application.
 
     Args:
-        server: What it serves.
-        hosts: The names that requests may use for it.
+        server: The models to serve.
+        hosts: The host names that requests may use.
     """
     api = _Api(server)
     application = Starlette(
@@ -90,8 +90,11 @@ def rest_application(server: ModelServer, hosts: AllowedHosts) -> ASGIApp:
         names = {name for name, _ in scope["headers"]}
         status, reason = 403, hosts.refused(scope["headers"])
         if {b"content-length", b"transfer-encoding"} <= names:
-            # Where a body ends could be read in two ways: the next request may hide in it.
-            status, reason = 400, "A request has either Content-Length or Transfer-Encoding."
+            # The end of the body would be ambiguous, which allows request smuggling.
+            status, reason = (
+                400,
+                "Content-Length and Transfer-Encoding exclude each other.",
+            )
         answer = _refusal(status, reason) if reason else application
         await answer(scope, receive, send)
 
@@ -99,7 +102,7 @@ def rest_application(server: ModelServer, hosts: AllowedHosts) -> ASGIApp:
 
 
 async def overloaded(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answers, in place of the application, where there are too many connections."""
+    """Answers if there are too many connections."""
     await _refusal(503, "There are too many connections.")(scope, receive, send)
 
 
@@ -119,12 +122,12 @@ class _Api:
         if request.method == "POST" and (match := _PREDICT.fullmatch(path)):
             return await self._counted(_address(match), request)
         if request.method == "GET" and (match := _STATUS.fullmatch(path)):
-            return await _answered(self._describe(_address(match)), self._server.tell)
+            return await _answered(self._describe(_address(match)), self._server.log)
         return _error(400, f"Malformed request: {request.method} {path:.200}")
 
     async def _counted(self, address: _Address, request: Request) -> Response:
         start = time.perf_counter()
-        response = await _answered(self._predict(address, request), self._server.tell)
+        response = await _answered(self._predict(address, request), self._server.log)
         model = address.name if address.name in self._server.models else ""
         seconds = time.perf_counter() - start
         self._server.metrics.count(model, "rest", str(response.status_code), seconds)
@@ -136,12 +139,14 @@ class _Api:
             async with asyncio.timeout(limits.read_timeout):
                 body = await _read(request, limits.body_bytes)
         except TimeoutError:
-            message = f"The body must have come within {limits.read_timeout:.3g} s."
+            message = f"The body was not received within {limits.read_timeout:.3g} s."
             raise _HttpError(_TOO_SLOW, message) from None
         if address.action != "predict":
-            raise RequestError(Code.UNIMPLEMENTED, f"There is no {address.action}, only predict.")
+            raise RequestError(
+                Code.UNIMPLEMENTED, f"{address.action} is not supported, only predict."
+            )
         which = (address.name, _number(address), address.label)
-        self._server.version(*which)  # before the body is looked at
+        self._server.version(*which)  # before the body is parsed
         if len(body) > _LARGE_BODY:
             parsed = await asyncio.to_thread(parse_request, body)
         else:
@@ -187,7 +192,7 @@ async def _read(request: Request, most: int) -> bytes:
     announced = request.headers.get("content-length", "0")
     encoding = request.headers.get("content-encoding", "identity")
     if encoding != "identity":
-        raise invalid(f"A body must come as it is. Received: Content-Encoding {encoding:.20}.")
+        raise invalid(f"A body must not be compressed. Received: Content-Encoding {encoding:.20}.")
     too_large = _HttpError(_TOO_LARGE, f"The body may have at most {most} bytes.")
     if int(announced) > most:
         raise too_large
@@ -199,7 +204,7 @@ async def _read(request: Request, most: int) -> bytes:
     return b"".join(chunks)
 
 
-async def _answered(body: Awaitable[bytes], tell: Callable[[str], None]) -> Response:
+async def _answered(body: Awaitable[bytes], log: Callable[[str], None]) -> Response:
     try:
         return _json(await body, 200)
     except RequestError as error:
@@ -207,9 +212,9 @@ async def _answered(body: Awaitable[bytes], tell: Callable[[str], None]) -> Resp
     except _HttpError as error:
         return _refusal(error.status, str(error))
     except ClientDisconnect:
-        return _error(Code.CANCELLED.http_status, "The client has gone.")
+        return _error(Code.CANCELLED.http_status, "The client closed the connection.")
     except Exception as error:  # a mistake in the server, which goes on
-        tell(f"error in the server: {error!r}")
+        log(f"error in the server: {error!r}")
         return _error(Code.INTERNAL.http_status, "An error in the server.")
 
 

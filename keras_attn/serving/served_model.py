@@ -1,8 +1,8 @@
-"""A model by name: which of its versions are there, which one answers, and the change to a new one.
+"""A served model: its versions, and the change to a new version.
 
-As TensorFlow Serving does it by default, the highest version is served. A new one is loaded and
-warmed up beside the old one, takes over at once, and the old one finishes what it has begun. One
-that cannot be loaded changes nothing, and is tried again when its files have changed.
+The highest version is served, as by default in TensorFlow Serving. A new version is loaded and
+warmed up before it replaces the old one, which finishes its running requests. A version that cannot
+be loaded is ignored, and tried again when its files have changed.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _Fingerprint = list[tuple[str, int, int]]
 
 
 class State(enum.IntEnum):
-    """Where a version is in its life; the numbers of `GetModelStatus`."""
+    """State of a version, with the numbers of `GetModelStatus`."""
 
     LOADING = 20
     AVAILABLE = 30
@@ -31,11 +31,11 @@ class State(enum.IntEnum):
 
 @dataclasses.dataclass
 class VersionStatus:
-    """What is told of a version.
+    """Status of a version.
 
     Attributes:
-        state: Where it is in its life.
-        error: Why it could not be loaded; empty where it could.
+        state: The state.
+        error: Why it could not be loaded; empty if it could.
     """
 
     state: State
@@ -43,18 +43,18 @@ class VersionStatus:
 
 
 class ServedModel:
-    """The versions in a model's folder. All but loading happens in one event loop.
+    """The versions in a model's folder. Everything except loading happens in one event loop.
 
     Args:
         name: The name in requests.
-        folder: Holds a folder for each version.
-        load: From a version folder to its session; called in a thread.
-        start: From a version's number and session to what answers requests.
-        tell: Called with a line for whoever watches the server.
+        folder: Contains a folder for each version.
+        load: Loads a version folder and returns its session; called in a thread.
+        start: Makes a `LoadedVersion` of a version number and session.
+        log: Called with each line of the server's log.
 
     Attributes:
         name: The name in requests.
-        statuses: By version.
+        statuses: The status of each version.
     """
 
     def __init__(
@@ -63,24 +63,24 @@ class ServedModel:
         folder: Path,
         load: Callable[[Path], CppSavedModel],
         start: Callable[[int, CppSavedModel], LoadedVersion],
-        tell: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.name = name
         self.statuses: dict[int, VersionStatus] = {}
         self._folder = folder
         self._load = load
         self._start = start
-        self._tell = tell
+        self._log = log
         self._current: LoadedVersion | None = None
         self._failed: tuple[int, _Fingerprint] | None = None
         self._retiring: set[asyncio.Task] = set()
 
     def version(self, number: int | None = None, label: str = "") -> LoadedVersion:
-        """Returns what answers requests now.
+        """Returns the version that answers requests.
 
         Args:
-            number: The version that is asked for; the one that is served by default.
-            label: The label that is asked for. There are none.
+            number: The requested version; the served one by default.
+            label: The requested label. Labels are not supported.
 
         Raises:
             RequestError: The version is not served.
@@ -97,7 +97,7 @@ class ServedModel:
         """Loads the highest version.
 
         Raises:
-            UserError: There is none, or it cannot be loaded.
+            UserError: There is no version, or it cannot be loaded.
         """
         require(
             bool(version_folders(self._folder)),
@@ -110,19 +110,19 @@ class ServedModel:
             raise UserError(next(iter(self.statuses.values())).error)
 
     async def watch(self, seconds: float) -> None:
-        """Looks for changes of the folder, for ever."""
+        """Looks for changes of the folder, forever."""
         while True:
             await asyncio.sleep(seconds)
             try:
                 await self.refresh()
-            except Exception as error:  # what is served goes on
-                self._tell(f"{self.name}: looking for versions failed: {error!r}")
+            except Exception as error:  # the served version continues
+                self._log(f"{self.name}: looking for versions failed: {error!r}")
 
     async def refresh(self) -> None:
-        """Changes to the highest version that is there, if it is another and can be loaded."""
+        """Changes to the highest available version, if it is a new one and can be loaded."""
         versions = await asyncio.to_thread(version_folders, self._folder)
         if not versions:
-            return  # rather an old version than none
+            return  # an old version is better than none
         number = max(versions)
         if self._current and self._current.number == number:
             return
@@ -132,7 +132,7 @@ class ServedModel:
         await self._change(number, versions[number], fingerprint)
 
     async def close(self) -> None:
-        """Answers what waits, and frees all versions."""
+        """Answers waiting requests, and frees all versions."""
         old, self._current = self._current, None
         if old is not None:
             self._retire(old)
@@ -140,7 +140,7 @@ class ServedModel:
 
     @property
     def waiting(self) -> int:
-        """Number of requests that wait."""
+        """Number of waiting requests."""
         return self._current.batcher.waiting if self._current else 0
 
     async def _change(self, number: int, folder: Path, fingerprint: _Fingerprint) -> None:
@@ -150,11 +150,11 @@ class ServedModel:
         except UserError as error:
             self._failed = (number, fingerprint)
             self.statuses[number] = VersionStatus(State.END, str(error))
-            self._tell(f"{self.name} version {number} cannot be loaded: {error}")
+            self._log(f"{self.name} version {number} cannot be loaded: {error}")
             return
         old, self._current = self._current, self._start(number, session)
         self.statuses[number] = VersionStatus(State.AVAILABLE)
-        self._tell(f"{self.name} version {number} is served")
+        self._log(f"{self.name} version {number} is served")
         if old is not None:
             self._retire(old)
 

@@ -1,4 +1,4 @@
-"""A server of both APIs in one event loop: it starts, and it ends when it is told to."""
+"""A server of both APIs in one event loop, from its start to its shutdown."""
 
 import asyncio
 import contextlib
@@ -23,13 +23,13 @@ _KEEP_ALIVE_SECONDS = 75
 
 @dataclasses.dataclass(frozen=True)
 class Ports:
-    """Where a server listens.
+    """Addresses on which a server listens.
 
     Attributes:
-        host: The address of this machine on which it listens.
-        rest: Port of the REST API; 0 takes a free one.
-        grpc: Port of gRPC; 0 takes a free one.
-        allowed_hosts: Names that requests over HTTP may use beside this machine's own, see
+        host: Address of this machine on which it listens.
+        rest: Port of the REST API; 0 for a free port.
+        grpc: Port of gRPC; 0 for a free port.
+        allowed_hosts: Additional host names that requests over HTTP may use, see
             `AllowedHosts`.
     """
 
@@ -40,17 +40,17 @@ class Ports:
 
 
 class Server:
-    """Models behind both APIs.
+    """A server with the REST and gRPC APIs.
 
     Args:
-        folders: A model's folder by its name.
-        ports: Where it listens.
-        settings: How models are run.
-        tell: Called with a line for whoever watches the server.
+        folders: The models' folders by name.
+        ports: Addresses on which it listens.
+        settings: Settings of running models.
+        log: Called with each line of the server's log.
 
     Attributes:
         models: The models.
-        ports: Where it listens; once started, with the ports that it took.
+        ports: Addresses on which it listens; after the start with the actual ports.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class Server:
         folders: Mapping[str, Path],
         ports: Ports | None = None,
         settings: ModelSettings | None = None,
-        tell: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
     ) -> None:
         settings = settings or ModelSettings()
         self.ports = ports or Ports()
-        self.models = ModelServer(folders, settings, tell)
+        self.models = ModelServer(folders, settings, log)
         self._limits = settings.limits
         self._http: _HttpServer | None = None
         self._http_task: asyncio.Task | None = None
@@ -105,7 +105,7 @@ class Server:
             await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
-        """Takes nothing new, finishes what has begun, and frees the models."""
+        """Refuses new requests, finishes running ones, and frees the models."""
         if self._http is not None:
             self._http.should_exit = True
             grace = self._limits.timeout
@@ -116,7 +116,7 @@ class Server:
         options = {
             "grpc.max_receive_message_length": self._limits.body_bytes,
             "grpc.max_send_message_length": -1,
-            "grpc.so_reuseport": 0,  # a taken port is an error
+            "grpc.so_reuseport": 0,  # a used port is an error
         }
         self._grpc = grpc.aio.server(
             interceptors=[WholeMessages()],
@@ -136,14 +136,14 @@ class Server:
 
 
 async def serve_until_told(server: Server, started: Callable[[Server], None]) -> None:
-    """Serves until SIGTERM or SIGINT comes.
+    """Serves until SIGTERM or SIGINT.
 
     Args:
-        server: What is started and stopped.
+        server: The server to start and stop.
         started: Called when it listens.
 
     Raises:
-        UserError: It cannot be started.
+        UserError: The server cannot be started.
     """
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -152,7 +152,7 @@ async def serve_until_told(server: Server, started: Callable[[Server], None]) ->
     starting = asyncio.create_task(server.start())
     stopping = asyncio.create_task(told.wait())
     await asyncio.wait([starting, stopping], return_when=asyncio.FIRST_COMPLETED)
-    await starting  # a start is not cut off in the midst of a load
+    await starting  # a start is not interrupted while a model is loaded
     if not told.is_set():
         started(server)
         await stopping
@@ -162,7 +162,7 @@ async def serve_until_told(server: Server, started: Callable[[Server], None]) ->
 class _HttpServer(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leaves signals to whoever runs the server."""
+        """Leaves signals to `serve_until_told`."""
         yield
 
 
@@ -172,14 +172,14 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.create_server((host, port), family=family, backlog=1024)
     except (OSError, OverflowError):
         raise _taken(host, port) from None
-    # What it accepts inherits it; asyncio leaves it out where a socket does not name its protocol.
-    # Without it an answer's body waits for the client to acknowledge its head: 40 ms.
+    # Accepted connections inherit it; asyncio does not set it for sockets without a protocol.
+    # Without it an answer's body waits 40 ms until the client acknowledges its head.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
     return listening
 
 
 def _taken(host: str, port: int) -> UserError:
     return UserError(
-        f"The server cannot listen there: it is taken or no address of this machine. "
+        f"The server cannot listen: the port is used or the address is not of this machine. "
         f"Received: host={host!r}, port={port}."
     )

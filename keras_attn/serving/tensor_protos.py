@@ -1,4 +1,4 @@
-"""Arrays to and from the tensors of gRPC messages, as TensorFlow Serving writes them."""
+"""Conversion of arrays to and from the tensors of gRPC messages, as in TensorFlow Serving."""
 
 import math
 
@@ -27,15 +27,15 @@ def to_array(name: str, tensor: TensorProto, most: int) -> np.ndarray:
 
     Args:
         name: The input's name, for errors.
-        tensor: What the client sent.
-        most: Most values that it may have. Its shape may claim more than it holds.
+        tensor: The tensor from the client.
+        most: Most values that it may have. Its shape may claim more values than it contains.
 
     Raises:
-        RequestError: Its parts do not fit together, or there are too many values.
+        RequestError: Shape and values do not match, or there are too many values.
     """
     dimensions = len(tensor.tensor_shape.dim)
     if dimensions > _MOST_DIMENSIONS:
-        raise invalid(f"Input {name!r} has {dimensions} dimensions, more than any tensor.")
+        raise invalid(f"Input {name!r} has {dimensions} dimensions, which is too many.")
     shape = [dim.size for dim in tensor.tensor_shape.dim]
     if tensor.tensor_shape.unknown_rank or any(size < 0 for size in shape):
         raise invalid(f"Input {name!r} must have a shape of known sizes.")
@@ -44,7 +44,7 @@ def to_array(name: str, tensor: TensorProto, most: int) -> np.ndarray:
     try:
         array = tf.make_ndarray(tensor)
     except (TypeError, ValueError, KeyError):
-        raise invalid(f"Input {name!r} is no tensor of the shape {shape}.") from None
+        raise invalid(f"Input {name!r} is not a tensor of the shape {shape}.") from None
     return array
 
 

@@ -148,7 +148,7 @@ class CausalLMTask(GeneratingTask):
 
     @classmethod
     def _from_parts(cls, backbone, tokenizers, settings):
-        decoding = DecodingSettings(**settings["decoding"])
+        decoding = DecodingSettings.from_dict(settings["decoding"])
         return cls(backbone, tokenizers["text"], decoding, settings.get("add_start", True))
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:

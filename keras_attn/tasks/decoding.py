@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -19,8 +19,11 @@ from keras_attn.generation import (
     sample,
 )
 from keras_attn.limits import GENERATED_TOKENS, HYPOTHESES
+from keras_attn.renamed import renamed_arguments, renamed_keys
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of, require_positive
+
+RENAMED_DECODING = {"free_end": "forced_end_is_free"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +39,8 @@ class DecodingSettings:
         length_penalty_form: "gnmt" or "length" (see `keras_attn.generation.length_normalizer`).
         stopping: When to stop a beam search: "exact", "early" or "heuristic" (see
             `keras_attn.generation.beam_search`).
-        free_end: Whether beam search counts an end that is forced at `max_length` as certain (see
-            `keras_attn.generation.beam_search`).
+        forced_end_is_free: Whether beam search gives an end token that is forced at `max_length`
+            probability 1 (see `keras_attn.generation.beam_search`).
         coverage_penalty: Penalty of beam search hypotheses that do not attend to the whole source,
             0 for none; for recurrent models with attention only (see
             `keras_attn.generation.beam_search`).
@@ -59,7 +62,7 @@ class DecodingSettings:
     min_length: int = 0
     length_penalty_form: str = "gnmt"
     stopping: str = "exact"
-    free_end: bool = False
+    forced_end_is_free: bool = False
     coverage_penalty: float = 0.0
     no_repeat_ngram: int = 0
     banned_words: tuple[str, ...] = ()
@@ -96,9 +99,9 @@ class DecodingSettings:
         require_one_of("length_penalty_form", self.length_penalty_form, LENGTH_PENALTY_FORMS)
         require_one_of("stopping", self.stopping, STOPPING)
         require(
-            isinstance(self.free_end, bool),
-            "`free_end` must be true or false.",
-            free_end=self.free_end,
+            isinstance(self.forced_end_is_free, bool),
+            "`forced_end_is_free` must be true or false.",
+            forced_end_is_free=self.forced_end_is_free,
         )
         Constraints(self.no_repeat_ngram)
         _ = self.sampling
@@ -136,6 +139,12 @@ class DecodingSettings:
         HYPOTHESES.check(count, place)
         GENERATED_TOKENS.check(count * self.max_length, f"{place}, `max_length`={self.max_length}")
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "DecodingSettings":
+        """Makes settings of what a `task.json` holds, also one of the previous version."""
+        return cls(**renamed_keys(values, RENAMED_DECODING))
+
+    @renamed_arguments(**RENAMED_DECODING)
     def replace(self, **changes: Any) -> "DecodingSettings":
         """Returns a copy with some settings changed; `None` leaves a setting as it is."""
         names = [field.name for field in dataclasses.fields(self)]
@@ -174,7 +183,7 @@ class DecodingSettings:
             self.beams,
             n_best=n_best,
             stopping=self.stopping,
-            free_end=self.free_end,
+            forced_end_is_free=self.forced_end_is_free,
             coverage_penalty=self.coverage_penalty,
             **rules,
         )

@@ -3,7 +3,7 @@
 import abc
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import keras
 import tensorflow as tf
@@ -145,7 +145,7 @@ class GeneratingTask(GeneratingSignatures, Task):
         """Generates texts; an alias of `predict`."""
         return self.predict(*texts, **options)
 
-    def with_decoding(self, **changes: Any) -> "GeneratingTask":
+    def with_decoding(self, **changes: Any) -> Self:
         """Returns a task of the same model with other decoding settings.
 
         Args:

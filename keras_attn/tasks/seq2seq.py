@@ -54,7 +54,7 @@ class Seq2SeqTask(GeneratingTask):
 
     @classmethod
     def _from_parts(cls, backbone, tokenizers, settings):
-        decoding = DecodingSettings(**settings["decoding"])
+        decoding = DecodingSettings.from_dict(settings["decoding"])
         return cls(backbone, tokenizers["source"], tokenizers["target"], decoding)
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:

@@ -26,7 +26,7 @@ class ServingFunction:
 
     function: Callable[..., Mapping[str, tf.Tensor]]
     inputs: Mapping[str, tf.TensorSpec]
-    example_inputs: Callable[[Sequence[str]], Mapping[str, Any]] | None = None
+    example_inputs: Callable[[Sequence[Any]], Mapping[str, Any]] | None = None
     optional: bool = False
     longest: Mapping[str, int] = dataclasses.field(default_factory=dict)
 

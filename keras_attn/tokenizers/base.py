@@ -1,4 +1,4 @@
-"""What all tokenizers share: special tokens, detokenizing, saving."""
+"""Base class of tokenizers: special tokens, detokenization, saving."""
 
 import abc
 import hashlib
@@ -21,23 +21,24 @@ SPECIAL_TOKENS = ("<pad>", "<s>", "</s>", "<unk>")
 
 
 class Tokenizer(tf.Module, abc.ABC):
-    """Turns text into ids and back with ops of TensorFlow and tensorflow-text alone.
+    """Converts text to ids and back, using only ops of TensorFlow and tensorflow-text.
 
-    Ids 0 to 3 are padding, start, end and unknown, but in the kinds that read the vocabulary files
-    of BERT and GPT-2, which have special ids of their own. As a `tf.Module` it can be tracked by
-    another module and saved within a SavedModel.
+    Ids 0 to 3 are padding, start, end and unknown, except in the kinds that read the vocabulary
+    files of BERT and GPT-2, which have other special ids. As a `tf.Module` it can be tracked by
+    another module and saved in a SavedModel.
 
     Args:
         tokens: The vocabulary; ids are positions in it.
         lowercase: Whether text is lower-cased (see `Lowercase`) before anything else.
-        special_tokens: Padding, start, end and unknown, where they stand anywhere in the vocabulary
-            and one may be several; None for `<pad>`, `<s>`, `</s>`, `<unk>` as its first four.
+        special_tokens: Padding, start, end and unknown, at any place in the vocabulary; one token
+            may serve several purposes. None if the vocabulary begins with `<pad>`, `<s>`, `</s>`
+            and `<unk>`.
     """
 
     kind: ClassVar[str]
-    """Name under which `train_tokenizer` and `load_tokenizer` know the class."""
+    """Name of the class for `train_tokenizer` and `load_tokenizer`."""
     separator: ClassVar[str] = ""
-    """What `detokenize` writes between two tokens."""
+    """Separator that `detokenize` writes between tokens."""
 
     pad_id: int = 0
     start_id: int = 1
@@ -96,7 +97,7 @@ class Tokenizer(tf.Module, abc.ABC):
         return self._tokens[token_id if inside else self.unknown_id]
 
     def tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Turns strings into ids, without start and end.
+        """Converts strings to ids, without start and end.
 
         Args:
             strings: String tensor (batch,) of UTF-8. Malformed bytes are read as U+FFFD.
@@ -117,13 +118,13 @@ class Tokenizer(tf.Module, abc.ABC):
         return self._tokenize(self._lowercase(strings) if self._lowercase else strings)
 
     def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
-        """Turns ids back into strings.
+        """Converts ids back to strings.
 
         Args:
-            ids: Integer tensor (batch, length), or a RaggedTensor of that shape. Everything from
-                the first end id on is dropped, as are start and padding ids; where start and end
-                are one id, the first place can only be a start. Ids outside the vocabulary count
-                as unknown, which is written as its token (`<unk>`).
+            ids: Integer tensor (batch, length), or a RaggedTensor of that shape. Start and
+                padding ids, and everything from the first end id on, are dropped; where start and
+                end are the same id, it is a start at the first position. Ids outside the
+                vocabulary are written as the unknown token (`<unk>`).
 
         Returns:
             String tensor (batch,).
@@ -158,23 +159,23 @@ class Tokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def get_config(self) -> dict[str, Any]:
-        """Returns what `from_config` needs beside the assets, ready for JSON."""
+        """Returns the arguments of `from_config` other than the assets, as JSON values."""
 
     def assets(self) -> dict[str, bytes]:
-        """Returns the contents of the files that belong to the tokenizer, by file name."""
+        """Returns the contents of the tokenizer's asset files, by file name."""
         return {}
 
     @classmethod
     def from_config(cls, config: dict[str, Any], assets: dict[str, bytes]) -> "Tokenizer":
-        """Makes a tokenizer from `get_config()` and `assets()` of another one."""
+        """Makes a tokenizer from the `get_config()` and `assets()` of another one."""
         del assets  # for the kinds that have some
         return cls(**config)
 
     def save(self, folder: str | Path) -> None:
         """Writes `tokenizer.json`, and asset files where the kind has any, into `folder`.
 
-        The folder is made where it is missing. Each file is written under a temporary name and
-        renamed, `tokenizer.json` last, so that an interrupted save never leaves half a file.
+        A missing folder is created. Each file is written under a temporary name and then renamed,
+        `tokenizer.json` last, so that an interrupted save never leaves half a file.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -193,7 +194,7 @@ class Tokenizer(tf.Module, abc.ABC):
 
 
 def read_texts(texts: Iterable[str], lowercase: bool = False) -> Iterator[str]:
-    """Checks texts to train on, and lower-cases them as the tokenizer will.
+    """Checks training texts and yields them, lowercased if the tokenizer does so.
 
     Args:
         texts: Any number of strings; read once.
@@ -203,7 +204,7 @@ def read_texts(texts: Iterable[str], lowercase: bool = False) -> Iterator[str]:
         The texts, in order.
 
     Raises:
-        UserError: `texts` is itself a string, or one of its items is no valid text.
+        UserError: `texts` is a string, or an item is not valid text.
     """
     if isinstance(texts, str | bytes):
         raise UserError(
@@ -248,17 +249,17 @@ def _check_tokens(tokens: Sequence[str]) -> None:
     seen = set()
     for position, token in enumerate(tokens):
         require(_is_text(token), f"Token {position} must be Unicode text.", token=token)
-        require(token not in seen, "The vocabulary must not hold a token twice.", token=token)
+        require(token not in seen, "The vocabulary must not contain a token twice.", token=token)
         seen.add(token)
 
 
 def _special_ids(tokens: Sequence[str], special_tokens: Sequence[str]) -> list[int]:
     require(
         len(special_tokens) == len(SPECIAL_TOKENS),
-        "`special_tokens` must be those for padding, start, end and unknown.",
+        "`special_tokens` must be four tokens: padding, start, end and unknown.",
         special_tokens=special_tokens,
     )
     ids = {token: position for position, token in enumerate(tokens)}
     for token in special_tokens:
-        require(token in ids, f"The vocabulary must hold the special token {token}.")
+        require(token in ids, f"The vocabulary must contain the special token {token}.")
     return [ids[token] for token in special_tokens]

@@ -1,4 +1,4 @@
-"""BERT's words: text is cleaned, and split at spaces, punctuation and Chinese characters."""
+"""Splitting of text into words as in BERT: at spaces, punctuation and Chinese characters."""
 
 import functools
 import sys
@@ -17,8 +17,8 @@ _LAST_MAPPED = 0x2FA1D  # above there is neither a decomposition nor a lower cas
 class BertWords(tf.Module):
     """Cleans and splits texts as BERT's tokenizer of the `tokenizers` library does.
 
-    All it does to a text it does to each code point alone, whatever stands beside it; one table
-    holds what becomes of each, with spaces around what is a word of its own.
+    Each code point is replaced independently of its neighbors. A table contains the replacements,
+    with spaces around code points that are words of their own.
 
     Args:
         lowercase: Whether words are lower-cased.
@@ -66,7 +66,12 @@ def _replacements(
     marks, punctuation = code_points("marks"), code_points("punctuation")
     whole = code_points("undecomposed")
     is_chinese = code_points("chinese") & split_chinese
-    rows = {(_ITSELF,): 0, (): 1, (_SPACE,): 2, (_SPACE, _ITSELF, _SPACE): 3}
+    rows: dict[tuple[int, ...], int] = {
+        (_ITSELF,): 0,
+        (): 1,
+        (_SPACE,): 2,
+        (_SPACE, _ITSELF, _SPACE): 3,
+    }
     row_of_code = np.zeros(sys.maxunicode + 1, np.int32)
     row_of_code[is_chinese | punctuation] = 3
     row_of_code[is_space] = 2
@@ -82,8 +87,8 @@ def _replacements(
         if lowercase:
             text = "".join(map(lower_case, text))
         if text != character:
-            row = [code for part in text for code in _spaced(ord(part), punctuation)]
-            row = (_SPACE, *row, _SPACE) if is_chinese[code] else tuple(row)
+            row = tuple(code for part in text for code in _spaced(ord(part), punctuation))
+            row = (_SPACE, *row, _SPACE) if is_chinese[code] else row
             row_of_code[code] = rows.setdefault(row, len(rows))
     row_of_code.setflags(write=False)
     return tuple(rows), row_of_code

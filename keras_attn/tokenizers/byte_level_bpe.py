@@ -26,22 +26,22 @@ END_OF_TEXT = "<|endoftext|>"
 class ByteLevelBpeTokenizer(Tokenizer):
     """Splits text into GPT-2's words, and merges their bytes to the tokens of a vocabulary.
 
-    Ids are those of `transformers.GPT2Tokenizer` for every text. Nothing is unknown:
-    `detokenize(tokenize(text))` is `text` for all valid UTF-8 without a special token spelled out.
-    Bytes that make no character, as the middle of one, are written U+FFFD.
+    Ids are those of `transformers.GPT2Tokenizer` for every text. No text is unknown:
+    `detokenize(tokenize(text))` is `text` for all valid UTF-8 that contains no special token.
+    Bytes that form no character, such as a part of one, are written as U+FFFD.
 
-    The merging is done by SentencePiece's op, with a model made of the merges. It merges two
-    neighbours if they spell a token, not if the pair is listed; with merges as training leaves
-    them both come to the same, and others are refused.
+    SentencePiece's op does the merging, with a model made of the merges. It merges two neighbors
+    if they spell a token, not if the pair is listed. For merges that training makes, both give the
+    same result; others are refused.
 
     Args:
-        tokens: The vocabulary, with a character a byte (`Ġthe`), by id.
+        tokens: The vocabulary by id, with one character per byte (`Ġthe`).
         merges: Pairs of tokens that become one, the earliest first.
-        special_tokens: Padding, start, end and unknown; one may be several. GPT-2 has only
-            `<|endoftext|>`, which then pads as well.
+        special_tokens: Padding, start, end and unknown; one token may serve several purposes. GPT-2
+            only has `<|endoftext|>`, which is then also the padding.
         lowercase: Whether text is lower-cased first.
-        split_special_tokens: Whether a special token that is spelled out in a text is split like
-            other text. Texts of strangers ask for True.
+        split_special_tokens: Whether special tokens in a text are split like other text. Use True
+            for untrusted texts.
 
     Raises:
         UserError: A byte, a special token, or a part or the result of a merge is not in the
@@ -68,7 +68,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
         self.special_tokens = tuple(special_tokens)
         self.merges = tuple((first, second) for first, second in merges)
         self.split_special_tokens = bool(split_special_tokens)
-        # Padding alone is not for texts to spell.
+        # Texts may not contain the padding.
         ids = {token: list(tokens).index(token) for token in special_tokens[1:]}
         self._special_text = None if split_special_tokens else SpecialTextSplitter(ids)
         self._words = ByteWords()
@@ -119,7 +119,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
             special_tokens: See the class; by default those of the other kinds, as ids 0 to 3.
             lowercase: Whether text is lower-cased, now and in `tokenize`.
             split_special_tokens: See the class.
-            min_count: How often two neighbours must occur to be merged.
+            min_count: How often two neighbors must occur to be merged.
 
         Returns:
             The tokenizer.
@@ -137,7 +137,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
             vocabulary_size=vocabulary_size,
         )
         lines = [text for text in read_texts(texts, lowercase) if text]
-        require(lines, "The texts must hold at least one that is not empty.", not_empty=0)
+        require(bool(lines), "`texts` must contain a text that is not empty.", not_empty=0)
         library = training_library()
         model = library.Tokenizer(library.models.BPE())
         model.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=False)

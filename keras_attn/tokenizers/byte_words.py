@@ -1,4 +1,4 @@
-"""GPT-2's words, spelled in one character a byte."""
+"""Splitting of text into GPT-2's words, with one character per byte."""
 
 import numpy as np
 import tensorflow as tf
@@ -11,9 +11,9 @@ _APOSTROPHE = ord("'")
 
 
 def byte_characters() -> list[str]:
-    """Returns the 256 characters that stand for bytes in GPT-2's vocabulary files.
+    """Returns the 256 characters that represent bytes in GPT-2's vocabulary files.
 
-    Printable bytes of Latin-1 stand for themselves, the others for U+0100 and what follows.
+    Printable bytes of Latin-1 are represented by themselves, the others by U+0100 and following.
 
     Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners",
     section 2.2, and the file `encoder.py` published with it.
@@ -28,8 +28,8 @@ class ByteWords(tf.Module):
     r"""Splits texts into GPT-2's words by its pattern.
 
     `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+` looks ahead, which
-    TensorFlow's regular expressions cannot. Where a word begins depends on a few neighbours only,
-    so that all beginnings are found at once.
+    TensorFlow's regular expressions do not support. The beginning of a word depends only on a few
+    neighbors, so that all beginnings are found at once.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class ByteWords(tf.Module):
             strings: String tensor (batch,), UTF-8; malformed bytes are read as U+FFFD.
 
         Returns:
-            RaggedTensor of strings (batch, None): the words, a character a byte.
+            RaggedTensor of strings (batch, None): the words, with one character per byte.
         """
         codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")
         begins = self._begins(codes.values, codes.value_rowids())  # (code points,)
@@ -78,7 +78,7 @@ class ByteWords(tf.Module):
         # One plain space belongs to the word that follows it.
         joined = ~first & (_shifted(codes, 1, 0) == ord(" "))
 
-        # The last of several spaces before a word stands alone, or belongs to that word.
+        # The last of several spaces before a word is a word of its own, or belongs to that word.
         ends_spaces = (kind == _SPACE) & (after != _SPACE) & (after != _OUTSIDE)
         begins = ((kind != before) & ~joined) | ends_spaces
 

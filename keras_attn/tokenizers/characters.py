@@ -1,4 +1,4 @@
-"""One id a character."""
+"""Tokenizer with one id per character."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,13 +23,13 @@ class CharacterTokenizer(Tokenizer):
         lowercase: Whether text is lower-cased first.
 
     Raises:
-        UserError: There are none, or an item is no single character or appears twice.
+        UserError: `characters` is empty, or an item is not a single character or appears twice.
     """
 
     kind = "characters"
 
     def __init__(self, characters: Sequence[str], lowercase: bool = False) -> None:
-        require(len(characters) > 0, "`characters` must hold at least one.", characters=characters)
+        require(len(characters) > 0, "`characters` must not be empty.", characters=characters)
         for position, character in enumerate(characters):
             require(
                 isinstance(character, str) and len(character) == 1,
@@ -61,7 +61,7 @@ class CharacterTokenizer(Tokenizer):
             A tokenizer whose vocabulary is sorted by falling count, then by code point.
 
         Raises:
-            UserError: No character occurs often enough, or `texts` are no texts.
+            UserError: No character occurs often enough, or an item of `texts` is not text.
         """
         require_positive(min_count=min_count)
         counts: Counter[str] = Counter()
@@ -73,8 +73,8 @@ class CharacterTokenizer(Tokenizer):
             if count >= min_count
         ]
         require(
-            characters,
-            "The texts must hold a character at least `min_count` times.",
+            bool(characters),
+            "`texts` must contain a character that occurs at least `min_count` times.",
             min_count=min_count,
             distinct_characters=len(counts),
         )

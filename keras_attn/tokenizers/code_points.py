@@ -14,7 +14,7 @@ _PAGE = 256
 
 
 class CodePointTable(tf.Module):
-    """One small integer a code point, stored in pages of which equal ones are kept once.
+    """A small integer for each code point, stored in pages; equal pages are stored once.
 
     Args:
         values: The integer of each code point, (1114112,) int32.
@@ -36,7 +36,7 @@ def code_points(name: str) -> np.ndarray:
     """Returns which code points have a property, (1114112,) bool.
 
     The properties are those of the `tokenizers` library (unicode_ranges.json), which follow
-    several versions of Unicode, so that ids depend on no machine's own.
+    several versions of Unicode, so that ids are the same on every machine.
 
     Args:
         name: "letters", "numbers", "spaces", "punctuation", "dropped", "marks", "chinese" or

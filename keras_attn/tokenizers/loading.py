@@ -1,4 +1,4 @@
-"""Tokenizers by name: training a kind, loading a folder."""
+"""Training of tokenizers by kind, and loading of saved tokenizers."""
 
 import hashlib
 import inspect
@@ -62,7 +62,7 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
         folder: The folder that holds `tokenizer.json`.
 
     Returns:
-        The tokenizer, of the class that was saved.
+        A tokenizer of the class that was saved.
 
     Raises:
         UserError: A file is missing, damaged or from a newer version; the message names it.

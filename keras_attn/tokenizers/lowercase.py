@@ -1,4 +1,4 @@
-"""Lower-casing inside the graph, equal on every machine."""
+"""Lowercasing inside the graph, with the same result on every machine."""
 
 import functools
 import sys

@@ -1,4 +1,4 @@
-"""Marian's subwords: pieces of a SentencePiece model, numbered by a vocabulary of its own."""
+"""Tokenizer of Marian: pieces of a SentencePiece model, with ids from a separate vocabulary."""
 
 import json
 from collections.abc import Sequence
@@ -21,20 +21,20 @@ _SPACE = "▁"
 class MarianTokenizer(Tokenizer):
     """Splits text into the pieces of a SentencePiece model, and looks them up in a vocabulary.
 
-    The vocabulary may hold pieces that the model has not, those of the other language, and lack
-    some that it has, which are unknown. A run of characters that the model does not know is one
-    piece, looked up like the others. Ids are those of `transformers.MarianTokenizer` by name:
-    `>>`, a language and `<<` at the beginning of a text are one token, and padding, end and unknown
-    stand for themselves where they are spelled out. The padding of that class, with which its
-    models begin what they generate, is the start token here.
+    The vocabulary may contain pieces that are not in the model, such as those of the other
+    language, and lack pieces of the model, which are then unknown. A run of characters that the
+    model does not know is one piece, looked up like the others. Tokens are those of
+    `transformers.MarianTokenizer`: `>>`, a language and `<<` at the beginning of a text are one
+    token, and so are padding, end and unknown anywhere in a text. The padding of that class, with
+    which its models begin to generate, is the start token here.
 
     Args:
-        model: The serialised SentencePiece model.
+        model: The serialized SentencePiece model.
         tokens: The vocabulary, `<pad>`, `<s>`, `</s>`, `<unk>` first.
 
     Raises:
-        UserError: `model` is no SentencePiece model, or the vocabulary does not begin so or holds a
-            token twice.
+        UserError: `model` is not a SentencePiece model, or the vocabulary does not begin with these
+            tokens or contains a token twice.
 
     Reference: Junczys-Dowmunt et al., 2018, https://arxiv.org/abs/1804.00344.
     """
@@ -48,8 +48,8 @@ class MarianTokenizer(Tokenizer):
             self._pieces = SentencePieceModel(model)
         except tf.errors.OpError:
             raise UserError(
-                "`model` must be a serialised SentencePiece model. "
-                f"Received: {len(model)} bytes that are none."
+                "`model` must be a serialized SentencePiece model. "
+                f"Received: {len(model)} bytes of another format."
             ) from None
         self._model = model
         self._special_text = SpecialTextSplitter(
@@ -93,7 +93,7 @@ class MarianTokenizer(Tokenizer):
         return {}
 
     def assets(self) -> dict[str, bytes]:
-        """Returns the serialised model and the vocabulary under their file names."""
+        """Returns the serialized model and the vocabulary under their file names."""
         ids = {token: number for number, token in enumerate(self.vocabulary)}
         vocabulary = json.dumps(ids, ensure_ascii=False, indent=0)
         return {MODEL_FILE: self._model, VOCABULARY_FILE: vocabulary.encode()}

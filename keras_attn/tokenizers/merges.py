@@ -1,4 +1,4 @@
-"""Byte pair merges as a SentencePiece model, whose op does the merging inside the graph."""
+"""Byte pair merges as a SentencePiece model, which can be applied inside a graph."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -7,10 +7,10 @@ from itertools import pairwise
 from keras_attn.validation import require
 
 _UNKNOWN = "<unknown>"  # SentencePiece wants a piece for it, which gets the last id
-# A table of no replacements: without any, SentencePiece tells the terminal that there is none.
+# A table of no replacements: without any, SentencePiece prints a message.
 _NO_REPLACEMENTS = struct.pack("<I", 1024) + bytes(1024 + 1)
-_NEEDED = "The vocabulary must hold what a merge needs."
-_AS_TRAINED = "Merges must be as training leaves them: each token by the merges before its own."
+_NEEDED = "The vocabulary must contain the parts and the result of each merge."
+_AS_TRAINED = "Merges must be in the order of training: each token is made by earlier merges."
 
 
 def merge_model(
@@ -21,10 +21,10 @@ def merge_model(
     Args:
         tokens: The vocabulary, by id.
         merges: Pairs of tokens, the earliest first; see `check_merges`.
-        characters: What every text is made of; tokens of the vocabulary.
+        characters: All characters of the texts; tokens of the vocabulary.
 
     Returns:
-        The serialised model.
+        The serialized model.
     """
     from sentencepiece import sentencepiece_model_pb2
 
@@ -57,14 +57,14 @@ def check_merges(
     """Raises unless merging by tokens, as SentencePiece does, is the same as merging by pairs.
 
     It is the same if parts are made before they are merged, and the last merge that makes a token
-    of its own characters is the one listed for it. For take two neighbours that spell a token when
-    all merges before its own are done: none of those has reached over their ends, so that they are
-    what the token's characters were before its last merge, and thus the listed pair.
+    from its own characters is the one listed for it. Proof: consider two neighbors that spell a
+    token after all merges before its own. None of these merges has crossed their outer ends, so
+    they are the state of the token's characters before its last merge, which is the listed pair.
 
     Args:
         tokens: The vocabulary, by id.
         merges: Pairs of tokens, the earliest first.
-        characters: What every text is made of.
+        characters: All characters of the texts.
 
     Raises:
         UserError: A character, a part or the result of a merge is missing, a merge or its result
@@ -72,7 +72,7 @@ def check_merges(
     """
     known = set(tokens)
     for character in characters:
-        require(character in known, "The vocabulary must hold all bytes.", missing=character)
+        require(character in known, "The vocabulary must contain all bytes.", missing=character)
     ranks: dict[tuple[str, str], int] = {}
     made = set(characters)
     for rank, pair in enumerate(merges):

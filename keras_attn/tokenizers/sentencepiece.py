@@ -1,4 +1,4 @@
-"""Subwords from a SentencePiece model."""
+"""Tokenizer that uses a SentencePiece model."""
 
 import io
 import re
@@ -21,18 +21,18 @@ MODEL_TYPES = ("bpe", "unigram")
 class SentencePieceTokenizer(Tokenizer):
     """Splits text into the pieces of a SentencePiece model, BPE or unigram.
 
-    The model normalises text (NFKC, runs of spaces become one), so that `detokenize(tokenize(x))`
-    is normalised text.
+    The model normalizes text (NFKC, runs of spaces become one), so `detokenize(tokenize(x))` is
+    normalized text.
 
     Args:
-        model: The serialised model; its padding, start, end and unknown ids must be 0 to 3.
+        model: The serialized model; its padding, start, end and unknown ids must be 0 to 3.
         lowercase: Whether text is lower-cased before the model sees it.
-        special_tokens: Pieces that stand for themselves where they are spelled out in a text, such
-            as T5's sentinels; the text between them is split by itself. None by default: text that
-            is spelled like a special token is text.
+        special_tokens: Pieces that are recognized in a text, such as T5's sentinels; the text
+            between them is split separately. None by default: text that looks like a special token
+            is split like other text.
 
     Raises:
-        UserError: `model` is no SentencePiece model, has other special ids, or lacks one of
+        UserError: `model` is not a SentencePiece model, has other special ids, or lacks one of
             `special_tokens`.
 
     Reference: Kudo and Richardson 2018, "SentencePiece", https://arxiv.org/abs/1808.06226.
@@ -49,8 +49,8 @@ class SentencePieceTokenizer(Tokenizer):
             pieces = resource.pieces()
         except tf.errors.OpError:
             raise UserError(
-                "`model` must be a serialised SentencePiece model. "
-                f"Received: {len(model)} bytes that are none."
+                "`model` must be a serialized SentencePiece model. "
+                f"Received: {len(model)} bytes of another format."
             ) from None
         super().__init__(pieces, lowercase)
         ids = {piece: number for number, piece in enumerate(pieces)}
@@ -83,14 +83,14 @@ class SentencePieceTokenizer(Tokenizer):
             texts: Strings to train on; give both languages for a joint vocabulary.
             vocabulary_size: Largest number of ids, special tokens included; small texts give fewer.
             model_type: "bpe" or "unigram".
-            character_coverage: Share of the characters in the texts that must have a piece; the
-                rarest others are unknown. In (0, 1].
+            character_coverage: Fraction of the characters in the texts that get a piece; the
+                rarest characters become unknown. In (0, 1].
             byte_fallback: Whether unknown characters are spelled in 256 pieces for single bytes.
             lowercase: Whether text is lower-cased, now and in `tokenize`.
-            input_sentence_size: Most texts to train on; of more, so many are drawn at random,
-                always the same.
-            sentinels: How many of the ids are for T5's sentinels `<extra_id_0>`, `<extra_id_1>`, …,
-                which stand for themselves in texts; the last ids, the first sentinel at the end.
+            input_sentence_size: Most texts to train on; a fixed random sample is used of more
+                texts.
+            sentinels: Number of T5's sentinels `<extra_id_0>`, `<extra_id_1>`, …, which are
+                recognized in texts; they have the last ids, in descending order.
 
         Returns:
             The tokenizer.
@@ -109,7 +109,7 @@ class SentencePieceTokenizer(Tokenizer):
         whole = isinstance(sentinels, int) and not isinstance(sentinels, bool) and sentinels >= 0
         require(whole, "`sentinels` must be a whole number, 0 or more.", sentinels=sentinels)
         lines = [text for text in read_texts(texts, lowercase) if text.strip()]
-        require(lines, "The texts must hold at least one that is not blank.", not_blank=0)
+        require(bool(lines), "`texts` must contain a text that is not blank.", not_blank=0)
         minimum = len(SPECIAL_TOKENS) + sentinels + 1
         require(
             vocabulary_size >= minimum,
@@ -145,7 +145,7 @@ class SentencePieceTokenizer(Tokenizer):
         return {"lowercase": self.lowercase, "special_tokens": list(self._special_tokens)}
 
     def assets(self) -> dict[str, bytes]:
-        """Returns the serialised model under its file name."""
+        """Returns the serialized model under its file name."""
         return {MODEL_FILE: self._model}
 
     @classmethod
@@ -186,9 +186,9 @@ def _with_last(model: bytes, names: list[str]) -> bytes:
     """The model with some of its pieces after all others."""
     if not names:
         return model
-    from sentencepiece.sentencepiece_model_pb2 import ModelProto
+    from sentencepiece import sentencepiece_model_pb2
 
-    proto = ModelProto.FromString(model)
+    proto = sentencepiece_model_pb2.ModelProto.FromString(model)
     pieces = sorted(proto.pieces, key=lambda piece: piece.piece in names)
     del proto.pieces[:]
     proto.pieces.extend(pieces)

@@ -7,7 +7,7 @@ from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece
 
 
 class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
-    """The model as a resource that outlives `keras.utils.set_random_seed`.
+    """A SentencePiece model that still works after `keras.utils.set_random_seed`.
 
     `tf_text.SentencepieceTokenizer` leaves its resource to the kernel that made it, and clearing
     the kernel cache (which setting a seed does) destroys it. A resource with a name of its own
@@ -15,10 +15,10 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
     with that model.
 
     Args:
-        model: The serialised model.
+        model: The serialized model.
 
     Raises:
-        OpError: It is none.
+        OpError: `model` is not a SentencePiece model.
     """
 
     def __init__(self, model: bytes) -> None:
@@ -41,13 +41,13 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
         return [piece.decode() for piece in pieces.numpy()]
 
     def encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Turns strings (batch,) into ids, RaggedTensor int32 (batch, None)."""
+        """Converts strings (batch,) to ids, RaggedTensor int32 (batch, None)."""
         return self._encode(strings, tf.int32)
 
     def encode_as_pieces(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Turns strings (batch,) into pieces, RaggedTensor string (batch, None).
+        """Converts strings (batch,) to pieces, RaggedTensor string (batch, None).
 
-        What the model does not know is there as it is, after normalisation, a run of it as one.
+        A run of characters that the model does not know is one piece, after normalization.
         """
         return self._encode(strings, tf.string)
 
@@ -65,7 +65,7 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
         return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
 
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """Turns ids of the model, RaggedTensor int32 (batch, None), into strings (batch,)."""
+        """Converts ids of the model, RaggedTensor int32 (batch, None), to strings (batch,)."""
         return gen_sentencepiece_tokenizer.sentencepiece_detokenize_op(
             self.resource_handle,
             ids.values,

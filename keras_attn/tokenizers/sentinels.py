@@ -1,4 +1,4 @@
-"""The tokens that stand for what is missing in a text, as T5 has them."""
+"""Sentinel tokens of T5, which replace missing spans of a text."""
 
 import itertools
 
@@ -10,10 +10,10 @@ from keras_attn.validation import require
 
 
 def sentinel_tokens(count: int) -> list[str]:
-    """The sentinels in the order of T5's vocabularies, where they come last, the first at the end.
+    """Returns sentinels in the order of T5's vocabularies, which end with the first sentinel.
 
     Args:
-        count: How many there are.
+        count: Number of sentinels.
     """
     return [_sentinel(number) for number in reversed(range(count))]
 
@@ -22,14 +22,13 @@ def sentinel_ids(tokenizer: Tokenizer) -> np.ndarray:
     """Looks up the sentinels of a tokenizer.
 
     Args:
-        tokenizer: Any.
+        tokenizer: A tokenizer of any kind.
 
     Returns:
-        Their ids in the order of their numbers, int32 (count,); none where it has none.
+        Their ids in the order of their numbers, int32 (count,); empty if it has none.
 
     Raises:
-        UserError: There are some, and the tokenizer does not know one that is spelled out in a
-            text.
+        UserError: The tokenizer has sentinels, but does not recognize them in a text.
     """
     ids = {token: number for number, token in enumerate(tokenizer.vocabulary)}
     names = list(itertools.takewhile(ids.__contains__, map(_sentinel, itertools.count())))
@@ -39,7 +38,7 @@ def sentinel_ids(tokenizer: Tokenizer) -> np.ndarray:
     read = tokenizer.tokenize(tf.constant(names)).to_list()
     require(
         read == [[number] for number in found],
-        "The tokenizer must know a sentinel that is spelled out in a text.",
+        "The tokenizer must recognize a sentinel in a text.",
         sentinel=names[0],
         ids=read[0],
     )

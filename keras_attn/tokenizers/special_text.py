@@ -1,17 +1,17 @@
-"""Special tokens that are spelled out in a text."""
+"""Special tokens in a text."""
 
 import re
 from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-# A byte that no UTF-8 holds. Splitting at it, because the splitting at patterns of tensorflow-text
-# ends a text at its first NUL.
+# A byte that never occurs in UTF-8. Splitting at it, because the splitting at patterns of
+# tensorflow-text ends a text at its first NUL.
 _CUT = b"\xff"
 
 
 class SpecialTextSplitter(tf.Module):
-    """Cuts special tokens out of texts and has the text between them tokenised piece by piece.
+    """Recognizes special tokens in texts, and tokenizes the text between them separately.
 
     Args:
         ids: The id of each special token.
@@ -20,7 +20,7 @@ class SpecialTextSplitter(tf.Module):
     def __init__(self, ids: Mapping[str, int]) -> None:
         super().__init__(name="special_text")
         tokens = sorted(ids, key=len, reverse=True)  # the longest that fits
-        # RE2 knows no escape of a character outside ASCII.
+        # RE2 does not support escaped characters outside ASCII.
         escaped = [re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", token) for token in tokens]
         self._pattern = f"({'|'.join(escaped)})"
         self._id_of_token = tf.lookup.StaticHashTable(
@@ -34,7 +34,7 @@ class SpecialTextSplitter(tf.Module):
     def tokenize(
         self, strings: tf.Tensor, tokenize: Callable[[tf.Tensor], tf.RaggedTensor]
     ) -> tf.RaggedTensor:
-        """Tokenises texts.
+        """Tokenizes texts.
 
         Args:
             strings: String tensor (batch,), UTF-8; malformed bytes are read as U+FFFD.

@@ -1,4 +1,4 @@
-"""One id a whitespace-separated symbol."""
+"""Tokenizer with one id per whitespace-separated symbol."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,10 +13,10 @@ _WHITESPACE = " \t\n\r\f\v"
 
 
 class SymbolTokenizer(Tokenizer):
-    """Splits text at whitespace: phonemes, labels, text that is tokenised already.
+    """Splits text at whitespace: phonemes, labels, text that is already tokenized.
 
     Whitespace is space, tab, line feed, carriage return, form feed and vertical tab; any run of
-    it separates, and `detokenize` writes one space. A symbol of the text that is spelled like a
+    it is one separator, and `detokenize` writes one space. A symbol in a text that looks like a
     special token (`<s>`) is unknown, not special.
 
     Args:
@@ -24,18 +24,18 @@ class SymbolTokenizer(Tokenizer):
         lowercase: Whether text is lower-cased first.
 
     Raises:
-        UserError: There are none, or a symbol is empty, holds whitespace, appears twice or is
-            spelled like a special token.
+        UserError: `symbols` is empty, or a symbol is empty, contains whitespace, appears twice or
+            looks like a special token.
     """
 
     kind = "symbols"
     separator = " "
 
     def __init__(self, symbols: Sequence[str], lowercase: bool = False) -> None:
-        require(len(symbols) > 0, "`symbols` must hold at least one.", symbols=symbols)
+        require(len(symbols) > 0, "`symbols` must not be empty.", symbols=symbols)
         for position, symbol in enumerate(symbols):
             require(
-                isinstance(symbol, str) and symbol and not set(symbol) & set(_WHITESPACE),
+                isinstance(symbol, str) and bool(symbol) and not set(symbol) & set(_WHITESPACE),
                 f"`symbols[{position}]` must be text without whitespace.",
                 symbol=symbol,
             )
@@ -64,7 +64,7 @@ class SymbolTokenizer(Tokenizer):
             A tokenizer whose vocabulary is sorted by falling count, then by code points.
 
         Raises:
-            UserError: No symbol occurs often enough, or `texts` are no texts.
+            UserError: No symbol occurs often enough, or an item of `texts` is not text.
         """
         require_positive(min_count=min_count)
         counts: Counter[str] = Counter()
@@ -79,8 +79,8 @@ class SymbolTokenizer(Tokenizer):
             if count >= min_count
         ]
         require(
-            symbols,
-            "The texts must hold a symbol at least `min_count` times.",
+            bool(symbols),
+            "`texts` must contain a symbol that occurs at least `min_count` times.",
             min_count=min_count,
             distinct_symbols=len(counts),
         )

@@ -1,4 +1,4 @@
-"""The library that trains vocabularies of BERT's and GPT-2's kinds."""
+"""Import of the library that trains vocabularies for BERT and GPT-2."""
 
 from types import ModuleType
 

@@ -1,4 +1,4 @@
-"""The files in which BERT's and GPT-2's vocabularies are passed on."""
+"""Vocabulary files of BERT and GPT-2."""
 
 from keras_attn.documents import parse_json
 from keras_attn.validation import require
@@ -15,10 +15,10 @@ def bpe_vocabulary(text: str, name: str) -> list[str]:
 
     Args:
         text: Contents of the file.
-        name: What messages call the file.
+        name: Name of the file in messages.
 
     Raises:
-        UserError: It is no such map, or ids are missing or appear twice.
+        UserError: The file is not such a map, or ids are missing or appear twice.
     """
     ids = parse_json(text, name)
     whole = isinstance(ids, dict) and all(type(value) is int for value in ids.values())
@@ -39,10 +39,10 @@ def bpe_merges(text: str, name: str) -> list[tuple[str, str]]:
 
     Args:
         text: Contents of the file.
-        name: What messages call the file.
+        name: Name of the file in messages.
 
     Raises:
-        UserError: A line is no pair.
+        UserError: A line is not a pair.
     """
     merges = []
     for number, line in enumerate(text.replace("\r\n", "\n").split("\n"), start=1):

@@ -1,4 +1,4 @@
-"""BERT's WordPiece."""
+"""WordPiece, the tokenizer of BERT."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,29 +27,28 @@ _MOST_BYTES = 4 * _MOST_CHARACTERS
 class WordPieceTokenizer(Tokenizer):
     """Splits text into BERT's words, and these into the longest pieces of a vocabulary.
 
-    Ids are those of `transformers.BertTokenizer`, which is the "fast" one; start is `[CLS]`, end
+    Ids are those of `transformers.BertTokenizer`, the "fast" tokenizer; start is `[CLS]`, end
     `[SEP]`. One thing differs: where accents are stripped, marks of musical notes and Hangul tones
-    that follow each other keep their order, which decomposition would change. Where the "slow" one
-    (`BertTokenizerLegacy`) differs from the fast one it is not followed: it writes a capital sigma
-    at the end of a word as ς, composes accents that are kept, drops code points that its Python
-    does not know, has newer lists of marks and punctuation, and takes U+2B820 to U+2B91F for
-    Chinese characters.
+    that follow each other keep their order, which decomposition would change. The "slow" tokenizer
+    (`BertTokenizerLegacy`) differs: it writes a capital sigma at the end of a word as ς, composes
+    accents that are kept, drops code points that its Python does not know, has newer lists of
+    marks and punctuation, and treats U+2B820 to U+2B91F as Chinese characters.
 
     A word of more than 100 characters, or with a part that no piece spells, is unknown.
-    `detokenize` puts one space between words, also before punctuation, and drops a `##` that
-    nothing stands before.
+    `detokenize` puts one space between words, also before punctuation, and drops a `##` at the
+    beginning of a text.
 
     Args:
         tokens: The vocabulary, with `[PAD]`, `[UNK]`, `[CLS]`, `[SEP]` and `[MASK]` anywhere in it;
-            pieces that go on with a word begin with `##`.
+            pieces that continue a word begin with `##`.
         lowercase: Whether words are lower-cased: True for BERT's "uncased" vocabularies.
-        strip_accents: Whether accents are removed; None for what `lowercase` is.
+        strip_accents: Whether accents are removed; None for the value of `lowercase`.
         split_chinese: Whether each Chinese character is a word.
-        split_special_tokens: Whether a special token that is spelled out in a text, as `[MASK]`,
-            is split like other text. Texts of strangers ask for True.
+        split_special_tokens: Whether special tokens in a text, such as `[MASK]`, are split like
+            other text. Use True for untrusted texts.
 
     Raises:
-        UserError: A token is missing, appears twice or is no text.
+        UserError: A token is missing, appears twice or is not text.
 
     Reference: Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805; Song et al. 2021,
     "Fast WordPiece Tokenization", https://arxiv.org/abs/2012.15524.
@@ -67,7 +66,7 @@ class WordPieceTokenizer(Tokenizer):
         split_special_tokens: bool = False,
     ) -> None:
         super().__init__(tokens, special_tokens=(PAD, START, END, UNKNOWN))
-        require(MASK in tokens, f"The vocabulary must hold the special token {MASK}.")
+        require(MASK in tokens, f"The vocabulary must contain the special token {MASK}.")
         for token in tokens:
             size = len(token.removeprefix(CONTINUED).encode("utf-8", "replace"))
             require(
@@ -94,12 +93,12 @@ class WordPieceTokenizer(Tokenizer):
 
     @property
     def is_special(self) -> np.ndarray:
-        """Which ids are special tokens, boolean (vocabulary,)."""
+        """True for ids of special tokens, boolean (vocabulary,)."""
         return np.isin(self._tokens, SPECIAL)
 
     @property
     def is_continued(self) -> np.ndarray:
-        """Which ids are pieces that go on with a word, boolean (vocabulary,)."""
+        """True for ids of pieces that continue a word, boolean (vocabulary,)."""
         return np.array([token.startswith(CONTINUED) for token in self._tokens])
 
     @classmethod
@@ -144,7 +143,7 @@ class WordPieceTokenizer(Tokenizer):
             strip_accents: See the class.
             split_chinese: See the class.
             split_special_tokens: See the class.
-            min_count: How often two neighbouring pieces must occur to become one.
+            min_count: How often two neighboring pieces must occur to become one.
 
         Returns:
             The tokenizer.
@@ -157,7 +156,7 @@ class WordPieceTokenizer(Tokenizer):
         require_positive(vocabulary_size=vocabulary_size, min_count=min_count)
         words = _bert_words(lowercase, strip_accents, split_chinese)
         lines = [" ".join(line) for line in _words_of_lines(words, read_texts(texts)) if line]
-        require(lines, "The texts must hold at least one that is not blank.", not_blank=0)
+        require(bool(lines), "`texts` must contain a text that is not blank.", not_blank=0)
         first = [*SPECIAL, *_characters(lines)]
         require(
             vocabulary_size >= len(first),

@@ -1,4 +1,4 @@
-"""Texts as words that are tokenised each for itself."""
+"""Texts as words that are tokenized separately."""
 
 import tensorflow as tf
 
@@ -6,7 +6,7 @@ from keras_attn.tokenizers.base import Tokenizer
 
 
 def split_words(text: str) -> list[str]:
-    """Splits a text at white space of ASCII, as `word_pieces` does in a graph.
+    """Splits a text at ASCII white space, as `word_pieces` does in a graph.
 
     Args:
         text: The text.
@@ -15,10 +15,10 @@ def split_words(text: str) -> list[str]:
 
 
 def word_pieces(tokenizer: Tokenizer, texts: tf.Tensor) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Splits texts at white space of ASCII, and tokenises each word for itself.
+    """Splits texts at ASCII white space, and tokenizes each word separately.
 
     Args:
-        tokenizer: Of the words.
+        tokenizer: Tokenizer of the words.
         texts: Strings (batch,).
 
     Returns:

@@ -12,7 +12,8 @@ from keras_attn import documents
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.recipes import completed, merged, recipe_of
-from keras_attn.renamed import with_new_names
+from keras_attn.renamed import renamed_keys
+from keras_attn.tasks.decoding import RENAMED_DECODING
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
@@ -173,10 +174,10 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 
 def _with_new_names(layer: Mapping[str, Any], warns: bool = True) -> dict[str, Any]:
-    """One layer of settings, in which those with old names have their new ones."""
-    names = {"training": RENAMED_SETTINGS}
+    """Returns a layer of settings with new names in place of old ones."""
+    names = {"training": RENAMED_SETTINGS, "decoding": RENAMED_DECODING}
     return {
-        section: with_new_names(values, names[section], f"{section}.", warns)
+        section: renamed_keys(values, names[section], f"{section}." if warns else None)
         if section in names and isinstance(values, Mapping)
         else values
         for section, values in layer.items()

@@ -7,7 +7,7 @@ import types
 import typing
 from typing import Any
 
-from keras_attn.renamed import takes_old_names
+from keras_attn.renamed import renamed_arguments
 from keras_attn.training.precisions import PRECISIONS
 from keras_attn.validation import UserError, require, require_one_of, require_positive, require_rate
 
@@ -203,7 +203,7 @@ class TrainingSettings:
         return dataclasses.asdict(self)
 
 
-TrainingSettings.__init__ = takes_old_names(RENAMED_SETTINGS)(TrainingSettings.__init__)
+TrainingSettings.__init__ = renamed_arguments(**RENAMED_SETTINGS)(TrainingSettings.__init__)
 
 _AT_LEAST_ZERO = (
     "warmup_steps",

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from keras_attn.renamed import with_new_names
+from keras_attn.renamed import renamed_keys
 from keras_attn.training.settings import RENAMED_SETTINGS
 from keras_attn.validation import UserError
 
@@ -79,7 +79,7 @@ class TrainingState:
         """Reads what `to_dict` returned; unknown names are ignored."""
         names = {field.name for field in dataclasses.fields(cls)}
         state = cls(**{name: value for name, value in values.items() if name in names})
-        state.settings = with_new_names(state.settings, RENAMED_SETTINGS, "", warns=False)
+        state.settings = renamed_keys(state.settings, RENAMED_SETTINGS)
         return state
 
     def to_dict(self) -> dict[str, Any]:

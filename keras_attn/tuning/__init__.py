@@ -1,4 +1,4 @@
-"""Searching for settings with KerasTuner (the extra `tune`)."""
+"""Search for settings with KerasTuner (the extra `tune`)."""
 
 from typing import Any
 

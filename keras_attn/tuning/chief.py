@@ -1,4 +1,4 @@
-"""A worker's wait for its chief, which has an end."""
+"""Waiting of a worker for its chief, with a time limit."""
 
 import contextlib
 import time
@@ -15,23 +15,23 @@ from keras_attn.tuning.processes import chief_address
 
 @contextlib.contextmanager
 def led_by_the_chief(search: Path, seconds: float) -> Iterator[None]:
-    """Waits for the chief's search to begin; no answer of it is waited for longer.
+    """Waits for the chief's search to begin, and limits the time of its answers.
 
     Args:
-        search: The file that says what is searched, which the chief writes.
-        seconds: How long to wait.
+        search: The file that describes the search, which the chief writes.
+        seconds: The time limit.
 
     Raises:
         WorkerLost: The search does not begin, or the chief does not answer.
     """
     address = chief_address()
-    say(f"Waiting for the chief at {address}, {seconds:g} s at the most.")
+    say(f"Waiting up to {seconds:g} s for the chief at {address}.")
     deadline = time.monotonic() + seconds
     while not search.is_file():
         if time.monotonic() > deadline:
             raise WorkerLost(
-                f"The chief at {address} did not begin the search within {seconds:g} s: there is "
-                f"no {search}, which all workers must see."
+                f"The chief at {address} did not begin the search within {seconds:g} s: "
+                f"{search}, which must be on a shared disk, is missing."
             )
         time.sleep(0.2)
     before, oracle_client.TIMEOUT = oracle_client.TIMEOUT, seconds
@@ -39,7 +39,7 @@ def led_by_the_chief(search: Path, seconds: float) -> Iterator[None]:
         yield
     except grpc.RpcError as error:
         raise WorkerLost(
-            f"The chief at {address} cannot be reached, for {seconds:g} s: {error.details()}."
+            f"The chief at {address} could not be reached for {seconds:g} s: {error.details()}."
         ) from error
     finally:
         oracle_client.TIMEOUT = before

@@ -1,4 +1,4 @@
-"""The models of a preset's family as a KerasTuner HyperModel, for those who call it themselves."""
+"""The models of a preset's family as a KerasTuner HyperModel, for your own tuners."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,25 +17,24 @@ _OF_CLASSES = ("classify", "classify_images")
 
 
 class PresetHyperModel(keras_tuner.HyperModel):
-    """Compiled models around a preset, for any KerasTuner tuner.
+    """A hypermodel of compiled variants of a preset, for any KerasTuner tuner.
 
     An encoder-decoder takes `{"source_ids": …, "target_ids": …}` and a language model
-    `{"token_ids": …}`; their labels are the ids one position on, 0 at padding. An encoder takes
-    `{"token_ids": …}`, one of images `{"images": …}`, and its labels are classes, from 0 on.
+    `{"token_ids": …}`; their labels are the ids of the next position, 0 at padding. An encoder
+    takes `{"token_ids": …}`, one of images `{"images": …}`, and its labels are classes, from 0 on.
 
     Args:
-        preset: Name of the preset, whose sizes hold where the space does not vary them.
+        preset: Name of the preset, whose sizes are used unless the space varies them.
         vocabulary_size: Number of tokens, of the source where there is one; `None` for images.
-        space: What is varied, as for `SearchSpace`; laid over the family's own space. Of the
-            training settings the learning rate and, for tokens, the label smoothing are used; the
-            rest is `fit`'s.
+        space: Entries of a `SearchSpace` that replace those of the family's space. The only
+            training settings used are the learning rate and, for tokens, the label smoothing.
         num_classes: Number of classes, for presets of encoders only.
-        max_length: Greatest length of a sequence, for the mechanisms that must know it.
+        max_length: Longest sequence, for the mechanisms that need it.
         **arguments: Further arguments of the model, such as `target_vocabulary_size`.
 
     Raises:
-        UserError: There is no such preset, the space is not as it must be, or `num_classes` is
-            not given with a preset of encoders, or is with another.
+        UserError: The preset is unknown, the space is invalid, or `num_classes` is missing for a
+            preset of encoders or given for another preset.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class PresetHyperModel(keras_tuner.HyperModel):
         self._recipe = self._preset.recipe()
         require(
             (num_classes is not None) == (self._preset.tasks[0] in _OF_CLASSES),
-            "Presets of encoders, and no others, need `num_classes`.",
+            "`num_classes` is required for presets of encoders, and only for them.",
             preset=preset,
             num_classes=num_classes,
         )
@@ -65,7 +64,7 @@ class PresetHyperModel(keras_tuner.HyperModel):
         self.space = family_space(self._preset.family).restricted(space or {})
 
     def build(self, hp: keras_tuner.HyperParameters) -> keras.Model:
-        """The compiled model of a trial."""
+        """Makes the compiled model of a trial."""
         settings = self.space.draw(hp)
         training = self._recipe.get("training", {}) | settings.get("training", {})
         sizes = self._recipe.get("model", {}) | settings.get("model", {})

@@ -1,4 +1,4 @@
-"""A search by several processes of this machine: KerasTuner's chief, and workers with trials."""
+"""Search with several processes on this machine: KerasTuner's chief and workers."""
 
 import os
 import socket
@@ -13,15 +13,15 @@ from keras_attn.validation import UserError, is_port, require
 _ROLE = "KERASTUNER_TUNER_ID"
 _ADDRESS = "KERASTUNER_ORACLE_IP"
 _PORT = "KERASTUNER_ORACLE_PORT"
-# KerasTuner's chief looks every 20 seconds whether all workers have gone.
+# KerasTuner's chief checks every 20 seconds whether all workers have exited.
 _SECONDS_FOR_THE_CHIEF = 60.0
 
 
 def tuning_role() -> str:
-    """What this process is by KerasTuner's environment: `"alone"`, `"chief"` or `"worker"`.
+    """Returns the role of this process in a search: `"alone"`, `"chief"` or `"worker"`.
 
     Raises:
-        UserError: Some of its variables are set and others not, or the port is no number.
+        UserError: Only some of its variables are set, or the port is not a number.
     """
     variables = (_ROLE, _ADDRESS, _PORT)
     given = [name for name in variables if name in os.environ]
@@ -30,7 +30,7 @@ def tuning_role() -> str:
     missing = [name for name in variables if not os.environ.get(name)]
     require(
         not missing,
-        f"A search by several machines needs {', '.join(variables[:-1])} and {variables[-1]}.",
+        f"A search with several machines needs {', '.join(variables[:-1])} and {variables[-1]}.",
         missing=", ".join(missing),
     )
     port = os.environ[_PORT]
@@ -39,12 +39,12 @@ def tuning_role() -> str:
 
 
 def chief_address() -> str:
-    """Where KerasTuner's environment says that the chief is, as HOST:PORT."""
+    """Returns the address of the chief in KerasTuner's environment, as HOST:PORT."""
     return f"{os.environ[_ADDRESS]}:{os.environ[_PORT]}"
 
 
 def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
-    """Runs one command as chief and as workers, and ends with them.
+    """Runs a command as chief and as workers, until the chief exits.
 
     Args:
         command: A search.
@@ -79,17 +79,17 @@ def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
 
 
 def _wait(chief: subprocess.Popen, workers: Sequence[subprocess.Popen]) -> None:
-    """Returns when the chief has ended; UserError when it never would."""
+    """Waits until the chief exits; raises a UserError if it would wait forever."""
     all_gone_since = None
     while chief.poll() is None:
         for number, worker in enumerate(workers):
             if worker.poll():
                 raise UserError(
                     f"Worker {number} of the search ended with status {worker.returncode}. "
-                    "Run the same command with --resume to go on."
+                    "Run the same command with --resume to continue."
                 )
         if all(worker.poll() == 0 for worker in workers):
             all_gone_since = all_gone_since or time.monotonic()
             if time.monotonic() - all_gone_since > _SECONDS_FOR_THE_CHIEF:
-                raise UserError("The chief of the search does not end: run it with --resume.")
+                raise UserError("The chief of the search does not exit: run it with --resume.")
         time.sleep(0.2)

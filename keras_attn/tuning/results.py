@@ -1,4 +1,4 @@
-"""What a search found: a table, a file, a picture."""
+"""Results of a search: a table, a file, a picture."""
 
 import csv
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ _LONGEST_LINE = 1_000  # of a log
 
 @dataclass(frozen=True)
 class TrialResult:
-    """One trial.
+    """A trial.
 
     Attributes:
-        number: Its number, as KerasTuner has it.
-        status: `"COMPLETED"`, `"FAILED"` or another of KerasTuner's.
-        value: What it was judged by, or None.
-        values: What it had, by name.
-        message: Why it failed, in one line.
+        number: Its number in KerasTuner.
+        status: `"COMPLETED"`, `"FAILED"` or another status of KerasTuner.
+        value: The value of the objective, or None.
+        values: The values of its settings by name.
+        message: Reason of its failure, in one line.
     """
 
     number: str
@@ -38,12 +38,12 @@ class TrialResult:
 
 
 def results_of(oracle: Any, space: SearchSpace, folder: Path) -> list[TrialResult]:
-    """The trials of a KerasTuner oracle, the best first, those without a value last.
+    """Returns the trials of a KerasTuner oracle, best first, those without a value last.
 
     Args:
-        oracle: The oracle, after its search or in it.
-        space: What is varied.
-        folder: The folder of its trials, which holds the reasons of those that failed.
+        oracle: The oracle, during or after its search.
+        space: The search space.
+        folder: The folder of its trials, with the reasons of failures.
     """
     results = []
     for trial in oracle.trials.values():
@@ -63,10 +63,10 @@ def results_of(oracle: Any, space: SearchSpace, folder: Path) -> list[TrialResul
 
 
 def print_table(results: Sequence[TrialResult], objective: str) -> None:
-    """Prints the best trials, and how many failed for what."""
+    """Prints the best trials, and the number of failures for each reason."""
     table = Table(box=None)
     for name in ("trial", objective, *_names(results)):
-        # Word under word, so that many columns fit.
+        # One word per line, so that many columns fit.
         table.add_column(name.rpartition(".")[2].replace("_", "\n"), overflow="fold")
     for result in results[:_MOST_ROWS]:
         if result.value is not None:
@@ -97,11 +97,11 @@ def write_csv(results: Sequence[TrialResult], objective: str, path: Path) -> Non
 
 
 def draw(results: Sequence[TrialResult], objective: str, path: Path) -> None:
-    """Draws the objective against each thing that was varied, and over the trials.
+    """Draws the objective against each varied setting, and over the trials.
 
     Args:
         results: The trials.
-        objective: Name of what they are judged by.
+        objective: Name of the objective.
         path: PNG file to write.
     """
     figure = _figure(results, objective)

@@ -1,4 +1,4 @@
-"""What was asked of a search, as its folder keeps it."""
+"""Description of a search in its folder."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,6 @@ SEARCH_FILE = "search.yaml"
 
 
 def recorded_search(out: str | Path) -> dict[str, Any]:
-    """What the search in a folder was asked for: "settings", "space", "tuning"; empty if none."""
+    """Returns "settings", "space" and "tuning" of the search in a folder; empty if none."""
     path = Path(out) / SEARCH_FILE
     return read_yaml(path) if path.is_file() else {}

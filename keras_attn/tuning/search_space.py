@@ -1,4 +1,4 @@
-"""What a search varies: settings by their place in run.yaml, and the values that each may take."""
+"""Search spaces: settings by their place in run.yaml, and the values that each may have."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ from typing import Any, Protocol
 from keras_attn.recipes import merged
 from keras_attn.validation import UserError, require, require_one_of
 
-_DIGITS = 12  # significant ones, of a number
+_DIGITS = 12  # significant digits of a number
 _RANGE = ("min", "max", "step", "log")
 # Sections of run.yaml whose settings may be varied.
 _SECTIONS = ("model", "attention", "training", "tokenizers", "decoding")
 
 
 class Dimension(Protocol):
-    """One thing that is varied."""
+    """A dimension of a search space."""
 
     def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
-        """Asks KerasTuner for a value; returns settings by their place."""
+        """Requests a value from KerasTuner; returns settings by their place."""
 
     def plain(self, drawn: Any) -> Any:
-        """A value that KerasTuner gave, as the user would write it."""
+        """A value from KerasTuner, as the user would write it."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Choice:
     """One of several values of a setting.
 
     Attributes:
-        values: Numbers, texts or truth values, all of one kind.
+        values: Numbers, texts or booleans, all of one kind.
     """
 
     values: tuple[Any, ...]
@@ -39,18 +39,18 @@ class Choice:
 
     def plain(self, drawn: Any) -> Any:
         """See `Dimension`."""
-        # KerasTuner has whole numbers for true and false.
+        # KerasTuner uses integers for true and false.
         return self.values[self.values.index(drawn)]
 
 
 @dataclass(frozen=True)
 class Range:
-    """A number of a range; whole where its ends are.
+    """A number in a range; an integer if both ends are integers.
 
     Attributes:
         min: Least value.
         max: Greatest value, included.
-        step: Distance of neighbouring values, their ratio with `log`; any value without.
+        step: Distance of neighboring values (with `log`, their ratio); any value if missing.
         log: Whether values are drawn evenly on a logarithmic scale.
     """
 
@@ -68,7 +68,7 @@ class Range:
 
     def plain(self, drawn: Any) -> Any:
         """See `Dimension`."""
-        # A sum of steps is not the nearest number to what it stands for.
+        # A sum of steps may not be the nearest floating-point number to the intended value.
         return int(drawn) if self._whole else float(f"{drawn:.{_DIGITS}g}")
 
     @property
@@ -78,10 +78,10 @@ class Range:
 
 @dataclass(frozen=True)
 class Options:
-    """One of several named groups of settings, for what is not a single number.
+    """One of several named groups of settings.
 
     Attributes:
-        groups: Settings by their place, by the name of the group.
+        groups: For each name of a group, its settings by their place.
     """
 
     groups: Mapping[str, Mapping[str, Any]]
@@ -100,12 +100,12 @@ class SearchSpace:
 
     Args:
         entries: By the place of a setting, such as `"training.learning_rate"`: a list of values,
-            `{"min": …, "max": …, "step": …, "log": …}`, or one value that all trials have. By any
-            other name: `{"NAME": {"model.rotary_positions": True}, …}`, groups of which one is
-            taken.
+            `{"min": …, "max": …, "step": …, "log": …}`, or one value for all trials. By any other
+            name: `{"NAME": {"model.rotary_positions": True}, …}`, groups of settings, one of
+            which is chosen.
 
     Raises:
-        UserError: An entry is none of these, or names a section that cannot be varied.
+        UserError: An entry is invalid, or its section cannot be varied.
     """
 
     def __init__(self, entries: Mapping[str, Any]) -> None:
@@ -121,25 +121,25 @@ class SearchSpace:
 
     @property
     def names(self) -> list[str]:
-        """What is varied."""
+        """The dimensions of the space."""
         return list(self._dimensions)
 
     def restricted(self, entries: Mapping[str, Any]) -> "SearchSpace":
-        """The space with some entries replaced, or more of them."""
+        """Returns the space with some entries replaced or added."""
         return SearchSpace(self._entries | dict(entries))
 
     def places(self) -> set[str]:
-        """All settings that the space gives a value."""
+        """All settings that the space sets."""
         groups = [each.groups for each in self._dimensions.values() if isinstance(each, Options)]
         inside = {place for group in groups for places in group.values() for place in places}
         named = {name for name in self._entries if "." in name}
         return named | inside
 
     def without(self, given: Collection[str]) -> "SearchSpace":
-        """The space without settings that have a value already.
+        """Returns the space without settings that already have a value.
 
         Args:
-            given: Names of settings. One of a group takes the whole group away.
+            given: Names of settings. A setting of a group removes the whole group.
         """
         kept = {}
         for name, entry in self._entries.items():
@@ -149,7 +149,7 @@ class SearchSpace:
         return SearchSpace(kept)
 
     def draw(self, hyperparameters: Any) -> dict[str, Any]:
-        """Asks KerasTuner for the values of a trial.
+        """Requests the values of a trial from KerasTuner.
 
         Args:
             hyperparameters: A `keras_tuner.HyperParameters`.
@@ -168,22 +168,22 @@ class SearchSpace:
         return settings
 
     def plain(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What a trial varied, of KerasTuner's values by name, as the user would write it."""
+        """The varied values of a trial from KerasTuner's values, as the user would write them."""
         return {name: self._dimensions[name].plain(values[name]) for name in self.names}
 
     def to_dict(self) -> dict[str, Any]:
-        """The entries that make this space."""
+        """The entries of this space."""
         return dict(self._entries)
 
 
 def _dimension(name: str, value: Any) -> Choice | Range | Options | None:
-    """What an entry varies; None where it gives one value."""
+    """The dimension of an entry; None if it is a single value."""
     if isinstance(value, list):
         _require_place(name)
         kinds = {type(one) for one in value}
         require(
             len(value) > 0 and len(kinds) == 1 and kinds <= {int, float, str, bool},
-            f"The values of `{name}` must be of one kind: numbers, texts, or true and false.",
+            f"The values of `{name}` must be of one kind: numbers, texts or booleans.",
             **{name: value},
         )
         return Choice(tuple(value))
@@ -212,7 +212,7 @@ def _range(name: str, value: Mapping[str, Any]) -> Range:
     result = Range(**numbers, log=value.get("log", False))
     require(
         result.min < result.max and (result.min > 0 or not result.log),
-        f"`{name}` needs min below max, and above 0 where it is logarithmic.",
+        f"`{name}` needs min below max, and above 0 if `log` is true.",
         **dict(value),
     )
     return result
@@ -229,4 +229,4 @@ def _number(name: str, value: Any) -> float:
 def _require_place(place: str) -> None:
     section, _, name = place.partition(".")
     require_one_of("section", section, _SECTIONS)
-    require(bool(name), "A setting to vary must be named as SECTION.NAME.", name=place)
+    require(bool(name), "The name of a varied setting must be SECTION.NAME.", name=place)

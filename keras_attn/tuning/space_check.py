@@ -1,4 +1,4 @@
-"""Whether trials could begin with what a space gives them, found out before the first one."""
+"""Checks of a search space before the first trial."""
 
 import itertools
 import random
@@ -17,17 +17,17 @@ _TRIES = 200
 
 
 def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> None:
-    """Raises where a run could have a value of the space with no values of the others.
+    """Raises if a value of the space is invalid with all values of the others.
 
-    Each value, and each end of a range, is tried by the checks of a run that read no data and build
-    no model.
+    Each value, and each end of a range, is tested with the checks of a run that do not read data or
+    build a model.
 
     Args:
-        space: What is varied.
-        settings: Nested settings that all trials share.
+        space: The search space.
+        settings: Nested settings of all trials.
 
     Raises:
-        UserError: What the checks of a run say of the first such value.
+        UserError: The error of a run with the first invalid value.
     """
     declared = keras_tuner.HyperParameters()
     space.draw(declared)
@@ -51,7 +51,7 @@ def check_space(space: SearchSpace, settings: Mapping[str, Any]) -> None:
     good = works(drawn())
     for one in declared.space:
         for value in _values(one):
-            # With what works otherwise first: if that does not, it is by this value.
+            # Valid values of the others come first: if they fail, this value is the reason.
             tried = itertools.chain([good], drawn())
             works(values | {one.name: value} for values in tried)
 

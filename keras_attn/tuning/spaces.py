@@ -1,4 +1,4 @@
-"""What a search varies by default, for each family of models."""
+"""Default search spaces for each family of models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,7 +49,7 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
     "TransformerEncoder": {
         **_BLOCKS,
         "attention.name": list(ATTENTION),
-        # Not all of these mechanisms could rotate theirs.
+        # Not all of these mechanisms support rotary positions.
         "positions": _ADDED_POSITIONS,
         **_TRAINING,
     },
@@ -126,6 +126,6 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
 
 
 def family_space(family: str) -> SearchSpace:
-    """The space that is searched by default for a family of models; UserError where none is."""
+    """Returns the default search space of a family of models; raises UserError if none."""
     require_one_of("family", family, SPACES)
     return SearchSpace(SPACES[family])

@@ -1,4 +1,4 @@
-"""Trials of a search, each a run of its own in a process of its own."""
+"""Trials of a search, each a separate run in its own process."""
 
 import subprocess
 from collections.abc import Mapping
@@ -25,16 +25,16 @@ _INTERRUPTED = 130
 
 
 class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
-    """A KerasTuner tuner whose trials are `keras-attn train`, in a process each.
+    """A KerasTuner tuner whose trials are processes of `keras-attn train`.
 
-    A trial that is out of memory or is killed takes nothing with it, and one that was cut short
-    goes on from its last checkpoint when the search is begun again.
+    A trial that runs out of memory or is killed does not affect the search. An interrupted trial
+    continues from its last checkpoint when the search is resumed.
 
     Args:
         oracle: Chooses the trials.
-        space: What is varied.
-        settings: Nested settings that all trials share.
-        directory: The folder of the search; what is in it is gone on with.
+        space: The search space.
+        settings: Nested settings of all trials.
+        directory: The folder of the search, which is resumed if it contains one.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
         )
 
     def run_trial(self, trial: Any) -> dict[str, float]:
-        """Runs a trial to its end; what the oracle judges it by."""
+        """Runs a trial, and returns the value of the objective."""
         folder = Path(self.get_trial_dir(trial.trial_id))
         settings = merged(self._settings, self._space.draw(trial.hyperparameters))
         epochs = trial.hyperparameters.values.get("tuner/epochs")
@@ -65,7 +65,7 @@ class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
         try:
             train(run, folder / SETTINGS_FILE, folder / LOG_FILE)
         except keras_tuner.errors.FailedTrialError as error:
-            # KerasTuner's workers do not tell their chief why a trial failed.
+            # KerasTuner's workers do not report the reason of a failure to their chief.
             write_text(folder / FAILURE_FILE, str(error))
             raise
         summary = read_json(run / SUMMARY_FILE)
@@ -73,18 +73,18 @@ class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
 
 
 def train(run: Path, settings: Path, log: Path) -> None:
-    """Trains in a process of its own, going on where an earlier one was cut short.
+    """Trains in a separate process, and continues an interrupted run.
 
     Args:
         run: The run folder.
         settings: File of its settings.
-        log: File that gets what the process says.
+        log: File for the output of the process.
 
     Raises:
-        keras_tuner.errors.FailedTrialError: It ended with an error, or was killed.
+        keras_tuner.errors.FailedTrialError: It exited with an error, or was killed.
         KeyboardInterrupt: It was interrupted.
     """
-    # What tells this process's place in the search is not for the training.
+    # The training must not see the variables of the search.
     environment = {
         name: value
         for name, value in python_environment().items()
@@ -108,7 +108,7 @@ def train(run: Path, settings: Path, log: Path) -> None:
 
 
 def keras_tuner_space(space: SearchSpace) -> keras_tuner.HyperModel:
-    """A stand-in for a HyperModel, by which KerasTuner learns what is varied."""
+    """A placeholder for a HyperModel, from which KerasTuner gets the search space."""
 
     class Declared(keras_tuner.HyperModel):
         def build(self, hp: keras_tuner.HyperParameters) -> None:

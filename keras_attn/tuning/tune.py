@@ -1,4 +1,4 @@
-"""A search: trials by KerasTuner, each a run of `keras-attn train`, and what came out of it."""
+"""Search for settings with KerasTuner; each trial is a run of `keras-attn train`."""
 
 import dataclasses
 import functools
@@ -46,34 +46,37 @@ def tune(
 ) -> TrialResult | None:
     """Searches for the settings of a run.
 
-    The folder gets `search.yaml` (what was asked for), `trials/` (KerasTuner's own files and the
-    run of every trial), `trials.csv` (written after each trial), and at the end `trials.png` and
-    `best.yaml`, which `keras-attn train --config` takes.
+    The folder contains `search.yaml` (description of the search), `trials/` (KerasTuner's files and
+    the run of every trial), `trials.csv` (written after each trial), and at the end `trials.png`
+    and `best.yaml`, for `keras-attn train --config`.
 
     Args:
         out: The folder of the search.
-        *layers: Nested settings as in run.yaml that all trials have: what they name is not varied.
-        config: Nested settings below the layers, of which those that are varied do not count.
-        space: What is varied, as for `SearchSpace`; laid over the default space of the preset's
-            family.
+        *layers: Nested settings of all trials, as in run.yaml; they are not varied.
+        config: Nested settings with lower priority than the layers and the search space.
+        space: Entries of a `SearchSpace` that replace those of the family's default space.
         tuning: The numbers of the search.
-        resume: Go on with the search in the folder; trials that were finished are kept. What is not
-            given is as it was; of what is given only the numbers of the search may be others.
+        resume: Continue the search in the folder and keep its finished trials. Missing arguments
+            keep their earlier values; only the numbers of the search may change.
 
     Returns:
         The best trial; None for one of several workers, which only runs trials.
 
     Raises:
-        UserError: Settings or the folder are not as they must be, a setting is both given and
-            varied, or every trial failed.
+        UserError: Settings or the folder are invalid, a setting is both given and varied, or every
+            trial failed.
         WorkerLost: This is a worker, and its chief cannot be reached.
     """
     out = Path(out)
     recorded = recorded_search(out) if resume else {}
     named = any("preset" in layer for layer in layers)
-    require(bool(recorded) or named or not resume, "There is no search to resume.", out=str(out))
+    require(
+        bool(recorded) or named or not resume,
+        "The folder contains no search to resume.",
+        out=str(out),
+    )
     given = flat(functools.reduce(merged, layers, {}))
-    if "attention" in given:  # by its name alone
+    if "attention" in given:  # only by its name
         given["attention.name"] = given["attention"]
     layers = (recorded.get("settings", {}), config or {}, *layers)
     tuning = tuning or TuningSettings(**recorded.get("tuning", {}))
@@ -86,7 +89,11 @@ def tune(
         _require_no_conflict(SearchSpace(space or {}), given)
         default = family_space(get_preset(base.preset).family).without(given)
         searched = default.restricted(space or {})
-    require(bool(searched.names), "A search needs something to vary.", space=searched.to_dict())
+    require(
+        bool(searched.names),
+        "The search space must vary at least one setting.",
+        space=searched.to_dict(),
+    )
     settings = functools.reduce(merged, layers, {})
     check_space(searched, settings)
     search = {
@@ -103,7 +110,7 @@ def tune(
         _note(out, search, recorded)
         tuner = make_tuner()
         write = functools.partial(_write_table, out, tuner.oracle, searched)
-        # Here, by the chief too, whose trials are others'.
+        # Also in the chief, whose trials run in workers.
         tuner.oracle.on_trial_end = write
         tuner.search()
         write()
@@ -114,17 +121,17 @@ def _require_no_conflict(space: SearchSpace, given: Mapping[str, Any]) -> None:
     both = sorted(space.places() & set(given))
     require(
         not both,
-        "A setting is either given or varied by the space.",
+        "A setting must not be both given and varied by the space.",
         **{name: given[name] for name in both},
     )
 
 
 def _note(out: Path, search: dict[str, Any], recorded: Mapping[str, Any]) -> None:
-    """Writes what is searched; when resumed, only the numbers of the search may be others."""
+    """Writes the description of the search; when resumed, only its numbers may change."""
     for part in ("settings", "space"):
         require(
             part not in recorded or recorded[part] == search[part],
-            f"A search that is resumed must have the {part} that it had.",
+            f"A resumed search must have the same {part}.",
             folder=str(out),
         )
     write_text(out / SEARCH_FILE, yaml.safe_dump(search, sort_keys=False))
@@ -143,7 +150,7 @@ def _tuner(
         "max_parameters": tuning.max_parameters,
     }
     limits = {name: value for name, value in limits.items() if value is not None}
-    # The test texts are not for choosing by.
+    # Test texts must not influence the choice.
     shared = merged(settings, {"training": limits, "data": {"test": []}})
     metric = base.training.metric
     objective = keras_tuner.Objective(metric, metric_goal(metric, goal_of(base)))
@@ -166,20 +173,22 @@ def _write_table(out: Path, oracle: keras_tuner.Oracle, space: SearchSpace) -> N
 def _conclude(
     out: Path, oracle: keras_tuner.Oracle, space: SearchSpace, base: RunSettings
 ) -> TrialResult:
-    """Shows the trials, and writes the picture and the best trial's settings."""
+    """Prints the trials, and writes the picture and the settings of the best trial."""
     results, objective = results_of(oracle, space, out / _TRIALS), oracle.objective.name
     print_table(results, objective)
     best = results[0] if results else None
     if best is None or best.value is None:
-        reasons = ", ".join(dict.fromkeys(result.message for result in results)) or "no trial began"
+        reasons = (
+            ", ".join(dict.fromkeys(result.message for result in results)) or "no trial started"
+        )
         raise UserError(f"All {len(results)} trials failed: {reasons}.")
     draw(results, objective, out / PICTURE_FILE)
     found = read_yaml(out / _TRIALS / f"trial_{best.number}" / RUN_FOLDER / RUN_FILE)
-    # The budget of a trial is not that of the training which it was made for.
+    # The time limit of a trial does not apply to the full training.
     limits = ("epochs", "steps", "max_minutes", "max_parameters")
     ends = {name: getattr(base.training, name) for name in limits}
     whole = {"training": ends, "data": {"test": base.data.test}}
     RunSettings.resolve(merged(found, whole)).write(out / BEST_FILE)
-    say(f"Best: trial {best.number}, {objective} {best.value:.4f}. To train it in full:")
+    say(f"Best: trial {best.number}, {objective} {best.value:.4f}. To train with its settings:")
     say(f"  keras-attn train --config {out / BEST_FILE} --out RUN")
     return best

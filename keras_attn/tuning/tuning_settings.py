@@ -8,17 +8,17 @@ from keras_attn.validation import require, require_one_of, require_positive
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """How a search is made.
+    """Numbers of a search.
 
     Attributes:
         algorithm: `"random"`, `"bayesian"` or `"hyperband"`.
-        trials: Most trials. Hyperband has its own number, which follows from `trial_epochs`.
-        minutes: Time after which no further trial is begun, or None.
-        trial_minutes: Training time of a trial, or None for what the recipe says.
-        trial_epochs: Epochs of a trial, likewise; the most of them for Hyperband.
-        max_parameters: Trials with a larger model fail before they train, or None.
-        workers: Trials at the same time, each in a process of its own; 1 needs no chief.
-        seed: Seed of what is drawn.
+        trials: Most trials. Hyperband's number follows from `trial_epochs`.
+        minutes: Time after which no trial is started, or None.
+        trial_minutes: Training time of a trial, or None for that of the recipe.
+        trial_epochs: Epochs of a trial (for Hyperband the most), or None for those of the recipe.
+        max_parameters: Largest number of parameters of a model, or None.
+        workers: Trials at the same time, each in its own process; 1 needs no chief.
+        seed: Seed of random choices.
     """
 
     algorithm: str = "bayesian"

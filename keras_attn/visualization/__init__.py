@@ -1,4 +1,4 @@
-"""Attention looked at: maps of any model, pictures, a page, images for TensorBoard."""
+"""Visualization of attention: maps of any model, pictures, a page, images for TensorBoard."""
 
 from keras_attn.visualization.attention_map import AttentionMap
 from keras_attn.visualization.attention_maps import attention_maps

@@ -1,4 +1,4 @@
-"""What one call of an attention layer attended to, as NumPy arrays."""
+"""Attention weights of one call of a layer, as NumPy arrays."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -9,27 +9,27 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class AttentionMap:
-    """What one call of an attention layer attended to.
+    """Attention weights of one call of a layer.
 
     Attributes:
-        name: The layer's path in its model, with the number of the call where there are several.
+        name: The layer's path in its model, with the number of the call if there are several.
         mechanism: Name of the layer's class.
-        weights: float32 (batch, heads, target, source): a context is their sum of the values.
-        query_real: bool (batch, target), `False` at queries that are known to be padding.
-        source_real: bool (batch, source), `False` at what nothing may attend to.
+        weights: float32 (batch, heads, target, source); a context is the weighted sum of values.
+        query_real: bool (batch, target), `False` at queries that are padding.
+        source_real: bool (batch, source), `False` at positions that no query may attend to.
         crosses: Whether queries and values are different sequences.
-        is_causal: Whether a query sees none that follow it.
+        is_causal: Whether queries may not attend to later positions.
         is_softmax: Whether the weights are a softmax of scores; those of linear attention are
             products of features, divided by their sum.
-        rows_before: How many rows stand before those of the query's sequence: global positions.
-        columns_before: How many columns stand before those of the value's sequence: global
-            positions, a memory, or a state to begin with.
-        pattern: What decides which pairs may meet: `window`, how many positions away the nearest
-            key is that is not seen; `globals`, how many positions at the beginning see all and are
-            seen by all; `buckets`, int (batch, heads, rounds, length); `segment` and `memory`,
-            positions of a segment and of what is seen before it; `compressed`, how many slots of a
-            compressed memory are seen, and `slots`, for each of its columns the positions behind
-            it, the first one and the one after the last.
+        rows_before: Number of rows before those of the query's sequence: global positions.
+        columns_before: Number of columns before those of the value's sequence: global positions, a
+            memory, or an initial state.
+        pattern: The pairs of positions that may attend to each other: `window`, the distance of the
+            nearest key that is not visible; `globals`, the number of positions at the beginning
+            that attend to all and that all attend to; `buckets`, int (batch, heads, rounds,
+            length); `segment` and `memory`, lengths of a segment and of the memory before it;
+            `compressed`, the number of slots of a compressed memory, and `slots`, for each of its
+            columns the first position and the position after the last.
     """
 
     name: str
@@ -45,13 +45,13 @@ class AttentionMap:
     pattern: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def example(self, row: int = 0) -> "AttentionMap":
-        """Gives one example of the batch alone, without its padding.
+        """Returns one example of the batch, without padding at its end.
 
-        Padding is cut off behind the last position that is not, of global positions of their own as
-        of the sequence: what a mask hides in between stays, with weights of 0.
+        Masked positions before the last real one are kept, with weights of 0. The same applies to
+        separate global positions.
 
         Args:
-            row: Which one.
+            row: Index of the example.
 
         Returns:
             The map, with a batch of 1.
@@ -73,7 +73,7 @@ class AttentionMap:
         return cut._without_empty_globals() if "globals" in pattern and self.rows_before else cut
 
     def _without_empty_globals(self) -> "AttentionMap":
-        """The one example without the padding of its global positions."""
+        """The example without padding of its global positions."""
         count = _end(self.source_real[0, : self.columns_before])
         rows, columns = (
             np.r_[:count, before : real.shape[1]]
@@ -94,11 +94,11 @@ class AttentionMap:
 
     @property
     def is_self(self) -> bool:
-        """Whether a sequence attends to itself, and nothing but itself."""
+        """Whether a sequence attends only to itself."""
         return not self.crosses and self.weights.shape[2] == self.weights.shape[3]
 
     def reach(self) -> np.ndarray:
-        """Which pairs may meet by the mechanism's order and pattern, whatever the masks say.
+        """Returns the pairs that the mechanism's order and pattern allow, without masks.
 
         Returns:
             bool (heads or 1, target, source).
@@ -125,7 +125,7 @@ class AttentionMap:
         return reach
 
     def _reach_of_segments(self, at_key: np.ndarray) -> np.ndarray:
-        """Which columns the segment of each row sees, bool (target, source)."""
+        """Visible columns for the segment of each row, bool (target, source)."""
         size, memory, seen = (self.pattern[name] for name in ("segment", "memory", "compressed"))
         ends = np.array([end for _, end in self.pattern["slots"]], int)
         reach = np.zeros((self.weights.shape[2], at_key.shape[1]), bool)
@@ -134,7 +134,7 @@ class AttentionMap:
             reach[row] = (at_key[0] >= start - memory) & (at_key[0] < start + size)
             fallen = int((ends <= start - memory).sum())  # out of the memory, into slots
             reach[row, : self.columns_before] = False
-            # Slots of what was before the sequence are empty.
+            # Slots before the sequence are empty.
             reach[row, max(fallen - seen, 0) : fallen] = ends[max(fallen - seen, 0) : fallen] > 0
         return reach
 

@@ -1,4 +1,4 @@
-"""From a model's call to what its attention layers attended to."""
+"""Attention maps of all attention layers in a call of a model."""
 
 import contextlib
 import dataclasses
@@ -16,20 +16,20 @@ from keras_attn.visualization.attention_map import AttentionMap
 
 
 def attention_maps(model: keras.Model, inputs: Any) -> list[AttentionMap]:
-    """Calls a model and gives what each of its attention layers attended to.
+    """Calls a model and returns the attention weights of each of its attention layers.
 
-    The model may be any that is built with layers of this package, a subclassed one as well. It is
-    called once, eagerly and without dropout; it gives what it gives anyway, and nothing stays
-    behind on its layers. Mechanisms that never build a matrix of scores are shown too, for which
-    memory grows with the square of the length here.
+    The model may be any model with layers of this package, also a subclassed one. It is called
+    once, eagerly and without dropout; its outputs and layers do not change. Weights are also
+    computed for mechanisms that never build a matrix of scores; this needs memory proportional to
+    the square of the length.
 
     Args:
         model: The model, or a layer.
-        inputs: What it is called with.
+        inputs: Its inputs.
 
     Returns:
-        The maps in the order of the calls; those of a layer that is called for one position after
-        the other, as in a recurrent decoder, are one map. None where the model has no attention.
+        The maps in the order of the calls; calls of a layer for one position after the other, as in
+        a recurrent decoder, are one map. An empty list if the model has no attention.
 
     Raises:
         UserError: `model` is neither a model nor a layer.
@@ -62,7 +62,7 @@ def attention_maps(model: keras.Model, inputs: Any) -> list[AttentionMap]:
 
 @contextlib.contextmanager
 def _eagerly() -> Iterator[None]:
-    """Lets compiled functions and loops inside a model run one operation after the other."""
+    """Runs compiled functions and loops inside a model eagerly."""
     backend = keras.backend.backend()
     if backend == "jax":
         import jax
@@ -83,10 +83,10 @@ def _eagerly() -> Iterator[None]:
 
 
 def _joined(found: list[CapturedAttention]) -> list[list[CapturedAttention]]:
-    """Calls, the steps of a loop together.
+    """Groups calls so that the steps of a loop are together.
 
-    Layers in one loop take turns. It ends with something that is no step, and where there is less
-    to be seen than before.
+    Layers in a loop alternate. It ends with a call that is not a step, or with one that has fewer
+    visible positions than the previous step.
     """
     running: dict[int, list[CapturedAttention]] = {}
     calls: list[list[CapturedAttention]] = []
@@ -112,7 +112,7 @@ def _begins_anew(before: CapturedAttention, shown: CapturedAttention) -> bool:
 def _without_trial(
     steps: list[CapturedAttention], run: keras.layers.RNN | None
 ) -> list[CapturedAttention]:
-    """The steps without one that Keras makes on TensorFlow before a loop, to see what comes out."""
+    """The steps without the one that Keras makes on TensorFlow before a loop to infer shapes."""
     tries = run is not None and not run.unroll and keras.backend.backend() == "tensorflow"
     return steps[1:] if tries else steps
 
@@ -141,11 +141,11 @@ def _over_steps(steps: list[CapturedAttention]) -> CapturedAttention:
 
 
 def _over_states(shown: CapturedAttention, backwards: bool) -> CapturedAttention:
-    """A cell's earlier states as the positions at which they were, and maybe one before them."""
+    """A cell's earlier states as positions, possibly preceded by an initial state."""
     batch, heads, length, kept = shown.weights.shape
     weights = np.zeros((batch, heads, length, 1 + length), np.float32)
     for step in range(length):
-        first = step - kept  # the position of the first state kept; -1 is what the cell began with
+        first = step - kept  # the position of the first state kept; -1 is the initial state
         cut = max(-1 - first, 0)
         places = slice(first + cut + 1, first + kept + 1)
         weights[:, :, step, places] = shown.weights[:, :, step, cut:]

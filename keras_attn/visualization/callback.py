@@ -1,4 +1,4 @@
-"""Images of attention for TensorBoard, as training goes on."""
+"""Callback that writes images of attention for TensorBoard."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,23 +18,23 @@ from keras_attn.visualization.text_attention import (
 
 
 class AttentionImages(keras.callbacks.Callback):
-    """Writes what a model attends to for TensorBoard, before training and after epochs.
+    """Writes images of a model's attention for TensorBoard, before training and after epochs.
 
-    It goes to `fit` of Keras and to `keras_attn.training.Trainer` alike. Training goes on as
-    without it. Needs the extra `viz`.
+    Use it with `fit` of Keras or with `keras_attn.training.Trainer`. It does not affect training.
+    Needs the extra `viz`.
 
     Args:
-        folder: Where TensorBoard looks.
-        task: The task whose model is trained, to see texts with their tokens.
-        texts: What the task reads, each an image of its own.
-        targets: For each text what a decoder reads; what the task predicts by then, by default.
-        inputs: Instead of a task, what the trained model is called with; the first example is
-            shown.
-        every: Number of epochs from one image to the next.
+        folder: TensorBoard's log folder.
+        task: The task whose model is trained, to show texts with their tokens.
+        texts: Texts for the task, with an image for each.
+        targets: For each text the text that a decoder reads; the task's current prediction by
+            default.
+        inputs: Inputs of the trained model, instead of a task; the first example is shown.
+        every: Number of epochs between images.
 
     Raises:
-        UserError: There are neither texts of a task nor inputs, or both, targets for other texts,
-            or `every` is not positive.
+        UserError: There are neither texts of a task nor inputs, or both; the numbers of texts and
+            targets differ; or `every` is not positive.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class AttentionImages(keras.callbacks.Callback):
         super().__init__()
         require(
             (inputs is None) == (task is not None and len(texts) > 0),
-            "Images of attention need a `task` with `texts`, or `inputs` of a model.",
+            "Images of attention need either a `task` with `texts`, or `inputs` of a model.",
             task=task,
             texts=list(texts),
             inputs_given=inputs is not None,
         )
         require(
             targets is None or len(targets) == len(texts),
-            "Each text needs one target.",
+            "Each text needs exactly one target.",
             texts=len(texts),
             targets=None if targets is None else len(targets),
         )
@@ -86,7 +86,7 @@ class AttentionImages(keras.callbacks.Callback):
     def _write(self, step: int) -> None:
         with self._writer.as_default(step=step):
             for number, attention in enumerate(self._attentions(), 1):
-                if isinstance(attention, UserError):  # what is predicted so far cannot be read
+                if isinstance(attention, UserError):  # the current prediction cannot be read
                     tf.summary.text(f"attention/{number}", str(attention))
                     continue
                 for group, image in png_images(attention):

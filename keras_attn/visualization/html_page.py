@@ -1,4 +1,4 @@
-"""Attention as an interactive page: one file that needs no other and no network."""
+"""Attention as an interactive, self-contained HTML page."""
 
 import base64
 import html
@@ -21,17 +21,17 @@ _TITLES = {
 
 
 def write_page(attention: TextAttention, file: str | Path) -> None:
-    """Writes the page: layers and heads, where a token looks, rollout, alignment.
+    """Writes a page with the attention of layers and heads, rollout and alignment.
 
     Args:
-        attention: What is attended to.
-        file: Where to; written under a temporary name and renamed.
+        attention: The attention to show.
+        file: The output file; written under a temporary name and then renamed.
     """
     write_text(Path(file), page(attention))
 
 
 def page(attention: TextAttention) -> str:
-    """Gives the page as HTML. All texts in it are text, whatever they hold."""
+    """Returns the page as HTML, with all texts escaped."""
     content = {
         "text": attention.text,
         "target": attention.target,
@@ -43,7 +43,7 @@ def page(attention: TextAttention) -> str:
         "script": _part("page.js"),
         "data": _inside_html(content),
     }
-    # What is put in is not looked through again.
+    # Inserted text is not searched again.
     pieces = _part("page.html").replace("}}", "{{").split("{{")
     return "".join(parts[piece] if number % 2 else piece for number, piece in enumerate(pieces))
 
@@ -85,7 +85,7 @@ def _packed(matrices: np.ndarray) -> dict[str, Any]:
 
 
 def _inside_html(content: dict[str, Any]) -> str:
-    """JSON in which nothing can end or begin an element."""
+    """JSON in which no text can end or begin an HTML element."""
     text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

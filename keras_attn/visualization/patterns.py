@@ -1,10 +1,10 @@
-"""In words, what decides which positions an attention can look at."""
+"""Descriptions of attention patterns in words."""
 
 from keras_attn.visualization.attention_map import AttentionMap
 
 
 def describe_pattern(found: AttentionMap) -> str:
-    """Says in a few words what a mechanism looks at, empty where it is everything.
+    """Describes the visible positions of a mechanism in a few words; "" for all positions.
 
     Args:
         found: The map.
@@ -23,7 +23,7 @@ def describe_pattern(found: AttentionMap) -> str:
     if "reads" in pattern:
         words.append(f"its own earlier states, read {pattern['reads']}")
     if not found.is_softmax:
-        words.append("no softmax: normalised products of features")
+        words.append("no softmax: normalized products of features")
     return "; ".join(words)
 
 

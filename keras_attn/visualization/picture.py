@@ -31,7 +31,7 @@ _FONTS = (
 
 @dataclasses.dataclass(frozen=True)
 class _Panel:
-    """A matrix with its title and its words, and which of its pairs may meet."""
+    """A matrix with its title, its labels and the allowed pairs."""
 
     title: str
     weights: np.ndarray
@@ -64,15 +64,15 @@ def draw_attention(
     layer: int | None = None,
     head: int | None = None,
 ) -> None:
-    """Draws a heat map for each head and each layer, and of a pair of texts their alignment.
+    """Draws a heat map for each head of each layer, and the alignment of a pair of texts.
 
-    Each line of the picture is a layer, each column a head, the last one their mean. What a
-    mechanism cannot look at is grey.
+    Each row of the picture is a layer, each column a head, the last column their mean. Positions
+    that are not visible for a mechanism are gray.
 
     Args:
-        attention: What is attended to.
-        file: A path or a file that is open for writing, for a PNG picture.
-        group: `"encoder"`, `"decoder"` or `"cross"` alone; everything by default.
+        attention: The attention to show.
+        file: A path or a file open for writing, for a PNG picture.
+        group: `"encoder"`, `"decoder"` or `"cross"`; all by default.
         layer: Number of the only layer to draw, from 1.
         head: Number of the only head to draw, from 1.
 
@@ -102,7 +102,7 @@ def draw_attention(
             left += panel.size[0]
         top -= line_height
     with warnings.catch_warnings():
-        # Characters that no font here has are drawn as boxes.
+        # Characters that no font contains are drawn as boxes.
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
         figure.savefig(file, format="png", dpi=_DPI)
 
@@ -111,7 +111,7 @@ def _lines(attention, group, layer, head) -> list[list[_Panel]]:
     groups = attention.groups
     require(
         group is None or group in groups,
-        f"There is no such attention here, but {', '.join(groups)}.",
+        f"This kind of attention is not available. Available: {', '.join(groups)}.",
         group=group,
     )
     lines = []
@@ -121,7 +121,7 @@ def _lines(attention, group, layer, head) -> list[list[_Panel]]:
         for number, found in enumerate(layers, 1):
             if layer in (None, number):
                 lines.append(_layer_panels(name, number, found, head))
-    require(bool(lines), "There is no such layer.", layer=layer)
+    require(bool(lines), "This layer does not exist.", layer=layer)
     if group in (None, "cross") and layer is None and head is None and "cross" in groups:
         first = groups["cross"][0]
         matrix = attention.alignment()
@@ -132,7 +132,7 @@ def _lines(attention, group, layer, head) -> list[list[_Panel]]:
 
 def _layer_panels(group: str, number: int, found: LayerAttention, head: int | None) -> list[_Panel]:
     heads = len(found.weights)
-    require(head is None or 1 <= head <= heads, "There is no such head.", head=head, heads=heads)
+    require(head is None or 1 <= head <= heads, "This head does not exist.", head=head, heads=heads)
     reach = np.broadcast_to(found.map.reach(), found.weights.shape)
     chosen = range(heads) if head is None else [head - 1]
     panels = []
@@ -155,7 +155,7 @@ def _panel(title: str, weights: np.ndarray, reach: np.ndarray, found: LayerAtten
 
 
 def _draw(figure: Any, panel: _Panel, left: float, top: float) -> None:
-    """Draws a panel whose corner lies at a place, in inches from the left and from below."""
+    """Draws a panel with its corner at a position, in inches from the left and the bottom."""
     width, height = figure.get_size_inches()
     margin_left, margin_above = panel.margins
     _write(figure, left, top - _CELL, panel.title, size=8)

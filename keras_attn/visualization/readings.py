@@ -1,4 +1,4 @@
-"""What a task's model is called with for a text, and which token stands where."""
+"""Inputs of a task's model for a text, with the tokens at their positions."""
 
 import dataclasses
 from typing import Any
@@ -14,15 +14,15 @@ from keras_attn.visualization.tokens import readable
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """One text as a model reads it.
+    """A text as inputs of a model.
 
     Attributes:
-        text: What is read.
-        inputs: What the model is called with, a batch of 1.
-        source: The tokens of what an encoder reads.
-        target: The tokens of what a decoder reads.
-        written: For each token of the target the one that is written after it.
-        target_text: What the target says, where there is one.
+        text: The text.
+        inputs: Inputs of the model, a batch of 1.
+        source: The tokens that an encoder reads.
+        target: The tokens that a decoder reads.
+        written: For each token of the target the token that is generated after it.
+        target_text: The text of the target, if any.
     """
 
     text: str
@@ -34,19 +34,19 @@ class Reading:
 
 
 def read_text(task: Task, text: str, target: str | None = None) -> Reading:
-    """Makes what a task's model is called with.
+    """Makes the inputs of a task's model.
 
     Args:
         task: The task.
-        text: What the task reads: a text, or the name of a PNG file.
-        target: The text that goes out, which the decoder is given; what the task predicts by
-            default. For a language model the continuation, by default none.
+        text: A text, or the name of a PNG file.
+        target: The output text that the decoder reads; the task's prediction by default. For a
+            language model the continuation, empty by default.
 
     Returns:
         The reading.
 
     Raises:
-        UserError: A text is too long, there is no such image, or the task has no target.
+        UserError: A text is too long, the image does not exist, or the task has no target.
     """
     check_texts("text", [text] if target is None else [text, target])
     try:
@@ -58,9 +58,9 @@ def read_text(task: Task, text: str, target: str | None = None) -> Reading:
 
 
 def _read(task: Task, text: str, target: str | None) -> tuple[TokenView, str | None]:
-    """The tokens that the task reads, and what the target says where there is one."""
+    """The tokens that the task reads, and the text of the target, if any."""
     if not isinstance(task, GeneratingTask):
-        require(target is None, "Only what generates texts has a target.", task=task.kind)
+        require(target is None, "`target` is for tasks that generate text.", task=task.kind)
         return task.read_tokens(tf.constant(read_inputs(task.kind, [text]))), None
     if target is None and not task.continues:
         return task.read_answer(text)

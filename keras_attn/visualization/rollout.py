@@ -1,4 +1,4 @@
-"""Attention through all layers: how much of each input is left in each vector."""
+"""Attention rollout: the contribution of each input to each vector, through all layers."""
 
 from collections.abc import Sequence
 
@@ -6,9 +6,9 @@ import numpy as np
 
 
 def attention_rollout(weights: Sequence[np.ndarray]) -> np.ndarray:
-    """Follows attention from each layer down to the inputs.
+    """Computes the attention of each layer to the inputs.
 
-    Every layer passes half of a position on by its residual connection, and half by its attention,
+    Each layer is assumed to consist of equal parts of its residual connection and its attention,
     averaged over the heads: Â = (A + I) / 2, rows scaled to a sum of 1. The rollout of a layer is
     its Â times the rollout of the layer below.
 
@@ -16,7 +16,8 @@ def attention_rollout(weights: Sequence[np.ndarray]) -> np.ndarray:
         weights: For each layer, from the first one, (heads, length, length).
 
     Returns:
-        float64 (layers, length, length): row i tells of which inputs position i is made.
+        float64 (layers, length, length): row i contains the contribution of each input to position
+        i.
 
     Reference:
         Abnar and Zuidema, 2020, https://arxiv.org/abs/2005.00928, section 3.

@@ -1,4 +1,4 @@
-"""What a task attends to in a text: its maps, with tokens at their rows and columns."""
+"""Attention maps of a task for a text, with tokens at rows and columns."""
 
 import dataclasses
 from typing import Any
@@ -20,8 +20,8 @@ class LayerAttention:
     """One layer's attention in a text.
 
     Attributes:
-        rows: What stands at each row, the token that looks.
-        columns: What stands at each column, the token that is looked at.
+        rows: The attending token of each row.
+        columns: The attended token of each column.
         map: The weights, a batch of 1.
     """
 
@@ -37,12 +37,12 @@ class LayerAttention:
 
 @dataclasses.dataclass(frozen=True)
 class TextAttention:
-    """What a model attends to in a text.
+    """The attention of a model for a text.
 
     Attributes:
-        text: The text that goes in.
-        target: The text that goes out, or `None`.
-        groups: The layers from the first one on, by what attends: `"encoder"`, `"decoder"` (a
+        text: The input text.
+        target: The output text, or `None`.
+        groups: The layers in order, by kind of attention: `"encoder"`, `"decoder"` (a
             sequence to itself), `"cross"` (the target to the source).
     """
 
@@ -51,14 +51,14 @@ class TextAttention:
     groups: dict[str, list[LayerAttention]]
 
     def rollout(self, group: str) -> np.ndarray | None:
-        """Follows the attention of a group down to its inputs.
+        """Computes the attention rollout of a group.
 
         Args:
             group: Name of the group.
 
         Returns:
-            float64 (layers, length, length), see `attention_rollout`; `None` where a layer
-            attends to something else than its own positions.
+            float64 (layers, length, length), see `attention_rollout`; `None` if a layer
+            does not only attend to its own positions.
         """
         layers = self.groups[group]
         shapes = {layer.weights.shape[1:] for layer in layers}
@@ -67,7 +67,7 @@ class TextAttention:
         return attention_rollout([layer.weights for layer in layers])
 
     def alignment(self) -> np.ndarray | None:
-        """How much each token of the target looks at each of the source, over layers and heads.
+        """Computes an alignment of target and source.
 
         Returns:
             float32 (target, source), the mean of the cross-attention, or `None` without one.
@@ -79,38 +79,37 @@ class TextAttention:
 
 
 def text_attention(task: Task, text: str, target: str | None = None) -> TextAttention:
-    """Shows what a task's model attends to in a text.
+    """Computes the attention of a task's model for a text.
 
-    A decoder reads the target, whichever the model itself would write. At each row of its
-    cross-attention stands the token that is written there, at each row of its self-attention the
-    token that is read.
+    The decoder reads the given target. Rows of its cross-attention are labeled with the token that
+    is generated there, rows of its self-attention with the token that is read.
 
     Args:
         task: The task.
-        text: What the task reads: a text, or the name of a PNG file.
-        target: The text that goes out; what the task predicts by default. For a language model
-            the continuation, by default none.
+        text: A text, or the name of a PNG file.
+        target: The output text; the task's prediction by default. For a language model the
+            continuation, empty by default.
 
     Returns:
-        The attention of all layers that have any.
+        The attention of all attention layers.
 
     Raises:
-        UserError: A text is too long, there is no such image, the task has no target, or its model
-            has no attention.
+        UserError: A text is too long, the image does not exist, the task has no target, or its
+            model has no attention.
     """
     return _attention(task.backbone, read_text(task, text, target))
 
 
 def model_attention(model: keras.Model, inputs: Any, example: int = 0) -> TextAttention:
-    """Shows what any model attends to, with numbers of positions for tokens.
+    """Computes the attention of any model, with position numbers instead of tokens.
 
     Args:
         model: A model built with layers of this package.
-        inputs: What it is called with, a batch.
-        example: Which example of the batch is shown.
+        inputs: Its inputs, a batch.
+        example: Index of the example in the batch.
 
     Returns:
-        The attention of all layers that have any.
+        The attention of all attention layers.
 
     Raises:
         UserError: The model has no attention.
@@ -120,7 +119,7 @@ def model_attention(model: keras.Model, inputs: Any, example: int = 0) -> TextAt
 
 def _attention(model: keras.Model, reading: Reading, example: int = 0) -> TextAttention:
     maps = [found.example(example) for found in attention_maps(model, reading.inputs)]
-    require(bool(maps), "The model has no attention to be seen.", model=type(model).__name__)
+    require(bool(maps), "The model has no attention layers.", model=type(model).__name__)
     groups: dict[str, list[LayerAttention]] = {}
     for found in maps:
         group = attention_group(found.name, found.crosses, found.is_causal)
@@ -143,7 +142,7 @@ def _with_tokens(found: AttentionMap, group: str, reading: Reading) -> LayerAtte
 
 
 def _before(found: AttentionMap, count: int, tokens: list[str]) -> list[str]:
-    """Names of what stands before a sequence."""
+    """Labels of the columns or rows before a sequence."""
     if "slots" in found.pattern:
         spans = [(max(start, 0), end) for start, end in found.pattern["slots"]]
         return [f"⟨{'⋯'.join(_ends(tokens, *span))}⟩" for span in spans[:count]]
@@ -161,5 +160,5 @@ def _ends(tokens: list[str], start: int, end: int) -> list[str]:
 
 
 def _fitting(tokens: list[str], count: int) -> list[str]:
-    """The tokens, or the numbers of positions that are not tokens."""
+    """The tokens, or position numbers without tokens."""
     return list(tokens) if len(tokens) == count else [str(number) for number in range(count)]

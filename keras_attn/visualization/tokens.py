@@ -1,4 +1,4 @@
-"""Tokens as they are read by people."""
+"""Readable forms of tokens."""
 
 import unicodedata
 
@@ -9,9 +9,9 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Co", "Cn"}
 
 
 def readable(text: str) -> str:
-    """Gives a text with signs for what cannot be seen in it.
+    """Replaces invisible characters of a text by symbols.
 
-    Spaces are ␣, line feeds ⏎, characters without a form their numbers, and nothing is ∅.
+    Spaces become ␣, line feeds ⏎, other invisible characters their numbers, and an empty text ∅.
     """
     return "".join(map(_readable_character, text)) or EMPTY
 

@@ -21,7 +21,7 @@ def test_generation_is_timed(monkeypatch, preset):
 @pytest.mark.parametrize(
     ("preset", "given", "message"),
     [
-        ("encoder_tiny", {}, "generates nothing"),
+        ("encoder_tiny", {}, "does not generate text"),
         ("lm_tiny", {"batches": [0]}, "Received: batches=0"),
         ("lm_tiny", {"vocabulary": 4}, "Received: vocabulary=4"),
         ("lm_tini", {}, "Did you mean 'lm_tiny'"),

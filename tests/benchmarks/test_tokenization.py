@@ -68,5 +68,5 @@ def test_the_command_prints_a_line(model, capfd):
 def test_mistakes(model, tmp_path):
     with pytest.raises(UserError, match="runs=0"):
         benchmark_tokenization(model, runs=0)
-    with pytest.raises(UserError, match="There must be a folder with a SavedModel"):
+    with pytest.raises(UserError, match="The folder of the SavedModel does not exist"):
         benchmark_tokenization(tmp_path / "absent")

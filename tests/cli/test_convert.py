@@ -47,7 +47,7 @@ def test_heads_that_are_left_out_are_told(keras_attn, tmp_path):
     change_tensors(folder, lambda tensors: tensors | head)
     status, output, error = keras_attn("convert", folder, tmp_path / "task")
     assert (status, output) == (0, f"{tmp_path / 'task'}\n")
-    assert error == "Left out: the classifier (classifier.*).\n"
+    assert error == "Not used: the classifier (classifier.*).\n"
 
 
 def test_a_task_that_is_there_is_kept_unless_told_otherwise(keras_attn, tmp_path):
@@ -72,30 +72,36 @@ def test_an_embedding_far_larger_than_the_vocabulary_is_told(keras_attn, tmp_pat
     status, output, error = keras_attn("convert", folder, tmp_path / "task")
     assert (status, output) == (0, f"{tmp_path / 'task'}\n")
     assert error == (
-        f"{folder}: of the embedding's 29 rows 15 have no token in the vocabulary, "
-        "which may be another model's.\n"
+        f"{folder}: 15 of the embedding's 29 rows have no token in the vocabulary, "
+        "which may belong to another model.\n"
     )
 
 
 MISTAKES = {
-    "a lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, though model.s"),
+    "a lost shard": (
+        lose_shard,
+        "model-00002-of-00002.safetensors: no such file, although model.s",
+    ),
     "cut tensors": (
         lambda folder: truncate(folder / WEIGHTS),
-        "/model.safetensors is damaged or no safetensors file: ",
+        "/model.safetensors is damaged or not a safetensors file: ",
     ),
     "a pickle in their place": (
         pickle_weights,
-        "/model.safetensors is damaged or no safetensors file: ",
+        "/model.safetensors is damaged or not a safetensors file: ",
     ),
     "pickles alone": (
         lambda folder: (folder / WEIGHTS).rename(folder / "pytorch_model.bin"),
-        " holds no model.safetensors, only pickles, which are never opened because they can run ",
+        " contains no model.safetensors, only pickles, which are never opened because they can ",
     ),
     "another architecture": (
         config(model_type="electra"),
         "/config.json: `model_type` must be one of 'bert', 'gpt2', 'marian', 't5'. Received: mod",
     ),
-    "a small embedding": (shrink_embedding, "the vocabulary does not fit the embedding. Received"),
+    "a small embedding": (
+        shrink_embedding,
+        "the vocabulary is larger than the embedding. Received",
+    ),
     "another vocabulary": (
         lambda folder: change_vocabulary(folder, 10**14),
         "/config.json: `vocab_size` must be the number of rows of a tensor. Received: vocab_",

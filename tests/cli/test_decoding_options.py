@@ -59,8 +59,17 @@ def test_mistakes_take_one_line(assignment, message, keras_attn, task_folder):
     assert message in error
 
 
+def test_the_old_name_of_beams_works_and_names_the_new_one(keras_attn, task_folder):
+    expected = keras_attn("predict", task_folder, "--beams", "2", "abc")
+    status, output, error = keras_attn("predict", task_folder, "--beam", "2", "abc")
+    assert (status, output) == expected[:2]
+    assert error == (
+        "keras-attn: --beam is now --beams; the old name will be removed in the next version.\n"
+    )
+
+
 @pytest.mark.slow
 def test_an_export_is_as_it_is(keras_attn, exported):
     status, output, error = keras_attn("predict", exported, *CHANGES, "abc")
     assert (status, output, error.count("\n")) == (2, "", 1)
-    assert "an exported model's decoding is fixed" in error
+    assert "the decoding of an exported model is fixed" in error

@@ -37,21 +37,21 @@ def refused(result, message):
     [
         ("training.seed=2001-09-09", "line 1 has a value of type 'timestamp'"),
         ("training.seed=!!binary aGk=", "line 1 has a value of type 'binary'"),
-        ('data.valid=["\\0.tsv"]', "'\\x00.tsv' is not the name of a file."),
-        (f"training.seed={DIGITS}", "has a number of too many digits"),
+        ('data.valid=["\\0.tsv"]', "'\\x00.tsv' is not a valid file name."),
+        (f"training.seed={DIGITS}", "has a number with too many digits"),
         (f"training.seed={2**64}", "`seed` must be below 2**63"),
         ("training.learning_rate=1e999", "`learning_rate` must be a finite number"),
         ("training.seed=" + "[" * 3_000 + "]" * 3_000, "nested too deeply"),
-        ("training.seed=&a [*a]", "an alias must not hold itself"),
+        ("training.seed=&a [*a]", "an alias must not contain itself"),
         ("model.num_layers=1000000000", "at most 1,000 layers of a model"),
         ("model.hidden_dim=1000000000", "at most 12,000,000,000 parameters of a model"),
         (f"model.hidden_dim={2**64}", "`hidden_dim` must be less than 2**63"),
         ("decoding.beams=1000000000", "at most 1,024 beams"),
         ("decoding.max_length=1000000000", "at most 262,144 tokens of all hypotheses of a text"),
         ("decoding.no_repeat_ngram=1000000000", "at most 256 tokens of `no_repeat_ngram`"),
-        ("init=runs/other", "`init` cannot be set by --set: use --init."),
-        ("preset=g2p_small", "`preset` cannot be set by --set: use --preset."),
-        ("decoding.free_end=[1]", "`free_end` must be true or false. Received: free_end=[1]"),
+        ("init=runs/other", "--set cannot set the init; use --init."),
+        ("preset=g2p_small", "--set cannot set the preset; use --preset."),
+        ("decoding.forced_end_is_free=[1]", "`forced_end_is_free` must be true or false."),
     ],
 )
 def test_settings(keras_attn, folder, setting, message):
@@ -63,7 +63,7 @@ def test_settings(keras_attn, folder, setting, message):
     [
         (LAUGHS, "values of YAML, aliases written out, are accepted"),
         ("[" * 3_000 + "]" * 3_000, "nested too deeply"),
-        (f"training: {{seed: {DIGITS}}}", "line 1 has a number of too many digits"),
+        (f"training: {{seed: {DIGITS}}}", "line 1 has a number with too many digits"),
         ("training: {seed: 2001-09-09}", "line 1 has a value of type 'timestamp'"),
         ("#" * (2 << 20), "at most 1,048,576 bytes of YAML"),
     ],
@@ -132,7 +132,7 @@ def test_ports_of_workers(keras_attn, folder, monkeypatch, port):
 
 def test_beams_of_a_prediction(keras_attn, task_folder):
     refused(
-        keras_attn("predict", task_folder, "abc", "--beam", "1000000000"), "at most 1,024 beams"
+        keras_attn("predict", task_folder, "abc", "--beams", "1000000000"), "at most 1,024 beams"
     )
     options = ("--sample", "--samples", "1000000000")
     refused(keras_attn("predict", task_folder, "abc", *options), "at most 1,024 beams")

@@ -67,7 +67,7 @@ def test_version(keras_attn):
         (["train", "--out", "x", "--epochs", "soon"], "--epochs: invalid int value: 'soon'"),
         (["train", "--out", "x", "--task", "seq2seqs"], "--task: 'seq2seqs' is none of seq2seq"),
         (["verify", "a", "b"], "unknown argument 'b'"),
-        (["predict", "x", "--beems", "3"], "unknown argument '--beems'; did you mean '--beam'?"),
+        (["predict", "x", "--beems", "3"], "unknown argument '--beems'; did you mean '--beams'?"),
     ],
 )
 def test_mistakes_in_options_take_one_line(keras_attn, arguments, message):

@@ -49,8 +49,8 @@ def test_n_best_is_numbered_and_sorted(keras_attn, model):
 
 
 def test_texts_may_follow_options(keras_attn, task_folder):
-    before = keras_attn("predict", task_folder, "abc", "g", "--beam", "2")
-    after = keras_attn("predict", task_folder, "--beam", "2", "abc", "g")
+    before = keras_attn("predict", task_folder, "abc", "g", "--beams", "2")
+    after = keras_attn("predict", task_folder, "--beams", "2", "abc", "g")
     assert before == after
     assert before[0] == 0
 
@@ -98,9 +98,12 @@ def test_a_text_that_is_too_long(keras_attn, model):
         (["export", "nowhere", "out"], "nowhere does not exist"),
         (
             ["verify", "nowhere"],
-            "There must be a folder with a SavedModel. Received: folder='nowhere'.",
+            "The folder of the SavedModel does not exist. Received: folder='nowhere'.",
         ),
-        (["average", "nowhere", "--last", "2"], "nowhere is no run: it holds no checkpoints."),
+        (
+            ["average", "nowhere", "--last", "2"],
+            "nowhere is not a run: it contains no",
+        ),
         (["average", "nowhere", "--last", "0"], "`last` must be a positive integer"),
         (["benchmark", "train", "--workload", "huge"], "Received: workload='huge'."),
         (
@@ -124,7 +127,7 @@ def test_where_results_go_is_looked_at_first(keras_attn, tmp_path):
             "evaluate", "no-model", "--data", "no-data", "--json", missing
         )
         assert (status, output) == (2, "")
-        assert "must lie in a folder that exists and can be written to" in error
+        assert "must be in a folder that exists and can be written to" in error
         assert str(missing) in error
 
 
@@ -184,10 +187,10 @@ def test_a_model_folder_predicts_and_is_verified_by_its_newest_version(
     status, output, _ = keras_attn("verify", shipped)
     assert (status, output.splitlines()[0]) == (0, f"{shipped / '2'}: verified")
     # The beams of an export are fixed, those of the task are not.
-    status, _, error = keras_attn("predict", shipped, "abc", "--beam", "2")
+    status, _, error = keras_attn("predict", shipped, "abc", "--beams", "2")
     assert status == 2
     assert "beams of an exported model cannot be changed. Received: beams=2." in error
-    assert keras_attn("predict", shipped / "task", "abc", "--beam", "2")[0] == 0
+    assert keras_attn("predict", shipped / "task", "abc", "--beams", "2")[0] == 0
 
 
 @pytest.mark.slow
@@ -241,7 +244,7 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
     assert (status, output) == (0, f"{tmp_path / 'half' / '1'}\n"), error
     head, *changes = error.splitlines()
     assert re.fullmatch(r"\d+ weights in float16: \d\S* -> \d\S* MiB", head)
-    pattern = r"  (\w+): 0 of \d answers are others, numbers differ by at most (\S+)"
+    pattern = r"  (\w+): 0 of \d outputs are different, numbers differ by at most (\S+)"
     found = dict(re.fullmatch(pattern, line).groups() for line in changes)
     assert {"serving_default", "n_best", "score", "token_ids"} <= set(found)
     assert 0 < float(found["score"]) < 0.001
@@ -259,7 +262,7 @@ def test_export_in_half_precision(keras_attn, task_folder, tmp_path):
 def test_export_then_verify(keras_attn, task_folder, tmp_path):
     folder, examples = tmp_path / "exported", tmp_path / "examples.txt"
     examples.write_text("fed\nabc gag\n")
-    options = ["--beam", "2", "--examples", examples, "--serving-config", tmp_path / "serving"]
+    options = ["--beams", "2", "--examples", examples, "--serving-config", tmp_path / "serving"]
     status, output, error = keras_attn("export", task_folder, folder, *options)
     assert (status, output.strip()) == (0, str(folder / "1")), error
     assert f"TensorFlow Serving's configuration: {tmp_path / 'serving'}" in error
@@ -273,7 +276,7 @@ def test_export_then_verify(keras_attn, task_folder, tmp_path):
     assert status in (1, 2)
     status, _, error = keras_attn("export", task_folder, folder, "--model-version", "1")
     assert status == 2
-    assert "Version folder exists already" in error
+    assert "version folder exists already" in error
     status, _, error = keras_attn("export", task_folder, folder, "--n-best", "9")
     assert status == 2
     assert "n_best=9, beams=3." in error

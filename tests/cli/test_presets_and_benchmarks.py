@@ -163,7 +163,10 @@ def test_benchmark_attention_on_jax(keras_attn):
 def test_what_cannot_be_causal_is_told(keras_attn, monkeypatch):
     monkeypatch.setattr(attention, "measure_attention", lambda *_, **options: iter(()))
     status, _, error = keras_attn("benchmark", "attention", "--causal")
-    assert (status, error) == (0, "Left out, for they cannot be causal: global_local.\n")
+    assert (status, error) == (
+        0,
+        "Left out, because they do not support causal masking: global_local.\n",
+    )
     assert keras_attn("benchmark", "attention")[2] == ""
 
 
@@ -203,9 +206,9 @@ def test_a_precision_that_there_is_not(keras_attn, kind):
 @pytest.mark.parametrize(
     ("kind", "option", "file", "message"),
     [
-        ("attention", "--plot", "missing/x.png", "must lie in a folder that exists"),
-        ("attention", "--plot", "x.xyz", "a picture is FILE.png. Received"),
-        ("train", "--save-batches", "missing/x.npz", "must lie in a folder that exists"),
+        ("attention", "--plot", "missing/x.png", "must be in a folder that exists"),
+        ("attention", "--plot", "x.xyz", "a picture must be FILE.png. Received"),
+        ("train", "--save-batches", "missing/x.npz", "must be in a folder that exists"),
     ],
 )
 def test_files_are_looked_at_before_the_work(keras_attn, tmp_path, kind, option, file, message):

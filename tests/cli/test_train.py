@@ -78,9 +78,9 @@ def test_file_then_set_then_options(called, tmp_path):
     [
         (["--set", "seed"], "--set takes NAME=VALUE, such as training.seed=3. Received: seed"),
         (["--set", "training.=3"], "--set takes NAME=VALUE"),
-        (["--set", "training.seed=[3"], "--set training.seed=[3: the value is no valid YAML"),
-        (["--set", "training={seed: 1, seed: 3}"], "line 1 has the key 'seed' a second time"),
-        (["--config", "."], "error: .: a regular file is expected."),
+        (["--set", "training.seed=[3"], "--set training.seed=[3: the value is not valid YAML"),
+        (["--set", "training={seed: 1, seed: 3}"], "line 1 has the duplicate key 'seed'"),
+        (["--config", "."], "error: .: expected a regular file."),
         (["--set", "training.sead=3"], "Did you mean `seed`? Received: sead=3."),
         (["--set", "traning.seed=3"], "Did you mean 'training'? Received: section='traning'."),
         (["--config", "none.yaml"], "There is no such file of settings: none.yaml."),
@@ -168,5 +168,5 @@ def test_help_names_every_mechanism():
     from keras_attn.cli.train import EPILOG
     from keras_attn.layers.attention.registry import ATTENTION
 
-    named = EPILOG.partition("mechanism: ")[2].partition(";")[0].replace(" or ", ", ")
+    named = EPILOG.partition("mechanism: ")[2].partition(".")[0].replace(" or ", ", ")
     assert {name.strip() for name in named.split(",")} == set(ATTENTION)

@@ -21,8 +21,8 @@ def test_a_page_and_a_picture(keras_attn, task_folder, tmp_path):
     [
         (("abc", "--out", "a.jpg"), "--out takes FILE.png or FILE.html. Received: a.jpg"),
         (("abc",), "--out"),
-        (("abc", "--out", "a.html", "--layer", "1"), "a choice is for pictures alone"),
-        (("abc", "--out", "a.png", "--layer", "7"), "There is no such layer. Received: layer=7"),
+        (("abc", "--out", "a.html", "--layer", "1"), "are only for pictures"),
+        (("abc", "--out", "a.png", "--layer", "7"), "This layer does not exist. Received: layer=7"),
         (("a" * 40, "--out", "a.png"), "source text must have at most 22 tokens"),
     ],
 )

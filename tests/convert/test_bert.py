@@ -150,12 +150,12 @@ def test_heads_are_left_out_and_told(folder, golden):
     change_tensors(folder, with_heads)
     task, notes = convert_huggingface(folder)
     assert notes == (
-        "Left out: the head of masked language modelling (cls.predictions.*).",
-        "Left out: the head of next-sentence prediction (cls.seq_relationship.*).",
+        "Not used: the head of masked language modeling (cls.predictions.*).",
+        "Not used: the head of next-sentence prediction (cls.seq_relationship.*).",
     )
     assert task.backbone.pooler is None
     np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
-    with pytest.warns(UserWarning, match="Left out: the head of"):
+    with pytest.warns(UserWarning, match="Not used: the head of"):
         from_huggingface(folder)
 
 
@@ -329,7 +329,7 @@ MISTAKES = {
     ),
     "twice": (
         tensors(lambda tensors: tensors | {"bert.pooler.dense.bias": np.zeros(21, "float32")}),
-        "two tensors must not have the same meaning. Received: tensors=",
+        "two tensors must not be mapped to the same weight. Received: tensors=",
     ),
     "whole numbers": (
         tensors(lambda tensors: tensors | {_BIASES[0]: np.zeros(21, "int8")}),
@@ -338,7 +338,7 @@ MISTAKES = {
     "pickles": (only_pickles, "which are never opened .* Received: found=.'pytorch_model.bin'."),
     "no weights": (lambda f: (f / WEIGHTS).unlink(), "holds neither model.safetensors nor"),
     "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
-    "lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, though"),
+    "lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, although"),
     "cut shard": (cut_shard, "model-00002-of-00002.safetensors is damaged or no safe"),
     "wrong index": (wrong_index, "'more' is in no file, and by model.safetensors.index.json in mo"),
     "wrong shard": (wrong_shard, "01-of-00002.safetensors, and by .*json in model-00002-of-00002"),
@@ -348,16 +348,19 @@ MISTAKES = {
     ),
     "shard outside": (
         shard_outside,
-        "`weight_map` must name files of its folder alone. Rec.*: a='../mo",
+        "`weight_map` must only list files of its folder. Rec.*: a='../mo",
     ),
     "no vocabulary": (
         lambda f: [(f / name).unlink() for name in ("vocab.txt", "tokenizer.json")],
         "vocab.txt: no such file",
     ),
-    "two vocabularies": (other_vocabulary, "vocab.txt and tokenizer.json must hold the same"),
+    "two vocabularies": (
+        other_vocabulary,
+        "vocab.txt and tokenizer.json must have",
+    ),
     "large vocabulary": (
         too_many_tokens,
-        "does not fit the embedding. .* tokens=30, rows=29",
+        "is larger than the embedding. .* tokens=30, rows=29",
     ),
     "padding elsewhere": (padding_elsewhere, "the id of .PAD. must be 0. Received: id=21"),
     "tokenizer": (
@@ -375,7 +378,7 @@ MISTAKES = {
         "tokenizer.json: an added token is not supported. Received: token='<S>'",
     ),
     "ids": (fast(model=_WORD_PIECE), "the ids of the vocabulary must be 0, 1, 2"),
-    "frame": (fast(post_processor={"type": "ByteLevel"}), "`post_processor` must give"),
+    "frame": (fast(post_processor={"type": "ByteLevel"}), "`post_processor` must produce"),
     "a dense module": (
         modules("Transformer", "Pooling", "Dense"),
         "modules.json: the modules must be .*modules=.'Transformer', 'Pooling', 'Dense'",
@@ -387,7 +390,7 @@ MISTAKES = {
     ),
     "two poolings": (
         modules("Transformer", "Pooling", pooling={"pooling_mode": ["mean", "cls"]}),
-        "there must be one way of pooling. Received: chosen=.'mean', 'cls'.",
+        "there must be exactly one pooling mode. Received: chosen=.'mean', 'cls'.",
     ),
     "pooling key": (
         modules("Transformer", "Pooling", pooling={"pooling_mode": "mean", "weights": 1}),
@@ -412,5 +415,5 @@ def test_a_default_prompt_is_a_mistake(folder):
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(UserError, match="There is nothing at .*nowhere"):
+    with pytest.raises(UserError, match="nowhere does not exist"):
         convert_huggingface(tmp_path / "nowhere")

@@ -91,7 +91,7 @@ def test_another_architecture_leaves_the_classifier_out(of_texts):
     config(architectures=["BertModel"])(of_texts)
     task, notes = convert_huggingface(of_texts)
     assert type(task) is EmbeddingTask
-    assert notes == ("Left out: the classifier (classifier.*).",)
+    assert notes == ("Not used: the classifier (classifier.*).",)
 
 
 def test_sentence_transformers_gives_vectors(of_texts):
@@ -132,7 +132,7 @@ MISTAKES = {
         "config.json: At least two labels are needed. Received: labels=.'score'.",
     ),
     "another number of labels": (OF_TEXTS, config(id2label={"0": "a", "1": "b"}), "classifier.we"),
-    "a gap": (OF_TOKENS, config(id2label=NAMES), "config.json: `id2label` must number labels"),
+    "a gap": (OF_TOKENS, config(id2label=NAMES), "config.json: `id2label` must have the numbers"),
     "no word": (
         OF_TOKENS,
         config(id2label={str(number): f"a {number}" for number in range(5)}),

@@ -119,15 +119,18 @@ def cut(path):
 
 MISTAKES = {
     "no file": (lambda path: None, "no such file.$"),
-    "pickle": (pickled, "a whole .npz file of NumPy is expected, no pickle.$"),
-    "pickled array": (pickled_array, "is damaged or holds pickles: Object arrays cannot be loaded"),
-    "single array": (single_array, "a whole .npz file of NumPy is expected"),
-    "cut": (cut, "a whole .npz file of NumPy is expected"),
-    "flipped bit": (flipped_bit, "is damaged or holds pickles: Bad CRC-32"),
+    "pickle": (pickled, "expected a NumPy .npz file without pickles, no pickle.$"),
+    "pickled array": (
+        pickled_array,
+        "is damaged or contains pickles: Object arrays cannot be loaded",
+    ),
+    "single array": (single_array, "expected a NumPy .npz file without pickles"),
+    "cut": (cut, "expected a NumPy .npz file without pickles"),
+    "flipped bit": (flipped_bit, "is damaged or contains pickles: Bad CRC-32"),
     "another archive": (another_archive, "readme.txt must be an array of floating-point numbers"),
     "other arrays": (
         lambda path: np.savez(path, weight=np.zeros((3, 2))),
-        r"the arrays must be those of g2p_en, among them `enc_emb` .* found=\['weight'\]",
+        r"expected the arrays of g2p_en, such as `enc_emb` .* found=\['weight'\]",
     ),
     "missing": (arrays_with(dec_b_hh=..., fc_b=...), "missing: dec_b_hh, fc_b.$"),
     "left over": (arrays_with(att_w=np.zeros(3)), "left over: att_w.$"),

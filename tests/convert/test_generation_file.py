@@ -46,7 +46,7 @@ def test_beams(folder):
         folder, num_beams=3, length_penalty=0.5, early_stopping=True, no_repeat_ngram_size=2
     ).task.decoding
     assert (decoding.beams, decoding.length_penalty, decoding.stopping) == (3, 0.5, "early")
-    assert (decoding.no_repeat_ngram, decoding.free_end) == (2, False)
+    assert (decoding.no_repeat_ngram, decoding.forced_end_is_free) == (2, False)
 
 
 @pytest.mark.parametrize("top_k", [None, 7])
@@ -57,7 +57,7 @@ def test_what_is_drawn_is_a_note(folder, top_k):
     assert (sampling.temperature, sampling.top_p, sampling.repetition_penalty) == (0.7, 0.9, 1.2)
     assert sampling.top_k == (top_k or 50)  # 50 is transformers' own
     (note,) = conversion.notes
-    assert "generation_config.json: `do_sample` is what `predict --sample` does" in note
+    assert "generation_config.json: `do_sample` is only applied by `predict --sample`" in note
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_lengths(folder, name, options, lengths):
     conversion = converted(folder, **options)
     decoding = conversion.task.decoding
     assert (decoding.max_source_length, decoding.max_length) == lengths[name]
-    noted = "generation_config.json: at most .* tokens are generated for a text"
+    noted = "generation_config.json: at most .* tokens are generated per text"
     assert [bool(re.search(noted, note)) for note in conversion.notes] == [True] * (
         options.get("max_length", 0) > 1 << 18
     )
@@ -82,7 +82,7 @@ MISTAKES = {
     "num_beams": (0, "`num_beams` must be a positive integer"),
     "early_stopping": ("soon", "`early_stopping` must be one of False, True"),
     "do_sample": ("yes", "`do_sample` must be true or false. Received: do_sample='yes'"),
-    "repetition_penalty": (1.3, "`repetition_penalty` must be 1.0 or missing, where `do_sample`"),
+    "repetition_penalty": (1.3, "`repetition_penalty` must be 1.0 or missing if `do_sample`"),
     "temperature": (float("nan"), "`temperature` must be a finite number above 0"),
     "top_k": (-3, "`top_k` must be an integer of 0 or more"),
     "top_p": (1.5, "`top_p` must be a number above 0 and at most 1"),

@@ -261,7 +261,7 @@ MISTAKES = {
     ),
     "large vocabulary": (
         config(vocab_size=299),
-        "does not fit the embedding. .* tokens=30., rows=299",
+        "is larger than the embedding. .* tokens=30., rows=299",
     ),
     "no vocabulary": (
         lambda f: [(f / n).unlink() for n in ("vocab.json", "tokenizer.json")],
@@ -271,13 +271,13 @@ MISTAKES = {
         lambda f: [(f / n).unlink() for n in ("merges.txt", "tokenizer.json")],
         "merges.txt: no such file",
     ),
-    "two vocabularies": (another_token, "merges.txt and tokenizer.json must hold the same"),
+    "two vocabularies": (another_token, "merges.txt must have the same contents as tokenizer.json"),
     "prefix space": (tokenizer_config(add_prefix_space=True), "`add_prefix_space` must be False"),
     "tokenizer": (
         tokenizer_config(tokenizer_class="LlamaTokenizer"),
         "tokenizer_config.json: `tokenizer_class` must be one of",
     ),
-    "unknown end": (tokenizer_config(eos_token="<end>"), "must hold the special token <end>"),
+    "unknown end": (tokenizer_config(eos_token="<end>"), "must contain the special token <end>"),
     "words": (fast(pre_tokenizer={"type": "Whitespace"}), "`type` must be 'ByteLevel'"),
     "normalizer": (fast(normalizer={"type": "NFC"}), "`normalizer` must be None"),
     "added token": (

@@ -193,7 +193,7 @@ def test_what_the_task_is(task, version):
     decoding = task.decoding
     assert (decoding.beams, decoding.max_length, decoding.max_source_length) == (4, NEW_TOKENS, 41)
     assert (decoding.stopping, decoding.length_penalty_form) == ("heuristic", "length")
-    assert decoding.free_end
+    assert decoding.forced_end_is_free
     sizes = [each.vocabulary_size for each in (task.source_tokenizer, task.target_tokenizer)]
     assert (sizes[0] == sizes[1]) == (version == "marian")
     assert task.target_tokenizer.vocabulary[:4] == ["<pad>", "<s>", "</s>", "<unk>"]
@@ -226,7 +226,7 @@ def test_generation_reads_the_options_of_older_files(folder):
     decoding = from_huggingface(folder).decoding
     assert (decoding.beams, decoding.length_penalty, decoding.stopping) == (3, 0.5, "early")
     assert (decoding.max_length, decoding.no_repeat_ngram) == (20, 2)
-    assert not decoding.free_end
+    assert not decoding.forced_end_is_free
 
 
 def with_copies(tensors):
@@ -392,7 +392,7 @@ MISTAKES = {
     "odd truth": (config(scale_embedding="yes"), "`scale_embedding` must be true or false"),
     "heads": (config(decoder_attention_heads=4), "The number of heads must divide `d_model`"),
     "other names": (config(num_hidden_layers=4), "`num_hidden_layers` must be 3. .*_layers=4"),
-    "untied": (config(tie_word_embeddings=False), "must be true where embeddings are shared"),
+    "untied": (config(tie_word_embeddings=False), "must be true if embeddings are shared"),
     "unlike sizes": (config(decoder_vocab_size=9), "`decoder_vocab_size` must be `vocab_size`"),
     "start": (config(decoder_start_token_id=5), "`decoder_start_token_id` must be 71, as in vocab"),
     "end": (generation(eos_token_id=3), "generation_config.json: `eos_token_id` must be 0, as in"),
@@ -423,19 +423,22 @@ MISTAKES = {
     "cut JSON": (lambda f: truncate(f / "vocab.json"), "vocab.json: valid JSON is expected"),
     "small embedding": (
         renumbered(lambda ids: ids | {"new": len(ids)}),
-        "vocab.json: the vocabulary does not fit the embedding. Received: tokens=73, rows=72",
+        "vocab.json: the vocabulary is larger than the embedding. Received: tokens=73, rows=72",
     ),
     "holes": (renumbered(lambda ids: ids | {"new": 99}), "the ids must be 0 to 72, each once"),
-    "no unknown": (renumbered(without("<unk>")), "vocab.json: the vocabulary must hold '<unk>'"),
+    "no unknown": (renumbered(without("<unk>")), "vocab.json: the vocabulary must contain '<unk>'"),
     "start in it": (
         renumbered(lambda ids: {("<s>" if ids[key] == 5 else key): ids[key] for key in ids}),
-        "the vocabulary must not hold '<s>'",
+        "the vocabulary must not contain '<s>'",
     ),
     "no pieces": (file_without("source.spm"), "source.spm: no such file"),
     "no vocabulary": (file_without("vocab.json"), "vocab.json: no such file"),
     "cut pieces": (lambda f: truncate(f / "target.spm"), "target.spm: a SentencePiece model is"),
     "bytes": (changed_pieces(byte_pieces), "source.spm: pieces of single bytes are not supported"),
-    "writing": (changed_pieces(writing_rules), "source.spm: rules of writing are not supported"),
+    "writing": (
+        changed_pieces(writing_rules),
+        "source.spm: denormalization rules are not supported",
+    ),
     "no other vocabulary": (
         tokenizer_config(separate_vocabs=True),
         "target_vocab.json: no such file",

@@ -97,7 +97,7 @@ def test_a_checkpoint_of_both_heads_of_pretraining(folder, golden):
     config(architectures=["BertForPreTraining"])(folder)
     change_tensors(folder, of_pretraining)
     task, notes = convert_huggingface(folder)
-    assert notes == ("Left out: the head of next-sentence prediction (cls.seq_relationship.*).",)
+    assert notes == ("Not used: the head of next-sentence prediction (cls.seq_relationship.*).",)
     assert (np.asarray(task.backbone.encoder.pooler.kernel) == 1).all()
     check_logits(task, golden)
 
@@ -117,7 +117,7 @@ def test_without_the_architecture_the_head_is_left_out(folder):
     config(architectures=["BertModel"])(folder)
     task, notes = convert_huggingface(folder)
     assert type(task) is EmbeddingTask
-    assert notes == ("Left out: the head of masked language modelling (cls.predictions.*).",)
+    assert notes == ("Not used: the head of masked language modeling (cls.predictions.*).",)
 
 
 def test_sentence_transformers_gives_vectors(folder):

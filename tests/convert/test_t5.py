@@ -299,7 +299,7 @@ MISTAKES = {
     "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
     "large vocabulary": (
         tokenizer_config(extra_ids=100),
-        "does not fit the embedding. .* rows=127",
+        "is larger than the embedding. .* rows=127",
     ),
     "no pieces": (
         lambda f: [(f / name).unlink() for name in ("spiece.model", "tokenizer.json")],

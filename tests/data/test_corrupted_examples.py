@@ -114,7 +114,9 @@ def test_as_a_stream_from_the_middle_and_in_parts(corruption):
 
 
 def test_mistakes(corruption):
-    with pytest.raises(UserError, match="room for a token and its end.*max_source_length=1"):
+    with pytest.raises(
+        UserError, match="needs at least a token and an end id.*max_source_length=1"
+    ):
         made(corruption, 1)
     with pytest.raises(UserError, match="No text of none is left: none of 2 texts has a token"):
         CorruptedExamples.from_texts(["", " "], corruption, 9, name="none")

@@ -85,7 +85,7 @@ def test_bad_lines_of_tab_separated(tmp_path, content, place, found):
     path = written(tmp_path, content)
     assert message_of(read_pairs, path) == (
         f"{path}, {place}: expected source<TAB>target, {found}. "
-        "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
+        "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
     )
 
 
@@ -114,7 +114,7 @@ def test_bad_lines_of_aligned_files(tmp_path):
     for paths in ([full, gap], [gap, full]):
         assert message_of(read_pairs, paths) == (
             f"{gap}, line 3, column 1: expected a text, found an empty line. "
-            "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
+            "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
         )
 
 
@@ -142,7 +142,7 @@ def test_skipping_counts(tmp_path):
 def test_nothing_left(tmp_path):
     path = written(tmp_path, "a\nb\nc\n")
     assert message_of(read_pairs, path, skip_bad_lines=True) == (
-        f"{path}: no pair is left, all 3 lines are malformed."
+        f"{path}: no pair is left because all 3 lines are malformed."
     )
 
 

@@ -46,7 +46,7 @@ def test_unknown_label(tokenizer):
     with pytest.raises(UserError) as caught:
         LabelledExamples.from_pairs(PAIRS, tokenizer, ["good", "fair"])
     assert str(caught.value) == (
-        "Text 2 of made has a label that the training texts have not. "
+        "Text 2 of made has a label that does not occur in the training data. "
         "Received: 'bad'; the labels are good, fair."
     )
 

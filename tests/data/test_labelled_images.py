@@ -65,22 +65,22 @@ def test_mistakes_name_the_file(folder, tmp_path):
     with pytest.raises(UserError) as caught:
         read_labelled_images(folder)
     assert str(caught.value) == (
-        f"{bad}: the PNG image is damaged or cut off. `skip_bad_lines` (--skip-bad-lines) leaves "
-        "such files out."
+        f"{bad}: the PNG image is damaged or truncated. Set `skip_bad_lines` (--skip-bad-lines) to "
+        "leave such files out."
     )
     (folder / "dog" / "notes.txt").write_text("words")
     (folder / "dog" / "inner").mkdir()
     pairs = read_labelled_images(folder, skip_bad_files=True)
     assert (len(pairs), pairs.skipped) == (5, 3)
     bad.unlink()
-    with pytest.raises(UserError, match=r"inner: a regular file is expected\. "):
+    with pytest.raises(UserError, match=r"inner: expected a regular file\. "):
         read_labelled_images(folder)
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("dog/3.png\tgood", r"dog/3.png: no such file\. `skip_bad_lines`"),
+        ("dog/3.png\tgood", r"dog/3.png: no such file\. Set `skip_bad_lines`"),
         ("dog/2.png good", "labels.tsv, line 2, column 15: expected source<TAB>target, found no"),
     ],
 )
@@ -96,15 +96,15 @@ def test_folders_that_cannot_be_meant(folder, tmp_path):
     with pytest.raises(UserError, match="absent: no such folder or file"):
         read_labelled_images(tmp_path / "absent")
     (folder / "empty").mkdir()
-    with pytest.raises(UserError, match="empty: expected the PNG files of a label, found none"):
+    with pytest.raises(UserError, match="empty: expected the PNG files of this label, found none"):
         read_labelled_images(folder)
-    with pytest.raises(UserError, match="cat/a.PNG: expected in a folder of its label, or in lab"):
+    with pytest.raises(UserError, match="cat/a.PNG: images must be in folders named"):
         read_labelled_images(folder / "cat")
     with pytest.raises(UserError, match="expected a folder for each label, or labels.tsv, found n"):
         read_labelled_images(folder / "empty")
     (folder / "empty" / "bad").mkdir()
     (folder / "empty" / "bad" / "x.png").write_text("words")
-    with pytest.raises(UserError, match="no image is left, all 1 files are malformed"):
+    with pytest.raises(UserError, match="no image is left because all 1 files are malformed"):
         read_labelled_images(folder / "empty", skip_bad_files=True)
 
 
@@ -139,10 +139,10 @@ def test_mistakes_in_examples():
     with pytest.raises(UserError) as caught:
         ImageExamples.from_pairs(Pairs([grey(1)], ["c"], "made"), ["a", "b"], (2, 3), 1, 6)
     assert str(caught.value) == (
-        "Image 1 of made has a label that the training images have not. "
+        "Image 1 of made has a label that does not occur in the training data. "
         "Received: 'c'; the labels are a, b."
     )
-    with pytest.raises(UserError, match="1 or 3 channels. Received: channels=2"):
+    with pytest.raises(UserError, match="1 or 3. Received: channels=2"):
         made_examples(channels=2)
     with pytest.raises(UserError, match="must hold the longest image.*batch_tokens=5"):
         plan_epoch(made_examples(), 5, seed=1)

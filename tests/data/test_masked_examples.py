@@ -105,7 +105,7 @@ def test_as_a_stream_from_the_middle(masking):
 
 
 def test_mistakes(masking):
-    with pytest.raises(UserError, match="room for a token between .* Received: max_length=2"):
+    with pytest.raises(UserError, match="a start, a token and an end. Received: max_length=2"):
         made(masking, max_length=2)
     with pytest.raises(UserError, match="No text of none is left: none of 2 texts has a token"):
         MaskedExamples.from_texts(["", " "], masking, 9, "none")

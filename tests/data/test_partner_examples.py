@@ -60,7 +60,7 @@ def test_every_pair_is_in_a_batch_with_its_partner(tokenizer):
 
 
 def test_mistakes(tokenizer):
-    with pytest.raises(UserError, match="room for a token between .* Received: max_length=2"):
+    with pytest.raises(UserError, match="a start, a token and an end. Received: max_length=2"):
         PartnerExamples.from_pairs(PAIRS, tokenizer, 2)
     with pytest.raises(UserError, match="No pair of none is left: none of 1 has tokens"):
         PartnerExamples.from_pairs(Pairs([""], ["a"], "none"), tokenizer, 5)
@@ -78,5 +78,5 @@ def test_scored_pairs(tmp_path):
     assert read_scored_pairs(path, skip_bad_lines=True).skipped == 3
     path.write_text("a\tb\n", encoding="utf-8")
     assert not has_scores(path)
-    with pytest.raises(UserError, match="no pair is left, all 1 lines are malformed"):
+    with pytest.raises(UserError, match="no pair is left because all 1 lines are malformed"):
         read_scored_pairs(path, skip_bad_lines=True)

@@ -153,7 +153,7 @@ def test_mistakes(tokenizer, corruption):
     with pytest.raises(UserError, match="tokenizer with sentinels.* Received: tokenizer='char"):
         SpanCorruption(train_tokenizer("characters", ["ab"]))
     (model,) = tokenizer.assets().values()
-    with pytest.raises(UserError, match=r"spelled out .* sentinel='<extra_id_0>', ids=\[\d+, 91\]"):
+    with pytest.raises(UserError, match=r"recognize .* sentinel='<extra_id_0>', ids=\[\d+, 91\]"):
         SpanCorruption(SentencePieceTokenizer(model))
     with pytest.raises(UserError, match="max_source_length=1, max_target_length=None"):
         corruption.longest_text(1)

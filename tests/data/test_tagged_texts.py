@@ -41,7 +41,7 @@ def test_malformed_lines(tmp_path):
         read_tagged_texts(path)
     assert str(caught.value) == (
         f"{path}, line 2, column 7: expected a tag for each of 3 words, found 2 tags in 'X Y'. "
-        "`skip_bad_lines` (--skip-bad-lines) leaves such lines out."
+        "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
     )
     pairs = read_tagged_texts(path, skip_bad_lines=True)
     assert (pairs.sources, pairs.skipped) == (["a b", "c"], 2)

@@ -122,7 +122,7 @@ def test_only_ascii_whitespace_separates():
 def test_wrong_arguments(rate):
     with pytest.raises(UserError, match=r"equal lengths. Received: hypotheses=2, references=1"):
         rate(["a", "b"], [["a"]])
-    with pytest.raises(UserError, match=r"something to evaluate. Received: items=0\."):
+    with pytest.raises(UserError, match=r"must not be empty. Received: items=0\."):
         rate([], [])
     with pytest.raises(UserError, match=r"`references\[1\]` .*one or more.*references=\[\]"):
         rate(["a", "b"], [["a"], []])

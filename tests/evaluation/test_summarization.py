@@ -46,7 +46,7 @@ def test_the_best_reference_of_each_and_the_mean_of_all():
 def test_mistakes(monkeypatch):
     with pytest.raises(UserError, match="rouge_type"):
         rouge(["a"], [["a"]], "rouge9")
-    with pytest.raises(UserError, match="There must be something to evaluate"):
+    with pytest.raises(UserError, match="`hypotheses` must not be empty"):
         rouge([], [])
     _library.cache_clear()
     monkeypatch.setitem(sys.modules, "rouge_score", None)

@@ -74,5 +74,5 @@ def test_mistakes(metric):
         TAGGING[metric]([["O"]], [["O", "O"]])
     with pytest.raises(UserError, match="one right tag. Received: predicted=2, right=2"):
         TAGGING[metric]([["O"], ["O"]], [["O", "O"]])
-    with pytest.raises(UserError, match="something to evaluate. Received: words=0"):
+    with pytest.raises(UserError, match="must not be empty. Received: words=0"):
         TAGGING[metric]([[]], [[]])

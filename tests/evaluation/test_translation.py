@@ -115,7 +115,7 @@ def test_empty_texts():
 def test_wrong_arguments(score):
     with pytest.raises(UserError, match=r"equal lengths. Received: hypotheses=1, references=2"):
         score(["a"], [["a"], ["b"]])
-    with pytest.raises(UserError, match=r"something to evaluate"):
+    with pytest.raises(UserError, match=r"must not be empty"):
         score([], [])
     with pytest.raises(UserError, match=r"`references\[0\]` .*references=\[\]"):
         score(["a"], [[]])

@@ -38,11 +38,11 @@ def test_more_queries_than_are_compared_at_once():
 
 
 def test_mistakes():
-    with pytest.raises(UserError, match="something to look for. Received: queries=0"):
+    with pytest.raises(UserError, match="must not be empty. Received: queries=0"):
         partner_ranks(np.ones((0, 2)), np.ones((1, 2)), [])
     with pytest.raises(UserError, match="at least one partner. Received: queries=2, partners=1"):
         partner_ranks(np.ones((2, 2)), np.ones((1, 2)), [[0], []])
-    with pytest.raises(UserError, match=r"lists of one length, .*lengths=\(1, 2\)"):
+    with pytest.raises(UserError, match=r"lists of equal length .*lengths=\(1, 2\)"):
         pearson([1], [1, 2])
 
 

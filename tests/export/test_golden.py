@@ -82,10 +82,10 @@ def test_all_else_must_be_equal(expected, received, difference):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "The export is not whole: it lacks .*golden.json"),
+        (None, "The export is incomplete: .*golden.json is missing"),
         ("{", "valid JSON is expected: Expecting"),
         ("[]", "not a file of golden outputs"),
-        (json.dumps({"examples": [], "rtol": 1e-4}), "holds no example"),
+        (json.dumps({"examples": [], "rtol": 1e-4}), "contains no example"),
         (json.dumps({"examples": [], "rtol": None}), "not a file of golden outputs"),
         (json.dumps({"examples": []}), "not a file of golden outputs.*'rtol'"),
         (json.dumps({"examples": [{"signature": "a"}]}), "not a file of golden outputs.*'inputs'"),

@@ -45,9 +45,13 @@ BATCH = "dimension 0 must be the batch."
 @pytest.mark.parametrize(
     ("function", "spec", "findings"),
     [
-        (_py_function, ROWS, ["Op EagerPyFunc calls back into Python"]),
-        (_numpy_function, ROWS, ["Op PyFunc calls back into Python"]),
-        (_rouge, TEXT, ["Op RougeL is not linked by TensorFlow Serving: function '__inference_"]),
+        (_py_function, ROWS, ["Op EagerPyFunc calls Python"]),
+        (_numpy_function, ROWS, ["Op PyFunc calls Python"]),
+        (
+            _rouge,
+            TEXT,
+            ["Op RougeL is not supported by TensorFlow Serving: function '__inference_"],
+        ),
         (_slice_update, ROWS, ["Op XlaDynamicUpdateSlice needs XLA"]),
         (
             lambda text: {"words": tf.strings.split(text)},
@@ -81,8 +85,8 @@ BATCH = "dimension 0 must be the batch."
             lambda rows: 2 * rows,
             named("keras_tensor_7", [None, 3], tf.float32),
             [
-                f"Input 'keras_tensor_7' {DEFAULT} has a made-up name",
-                f"Output 'output_0' {DEFAULT} has a made-up name",
+                f"Input 'keras_tensor_7' {DEFAULT} has a generated name",
+                f"Output 'output_0' {DEFAULT} has a generated name",
             ],
         ),
         (
@@ -137,5 +141,5 @@ def test_a_vocabulary_may_hold_paths(tmp_path, served_ops):
 def test_there_must_be_a_saved_model(tmp_path, served_ops):
     with pytest.raises(UserError, match=r"holds 'saved_model.pb'.*folder='.*'"):
         lint_saved_model(tmp_path, served_ops)
-    with pytest.raises(UserError, match=r"There must be a folder with a SavedModel.*/absent'"):
+    with pytest.raises(UserError, match=r"The folder of the SavedModel does not exist.*/absent'"):
         lint_saved_model(tmp_path / "absent", served_ops)

@@ -54,7 +54,7 @@ def sums(tmp_path_factory):
     ("ids", "factor", "message"),
     [
         ([[1, 1, 1, 1]], [1], r"The input ids must have at most 3 ids in a row. Received:\] \[4\]"),
-        ([[1, -2]], [1], r"The input ids must hold no id below 0. Received:\] \[-2\]"),
+        ([[1, -2]], [1], r"The input ids must not contain ids below 0. Received:\] \[-2\]"),
         (
             [[1], [1]],
             [1, 2, 3],

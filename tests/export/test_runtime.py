@@ -107,7 +107,7 @@ def test_signatures_are_read_from_the_file(toy_model):
     [
         ("token_id", {}, "Did you mean 'token_ids'.*signature='token_id'"),
         ("serving_default", {"texts": ["a"]}, r"are 'text'.*inputs=\['texts'\]"),
-        ("serving_default", {"text": [3]}, r"'text' must hold strings.*value=\[3\]"),
+        ("serving_default", {"text": [3]}, r"'text' must contain strings.*value=\[3\]"),
         ("serving_default", {"text": [["a"]]}, r"shape \(None,\).*shape=\(1, 1\)"),
         ("token_ids", {"token_ids": [[0.5]]}, "must be of type int32.*dtype='float64'"),
         ("token_ids", {"token_ids": [["a"]]}, "must be of type int32.*dtype='<U1'"),
@@ -179,7 +179,7 @@ def _damaged_variables(folder):
     ("damage", "message"),
     [
         (_truncated, "saved_model.pb is damaged"),
-        (_without_variables, r"has lost its variables: .*variables.index"),
+        (_without_variables, r"has no variables: .*variables.index is missing"),
         (_damaged_variables, "Loading .* failed: "),
     ],
 )

@@ -181,7 +181,7 @@ def test_the_same_model_is_configured_anew_and_another_is_not(toy_model, written
     write_serving_config(toy_model.parent, folder)
     assert (folder / "notes.txt").read_text() == "mine"
     other = shutil.copytree(toy_model.parent, tmp_path / "other")
-    with pytest.raises(UserError, match="models.config is of another model"):
+    with pytest.raises(UserError, match="models.config belongs to another model"):
         write_serving_config(other, folder)
     spaced = shutil.copytree(toy_model.parent, tmp_path / "two words")
     with pytest.raises(UserError, match="letters, digits, .* Received: folder='.*two words'"):

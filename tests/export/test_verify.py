@@ -76,7 +76,7 @@ def test_jit_needs_xla_and_is_verified_with_it(tmp_path):
     (version / MANIFEST).write_text(json.dumps({**manifest, "jit": False}))
     report = verify(version)
     findings = "\n".join(report.findings)
-    assert "needs XLA, which TensorFlow Serving leaves off (jit_compile)" in findings
+    assert "needs XLA, which is disabled in TensorFlow Serving (jit_compile)" in findings
     assert "Golden outputs of signature 'serving_default': Running" in findings
     assert "XLA compilation disabled" in findings
 
@@ -162,12 +162,12 @@ def _truncate(path, length):
         (_remove(MANIFEST), "not exported by keras_attn"),
         (lambda copy: (copy / MANIFEST).write_text("[]"), "format version.*format_version=None"),
         (lambda copy: (copy / MANIFEST).write_text("{"), "valid JSON is expected"),
-        (_remove(GOLDEN), "it lacks .*golden.json"),
+        (_remove(GOLDEN), "golden.json is missing"),
         (_truncate(WARMUP, 1), "warmup_requests is damaged"),
         (_truncate("saved_model.pb", 3), "saved_model.pb is damaged"),
         (_truncate("variables/variables.index", 9), "Loading .* failed"),
         (_remove("variables/variables.data-00000-of-00001"), "Loading .* failed"),
-        (lambda copy: shutil.rmtree(copy / "variables"), "has lost its variables"),
+        (lambda copy: shutil.rmtree(copy / "variables"), "has no variables"),
         (_change_weights, "Loading .* failed.*[Cc]hecksum"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_foreign_model_is_refused(tmp_path):
 
 
 def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"There must be a folder with a SavedModel.*/absent'"):
+    with pytest.raises(UserError, match=r"The folder of the SavedModel does not exist.*/absent'"):
         verify(tmp_path / "absent")
 
 

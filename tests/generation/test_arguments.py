@@ -45,7 +45,7 @@ BOTH = [
     ),
     (
         {"forbidden_ids": (0, 2)},
-        "`forbidden_ids` must not hold `end_id`, without which nothing can end. "
+        "`forbidden_ids` must not contain `end_id`, or no text could end. "
         "Received: end_id=2, forbidden_ids=(0, 2).",
     ),
     (
@@ -59,11 +59,11 @@ BOTH = [
     ),
     (
         {"state": {"source": None, "hypothesis": None}},
-        "The state must hold a tensor with one row per source. Received: shapes=[].",
+        "The state must contain a tensor with one row per source. Received: shapes=[].",
     ),
     (
         {"state": {"source": None, "hypothesis": np.float32(3)}},
-        "The state must hold a tensor with one row per source. Received: shapes=[()].",
+        "The state must contain a tensor with one row per source. Received: shapes=[()].",
     ),
     (
         {"state": {"source": None, "hypothesis": [np.zeros((3, 2)), np.zeros((6,))]}},

@@ -166,7 +166,7 @@ def test_a_forced_end_may_be_free():
         return after
 
     options = {"length_penalty": 0.9, "n_best": 3}
-    found = search(beam_search, 64, START, END, longest, free_end=True, **options)
+    found = search(beam_search, 64, START, END, longest, forced_end_is_free=True, **options)
     charged = search(beam_search, 64, START, END, longest, **options)
     for row, table in enumerate(TABLES[:17]):
         judged = naive_search.enumerate_all(with_free_end(table), 5, END, longest, 0.9)
@@ -195,7 +195,7 @@ def test_rules_that_leave_nothing():
         ({"no_repeat_ngram": 2.0}, "Received: no_repeat_ngram=2.0."),
         ({"banned": ((3,), ())}, "none of them empty. Received: sequence=()."),
         ({"banned": ((3, -4),)}, "Received: sequence=(3, -4)."),
-        ({"banned": (3,)}, "`banned` must hold sequences of token ids"),
+        ({"banned": (3,)}, "`banned` must contain sequences of token ids"),
         ({"banned": ((3, 7),)}, "size of the logits. Received: largest=7, vocabulary=5."),
         (
             {"prefix_ids": np.ones((7, 2), "int32")},

@@ -208,16 +208,19 @@ def test_narrow_logits_are_drawn_from_in_float32(dtype):
 MISTAKES = [
     (
         {"temperature": 0},
-        "`temperature` must be a finite number above 0; the most probable tokens, to which it "
-        "leads near 0, are what greedy search takes. Received: temperature=0.",
+        "`temperature` must be a finite number above 0; use greedy search instead of a temperature "
+        "of 0. Received: temperature=0.",
     ),
     ({"temperature": float("nan")}, "Received: temperature=nan."),
-    ({"top_k": -1}, "`top_k` must be an integer of 0 or more, 0 for no limit. Received: top_k=-1."),
+    (
+        {"top_k": -1},
+        "`top_k` must be an integer of 0 or more (0 for no limit). Received: top_k=-1.",
+    ),
     ({"top_k": 1.5}, "Received: top_k=1.5."),
     ({"top_k": None}, "Received: top_k=None."),
     ({"top_p": 0.0}, "`top_p` must be a number above 0 and at most 1. Received: top_p=0.0."),
     ({"top_p": 1.01}, "Received: top_p=1.01."),
-    ({"repetition_penalty": 0}, "above 0, 1 for none. Received: repetition_penalty=0."),
+    ({"repetition_penalty": 0}, "above 0 (1 for no penalty). Received: repetition_penalty=0."),
     ({"repetition_penalty": True}, "Received: repetition_penalty=True."),
 ]
 

@@ -171,7 +171,7 @@ def test_the_queue_is_bounded_and_a_request_has_its_time():
         first = await hold(model, batcher)
         rest = [asyncio.ensure_future(batcher.predict("double", column(x), 0.1)) for x in (1, 2)]
         await asyncio.sleep(0)
-        with pytest.raises(RequestError, match="2 requests are waiting already") as raised:
+        with pytest.raises(RequestError, match="2 requests are already waiting") as raised:
             await batcher.predict("double", column(3), 5)
         assert raised.value.code == Code.RESOURCE_EXHAUSTED
         for request in rest:

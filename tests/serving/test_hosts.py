@@ -128,4 +128,4 @@ def test_further_names_over_http(models):
 def test_names_on_the_command_line(keras_attn, host):  # noqa: F811
     status, _, error = keras_attn("serve", "g2p=.", "--allowed-hosts", host)
     assert status == 2
-    assert f"A host is a name or an address, no port. Received: host={host!r}." in error
+    assert f"A host must be a name or an address without a port. Received: host={host!r}." in error

@@ -179,5 +179,5 @@ def test_numbers_survive(dtype):
 
 def test_outputs_that_are_no_rows_cannot_be_asked_for_by_rows():
     for outputs in ({"a": np.zeros(2), "b": np.zeros(3)}, {"a": np.array(1)}):
-        with pytest.raises(RequestError, match="must be asked for by 'inputs'"):
+        with pytest.raises(RequestError, match="Use 'inputs', since"):
             encode_outputs(outputs, by_rows=True)

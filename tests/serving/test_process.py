@@ -24,7 +24,7 @@ def test_it_ends_when_it_is_told_to_and_finishes_what_it_has_begun(models):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, **pipes) as process:
         lines = [process.stdout.readline() for _ in range(3)]
-        assert lines[0].startswith("A development server; production is TensorFlow Serving")
+        assert lines[0].startswith("This is a development server.")
         address = lines[1].split()[-1]
         count = 400_000
         content = {"instances": [{"count": count, "image_bytes": "a"}]}
@@ -64,16 +64,16 @@ def _read(address):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["g2p"], "A model is given as NAME=DIR"),
-        (["=here"], "A model is given as NAME=DIR"),
+        (["g2p"], "A model must be NAME=DIR"),
+        (["=here"], "A model must be NAME=DIR"),
         (["../g2p=here"], "letters, digits"),
         (["a/b=here"], "letters, digits"),
         ([".hidden=here"], "letters, digits"),
-        (["g2p="], "A model is given as NAME=DIR"),
-        (["g2p=/nowhere"], "There must be a folder of versions"),
+        (["g2p="], "A model must be NAME=DIR"),
+        (["g2p=/nowhere"], "The folder of a model's versions does not exist"),
         (["g2p=.", "--batch-rows", "0"], "`batch_rows` must be a positive integer"),
         (["g2p=.", "--timeout", "0"], "--timeout must be above 0"),
-        (["g2p=.", "g2p=."], "a name of its own"),
+        (["g2p=.", "g2p=."], "needs a different name"),
         (["g2p=.", "--host", ""], "--host must name an address of this machine. Received: host=''"),
         (["g2p=.", "--rest-port", "65536"], "--rest-port must be a port, 0 to 65535. Received: re"),
         (["g2p=.", "--grpc-port", "-1"], "--grpc-port must be a port, 0 to 65535. Received: grpc"),
@@ -124,5 +124,5 @@ def test_a_port_that_is_taken_is_told(keras_attn, models):  # noqa: F811
 def test_help_says_what_it_is_for(keras_attn):  # noqa: F811
     status, output, _ = keras_attn("serve", "--help")
     assert status == 0
-    assert "A development server: it has no authentication" in output
-    assert "Production is\nTensorFlow Serving" in output
+    assert "A development server, without authentication" in output
+    assert "For production use\nTensorFlow Serving" in output

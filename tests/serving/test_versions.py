@@ -94,7 +94,7 @@ def test_a_version_that_cannot_be_loaded_changes_nothing(folder):
         half.rename(folder / "2")
         until(lambda: states(served) == {1: "AVAILABLE", 2: "END"})
         [status] = ask(served, "/v1/models/toy/versions/2")[1]["model_version_status"]
-        assert "has lost its variables" in status["status"]["error_message"]
+        assert "has no variables" in status["status"]["error_message"]
         assert predict(served, "toy", instances=["a"])[0] == 200
         time.sleep(0.3)
         assert sum("cannot be loaded" in line for line in lines) == 1

@@ -168,9 +168,12 @@ def test_the_command_line_prints_lists(task, tmp_path, capsys):
         found = np.array([json.loads(line) for line in lines], "float32")
         np.testing.assert_allclose(found, expected, atol=1e-6)
     mistakes = [
-        (["predict", "task", "cat", "--n-best", "2"], "beams, alternatives or scores. .*n_best=2"),
-        (["evaluate", "task", "--data", "a.tsv"], "no measure of such a task. .*kind='embed'"),
-        (["export", "task", "b", "--beam", "2"], "Only what generates .*Received: beam=2"),
+        (["predict", "task", "cat", "--n-best", "2"], "do not apply to embeddings. .*n_best=2"),
+        (["evaluate", "task", "--data", "a.tsv"], "cannot be evaluated. .*kind='embed'"),
+        (
+            ["export", "task", "b", "--beams", "2"],
+            "is for models that generate text.*Received: beams=2",
+        ),
     ]
     for (command, name, *rest), message in mistakes:
         assert main([command, str(tmp_path / name), *rest]) == 2
@@ -181,7 +184,10 @@ def test_the_command_line_prints_lists(task, tmp_path, capsys):
     ("settings", "message"),
     [
         ({"pooling": "sum"}, "Received: pooling='sum'"),
-        ({"max_length": 2}, "room for a token between start and end. Received: max_length=2"),
+        (
+            {"max_length": 2},
+            "room for a token between start and end. Received: max_length=2",
+        ),
         ({"max_length": 14}, "exceed the model's positions. Received: positions=13, max_length=14"),
         ({"pooling": "pooler", "model": {"pooler": False}}, "needs a backbone with a pooler"),
     ],

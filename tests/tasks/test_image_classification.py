@@ -137,7 +137,7 @@ def test_a_model_of_texts_is_none():
 
 
 def test_mistakes_in_using_it(task):
-    with pytest.raises(UserError, match=r"images\[1\]: the PNG image is damaged or cut off"):
+    with pytest.raises(UserError, match=r"images\[1\]: the PNG image is damaged or truncated"):
         task.predict([IMAGES[0], IMAGES[1][:-20]])
     with pytest.raises(UserError, match="must not exceed the number of labels. .*n_best=4, lab"):
         task.predict_n_best(IMAGES, 4)

@@ -180,13 +180,17 @@ def test_example_texts_fit(task):
 
 
 def test_mistakes_in_making_it():
-    with pytest.raises(UserError, match="room for a token between .* Received: max_length=2"):
+    with pytest.raises(
+        UserError, match="room for a token between start and end. Received: max_length=2"
+    ):
         make_task(max_length=2)
     with pytest.raises(UserError, match="Received: positions=13, max_length=14"):
         make_task(max_length=14)
-    with pytest.raises(UserError, match="spelled out .* Received: split_special_tokens=True"):
+    with pytest.raises(UserError, match="recognize .* Received: split_special_tokens=True"):
         make_task(split_special_tokens=True)
-    with pytest.raises(UserError, match="a mask token: word_piece. Received: tokenizer='char"):
+    with pytest.raises(
+        UserError, match="mask token: the kind word_piece. Received: tokenizer='char"
+    ):
         MaskedLMTask(make_task().backbone, train_tokenizer("characters", ["ab"]), 9)
 
 

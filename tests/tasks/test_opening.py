@@ -205,7 +205,7 @@ def test_what_cannot_be_opened(tmp_path):
     (tmp_path / "model" / "1" / "saved_model.pb").write_bytes(b"no such thing")
     assert "is a damaged SavedModel" in opened(tmp_path / "model")
     (tmp_path / "model" / "2").mkdir()
-    assert "'saved_model.pb', itself or under its highest version" in opened(tmp_path / "model")
+    assert "or its highest version, must contain 'saved_model.pb'" in opened(tmp_path / "model")
     tf.saved_model.save(tf.Module(), str(tmp_path / "foreign"))
     message = opened(tmp_path / "foreign")
     assert "must be an exported task" in message

@@ -216,7 +216,10 @@ def test_drawing_compiled_by_xla(language_model, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"temperature": 0}, "are what greedy search takes. Received: temperature=0."),
+        (
+            {"temperature": 0},
+            "use greedy search instead of a temperature of 0. Received: temperature=0.",
+        ),
         ({"top_k": -3}, "Received: top_k=-3."),
         ({"top_p": 2}, "Received: top_p=2."),
         ({"repetition_penalty": 0}, "Received: repetition_penalty=0."),

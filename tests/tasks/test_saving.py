@@ -170,7 +170,7 @@ DAMAGE = {
     "cut description": (lambda f: truncated(f / "task.json"), "task.json: valid JSON is expected"),
     "binary description": (
         lambda f: (f / "task.json").write_bytes(b"\xff\x00"),
-        "task.json: a UTF-8 file is expected",
+        "task.json: expected a UTF-8 file",
     ),
     "a list": (lambda f: (f / "task.json").write_text("[]"), "a JSON object is expected"),
     "later version": (

@@ -140,7 +140,7 @@ def test_training_gives_the_same_each_time():
 def test_training_mistakes(monkeypatch):
     with pytest.raises(UserError, match=r"at least 260.*vocabulary_size=259"):
         ByteLevelBpeTokenizer.train(TEXTS, vocabulary_size=259)
-    with pytest.raises(UserError, match="at least one that is not empty"):
+    with pytest.raises(UserError, match="a text that is not empty"):
         ByteLevelBpeTokenizer.train([""])
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(UserError, match="needs the `tokenizers` library"):
@@ -150,14 +150,20 @@ def test_training_mistakes(monkeypatch):
 @pytest.mark.parametrize(
     ("merges", "message"),
     [
-        ([("a", "bc")], "must hold what a merge needs. Received: merge=('a', 'bc'), lacks='bc'."),
-        ([("a", "d")], "must hold what a merge needs. Received: merge=('a', 'd'), lacks='ad'."),
+        (
+            [("a", "bc")],
+            "result of each merge. Received: merge=('a', 'bc'), lacks='bc'.",
+        ),
+        (
+            [("a", "d")],
+            "result of each merge. Received: merge=('a', 'd'), lacks='ad'.",
+        ),
         ([("a", "b"), ("a", "b")], "must not make a token twice. Received: merge=('a', 'b')."),
         (
             [("b", "a"), ("a", "b"), ("ab", "a")],
-            "merges before its own. Received: merge=('ab', 'a')",
+            "earlier merges. Received: merge=('ab', 'a')",
         ),
-        ([("ab", "a"), ("a", "b")], "merges before its own. Received: merge=('ab', 'a')"),
+        ([("ab", "a"), ("a", "b")], "earlier merges. Received: merge=('ab', 'a')"),
     ],
 )
 def test_merges_that_do_not_fit(merges, message):
@@ -190,12 +196,12 @@ def test_files(tmp_path):
         ("{", "", "{0}: valid JSON is expected: Expecting property name"),
         ("[1]", "", "{0}: a JSON object of tokens and their ids is expected."),
         ('{"a": "b"}', "", "{0}: a JSON object of tokens and their ids is expected."),
-        ('{"a": 0, "a": 1}', "", "{0}: the key 'a' must not appear twice."),
+        ('{"a": 0, "a": 1}', "", "{0}: duplicate key 'a'."),
         ('{"a": 0, "b": 2}', "", "{0}: the ids must be 0 to 1, each once. Received: token='b'"),
-        ([*BYTES], "", "{0}, {1}: The vocabulary must hold the special token <|endoftext|>."),
-        ([*BYTES[1:], END], "", "must hold all bytes. Received: missing='Ā'."),
+        ([*BYTES], "", "{0}, {1}: The vocabulary must contain the special token <|endoftext|>."),
+        ([*BYTES[1:], END], "", "must contain all bytes. Received: missing='Ā'."),
         ([*BYTES, END], "a b c", "{1}, line 1: two tokens and a space are expected."),
-        ([*BYTES, END], "#version: 0.2\na b", "{0}, {1}: The vocabulary must hold what a merge"),
+        ([*BYTES, END], "#version: 0.2\na b", "{0}, {1}: The vocabulary must contain the parts"),
     ],
 )
 def test_malformed_files(tokens, merges, message, tmp_path):

@@ -81,9 +81,9 @@ def test_characters_outside_the_basic_plane_sort_by_code_point():
     [
         (["a", "bc"], r"`characters\[1\]` must be a single character.*character='bc'"),
         (["a", ""], r"`characters\[1\]` must be a single character.*character=''"),
-        ([], r"`characters` must hold at least one.*characters=\[\]"),
+        ([], r"`characters` must not be empty.*characters=\[\]"),
         ([7], r"`characters\[0\]` must be a single character.*character=7"),
-        (["a", "b", "a"], r"must not hold a token twice\. Received: token='a'"),
+        (["a", "b", "a"], r"must not contain a token twice\. Received: token='a'"),
     ],
 )
 def test_wrong_vocabularies(characters, message):

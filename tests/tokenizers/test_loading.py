@@ -94,7 +94,7 @@ def test_missing_files(tmp_path):
     assert failure(tmp_path / "file") == f"{tmp_path}/file/tokenizer.json: no such file."
     (tmp_path / "folder" / "tokenizer.json").mkdir(parents=True)
     assert failure(tmp_path / "folder").startswith(
-        f"{tmp_path}/folder/tokenizer.json: a regular file is expected"
+        f"{tmp_path}/folder/tokenizer.json: expected a regular file"
     )
 
 
@@ -110,7 +110,7 @@ def test_a_model_that_is_not_the_saved_one(tmp_path):
     [
         (b"", "valid JSON is expected: Expecting value"),
         (b'{"kind": "characters", "conf', "valid JSON is expected: Unterminated string"),
-        (b"\xff\xfe", "a UTF-8 file is expected: 'utf-8' codec can't decode"),
+        (b"\xff\xfe", "expected a UTF-8 file: 'utf-8' codec can't decode"),
         (b"[1, 2]", "a JSON object is expected"),
         ({"format_version": 2}, "`format_version` must be at most 1. Received: format_version=2."),
         ({"format_version": None}, "`format_version` must be at most 1."),

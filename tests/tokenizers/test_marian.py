@@ -74,7 +74,7 @@ def test_saved_and_loaded(tokenizer, tmp_path):
 
 
 def test_mistakes(model):
-    with pytest.raises(UserError, match="`model` must be a serialised SentencePiece model"):
+    with pytest.raises(UserError, match="`model` must be a serialized SentencePiece model"):
         MarianTokenizer(b"abc", TOKENS)
     with pytest.raises(UserError, match="`model` must be the bytes of a model"):
         MarianTokenizer("abc", TOKENS)

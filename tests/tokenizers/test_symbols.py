@@ -49,10 +49,10 @@ def test_malformed_bytes_are_unknown():
     ("symbols", "message"),
     [
         (["a", "b c"], r"`symbols\[1\]` must be text without whitespace.*symbol='b c'"),
-        ([], r"`symbols` must hold at least one.*symbols=\[\]"),
+        ([], r"`symbols` must not be empty.*symbols=\[\]"),
         (["a\n"], r"`symbols\[0\]` must be text without whitespace.*symbol='a\\n'"),
         (["a", ""], r"`symbols\[1\]` must be text without whitespace.*symbol=''"),
-        (["a", "b", "a"], r"must not hold a token twice\. Received: token='a'"),
+        (["a", "b", "a"], r"must not contain a token twice\. Received: token='a'"),
         (["a", "</s>"], r"must not repeat a special token\. Received: token='</s>'"),
     ],
 )

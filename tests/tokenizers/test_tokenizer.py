@@ -192,7 +192,7 @@ def test_texts_that_cannot_be_trained_on(kind):
     with pytest.raises(UserError, match=r"`texts\[0\]` must be Unicode text.*text='\\udcff'"):
         train_tokenizer(kind, ["\udcff"])
     for nothing in ([], [""], iter(())):
-        with pytest.raises(UserError, match="The texts must hold"):
+        with pytest.raises(UserError, match="`texts` must contain"):
             train_tokenizer(kind, nothing)
 
 

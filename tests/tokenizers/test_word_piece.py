@@ -125,7 +125,7 @@ def test_training_mistakes(monkeypatch):
         WordPieceTokenizer.train(TEXTS, vocabulary_size=7)
     with pytest.raises(UserError, match="`min_count` must be a positive integer"):
         WordPieceTokenizer.train(TEXTS, min_count=0)
-    with pytest.raises(UserError, match="at least one that is not blank"):
+    with pytest.raises(UserError, match="a text that is not blank"):
         WordPieceTokenizer.train([" \u00a0", "\0"])
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(UserError, match=r"needs the `tokenizers` library: pip install 'keras_attn"):
@@ -153,14 +153,14 @@ def test_files(tmp_path):
 def test_malformed_files(tmp_path):
     path = tmp_path / "vocab.txt"
     assert failure(path) == "no such file."
-    assert failure(tmp_path) == "a regular file is expected."
+    assert failure(tmp_path) == "expected a regular file."
     for lines, message in (
-        ([*SPECIAL, "a", "b", "a"], "must not hold a token twice. Received: token='a'."),
-        ([token for token in SPECIAL if token != "[UNK]"], "hold the special token [UNK]."),
-        ([token for token in SPECIAL if token != "[MASK]"], "hold the special token [MASK]."),
-        ([], "hold the special token [PAD]."),
+        ([*SPECIAL, "a", "b", "a"], "must not contain a token twice. Received: token='a'."),
+        ([token for token in SPECIAL if token != "[UNK]"], "contain the special token [UNK]."),
+        ([token for token in SPECIAL if token != "[MASK]"], "contain the special token [MASK]."),
+        ([], "contain the special token [PAD]."),
     ):
         path.write_text("\n".join(lines))
         assert failure(path).endswith(message)
     path.write_bytes(b"\xff\n")
-    assert failure(path).startswith("a UTF-8 file is expected: 'utf-8' codec can't decode")
+    assert failure(path).startswith("expected a UTF-8 file: 'utf-8' codec can't decode")

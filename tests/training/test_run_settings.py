@@ -149,10 +149,10 @@ def test_mistakes(layer, message):
     [
         (b"", "must hold sections of settings. Received: found=None."),
         (b"- a\n", r"must hold sections of settings. Received: found=\['a'\]."),
-        (b"a: [\n", "is no valid YAML"),
-        (b"a: \xff\n", "a UTF-8 file is expected"),
-        (b"a: {}\nb: {}\na: {}\n", "is no valid YAML: line 3 has the key 'a' a second time"),
-        (b"a:\n  b: 1\n  c: {d: 1}\n  b: 2\n", "line 4 has the key 'b' a second time"),
+        (b"a: [\n", "is not valid YAML"),
+        (b"a: \xff\n", "expected a UTF-8 file"),
+        (b"a: {}\nb: {}\na: {}\n", "is not valid YAML: line 3 has the duplicate key 'a'"),
+        (b"a:\n  b: 1\n  c: {d: 1}\n  b: 2\n", "line 4 has the duplicate key 'b'"),
     ],
 )
 def test_files_that_are_no_settings(tmp_path, content, message):
@@ -165,7 +165,7 @@ def test_files_that_are_no_settings(tmp_path, content, message):
 
 
 def test_a_folder_is_no_file_of_settings(tmp_path):
-    with pytest.raises(UserError, match=f"^{tmp_path}: a regular file is expected."):
+    with pytest.raises(UserError, match=f"^{tmp_path}: expected a regular file."):
         read_yaml(tmp_path)
 
 

@@ -60,7 +60,9 @@ def test_a_classifier_with_a_mechanism_that_knows_its_length():
 
 @pytest.mark.parametrize(("preset", "num_classes"), [("listops_tiny", None), ("g2p_small", 3)])
 def test_classes_are_for_encoders(preset, num_classes):
-    with pytest.raises(UserError, match="Presets of encoders, and no others, need `num_classes`"):
+    with pytest.raises(
+        UserError, match="`num_classes` is required for presets of encoders, and only"
+    ):
         PresetHyperModel(preset, 13, num_classes=num_classes)
 
 

@@ -49,11 +49,11 @@ def test_restricted_entries_replace_and_add():
     ("entries", "message"),
     [
         ({"modle.num_layers": [1]}, "`section` must be one of .* Did you mean 'model'?"),
-        ({"model": [1]}, "named as SECTION.NAME. Received: name='model'"),
+        ({"model": [1]}, "must be SECTION.NAME. Received: name='model'"),
         ({"model.dropout": []}, "must be of one kind"),
         ({"model.dropout": [0.1, "high"]}, "must be of one kind"),
         ({"model.dropout": {"min": 0.3, "max": 0.1}}, "needs min below max"),
-        ({"model.dropout": {"min": 0, "max": 1.0, "log": True}}, "above 0 where it is logarithmic"),
+        ({"model.dropout": {"min": 0, "max": 1.0, "log": True}}, "above 0 if `log` is true"),
         ({"model.dropout": {"min": "low", "max": 1.0}}, "must be numbers. Received: 'low'"),
         ({"model.dropout": {"min": 0, "max": 1, "steps": 3}}, "Did you mean 'step'?"),
         ({"positions": {"rotary": 3}}, "a range with min and max, or groups of settings"),

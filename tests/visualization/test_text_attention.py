@@ -89,7 +89,7 @@ def test_other_texts(kind):
     assert group == ("decoder" if kind == "language_model" else "encoder")
     assert layer.rows == layer.columns == tokens
     if kind != "language_model":
-        with pytest.raises(UserError, match="Only what generates texts has a target"):
+        with pytest.raises(UserError, match="is for tasks that generate text"):
             text_attention(task, text, "a")
 
 
@@ -154,9 +154,9 @@ def test_a_picture_shows_what_is_chosen(tmp_path):
     ]
     assert [panel.title for panel in _lines(found, None, 2, 1)[0]] == ["encoder 2, head 1"]
     for options, message in (
-        ({"group": "cross"}, "no such attention here, but encoder. Received: group='cross'"),
-        ({"layer": 3}, "no such layer. Received: layer=3"),
-        ({"head": 3}, "no such head. Received: head=3, heads=2"),
+        ({"group": "cross"}, "is not available. Available: encoder. Received: group='cross'"),
+        ({"layer": 3}, "layer does not exist. Received: layer=3"),
+        ({"head": 3}, "head does not exist. Received: head=3, heads=2"),
     ):
         with pytest.raises(UserError, match=message):
             draw_attention(found, tmp_path / "a.png", **options)
@@ -272,7 +272,7 @@ def test_images_of_any_model(tmp_path):
 
 def test_images_need_something_to_look_at(tmp_path):
     for options in ({}, {"task": make_task()}, {"texts": ["a"]}):
-        with pytest.raises(UserError, match="need a `task` with `texts`, or `inputs` of a model"):
+        with pytest.raises(UserError, match="need either a `task` with `texts`"):
             AttentionImages(tmp_path, **options)
     with pytest.raises(UserError, match="one target. Received: texts=1, targets=2"):
         AttentionImages(tmp_path, make_task(), ["a"], ["A", "B"])

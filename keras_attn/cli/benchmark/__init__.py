@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the kinds of benchmarks, each with options of its own."""
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
     for module in KINDS:
-        summary = module.__doc__.strip().splitlines()[0].rstrip(".")
+        summary = (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
         kind = kinds.add_parser(
             module.__name__.rpartition(".")[2],
             help=summary[0].lower() + summary[1:],

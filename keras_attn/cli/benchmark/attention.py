@@ -1,4 +1,4 @@
-"""Every attention mechanism by length: time and memory, and how they grow."""
+"""Time and memory of attention mechanisms by length, and their growth."""
 
 import argparse
 import sys
@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"which to measure (default: all): {', '.join(MECHANISMS)}",
     )
     add_lengths(parser, [512 << doubled for doubled in range(7)])
-    add("--causal", action="store_true", help="hide what follows, where that can be")
-    add("--rounds", type=int, default=1, metavar="N", help="processes a figure (default: 1)")
+    add("--causal", action="store_true", help="use causal masking where possible")
+    add("--rounds", type=int, default=1, metavar="N", help="processes per measurement (default: 1)")
     add(
         "--plot", type=picture_file, metavar="FILE.png", help="draw the figures, with the extra viz"
     )
@@ -44,7 +44,10 @@ def run(options: argparse.Namespace) -> None:
         growth.require_matplotlib()
     if options.causal and options.mechanisms is None:
         left_out = [name for name in MECHANISMS if not MECHANISMS[name].causal]
-        print(f"Left out, for they cannot be causal: {', '.join(left_out)}.", file=sys.stderr)
+        print(
+            f"Left out, because they do not support causal masking: {', '.join(left_out)}.",
+            file=sys.stderr,
+        )
     figures = measure_attention(
         options.lengths,
         options.mechanisms,

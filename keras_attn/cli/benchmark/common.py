@@ -1,4 +1,4 @@
-"""What several benchmarks have in common: options, and lines of JSON."""
+"""Options and output that several benchmarks share."""
 
 import argparse
 import json
@@ -19,16 +19,15 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
         "--backend",
         default=os.environ.get("KERAS_BACKEND") or BACKENDS[0],
         choices=BACKENDS,
-        help="what Keras runs on; jax needs no TensorFlow (default: what KERAS_BACKEND names, or "
-        f"{BACKENDS[0]})",
+        help=f"Keras backend; jax needs no TensorFlow (default: KERAS_BACKEND, or {BACKENDS[0]})",
     )
 
 
 def use_backend(options: argparse.Namespace) -> None:
-    """Lets Keras, which is not imported yet, and processes started from here run on it.
+    """Sets the backend for Keras, before its import, and for child processes.
 
     Raises:
-        UserError: KERAS_BACKEND, where no option overrules it, names another one.
+        UserError: KERAS_BACKEND is another backend and no option replaces it.
     """
     require_one_of("KERAS_BACKEND", options.backend, BACKENDS)
     os.environ["KERAS_BACKEND"] = options.backend
@@ -58,7 +57,7 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
 
 
 def add_lengths(parser: argparse.ArgumentParser, lengths: Sequence[int]) -> None:
-    """Adds the lengths to measure, and whether to with gradients."""
+    """Adds the lengths to measure, and the choice of gradients."""
     parser.add_argument(
         "--lengths",
         type=int,
@@ -71,7 +70,7 @@ def add_lengths(parser: argparse.ArgumentParser, lengths: Sequence[int]) -> None
 
 
 def print_lines(options: argparse.Namespace, figures: Iterable[dict[str, Any]]) -> list[dict]:
-    """Prints each measurement as soon as it is there, and keeps them in the file, if there is one.
+    """Prints each measurement at once, and writes all to the file, if any.
 
     Returns:
         All measurements.

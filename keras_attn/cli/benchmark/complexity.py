@@ -1,7 +1,7 @@
 """Layers by length and width: self-attention, windowed, recurrent, convolutional.
 
-Exponents fitted to the measured times stand beside the theory's: those of the length at the first
-width, those of the width at the first length.
+Fitted exponents of the measured times are shown beside those of the theory: for the length at the
+first width, for the width at the first length.
 """
 
 import argparse

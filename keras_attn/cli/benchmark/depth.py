@@ -1,7 +1,7 @@
-"""What training holds by the number of blocks: usual, recomputed and reversible ones.
+"""Memory of training by the number of blocks: usual, recomputed and reversible.
 
-Memory is what a sequence takes above one of a sixteenth of its length: not the program, nor the
-weights' gradients, which grow with the blocks in any case.
+Memory is measured as the difference to a sequence of a sixteenth of the length, which excludes the
+program and the gradients of the weights.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""The Reformer's task: a layer that repeats what it read, by rounds of hashing.
+"""The duplication task of the Reformer's paper, by rounds of hashing.
 
-It is trained with full attention and with hashing, and judged with more and fewer rounds.
+A layer is trained with full attention or with hashing, and evaluated with more and fewer rounds.
 """
 
 import argparse
@@ -33,12 +33,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="updates, a multiple of 100 (default: 2000)",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of weights, data and hashes (default: 0)")
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of weights, data and hashes (default: 0)",
+    )
     add_backend(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Trains, judges and prints, then a table."""
+    """Trains, evaluates and prints, then a table."""
     use_backend(options)
     with quiet_start():
         from keras_attn.benchmarks import duplication

@@ -1,4 +1,4 @@
-"""Plain `model.fit` of a preset on random ids, beside the machine's peak of products."""
+"""Plain `model.fit` of a preset on random ids, compared with the peak speed of matrix products."""
 
 import argparse
 
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> None:
     """Measures and prints."""
     use_backend(options)
     sizes = (options.preset, options.batch, options.length)
-    with quiet_start():  # Keras on JAX imports TensorFlow in the midst of `fit`, if it is there
+    with quiet_start():  # Keras on JAX imports TensorFlow during `fit` if it is installed
         from keras_attn.benchmarks.fit import benchmark_fit
 
         figures = benchmark_fit(*sizes, options.precision, options.jit, options.steps)

@@ -11,7 +11,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--preset", required=True, metavar="NAME", help="one of `keras-attn presets`")
     add("--batches", type=int, nargs="+", default=[1, 16], metavar="N", help="(default: 1 16)")
-    add("--source", type=int, default=32, metavar="N", help="tokens that are read (default: 32)")
+    add("--source", type=int, default=32, metavar="N", help="tokens of the prompts (default: 32)")
     add("--new-tokens", type=int, default=64, metavar="N", help="tokens generated (default: 64)")
     add("--vocabulary", type=int, default=32_000, metavar="N", help="its size (default: 32000)")
     add("--runs", type=int, default=3, metavar="N", help="runs timed (default: 3)")

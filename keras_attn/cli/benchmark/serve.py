@@ -1,4 +1,4 @@
-"""`keras-attn serve` under load on this machine: requests a second, latencies, what REST adds."""
+"""Load test of `keras-attn serve`: requests per second, latencies, overhead of REST."""
 
 import argparse
 
@@ -8,7 +8,7 @@ from keras_attn.cli.benchmark.common import print_lines
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark serve`."""
     add = parser.add_argument
-    add("model", metavar="DIR", help="an exported model; its golden examples are what is asked")
+    add("model", metavar="DIR", help="an exported model, whose golden examples are the requests")
     add(
         "--clients",
         type=int,
@@ -25,13 +25,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="batches at the same time (default: 1 2)",
     )
-    add("--seconds", type=float, default=5.0, metavar="S", help="time of each figure (default: 5)")
+    add(
+        "--seconds",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="duration of each measurement (default: 5)",
+    )
     add(
         "--direct-calls",
         type=int,
         default=200,
         metavar="N",
-        help="calls for the figure of what REST adds; 0: none (default: 200)",
+        help="calls to measure the overhead of REST; 0 for none (default: 200)",
     )
 
 

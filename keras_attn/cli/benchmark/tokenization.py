@@ -1,4 +1,4 @@
-"""What texts instead of ids add to the time of an exported model's answer."""
+"""Time that tokenization in the graph adds to an exported model's answer."""
 
 import argparse
 

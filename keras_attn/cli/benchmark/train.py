@@ -1,4 +1,4 @@
-"""Whole optimiser steps on random ids, or real words, with dropout and the output layer."""
+"""Whole optimizer steps on random ids, or real words, with dropout and the output layer."""
 
 import argparse
 
@@ -28,13 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--save-batches",
         type=output_file,
         metavar="FILE.npz",
-        help="write the batches of cmudict to a file, to time something else on them",
+        help="write the batches of cmudict to a file, to measure other programs on them",
     )
     add(
         "--profile",
         action="store_true",
-        help="add where a step's time goes, by kinds of ops, and how far it is from the peak of "
-        "matrix products; computes in one thread",
+        help="also show the time by kinds of ops, compared with the peak speed of matrix products; "
+        "computes in one thread",
     )
 
 

@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 
 from keras_attn.ops.cross_entropy import token_cross_entropy
-from keras_attn.renamed import takes_old_names
+from keras_attn.renamed import renamed_arguments
 from keras_attn.training.loop.replica_functions import ReplicaFunctions
 from keras_attn.training.state import SUMS
 from keras_attn.training.workers.consistency import divergence, twice
@@ -45,7 +45,7 @@ class TrainingStep:
             plus alpha/4 · (KL(p‖q) + KL(q‖p)), which is half of the paper's equation 4.
     """
 
-    @takes_old_names({"parts": "cpu_shards"})
+    @renamed_arguments(parts="cpu_shards")
     def __init__(
         self,
         model: keras.Model,

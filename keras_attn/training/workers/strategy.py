@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 from tensorflow.python.eager.context import coordination_config_pb2
 
-from keras_attn.renamed import takes_old_names
+from keras_attn.renamed import renamed_arguments
 from keras_attn.training.settings import STRATEGIES
 from keras_attn.training.workers.cluster import Cluster, WorkerLost, ended_by_alarm, wait_for_all
 from keras_attn.validation import UserError, require, require_one_of
@@ -21,7 +21,7 @@ from keras_attn.validation import UserError, require, require_one_of
 _REPLICA_STRIDE = 0x9E3779B1
 
 
-@takes_old_names({"join_seconds": "join_timeout", "lost_seconds": "heartbeat_timeout"})
+@renamed_arguments(join_seconds="join_timeout", lost_seconds="heartbeat_timeout")
 def make_strategy(
     name: str = "auto", join_timeout: float = 300.0, heartbeat_timeout: float = 10.0
 ) -> tf.distribute.Strategy:

@@ -117,7 +117,7 @@ def test_no_run(tmp_path):
 
 def test_a_damaged_table(folder):
     (folder / "metrics.csv").write_bytes(b"step,nll\n1,\xff\n")
-    with pytest.raises(UserError, match="metrics.csv: a UTF-8 file is expected") as caught:
+    with pytest.raises(UserError, match="metrics.csv: expected a UTF-8 file") as caught:
         write_report(folder)
     assert "\n" not in str(caught.value)
 

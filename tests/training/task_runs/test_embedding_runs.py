@@ -103,7 +103,7 @@ def test_evaluated_exported_and_verified(trained, tmp_path, capsys):
     capsys.readouterr()
     for arguments, message in (
         (["--metrics", "mrr"], "must be one of 'spearman', 'pearson'"),
-        (["--beam", "2"], "The task 'embed' has no beams and no perplexity. Received: beams=2"),
+        (["--beams", "2"], "The task 'embed' has no beams and no perplexity. Received: beams=2"),
     ):
         assert main(["evaluate", run, "--data", scored, *arguments]) == 2
         assert message in capsys.readouterr().err

@@ -191,5 +191,5 @@ def test_a_label_that_training_has_not(images, tmp_path):
     (tmp_path / "valid" / "upright").rename(tmp_path / "valid" / "aslant")
     data = {"train": str(images / "test"), "valid": str(tmp_path / "valid")}
     layer = {"preset": "patch_tiny", "model": SIZES, "training": TRAINING, "data": data}
-    with pytest.raises(UserError, match=r"Image 1 of .*valid has a label that the training images"):
+    with pytest.raises(UserError, match=r"Image 1 of .*valid has a label that does not occur"):
         job.train(tmp_path / "run", layer)

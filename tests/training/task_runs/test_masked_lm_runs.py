@@ -121,7 +121,10 @@ def test_a_killed_and_resumed_run_ends_alike(trained, tmp_path):
     [
         ({"metrics": ["bleu"]}, "without `metrics`. Received: metrics=.'bleu'"),
         ({"decoding": {"beams": 2}}, "has no `decoding`. Received: decoding=.'beams': 2."),
-        ({"tokenizers": {"text": {"kind": "characters"}}}, "a mask token: word_piece. Received: t"),
+        (
+            {"tokenizers": {"text": {"kind": "characters"}}},
+            "mask token: the kind word_piece. Received: t",
+        ),
         ({"data": {"whole_words": 2}}, "`whole_words` must be true or false. Received: whole_w"),
         ({"data": {"max_source_length": 2}}, "room for a token .*max_length=2"),
         ({"preset": "lm_tiny"}, "one for this task.*task='mlm', tasks_of_preset=.'lm'"),

@@ -117,8 +117,8 @@ def test_by_the_command_line(trained, tmp_path, capsys):
     assert answers[0].startswith("<extra_id_0> monday")
     assert main(["evaluate", run, "--data", test, "--metrics", "bleu"]) == 2
     assert "must be one of 'perplexity', 'accuracy'" in capsys.readouterr().err
-    assert main(["evaluate", run, "--data", test, "--beam", "2"]) == 2
-    assert "without beams. Received: beams=2" in capsys.readouterr().err
+    assert main(["evaluate", run, "--data", test, "--beams", "2"]) == 2
+    assert "without a beam search. Received: beams=2" in capsys.readouterr().err
 
 
 def test_settings_of_the_run(trained):
@@ -209,7 +209,10 @@ def test_a_run_that_is_resumed_ends_alike(trained, tmp_path):
         ({"tokenizers": {"source": {"sentinels": 1}}}, "needed=2, sentinels=1"),
         ({"data": {"noise_density": 1}}, "above 0 and below 1. Received: noise_density=1"),
         ({"data": {"mean_noise_span_length": 0}}, "at least 1. Rec.*mean_noise_span_length=0"),
-        ({"data": {"max_source_length": 1}}, "room for a token and its end.*max_source_length=1"),
+        (
+            {"data": {"max_source_length": 1}},
+            "needs at least a token and an end id.*max_source_length=1",
+        ),
         ({"preset": "lm_tiny"}, "one for this task.*task='span_corruption', tasks_of_.*'lm'"),
     ],
 )
