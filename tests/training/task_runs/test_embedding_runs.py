@@ -154,7 +154,7 @@ def test_a_converted_bert_goes_on_learning(tmp_path):
     [
         ({"metrics": ["bleu"]}, "must be one of 'mrr', 'recall_at_1', .*Received: metric='bleu'"),
         ({"decoding": {"beams": 2}}, "The task .embed. has no `decoding`"),
-        ({"training": {"consistency": 1.0}}, "which an embedding has not. .*consistency=1.0"),
+        ({"training": {"consistency": 1.0}}, "which an embedding does not have. .*consistency=1.0"),
         ({"training": {"cpu_shards": 2}}, "needs whole batches. Received: cpu_shards=2"),
         ({"model": {"pooling": "sum"}}, "`pooling` must be one of"),
         ({"preset": "lm_tiny"}, "one for this task.*task='embed', tasks_of_preset=.'lm'"),
