@@ -1,4 +1,4 @@
-"""Search for the settings of a run, by many short runs."""
+"""Search for good settings of a run by many short runs."""
 
 import argparse
 import importlib.util
@@ -10,9 +10,9 @@ from keras_attn.processes import python_command
 from keras_attn.validation import UserError
 
 EPILOG = """\
-Every trial is a `keras-attn train` of its own; TUNING/trials.csv, trials.png and best.yaml tell
-what came out. What is varied by default depends on the preset's family; options and --set give all
-trials their values, which are not varied then. --space FILE changes what is varied:
+Every trial is a `keras-attn train` of its own; TUNING/trials.csv, trials.png and best.yaml hold the
+results. The settings varied by default depend on the preset's family. Settings given by options or
+--set are the same in all trials and are not varied. --space FILE changes what is varied:
 
   training.learning_rate: {min: 3.0e-4, max: 1.0e-2, log: true}
   model.num_layers: {min: 1, max: 4}
@@ -50,15 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--out", required=True, metavar="TUNING", help="the folder of the search, new or empty")
     train_command.add_setting_arguments(parser)
-    add("--space", metavar="FILE", help="what is varied (see below)")
+    add("--space", metavar="FILE", help="the settings to vary (see below)")
     add("--algorithm", metavar="NAME", help="random, bayesian (the default) or hyperband")
     add("--trials", type=int, metavar="N", help="most trials (12; hyperband has its own number)")
-    add("--minutes", type=float, metavar="M", help="begin no trial after M minutes")
+    add("--minutes", type=float, metavar="M", help="start no trial after M minutes")
     add("--trial-minutes", type=float, metavar="M", help="training time of a trial")
     add("--trial-epochs", type=int, metavar="N", help="epochs of a trial")
     add("--max-parameters", type=int, metavar="N", help="larger models fail before they train")
     add("--workers", type=int, metavar="N", help="trials at the same time, a process each (1)")
-    add("--resume", action="store_true", help="go on with what the folder's search was asked for")
+    add("--resume", action="store_true", help="continue the search in the folder")
 
 
 def run(options: argparse.Namespace) -> int | None:
@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int | None:
 
 
 def _recorded(options: argparse.Namespace) -> dict[str, Any]:
-    """The numbers of the search that is gone on with."""
+    """The settings of the search that is resumed."""
     if not options.resume:
         return {}
     with quiet_start():

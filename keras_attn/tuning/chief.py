@@ -1,4 +1,4 @@
-"""A worker's wait for its chief, which has an end."""
+"""The wait of a worker for its chief, with a time limit."""
 
 import contextlib
 import time
@@ -15,11 +15,11 @@ from keras_attn.tuning.processes import chief_address
 
 @contextlib.contextmanager
 def led_by_the_chief(search: Path, seconds: float) -> Iterator[None]:
-    """Waits for the chief's search to begin; no answer of it is waited for longer.
+    """Waits for the chief's search to begin, and limits the wait for its answers.
 
     Args:
-        search: The file that says what is searched, which the chief writes.
-        seconds: How long to wait.
+        search: The file search.yaml, which the chief writes.
+        seconds: Seconds to wait.
 
     Raises:
         WorkerLost: The search does not begin, or the chief does not answer.

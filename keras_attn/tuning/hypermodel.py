@@ -1,4 +1,4 @@
-"""The models of a preset's family as a KerasTuner HyperModel, for those who call it themselves."""
+"""Models of a preset as a KerasTuner HyperModel, for your own KerasTuner script."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""KerasTuner's ways to choose the next trial, with a time limit and a listener."""
+"""KerasTuner's oracles, with a time limit and a callback."""
 
 import time
 from collections.abc import Callable
@@ -12,19 +12,19 @@ ALGORITHMS = ("random", "bayesian", "hyperband")
 
 
 class _Watched:
-    """Mixin: no new trial after `deadline`, by `time.monotonic`; `on_trial_end` hears of each."""
+    """Mixin: no new trial after `deadline`, by `time.monotonic`, and a callback `on_trial_end`."""
 
     deadline: float | None = None
     on_trial_end: Callable[[], None] | None = None
 
     def populate_space(self, trial_id: str) -> dict[str, Any]:
-        """What KerasTuner asks for a trial's values."""
+        """Called by KerasTuner for the values of a trial."""
         if self.deadline is not None and time.monotonic() > self.deadline:
             return {"status": "STOPPED"}
         return super().populate_space(trial_id)
 
     def end_trial(self, trial: Any) -> None:
-        """What KerasTuner tells of a trial that has ended."""
+        """Called by KerasTuner after each trial."""
         super().end_trial(trial)
         if self.on_trial_end is not None:
             self.on_trial_end()
@@ -54,17 +54,17 @@ def make_oracle(
 
     Args:
         algorithm: `"random"`, `"bayesian"` (Gaussian process) or `"hyperband"`.
-        objective: What is to be made small or large.
+        objective: The metric to minimize or maximize.
         trials: Most trials; Hyperband has its own number, which follows from `max_epochs`.
         max_epochs: Most epochs of a trial, for Hyperband.
-        seed: Seed of what is drawn.
+        seed: Seed of the drawn values.
         minutes: Time after which no trial is begun, or None.
 
     Raises:
         UserError: Unknown algorithm.
     """
     require_one_of("algorithm", algorithm, ALGORITHMS)
-    # A failed trial is one of many; a search of nothing else is told at its end.
+    # A failed trial is one of many; a search without any other is reported at its end.
     shared = {"objective": objective, "seed": seed, "max_consecutive_failed_trials": trials + 1}
     if algorithm == "hyperband":
         oracle = _Hyperband(max_epochs=max_epochs, **shared)

@@ -18,7 +18,7 @@ _SECONDS_FOR_THE_CHIEF = 60.0
 
 
 def tuning_role() -> str:
-    """What this process is by KerasTuner's environment: `"alone"`, `"chief"` or `"worker"`.
+    """The role of this process in KerasTuner's environment: `"alone"`, `"chief"` or `"worker"`.
 
     Raises:
         UserError: Some of its variables are set and others not, or the port is no number.
@@ -39,7 +39,7 @@ def tuning_role() -> str:
 
 
 def chief_address() -> str:
-    """Where KerasTuner's environment says that the chief is, as HOST:PORT."""
+    """The address of the chief in KerasTuner's environment, as HOST:PORT."""
     return f"{os.environ[_ADDRESS]}:{os.environ[_PORT]}"
 
 
@@ -54,7 +54,7 @@ def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
         The chief's status.
 
     Raises:
-        UserError: A worker ended before the search did; finished trials are kept.
+        UserError: A worker ended before the search; finished trials are kept.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -86,10 +86,12 @@ def _wait(chief: subprocess.Popen, workers: Sequence[subprocess.Popen]) -> None:
             if worker.poll():
                 raise UserError(
                     f"Worker {number} of the search ended with status {worker.returncode}. "
-                    "Run the same command with --resume to go on."
+                    "Run the same command with --resume to continue."
                 )
         if all(worker.poll() == 0 for worker in workers):
             all_gone_since = all_gone_since or time.monotonic()
             if time.monotonic() - all_gone_since > _SECONDS_FOR_THE_CHIEF:
-                raise UserError("The chief of the search does not end: run it with --resume.")
+                raise UserError(
+                    "The chief of the search does not end: run the same command with --resume."
+                )
         time.sleep(0.2)

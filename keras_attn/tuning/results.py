@@ -1,4 +1,4 @@
-"""What a search found: a table, a file, a picture."""
+"""Results of a search: a table, a file, a picture."""
 
 import csv
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ def results_of(oracle: Any, space: SearchSpace, folder: Path) -> list[TrialResul
 
 
 def print_table(results: Sequence[TrialResult], objective: str) -> None:
-    """Prints the best trials, and how many failed for what."""
+    """Prints the best trials, and why others failed."""
     table = Table(box=None)
     for name in ("trial", objective, *_names(results)):
         # Word under word, so that many columns fit.

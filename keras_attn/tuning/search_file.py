@@ -1,4 +1,4 @@
-"""What was asked of a search, as its folder keeps it."""
+"""The recorded settings of a search."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a search varies: settings by their place in run.yaml, and the values that each may take."""
+"""Search spaces: settings by their place in run.yaml, and their possible values."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ class Range:
 
     def plain(self, drawn: Any) -> Any:
         """See `Dimension`."""
-        # A sum of steps is not the nearest number to what it stands for.
+        # A sum of steps is not the nearest number to its value.
         return int(drawn) if self._whole else float(f"{drawn:.{_DIGITS}g}")
 
     @property

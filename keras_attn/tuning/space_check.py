@@ -1,4 +1,4 @@
-"""Whether trials could begin with what a space gives them, found out before the first one."""
+"""Checks of a search space before the first trial."""
 
 import itertools
 import random

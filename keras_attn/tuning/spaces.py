@@ -1,4 +1,4 @@
-"""What a search varies by default, for each family of models."""
+"""Default search spaces of the model families."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Trials of a search, each a run of its own in a process of its own."""
+"""Trials of a search, each a run in a process of its own."""
 
 import subprocess
 from collections.abc import Mapping
@@ -27,8 +27,8 @@ _INTERRUPTED = 130
 class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
     """A KerasTuner tuner whose trials are `keras-attn train`, in a process each.
 
-    A trial that is out of memory or is killed takes nothing with it, and one that was cut short
-    goes on from its last checkpoint when the search is begun again.
+    A trial that is out of memory or is killed does not end the search, and one that was interrupted
+    continues from its last checkpoint when the search is resumed.
 
     Args:
         oracle: Chooses the trials.
@@ -54,7 +54,7 @@ class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
         )
 
     def run_trial(self, trial: Any) -> dict[str, float]:
-        """Runs a trial to its end; what the oracle judges it by."""
+        """Runs a trial to its end, and returns the value for the oracle."""
         folder = Path(self.get_trial_dir(trial.trial_id))
         settings = merged(self._settings, self._space.draw(trial.hyperparameters))
         epochs = trial.hyperparameters.values.get("tuner/epochs")
@@ -65,7 +65,7 @@ class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
         try:
             train(run, folder / SETTINGS_FILE, folder / LOG_FILE)
         except keras_tuner.errors.FailedTrialError as error:
-            # KerasTuner's workers do not tell their chief why a trial failed.
+            # KerasTuner's workers do not report to their chief why a trial failed.
             write_text(folder / FAILURE_FILE, str(error))
             raise
         summary = read_json(run / SUMMARY_FILE)
@@ -84,7 +84,7 @@ def train(run: Path, settings: Path, log: Path) -> None:
         keras_tuner.errors.FailedTrialError: It ended with an error, or was killed.
         KeyboardInterrupt: It was interrupted.
     """
-    # What tells this process's place in the search is not for the training.
+    # Variables of the search are not for the training.
     environment = {
         name: value
         for name, value in python_environment().items()

@@ -1,4 +1,4 @@
-"""A search: trials by KerasTuner, each a run of `keras-attn train`, and what came out of it."""
+"""A search: trials by KerasTuner, each a run of `keras-attn train`, and its results."""
 
 import dataclasses
 import functools
@@ -52,20 +52,20 @@ def tune(
 
     Args:
         out: The folder of the search.
-        *layers: Nested settings as in run.yaml that all trials have: what they name is not varied.
-        config: Nested settings below the layers, of which those that are varied do not count.
-        space: What is varied, as for `SearchSpace`; laid over the default space of the preset's
-            family.
-        tuning: The numbers of the search.
-        resume: Go on with the search in the folder; trials that were finished are kept. What is not
-            given is as it was; of what is given only the numbers of the search may be others.
+        *layers: Nested settings as in run.yaml, the same in all trials and not varied.
+        config: Nested settings below the layers; those that are varied are ignored.
+        space: The settings to vary, as for `SearchSpace`; merged over the default space of the
+            preset's family.
+        tuning: The settings of the search.
+        resume: Continue the search in the folder; finished trials are kept. Settings that are not
+            given stay; only those of `tuning` may change.
 
     Returns:
-        The best trial; None for one of several workers, which only runs trials.
+        The best trial; `None` for one of several workers, which only runs trials.
 
     Raises:
-        UserError: Settings or the folder are not as they must be, a setting is both given and
-            varied, or every trial failed.
+        UserError: Settings or the folder are wrong, a setting is both given and varied, or every
+            trial failed.
         WorkerLost: This is a worker, and its chief cannot be reached.
     """
     out = Path(out)
@@ -120,7 +120,7 @@ def _require_no_conflict(space: SearchSpace, given: Mapping[str, Any]) -> None:
 
 
 def _note(out: Path, search: dict[str, Any], recorded: Mapping[str, Any]) -> None:
-    """Writes what is searched; when resumed, only the numbers of the search may be others."""
+    """Writes search.yaml; in a resumed search only the settings `tuning` may change."""
     for part in ("settings", "space"):
         require(
             part not in recorded or recorded[part] == search[part],
@@ -143,7 +143,7 @@ def _tuner(
         "max_parameters": tuning.max_parameters,
     }
     limits = {name: value for name, value in limits.items() if value is not None}
-    # The test texts are not for choosing by.
+    # The test texts must not influence the choice.
     shared = merged(settings, {"training": limits, "data": {"test": []}})
     metric = base.training.metric
     objective = keras_tuner.Objective(metric, metric_goal(metric, goal_of(base)))
@@ -175,7 +175,7 @@ def _conclude(
         raise UserError(f"All {len(results)} trials failed: {reasons}.")
     draw(results, objective, out / PICTURE_FILE)
     found = read_yaml(out / _TRIALS / f"trial_{best.number}" / RUN_FOLDER / RUN_FILE)
-    # The budget of a trial is not that of the training which it was made for.
+    # The limits of a trial are not those of the whole training.
     limits = ("epochs", "steps", "max_minutes", "max_parameters")
     ends = {name: getattr(base.training, name) for name in limits}
     whole = {"training": ends, "data": {"test": base.data.test}}

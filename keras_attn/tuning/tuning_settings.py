@@ -1,4 +1,4 @@
-"""The numbers of a search."""
+"""Settings of a search."""
 
 from dataclasses import dataclass
 
@@ -8,14 +8,14 @@ from keras_attn.validation import require, require_one_of, require_positive
 
 @dataclass(frozen=True)
 class TuningSettings:
-    """How a search is made.
+    """The method and the limits of a search.
 
     Attributes:
         algorithm: `"random"`, `"bayesian"` or `"hyperband"`.
         trials: Most trials. Hyperband has its own number, which follows from `trial_epochs`.
         minutes: Time after which no further trial is begun, or None.
-        trial_minutes: Training time of a trial, or None for what the recipe says.
-        trial_epochs: Epochs of a trial, likewise; the most of them for Hyperband.
+        trial_minutes: Training time of a trial, or `None` for the recipe's.
+        trial_epochs: Epochs of a trial, or `None` for the recipe's; the maximum for Hyperband.
         max_parameters: Trials with a larger model fail before they train, or None.
         workers: Trials at the same time, each in a process of its own; 1 needs no chief.
         seed: Seed of what is drawn.
