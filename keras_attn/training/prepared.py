@@ -156,7 +156,9 @@ def _complete(
 ) -> RunSettings:
     """Fills in the lengths that are still open, by the training examples."""
     lengths = run.fitting_lengths(settings, examples)
-    decoding = run.decoding_lengths(lengths, source_task) | settings.decoding
+    open_lengths = run.decoding_lengths(lengths, source_task)
+    # In the order in which run.yaml is read again.
+    decoding = settings.decoding | open_lengths | settings.decoding
     return with_lengths(settings, run.lengths, lengths).replace(decoding=decoding)
 
 

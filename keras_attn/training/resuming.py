@@ -1,50 +1,27 @@
 """Settings that may change when a run is resumed; all others stay as they were."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from keras_attn.training.run_settings import RUN_FILE
+from keras_attn.training.settings import TrainingSettings
 from keras_attn.validation import UserError
 
+_FIXED = (
+    "batch_tokens",
+    "ema_decay",
+    "freeze",
+    "jit",
+    "metric",
+    "metric_goal",
+    "optimizer",
+    "seed",
+)
 MAY_CHANGE = frozenset(
-    [
-        # Files may have moved; the checksum shows whether they have other training texts.
-        *(f"data.{name}" for name in ("train", "valid", "test")),
-        *(
-            f"training.{name}"
-            for name in (
-                "accumulate_steps",
-                "average_last",
-                "beta_1",
-                "beta_2",
-                "checkpoint_every",
-                "checkpoint_minutes",
-                "clip_norm",
-                "consistency",
-                "cpu_shards",
-                "deterministic",
-                "epochs",
-                "epsilon",
-                "join_timeout",
-                "keep_checkpoints",
-                "label_smoothing",
-                "learning_rate",
-                "learning_rate_floor",
-                "log_every",
-                "heartbeat_timeout",
-                "max_minutes",
-                "max_parameters",
-                "patience",
-                "precision",
-                "schedule",
-                "steps",
-                "strategy",
-                "validate_every",
-                "warmup_steps",
-                "weight_decay",
-            )
-        ),
-    ]
+    # Files may have moved; the checksum shows whether they have other training texts.
+    [f"data.{name}" for name in ("train", "valid", "test")]
+    + [f"training.{f.name}" for f in dataclasses.fields(TrainingSettings) if f.name not in _FIXED]
 )
 _AUTOMATIC = (None, "auto")
 

@@ -15,6 +15,7 @@ from keras_attn.recipes import completed, merged, recipe_of
 from keras_attn.renamed import renamed_keys
 from keras_attn.tasks.decoding import RENAMED_DECODING
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
+from keras_attn.training.typed_fields import as_texts, check_types
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 RUN_FILE = "run.yaml"
@@ -60,6 +61,12 @@ class DataSettings:
     mean_noise_span_length: float = 3.0
     max_source_length: int | None = None
     max_target_length: int | None = None
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("hold_out", "decode_limit", "max_source_length", "max_target_length"):
+            if getattr(self, name) is not None:
+                require_positive(**{name: getattr(self, name)})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -199,7 +206,7 @@ def _checked_sections(layer: Mapping[str, Any]) -> dict[str, Any]:
         elif value is None:
             continue
         elif name == "metrics":
-            value = _texts("metrics", value)
+            value = as_texts("metrics", value)
         elif name == "attention" and isinstance(value, str):
             value = {"name": value}
         else:
@@ -213,32 +220,10 @@ def _checked_sections(layer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _data_settings(values: Mapping[str, Any]) -> DataSettings:
-    values = dict(values)
-    names = [field.name for field in dataclasses.fields(DataSettings)]
     for name in values:
-        require_one_of("data setting", name, names)
+        require_one_of("data setting", name, [one.name for one in dataclasses.fields(DataSettings)])
     require(bool(values.get("train")), "A run needs training data (`--data`).", data=values)
-    for name in ("train", "valid", "test"):
-        if values.get(name) is not None:
-            values[name] = _texts(name, values[name])
-    for name in ("hold_out", "max_source_length", "max_target_length", "decode_limit"):
-        if values.get(name) is not None:
-            require_positive(**{name: values[name]})
-    for name in ("stress", "skip_bad_lines", "whole_words"):
-        value = values.get(name, False)
-        require(isinstance(value, bool), f"`{name}` must be true or false.", **{name: value})
     return DataSettings(**values)
-
-
-def _texts(name: str, value: Any) -> list[str]:
-    """One text or several as a list."""
-    values = [value] if isinstance(value, str) else value
-    require(
-        isinstance(values, list | tuple) and all(isinstance(text, str) for text in values),
-        f"`{name}` must be a text or a list of texts.",
-        **{name: value},
-    )
-    return list(values)
 
 
 def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
@@ -253,7 +238,7 @@ def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
     path = Path(init) / RUN_FILE
     metrics = read_yaml(path).get("metrics") if path.is_file() else None
     if metrics and kind in (None, recipe["task"]):
-        recipe["metrics"] = _texts("metrics", metrics)
+        recipe["metrics"] = as_texts("metrics", metrics)
     return recipe
 
 

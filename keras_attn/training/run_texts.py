@@ -165,7 +165,7 @@ def read_lines(paths: Iterable[str | Path]) -> Lines:
         The lines of all files.
 
     Raises:
-        UserError: A file is missing or malformed, or there is no text.
+        UserError: A file is missing or malformed, or has no text.
     """
     paths = list(paths)
     texts = [text for path in paths for text in iterate_lines(Path(path)) if not is_empty(text)]

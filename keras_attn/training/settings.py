@@ -3,12 +3,11 @@
 import dataclasses
 import difflib
 import math
-import types
-import typing
 from typing import Any
 
 from keras_attn.renamed import renamed_arguments
 from keras_attn.training.precisions import PRECISIONS
+from keras_attn.training.typed_fields import check_types
 from keras_attn.validation import UserError, require, require_one_of, require_positive, require_rate
 
 JIT_CHOICES = ("auto", "on", "off")
@@ -126,9 +125,7 @@ class TrainingSettings:
     log_every: int = 100
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            value = _checked(field.name, field.type, getattr(self, field.name))
-            object.__setattr__(self, field.name, value)
+        check_types(self)
         require(
             self.epochs is not None or self.steps is not None,
             "`epochs` or `steps` must be given.",
@@ -206,62 +203,7 @@ class TrainingSettings:
 TrainingSettings.__init__ = renamed_arguments(**RENAMED_SETTINGS)(TrainingSettings.__init__)
 
 _AT_LEAST_ZERO = (
-    "warmup_steps",
-    "learning_rate_floor",
-    "consistency",
-    "clip_norm",
-    "weight_decay",
-    "seed",
-    "cpu_shards",
-    "validate_every",
-    "patience",
-    "average_last",
-    "checkpoint_every",
-    "checkpoint_minutes",
-    "log_every",
+    *("warmup_steps", "learning_rate_floor", "consistency", "clip_norm", "weight_decay", "seed"),
+    *("cpu_shards", "validate_every", "patience", "average_last", "checkpoint_every"),
+    *("checkpoint_minutes", "log_every"),
 )
-
-
-def _checked(name: str, annotation: Any, value: Any) -> Any:
-    """`value` as the annotated type, or a UserError."""
-    optional = isinstance(annotation, types.UnionType)
-    kinds = [kind for kind in typing.get_args(annotation) if kind is not types.NoneType]
-    kind = kinds[0] if optional else annotation
-    if value is None and optional:
-        return None
-    if name == "jit" and isinstance(value, bool):  # YAML reads a bare on or off as a boolean
-        return "on" if value else "off"
-    if name == "freeze":
-        return _as_texts(name, value)
-    if kind is float:
-        value = _as_float(value)
-    right = isinstance(value, kind) and not (kind is not bool and isinstance(value, bool))
-    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
-    empty = " or nothing" if optional else ""
-    require(right, f"`{name}` must be {words[kind]}{empty}.", **{name: value})
-    require(
-        kind is not int or abs(value) < 2**63, f"`{name}` must be below 2**63.", **{name: value}
-    )
-    finite = kind is not float or math.isfinite(value)
-    require(finite, f"`{name}` must be a finite number.", **{name: value})
-    return value
-
-
-def _as_texts(name: str, value: Any) -> list[str]:
-    """One text or several as a list."""
-    values = [value] if isinstance(value, str) else value
-    right = isinstance(values, list | tuple) and all(isinstance(text, str) for text in values)
-    require(right, f"`{name}` must be a text or a list of texts.", **{name: value})
-    return list(values)
-
-
-def _as_float(value: Any) -> Any:
-    """Whole numbers, and texts such as 1e-9 that YAML leaves as text, as floats."""
-    if isinstance(value, bool):
-        return value
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return value
-    except OverflowError:
-        return math.inf  # which is refused as such

@@ -54,7 +54,7 @@ def run_chief_and_workers(command: Sequence[str], workers: int) -> int:
         The chief's status.
 
     Raises:
-        UserError: A worker ended before the search did; finished trials are kept.
+        UserError: A worker ended before the search; finished trials are kept.
     """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

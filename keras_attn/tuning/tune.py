@@ -60,7 +60,7 @@ def tune(
             keep their earlier values; only the numbers of the search may change.
 
     Returns:
-        The best trial; None for one of several workers, which only runs trials.
+        The best trial; `None` for one of several workers, which only runs trials.
 
     Raises:
         UserError: Settings or the folder are invalid, a setting is both given and varied, or every

@@ -1,4 +1,4 @@
-"""The numbers of a search."""
+"""Settings of a search."""
 
 from dataclasses import dataclass
 

@@ -15,6 +15,7 @@ from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.training import run as job
 from keras_attn.validation import UserError
 from tests.convert.made import GOLDEN
+from tests.written import written
 
 pytestmark = pytest.mark.tensorflow
 
@@ -34,11 +35,6 @@ def sentences(count, seed):
     generator = np.random.default_rng(seed)
     articles, nouns = generator.choice(WORDS[6:], count), generator.choice(WORDS[:6], count)
     return [" ".join(pair) for pair in zip(articles, nouns, strict=True)]
-
-
-def written(path, lines):
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(path)
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ def test_files_stay_files(tmp_path):
         ((["a", "c"], ["b"]), None, "as many targets as sources. .*sources=2, targets=1"),
         ({"x": ["a"]}, None, "`columns` must name the columns to read.* table=.'x'"),
         ({"x": ["a"]}, "y", "`columns` must name the columns to read.* table=.'x'"),
-        ([("a", "b")], ("x", "y"), "`columns` are those of a table"),
+        ([("a", "b")], ("x", "y"), "`columns` can be given for a table only"),
         (3, None, "Data must be a path, .* Received: int"),
     ],
 )

@@ -60,8 +60,10 @@ NEW_NAMES = {"cpu_shards": 3, "join_timeout": 7.0, "heartbeat_timeout": 5.0}
 def test_old_names_are_read_and_warn():
     expected = TrainingSettings(**NEW_NAMES)
     for make in (TrainingSettings.from_dict, lambda values: TrainingSettings(**values)):
-        with pytest.warns(DeprecationWarning, match="`parts` is now `cpu_shards`"):
+        with pytest.warns(DeprecationWarning, match="is now") as caught:
             assert make(OLD_NAMES) == expected
+        assert str(caught[0].message).startswith("`parts` is now `cpu_shards`")
+        assert len(caught) == len(OLD_NAMES)
     assert set(OLD_NAMES).isdisjoint(expected.to_dict())
 
 

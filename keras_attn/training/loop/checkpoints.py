@@ -38,24 +38,24 @@ def optimizer_arrays(optimizer: keras.optimizers.Optimizer) -> dict[str, np.ndar
 
 
 def assign_model_arrays(model: keras.Model, arrays: dict[str, np.ndarray]) -> None:
-    """Puts arrays from `model_arrays` back; UserError where they do not fit the model."""
+    """Assigns arrays from `model_arrays`; UserError if they do not fit the model."""
     _assign(_MODEL, model.variables, arrays)
 
 
 def assign_optimizer_arrays(
     optimizer: keras.optimizers.Optimizer, arrays: dict[str, np.ndarray]
 ) -> None:
-    """Puts arrays from `optimizer_arrays` back; UserError where they do not fit."""
+    """Assigns arrays from `optimizer_arrays`; UserError if they do not fit."""
     _assign(_OPTIMIZER, optimizer.variables, arrays)
 
 
 def write_checkpoint(
     folder: str | Path, arrays: dict[str, np.ndarray], state: dict[str, Any]
 ) -> None:
-    """Writes a checkpoint folder so that it is there either whole or not at all.
+    """Writes a checkpoint folder, completely or not at all.
 
     Args:
-        folder: Its final name; replaced when it exists.
+        folder: Its final name; an existing folder is replaced.
         arrays: Arrays by name.
         state: Plain values for the JSON file.
     """
@@ -78,7 +78,7 @@ def read_checkpoint(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str
     """Arrays and state of a checkpoint folder, verified.
 
     Raises:
-        UserError: Something is missing, unreadable or not what was written.
+        UserError: A file is missing, unreadable or changed.
     """
     folder = Path(folder)
     try:
@@ -103,8 +103,8 @@ def read_checkpoint(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str
 def average_checkpoints(folders: Sequence[str | Path]) -> dict[str, np.ndarray]:
     """The mean of the model's weights over several checkpoints, as `model_arrays`.
 
-    Means are taken in float64 and rounded once. What is not a floating number (states of random
-    generators) comes from the last folder.
+    Means are computed in float64 and rounded once. States of random generators come from the last
+    folder.
 
     Args:
         folders: Checkpoint folders of one run, the newest last.
@@ -148,10 +148,10 @@ class Checkpoints:
     """The checkpoints of one run: `step-00001234/` folders.
 
     Args:
-        folder: Where they are; made when missing. What an interrupted write left is removed.
+        folder: Their folder; made if missing. What an interrupted write left is removed.
         keep: How many milestones to keep. The newest two of all are always kept.
         say: Receives lines for the user.
-        writes: Whether this process writes the run; otherwise it only reads.
+        writes: Whether this process writes the run, or only reads it.
     """
 
     def __init__(

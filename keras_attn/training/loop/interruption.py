@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: finish what is being done, then stop."""
+"""Handling of Ctrl-C and SIGTERM: finish the update, then stop."""
 
 import signal
 import threading
@@ -8,7 +8,7 @@ import types
 class TrainingInterrupted(SystemExit):
     """Training was stopped by a signal after its checkpoint was written.
 
-    Ends the process, where nothing catches it, with status 128 + the signal's number, as shells
+    Ends the process, if nothing catches it, with status 128 + the signal's number, as shells
     expect.
 
     Args:
@@ -21,19 +21,19 @@ class TrainingInterrupted(SystemExit):
 
 
 class StopValidation(BaseException):
-    """A signal came during validation, which changes nothing and is simply begun again.
+    """A signal was received during a validation, which changes nothing and can be repeated.
 
-    No `Exception`, so that a metric that catches those does not catch this.
+    It is no `Exception`, so that metrics that catch those do not catch it.
     """
 
 
 class SignalWatch:
-    """Notes the first SIGINT or SIGTERM; a second one acts as usual.
+    """Records the first SIGINT or SIGTERM; a second one acts as usual.
 
     Use as a context manager. Only the main thread may watch signals; elsewhere it does nothing.
 
     Attributes:
-        received: Number of the signal that came, or None.
+        received: Number of the signal that was received, or `None`.
     """
 
     def __init__(self) -> None:

@@ -19,17 +19,17 @@ from keras_attn.validation import require_rate
 class TokenCrossEntropy(keras.losses.Loss):
     """Label-smoothed cross-entropy, averaged over the real tokens of a batch.
 
-    A label of 0 (`ignore_id`) is padding and counts for nothing, and so does -100. The target
+    A label of 0 (`ignore_id`) is padding and ignored, and so is -100. The target
     distribution gives `1 - label_smoothing` to the label and spreads `label_smoothing` evenly over
     the vocabulary. Computed in float32 or wider, whatever the dtype of the logits.
 
     Args:
-        label_smoothing: Share of the probability spread over the vocabulary, in [0, 1).
+        label_smoothing: Fraction of the probability spread over the vocabulary, in [0, 1).
         reduction: `"sum_over_batch_size"` or `"mean"` (mean over real tokens), `"sum"`,
             `"mean_with_sample_weight"` (divided by the sum of the real tokens' weights) or `"none"`
             (one value a token).
-        ignore_id: The label that counts for nothing, besides -100. With another than 0, 0 is a
-            label like the others.
+        ignore_id: The label that is ignored, besides -100. Unless it is 0, 0 is a label like the
+            others.
         name: Name of the loss.
         dtype: Dtype or policy that Keras records; computation is at least float32.
 

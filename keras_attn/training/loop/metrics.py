@@ -1,4 +1,4 @@
-"""Metrics of Keras over tokens, which do not count padding."""
+"""Keras metrics over tokens, without padding."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ class TokenAccuracy(_TokenMean):
     `metrics=["accuracy"]` counts padding as well.
 
     Args:
-        ignore_id: The label that counts for nothing, besides -100; 0 (padding) by default.
+        ignore_id: The label that is ignored, besides -100; 0 (padding) by default.
         name: Name of the metric.
         dtype: Dtype of the metric's sums.
 
@@ -83,7 +83,7 @@ class Perplexity(_TokenMean):
     """Exponential of the mean negative log-likelihood of the real tokens.
 
     Args:
-        ignore_id: The label that counts for nothing, besides -100; 0 (padding) by default.
+        ignore_id: The label that is ignored, besides -100; 0 (padding) by default.
         name: Name of the metric.
         dtype: Dtype of the metric's sums.
 

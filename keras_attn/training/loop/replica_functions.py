@@ -28,8 +28,8 @@ class ReplicaFunctions:
         """Calls the function with each replica's part.
 
         Args:
-            replica_function: Gives a tensor that is equal on all replicas; known by its name.
-            *arguments: As the strategy's iterator gives them.
+            replica_function: Returns a tensor that is equal on all replicas; known by its name.
+            *arguments: Arguments from the strategy's iterator.
 
         Returns:
             The first replica's tensor.

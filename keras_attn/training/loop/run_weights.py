@@ -69,7 +69,7 @@ class RunWeights:
         folder: Its folder.
         checkpoints: Its checkpoints.
         stopwatch: Its time.
-        workers: The workers, of which the chief writes.
+        workers: The workers; only the chief writes.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class RunWeights:
             self._task.save(temporary)
 
     def _of_task_folder(self) -> Arrays | None:
-        """The weights in the task folder, `None` where there is no sound one."""
+        """The weights in the task folder, `None` without a sound one."""
         try:
             task = type(self._task).load(self._folder.task, dtype=self._settings.precision)
         except (AttributeError, OSError, ValueError):

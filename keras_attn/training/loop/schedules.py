@@ -1,5 +1,6 @@
 """Learning rates by step. Step 0 is the first update; warm-up is linear and never gives 0."""
 
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,13 @@ from keras import ops
 from keras_attn.training.settings import SCHEDULES, TrainingSettings
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
-Schedule = keras.optimizers.schedules.LearningRateSchedule
+
+class Schedule(keras.optimizers.schedules.LearningRateSchedule):
+    """A learning-rate schedule whose configuration is the arguments of its constructor."""
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
 
 def _update_number(step: Any) -> Any:
@@ -43,14 +50,6 @@ class TransformerSchedule(Schedule):
         shape = ops.minimum(ops.rsqrt(number), number * self.warmup_steps**-1.5)
         return self.scale * self.hidden_dim**-0.5 * shape
 
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            "hidden_dim": self.hidden_dim,
-            "warmup_steps": self.warmup_steps,
-            "scale": self.scale,
-        }
-
 
 @keras.saving.register_keras_serializable("keras_attn")
 class InverseSquareRoot(Schedule):
@@ -72,10 +71,6 @@ class InverseSquareRoot(Schedule):
         number = _update_number(step)
         falling = ops.rsqrt(number) * self.warmup_steps**0.5
         return self.peak * ops.minimum(number / self.warmup_steps, falling)
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
 
 @keras.saving.register_keras_serializable("keras_attn")
@@ -121,15 +116,6 @@ class WarmupCosine(Schedule):
     def _ends(self) -> tuple[Any, Any]:
         """The updates at which the rate stops to rise, and to fall."""
         return self.warmup_steps, self.total_steps
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {
-            "peak": self.peak,
-            "warmup_steps": self.warmup_steps,
-            "total_steps": self.total_steps,
-            "floor": self.floor,
-        }
 
 
 @keras.saving.register_keras_serializable("keras_attn")
@@ -180,10 +166,6 @@ class WarmupConstant(Schedule):
     def __call__(self, step: Any) -> Any:
         """Rate of the update after `step` updates, a float32 scalar."""
         return self.peak * ops.minimum(_update_number(step) / max(self.warmup_steps, 1), 1.0)
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {"peak": self.peak, "warmup_steps": self.warmup_steps}
 
 
 def make_schedule(
@@ -262,7 +244,9 @@ def schedule_of(
     )
 
 
-def planned(schedule: Schedule) -> Schedule:
+def planned(
+    schedule: keras.optimizers.schedules.LearningRateSchedule,
+) -> keras.optimizers.schedules.LearningRateSchedule:
     """Makes a `WarmupCosine` movable, for a run that a clock ends; others stay as they are."""
     is_cosine = isinstance(schedule, WarmupCosine)
     return PlannedCosine(**schedule.get_config()) if is_cosine else schedule

@@ -1,16 +1,16 @@
-"""Number of updates that fit into a time, for a learning rate that falls until its end."""
+"""The number of updates that fit into a time, for a learning rate that falls until its end."""
 
 from keras_attn.training.state import TrainingState
 
-# As parts of the time. What is planned last is wrong by a part of the last one.
+# A fraction of the time.
 _BETWEEN_PLANS = 0.05
 
 
 class TimePlan:
     """Plans the last update of a run that a clock ends.
 
-    At its start a run that is resumed goes by its speed so far, and a new one by its other ends.
-    Then the speed is measured, validations included, and the plan is made anew twenty times.
+    At its start a resumed run uses its speed so far, and a new one its other limits. Then the speed
+    is measured, with validations, and the plan is made again twenty times.
 
     Args:
         seconds: The time.
@@ -25,18 +25,21 @@ class TimePlan:
         self._before = state.step / state.seconds if state.step and state.seconds else None
 
     def plan(self, state: TrainingState, seconds: float) -> int:
-        """Gives the last update, 0 where the plan stays as it is.
+        """Plans the last update.
 
         Args:
             state: The state of the run.
             seconds: Time since its start.
+
+        Returns:
+            The last update, or 0 if the plan does not change.
         """
         if seconds < self._next:
             return 0
         step, begin = self._begin
         speed = self._before
         if state.step > step and not self._is_measured:
-            # The first update includes the making of the graphs, which tells nothing of speed.
+            # The first update includes the making of the graphs, so it has no typical speed.
             self._begin, self._is_measured = (state.step, seconds), True
             self._next = seconds + _BETWEEN_PLANS * self._seconds
             return 0

@@ -1,4 +1,4 @@
-"""What each token counts for in losses and metrics."""
+"""Weights of tokens in losses and metrics."""
 
 import numbers
 from typing import Any
@@ -18,7 +18,7 @@ def require_whole(**received: Any) -> None:
 
 
 def real_tokens(labels: Any, ignore_id: int, dtype: Any) -> Any:
-    """Gives 1 for each label that counts and 0 for those that are ignored."""
+    """Returns 1 for each label that counts and 0 for those that are ignored."""
     return ops.cast(counts(labels, ignore_id), dtype)
 
 
@@ -39,19 +39,19 @@ def weighted(real: Any, sample_weight: Any) -> Any:
 
 
 def require_columns(labels: Any, logits: Any, ignore_id: int) -> Any:
-    """Refuses labels that count and have no column among the logits.
+    """Raises for labels that count and have no column in the logits.
 
     Args:
         labels: int32 (batch, length).
         logits: Floating (batch, length, vocabulary).
-        ignore_id: The label that counts for nothing.
+        ignore_id: The label that is ignored.
 
     Returns:
-        Which labels are in order, boolean (batch, length). Where a graph of TensorFlow is traced it
-        fails when it runs, unless XLA compiled it.
+        Whether each label is valid, boolean (batch, length). In a graph of TensorFlow the failure
+        comes when it runs, unless XLA compiled it.
 
     Raises:
-        UserError: A label is in [0, vocabulary) no more than it is ignored.
+        UserError: A label is neither ignored nor in [0, vocabulary).
     """
     vocabulary = logits.shape[-1]
     right = have_columns(labels, vocabulary, ignore_id=ignore_id) | ~counts(labels, ignore_id)

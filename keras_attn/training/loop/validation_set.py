@@ -1,4 +1,4 @@
-"""Held-out data and what is measured on it."""
+"""Held-out data and their metrics."""
 
 import math
 from collections.abc import Callable
@@ -19,15 +19,15 @@ from keras_attn.validation import require
 
 @dataclass(frozen=True)
 class ValidationSet:
-    """What a run is judged by.
+    """The data and metrics that choose the best weights of a run.
 
     Attributes:
-        examples: Tokenised examples for the loss per token, or None.
-        decode_metrics: Gives further values by name, such as `{"per": 7.5}`, measured with the
-            model as it is when called; or None.
-        final_metrics: The same values of more texts, where `decode_metrics` is of a part; by
-            these a run chooses at its end between the best and the averaged weights. None where
-            there is no more.
+        examples: Tokenized examples for the loss per token, or `None`.
+        decode_metrics: Returns further values by name, such as `{"per": 7.5}`, of the model as it
+            is when called; or `None`.
+        final_metrics: Returns the same values of more texts, if `decode_metrics` uses only some; a
+            run uses it at its end to choose between the best and the averaged weights. Or `None`.
+        samples: Returns a few texts as (source, reference, prediction); or `None`.
     """
 
     examples: Any = None
@@ -55,7 +55,7 @@ class Validator:
     """Measures a model on a validation set.
 
     Args:
-        validation: The set; a callable is taken for its `decode_metrics`.
+        validation: The set; a callable counts as its `decode_metrics`.
         model: The model.
         strategy: The strategy that the model was built under.
         loss: As for `TrainingStep`.
@@ -87,18 +87,18 @@ class Validator:
 
     @property
     def has_final(self) -> bool:
-        """Whether the end of a run is judged by more than its validations."""
+        """Whether the end of a run is measured on more texts than its validations."""
         return self._validation.final_metrics is not None
 
     def samples(self) -> list[tuple[str, str, str]]:
-        """A few texts as (source, reference, prediction); none where the set has none."""
+        """A few texts as (source, reference, prediction)."""
         return self._validation.samples() if self._validation.samples else []
 
     def measure(self, final: bool = False) -> dict[str, float]:
         """Values by name: loss, nll, accuracy and perplexity per token, and decoded metrics.
 
         Args:
-            final: Whether the decoded metrics are those of the end of a run.
+            final: Whether to use `final_metrics`.
         """
         values = {}
         if self._plan is not None:

@@ -1,4 +1,4 @@
-"""Why a training cannot go on: numbers that are not finite, or too little memory."""
+"""Explanations of failures: numbers that are not finite, or too little memory."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -12,18 +12,18 @@ from keras_attn.training.settings import TrainingSettings
 
 
 def first_failure(model: keras.Model, loss: Callable, inputs: Any, labels: Any) -> str | None:
-    """Runs a batch again, layer by layer, and tells where it goes wrong.
+    """Runs a batch again, and finds the layer where it fails.
 
-    Dropout falls anew, so what depends on it may not show again.
+    Dropout is drawn again, so a failure that depends on it may not recur.
 
     Args:
-        model: The model, with the weights that it had.
+        model: The model, with its weights at the failure.
         loss: As for `TrainingStep`.
-        inputs: What the model was called with.
+        inputs: The inputs of the batch.
         labels: The labels of the batch.
 
     Returns:
-        One sentence for the user, or None where everything is finite.
+        One sentence for the user, or `None` if everything is finite.
     """
     for variable in model.variables:
         if count := _not_finite(variable.value):
@@ -39,7 +39,7 @@ def first_failure(model: keras.Model, loss: Callable, inputs: Any, labels: Any) 
         )
     variables = model.trainable_variables
     gradients = tape.gradient(total, [variable.value for variable in variables])
-    # The backward pass begins at the output: what is wrong there spreads to all before it.
+    # The backward pass begins at the output: a failure there spreads to all layers before it.
     for variable, gradient in reversed(list(zip(variables, gradients, strict=True))):
         if gradient is not None and (count := _not_finite(gradient)):
             return (
@@ -50,7 +50,7 @@ def first_failure(model: keras.Model, loss: Callable, inputs: Any, labels: Any) 
 
 
 def why_exhausted(error: tf.errors.ResourceExhaustedError, settings: TrainingSettings) -> str:
-    """What to tell a user whose batch does not fit into the device's memory, or disk is full."""
+    """A line for users whose batch does not fit into memory, or whose disk is full."""
     reason = error.message.splitlines()[0]
     if "OOM" not in reason:
         return reason
@@ -65,7 +65,7 @@ def why_exhausted(error: tf.errors.ResourceExhaustedError, settings: TrainingSet
 
 @contextlib.contextmanager
 def _watched(model: keras.Model, seen: list[tuple[str, int]]) -> Iterator[None]:
-    """Notes the path of every layer whose output is not finite, in the order in which they end."""
+    """Records the path of every layer whose output is not finite, in the order of the calls."""
     layers = list(model._flatten_layers(include_self=False))
 
     def watching(layer: keras.Layer) -> Callable:
@@ -90,7 +90,7 @@ def _watched(model: keras.Model, seen: list[tuple[str, int]]) -> Iterator[None]:
 
 
 def _not_finite(value: Any) -> int:
-    """How many numbers of a tensor are NaN or infinite; 0 for what holds no floating numbers."""
+    """Counts the numbers of a tensor that are NaN or infinite; 0 unless they are floating."""
     if not tf.is_tensor(value) or not value.dtype.is_floating:
         return 0
     return int(np.sum(~np.isfinite(tf.cast(tf.convert_to_tensor(value), tf.float64).numpy())))

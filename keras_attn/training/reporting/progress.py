@@ -1,4 +1,4 @@
-"""Progress for people: a bar on a terminal, a line now and then in a log."""
+"""Progress of a training: a bar on a terminal, occasional lines in a log."""
 
 import time
 
@@ -10,17 +10,17 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 def say(line: str, console: Console | None = None) -> None:
-    """Prints a line, whatever is in it, to a console or else to standard output."""
+    """Prints a line without markup, to a console or to standard output."""
     console = console or Console(highlight=False)
     console.print(line, soft_wrap=True, markup=False)
     console.file.flush()
 
 
 class ProgressReport:
-    """Shows how far training is, how fast it goes and how long it will take.
+    """Shows the progress of a training, its speed and the time left.
 
     Args:
-        total_steps: Updates of the whole run, as far as known.
+        total_steps: Updates of the whole run, as far as it is known.
         step: Updates already made.
         console: Where to write; None for standard output.
     """
@@ -46,7 +46,7 @@ class ProgressReport:
             self._bar.start()
 
     def update(self, step: int, epoch: int, loss: float, tokens: float) -> None:
-        """Counts one look at the run.
+        """Updates the report.
 
         Args:
             step: Updates made.
@@ -56,7 +56,7 @@ class ProgressReport:
         """
         now = time.monotonic()
         if self._first_step is None:
-            # The first updates include the making of the graphs, which tells nothing of speed.
+            # The first updates include the making of the graphs, so they have no typical speed.
             self._first_step = step
         else:
             self._busy += now - self._mark
@@ -72,12 +72,12 @@ class ProgressReport:
             self.say(f"step {step}/{self._total} {description} {speed}".rstrip())
 
     def pause(self) -> None:
-        """Tells that what comes until `resume` is not training."""
+        """Marks that the time until `resume` is not training."""
         self._busy += time.monotonic() - self._mark
         self._mark = time.monotonic()
 
     def resume(self) -> None:
-        """Tells that training goes on."""
+        """Marks that training continues."""
         self._mark = time.monotonic()
 
     def say(self, line: str) -> None:
@@ -86,7 +86,7 @@ class ProgressReport:
         say(line, self._console)
 
     def close(self) -> None:
-        """Takes the bar away."""
+        """Removes the bar."""
         if self._bar is not None:
             self._bar.stop()
 

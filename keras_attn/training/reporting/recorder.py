@@ -1,4 +1,4 @@
-"""What a run writes down: metrics.csv, timings.csv, samples.json and TensorBoard events."""
+"""Records of a run: metrics.csv, timings.csv, samples.json and TensorBoard events."""
 
 import csv
 import io
@@ -40,13 +40,13 @@ _SHOWN_TIMINGS = ("target_tokens_per_second", "padding_share", "memory_mb")
 class Recorder:
     """Writes the rows of a run.
 
-    What the files and TensorBoard have is that of the state and nothing else, so that a resumed run
-    goes on where its checkpoint was, whatever was written later. Only timings.csv, which no
-    checkpoint has, is read again, for the rows that the state has too.
+    Files and TensorBoard events are rewritten from the state, so that a resumed run continues from
+    its checkpoint, whatever was written later. Only timings.csv, which no checkpoint holds, is read
+    again, for the rows of the state.
 
     Args:
         folder: The run's folder.
-        state: The state of the run, that of the checkpoint when it is resumed.
+        state: The state of the run, from the checkpoint if it is resumed.
     """
 
     def __init__(self, folder: RunFolder, state: TrainingState) -> None:
@@ -85,7 +85,7 @@ class Recorder:
             epoch: Epoch in progress, from 1.
             seconds: Training time so far, over all resumed parts.
             target_tokens: Target tokens so far.
-            padding_share: Share of padding in the epoch's batches, 0 to 1.
+            padding_share: Fraction of padding in the epoch's batches, 0 to 1.
         """
         speed = (target_tokens - self._tokens) / max(seconds - self._seconds, 1e-9)
         self._seconds, self._tokens = seconds, target_tokens
@@ -159,10 +159,10 @@ class SilentRecorder:
 
 
 class Stopwatch:
-    """Seconds of training, those of earlier parts of the run included.
+    """Seconds of training, with those of earlier parts of the run.
 
     Args:
-        seconds: What the checkpoint had counted.
+        seconds: Seconds that the checkpoint had counted.
     """
 
     def __init__(self, seconds: float = 0.0) -> None:
@@ -198,7 +198,7 @@ def _write_table(path: Path, columns: Sequence[str], rows: Sequence[dict[str, An
 
 
 def _peak_memory() -> float:
-    """The most memory that was in use so far, in megabytes: the GPU's, else the process's own."""
+    """The peak memory so far, in megabytes: of the GPUs, or else of the process."""
     gpus = tf.config.list_logical_devices("GPU")
     if gpus:
         names = [gpu.name.removeprefix("/device:") for gpu in gpus]

@@ -1,4 +1,4 @@
-"""A run on one page: curves, results, what the model says, settings. Needs the extra `viz`."""
+"""A report of a run on one page: curves, results, predictions, settings. Needs the extra `viz`."""
 
 import html
 import io
@@ -33,10 +33,10 @@ _PANELS = (
 
 
 def write_report(run: str | Path) -> Path:
-    """Writes report.html into a run's folder: one file that needs no other and no network.
+    """Writes report.html into a run's folder: one file that needs no network.
 
     Args:
-        run: The run folder; the run may still be going on.
+        run: The run folder; the run may still be in progress.
 
     Returns:
         The page.
@@ -67,7 +67,7 @@ def write_report(run: str | Path) -> Path:
 
 
 def read_rows(run: Path) -> list[dict[str, str]]:
-    """The rows of a run's metrics.csv; UserError where there is none."""
+    """Reads the rows of a run's metrics.csv, of which there must be one."""
     rows = _rows(run / "metrics.csv")
     require(bool(rows), "A report needs a run with at least one row in metrics.csv.", run=str(run))
     return rows
@@ -134,7 +134,7 @@ def _heading(run: Path, rows: list[dict[str, str]]) -> str:
 
 
 def _results(run: Path, rows: list[dict[str, str]]) -> list[tuple[str, str]]:
-    """The test's results where there are some, and the last validation."""
+    """The results of the test, if any, and of the last validation."""
     validated = [row for row in rows if any(row[name] for name in row if name.startswith("val_"))]
     found = [
         (name.replace("val_", "validation "), f"{float(value):.4f}")

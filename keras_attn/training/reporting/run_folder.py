@@ -1,4 +1,4 @@
-"""The folder of a run: who may write into it, and where things are."""
+"""The folder of a run: its lock and its files."""
 
 import contextlib
 import fcntl
@@ -11,18 +11,18 @@ from keras_attn.files import remove_unfinished
 from keras_attn.validation import UserError
 
 _LOCK = ".lock"
-# What may be there before training starts.
+# Names that the folder may hold before training starts.
 PREPARED = ("run.yaml", "tokenizers", "data", "start")
 CHECKPOINTS_FOLDER = "checkpoints"
 SUMMARY_FILE = "summary.json"
 
 
 def require_new(path: str | Path, allowed: Collection[str] = PREPARED) -> None:
-    """Raises a UserError where a folder holds a run already.
+    """Raises a UserError if a folder holds a run already.
 
     Args:
-        path: The folder, which may be missing.
-        allowed: Names that it may hold; names that begin with a dot it may hold always.
+        path: The folder, which may not exist.
+        allowed: Names that it may hold; and any that begin with a dot.
     """
     path = Path(path)
     present = sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
@@ -41,13 +41,13 @@ class RunFolder:
     `timings`, `samples`, `tensorboard`.
 
     Args:
-        path: The folder; made when missing.
+        path: The folder; made if it does not exist.
         resume: Whether it may hold an earlier part of the run.
-        allowed: Names that it may hold in any case; names that begin with a dot always may.
-        writes: Whether this process writes it; of several workers only one does.
+        allowed: Names that it may hold, besides those that begin with a dot.
+        writes: Whether this process writes it, which only one of several workers does.
 
     Raises:
-        UserError: It cannot be written, holds something already, or another process writes it.
+        UserError: It cannot be written, holds something else, or another process writes it.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RunFolder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Closing gives up the lock, and so does the end of the process, however it ends.
+        # Closing releases the lock, and so does any end of the process.
         if self._handle is not None:
             os.close(self._handle)
         self._handle = None
@@ -103,7 +103,7 @@ class RunFolder:
             raise UserError(
                 f"Another process is writing this run{holder}. Received: {str(self.path)!r}."
             ) from error
-        with contextlib.suppress(OSError):  # on a full disk, which is told by what is needed there
+        with contextlib.suppress(OSError):  # on a full disk, which later writes report
             os.ftruncate(self._handle, 0)
             os.pwrite(self._handle, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
         if not self._resume:

@@ -175,7 +175,7 @@ class TaskRun(abc.ABC):
         """Makes the attention layers that settings name.
 
         Args:
-            settings: Settings, of which the section `attention` counts.
+            settings: Settings with a section `attention`.
             max_length: Greatest length of a sequence.
 
         Returns:
@@ -202,7 +202,7 @@ class TaskRun(abc.ABC):
 
         Args:
             source_task: The task.
-            settings: Settings, of which the section `model` describes the head.
+            settings: Settings with a section `model` for the head.
             texts: The training texts.
 
         Returns:

@@ -73,7 +73,7 @@ class SpanCorruptionRun(LinesRun):
         return seq2seq_task(self, settings, tokenizers, source_task)
 
     def scored(self, task, texts):
-        """Measures a task on texts of which spans are missing as in the paper, always the same."""
+        """Measures a task on texts with missing spans as in the paper, the same at each call."""
         corruption = SpanCorruption(_one_tokenizer(task.tokenizers))
         longest = task.decoding.max_source_length
         return token_scores(task.backbone, CorruptedExamples.from_texts(texts, corruption, longest))

@@ -1,1 +1,1 @@
-"""Devices and workers: strategies, workers between workers, supervision."""
+"""Devices and workers: strategies, communication, supervision."""

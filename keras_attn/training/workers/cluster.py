@@ -1,4 +1,4 @@
-"""Workers on several machines: who they are, and their joining within a time limit."""
+"""Workers on several machines, and their start within a time limit."""
 
 import contextlib
 import errno
@@ -34,9 +34,9 @@ _GRAPH_NODE = re.compile(r"\{\{.*?\}\}")
 
 
 class WorkerLost(SystemExit):
-    """A worker did not come, or went away: all must end and be started again together.
+    """A worker did not join, or was lost: all must end and be restarted together.
 
-    Ends the process, where nothing catches it, with status 75 after telling why.
+    Ends the process, if nothing catches it, with status 75 after reporting why.
 
     Args:
         reason: One sentence for the user.
@@ -50,15 +50,15 @@ class WorkerLost(SystemExit):
 
 @dataclass(frozen=True)
 class Cluster:
-    """The workers of a training, and which of them this process is.
+    """The workers of a training, and the index of this process.
 
     Attributes:
         workers: Addresses `host:port`; the first is the chief, which writes the run folder.
-        index: This worker's place among them.
-        chiefs: How many of them, the first ones, TensorFlow has under the name "chief".
+        index: Index of this worker.
+        chiefs: Number of the first ones that TensorFlow names "chief".
 
     Raises:
-        UserError: An address is malformed or there twice, or `index` is out of range.
+        UserError: An address is malformed or repeated, or `index` is out of range.
     """
 
     workers: tuple[str, ...]
@@ -94,14 +94,14 @@ class Cluster:
         return ", ".join(f"{index} ({self.workers[index]})" for index in sorted(indices))
 
     def to_environment(self) -> None:
-        """Sets TF_CONFIG, from which TensorFlow and `from_environment` take it."""
+        """Sets TF_CONFIG, which TensorFlow and `from_environment` read."""
         task = {"type": "worker", "index": self.index}
         cluster = {"worker": list(self.workers)}
         os.environ[_VARIABLE] = json.dumps({"cluster": cluster, "task": task})
 
     @classmethod
     def from_environment(cls) -> "Cluster | None":
-        """The cluster of TF_CONFIG, or None where that is not set.
+        """Reads the cluster of TF_CONFIG, or returns `None` if that is not set.
 
         A task of the type "chief" is the first worker.
 
@@ -139,20 +139,20 @@ class Cluster:
 
 
 def wait_for_all(cluster: Cluster, seconds: float) -> None:
-    """Returns, in all workers at about the same time, once every one of them has come.
+    """Returns in all workers at about the same time, when all have started.
 
-    TensorFlow's own joining waits for ever and cannot be interrupted. The workers call at the
-    chief's address, which is free again afterwards. What keeps one of them from joining ends all.
+    TensorFlow's own start waits forever and cannot be interrupted. The workers connect to the
+    chief's address, which is free again afterwards. A worker that cannot join ends all.
 
     Args:
         cluster: The workers.
-        seconds: How long to wait for the others.
+        seconds: Seconds to wait for the others.
 
     Raises:
         UserError: The chief's port is in use, two processes call themselves the same worker, or
             one has another version of this package.
-        WorkerLost: Somebody did not come in time, or the port of one is in use; the chief and that
-            worker name them.
+        WorkerLost: A worker did not join in time, or its port is in use; the chief and that worker
+            name it.
     """
     deadline = time.monotonic() + seconds
     if cluster.is_chief:
@@ -162,12 +162,11 @@ def wait_for_all(cluster: Cluster, seconds: float) -> None:
 
 
 def why_lost(cluster: Cluster, message: str) -> str:
-    """Which of the other workers was lost, in one line.
+    """Names the worker that was lost, in one line.
 
     Args:
         cluster: The workers.
-        message: What TensorFlow says. It names those that it no longer hears, or else they are
-            called up.
+        message: TensorFlow's message. If it names no worker, all are connected to.
     """
     silent = {
         int(number) + (cluster.chiefs if kind == "worker" else 0)
@@ -185,11 +184,11 @@ def why_lost(cluster: Cluster, message: str) -> str:
 
 @contextlib.contextmanager
 def ended_by_alarm(seconds: float, reason: str) -> Iterator[None]:
-    """Lets SIGALRM end the process after a time, even where Python cannot run (status 142).
+    """Ends the process by SIGALRM after a time, even if Python cannot run (status 142).
 
     Args:
         seconds: The time.
-        reason: One sentence for the user, which a shell prints at the end of that time.
+        reason: One sentence for the user, which a shell prints then.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -235,12 +234,12 @@ def _place(cluster: Cluster, index: int) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class _Hello:
-    """What a worker says when it calls the chief.
+    """The message of a worker to the chief.
 
     Attributes:
-        index: Its place among the workers.
+        index: Its index.
         version: Of this package.
-        trouble: Why its own port cannot be used; empty where it can.
+        trouble: Why its own port cannot be used; empty if it can.
     """
 
     index: int
@@ -252,7 +251,7 @@ class _Hello:
 
     @classmethod
     def from_line(cls, line: bytes) -> "_Hello | None":
-        """None for another caller's line."""
+        """The message, or `None` for another caller's line."""
         if not line.startswith(_HELLO):
             return None
         with contextlib.suppress(ValueError, TypeError):
@@ -344,7 +343,7 @@ def _server(cluster: Cluster) -> socket.socket:
 
 
 def _heard(connection: socket.socket) -> _Hello | None:
-    """What the worker that calls says, or None for another caller."""
+    """The message of a worker, or `None` for another caller."""
     connection.settimeout(5.0)
     with contextlib.suppress(OSError):
         return _Hello.from_line(connection.makefile("rb").readline(_MOST))
@@ -376,8 +375,8 @@ def _call(cluster: Cluster, deadline: float, seconds: float) -> None:
         return
     kind, reason = "", ""
     with contextlib.suppress(ValueError, KeyError, TypeError):
-        told = parse_json(answer.decode(), "the chief")
-        kind, reason = str(told["kind"]), str(told["reason"])
+        content = parse_json(answer.decode(), "the chief")
+        kind, reason = str(content["kind"]), str(content["reason"])
     if reason:
         raise UserError(reason) if kind == "UserError" else WorkerLost(reason)
     if hello.trouble:

@@ -8,12 +8,12 @@ from keras_attn.ops.cross_entropy import PADDING_ID
 
 
 def twice(batch: Any) -> Any:
-    """Every row twice, so that dropout falls on it in two ways: (rows, …) to (2 · rows, …)."""
+    """Repeats every row, so that it has two dropout masks: (rows, …) to (2 · rows, …)."""
     return tf.nest.map_structure(lambda rows: tf.concat([rows, rows], axis=0), batch)
 
 
 def divergence(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
-    """How far the predictions of the first half of the rows are from those of the second.
+    """Computes the divergence between the predictions of the two halves of the rows.
 
     Args:
         labels: Integer, (2 · rows, length), both halves equal; 0 is padding.

@@ -1,6 +1,6 @@
-"""Commands that end when the process that started them does, however that ends.
+"""Commands that end when the process that started them ends for any reason.
 
-Linux only; elsewhere a command runs on.
+Linux only; elsewhere a command keeps running.
 """
 
 import ctypes
@@ -15,10 +15,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def ending_with_parent(command: Sequence[str]) -> list[str]:
-    """The command such that it is killed when this process has ended.
+    """Changes a command so that it is killed when this process has ended.
 
-    It is killed, not asked to end, so that what it holds is free at once; a training goes on from
-    its last checkpoint. The thread that starts it must live as long as it.
+    It is killed, so that its resources are free at once; a training continues from its last
+    checkpoint later. The thread that starts it must live as long as it.
 
     Args:
         command: A program and its arguments.

@@ -1,4 +1,4 @@
-"""Starting a training again after what a second try may mend."""
+"""Restarts of a training after failures that another try may solve."""
 
 import signal
 import subprocess
@@ -17,19 +17,18 @@ _TRIES_WITHOUT_PROGRESS = 5
 
 
 def supervise(command: Sequence[str], checkpoints: Path, pause: float = 5.0) -> int:
-    """Runs a command again and again until it succeeds, fails for good, or gets nowhere.
+    """Runs a command until it succeeds, fails for good, or makes no progress.
 
-    It is run again when it lost a worker or was killed (by a lack of memory, or a crash), and given
-    up after five tries in which no new checkpoint was written. SIGINT and SIGTERM are passed on,
-    and end it.
+    It is run again if it lost a worker or was killed (out of memory, or by a crash), at most five
+    times without a new checkpoint. SIGINT and SIGTERM are passed on, and end it.
 
     Args:
-        command: The training, such that it goes on with its run when started again.
-        checkpoints: Where its checkpoints are.
+        command: The training, which continues its run when it is started again.
+        checkpoints: The folder of its checkpoints.
         pause: Seconds between two tries.
 
     Returns:
-        The status of the last try, as shells give it.
+        The status of the last try, as in shells.
     """
     tries = 0
     while True:

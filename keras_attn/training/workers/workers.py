@@ -111,7 +111,7 @@ class Workers:
         blind = np.flatnonzero(sees == 0)
         if len(blind):
             raise UserError(
-                "The run folder must be one that all workers share: worker "
+                "The run folder must be on a disk that all workers share: worker "
                 f"{self._cluster.named(blind.tolist())} does not see the chief's. "
                 f"Received: {str(folder)!r}."
             )
@@ -137,7 +137,7 @@ class Workers:
 
 
 def _appears(path: Path) -> bool:
-    """Whether a file is there, or comes in a few seconds."""
+    """Whether a file exists, or appears within a few seconds."""
     deadline = time.monotonic() + _SECONDS_TO_APPEAR
     while not path.exists():
         if time.monotonic() > deadline:

@@ -8,48 +8,17 @@ import pytest
 from keras_attn.cli import main
 from keras_attn.convert import from_huggingface
 from keras_attn.tasks import EmbeddingTask, open_task
-from keras_attn.training import run as job
-from keras_attn.validation import UserError
 from tests.convert.made import BERT
+from tests.training.task_runs import made
+from tests.written import written
 
 pytestmark = pytest.mark.tensorflow
-
-SIZES = {"num_layers": 1, "hidden_dim": 16, "num_heads": 2, "intermediate_dim": 32, "dropout": 0.0}
-TRAINING = {
-    "batch_tokens": 256,
-    "schedule": "constant",
-    "learning_rate": 0.01,
-    "warmup_steps": 3,
-    "jit": "off",
-}
-
-
-def pairs(count, seed):
-    """Words, and the same letters in another script and in another order."""
-    generator = np.random.default_rng(seed)
-    words = ["".join(generator.choice(list("abcdefghij"), 6)) for _ in range(count)]
-    return [f"{word}\t{''.join(sorted(word)).translate(SCRIPT)}" for word in words]
-
-
-SCRIPT = str.maketrans("abcdefghij", "0123456789")
-
-
-def written(path, lines):
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(path)
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("embed")
-    data = {
-        part: written(folder / f"{part}.tsv", pairs(count, seed))
-        for part, count, seed in (("train", 400, 1), ("test", 97, 2))
-    }
-    layer = {"preset": "encoder_tiny", "task": "embed", "data": data | {"hold_out": 53}}
-    layer |= {"model": SIZES | {"pooling": "mean"}}
-    layer["training"] = TRAINING | {"steps": 80, "validate_every": 40}
-    return folder, job.train(folder / "run", layer)
+    return made.trained("embed", folder, (400, 97), hold_out=53, steps=80, validate_every=40)
 
 
 def test_texts_find_their_partners(trained):
@@ -57,7 +26,7 @@ def test_texts_find_their_partners(trained):
     task = open_task(folder / "run")
     assert type(task) is EmbeddingTask
     assert (task.pooling, task.normalize, task.max_length) == ("mean", True, 16)
-    lines = [line.split("\t") for line in (folder / "test.tsv").read_text().splitlines()]
+    lines = [line.split("\t") for line in (folder / "test").read_text().splitlines()]
     sources, targets = zip(*lines, strict=True)
     distinct = sorted(set(targets))
     cosines = task.predict(sources) @ task.predict(distinct).T
@@ -73,7 +42,7 @@ def test_texts_find_their_partners(trained):
     source, partner, found = json.loads((folder / "run" / "samples.json").read_text())[-1]["texts"][
         0
     ]
-    assert "".join(sorted(source)).translate(SCRIPT) == partner
+    assert "".join(sorted(source)).translate(made.SCRIPT) == partner
     assert found.isdigit()
 
 
@@ -84,41 +53,19 @@ def test_batches_are_not_cut_into_parts(trained):
 
 @pytest.mark.slow
 def test_evaluated_exported_and_verified(trained, tmp_path, capsys):
-    folder, results = trained
-    run, exported, test = str(folder / "run"), str(tmp_path / "exported"), str(folder / "test.tsv")
-    assert main(["export", run, exported]) == 0
-    assert main(["verify", exported]) == 0
-    for model in (run, exported):
-        out = tmp_path / "out.json"
-        assert main(["evaluate", model, "--data", test, "--json", str(out)]) == 0
-        assert json.loads(out.read_text()) == pytest.approx(results)
-    scored = [f"{line}\t5" for line in pairs(9, 3)]
-    scored += [f"{line.split(chr(9))[0]}\t0123\t-1.5" for line in pairs(9, 4)]
-    scored = written(tmp_path / "scored.tsv", scored)
-    assert main(["evaluate", run, "--data", scored, "--json", str(out)]) == 0
-    found = json.loads(out.read_text())
+    made.answers_of_a_run_and_its_export(trained, tmp_path, capsys)
+    scored = [f"{line}\t5" for line in made.partners(9, 3)]
+    scored += [f"{line.split(chr(9))[0]}\t0123\t-1.5" for line in made.partners(9, 4)]
+    run, scored = trained[0] / "run", written(tmp_path / "scored.tsv", scored)
+    found = made.measured(run, scored, tmp_path / "out.json")
     assert set(found) == {"items", "spearman", "pearson"}
     assert found["items"] == 18
     assert found["spearman"] > 70
-    capsys.readouterr()
     for arguments, message in (
         (["--metrics", "mrr"], "must be one of 'spearman', 'pearson'"),
         (["--beams", "2"], "The task 'embed' has no beams and no perplexity. Received: beams=2"),
     ):
-        assert main(["evaluate", run, "--data", scored, *arguments]) == 2
-        assert message in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_a_killed_and_resumed_run_ends_alike(trained, tmp_path):
-    layer = {"init": str(trained[0] / "run"), "data": {"train": str(trained[0] / "test.tsv")}}
-    layer["training"] = TRAINING | {"epochs": 2}
-    job.train(tmp_path / "whole", layer)
-    job.train(tmp_path / "halves", layer | {"training": layer["training"] | {"epochs": 1}})
-    job.train(tmp_path / "halves", {"training": {"epochs": 2}}, resume=True)
-    tables = [(tmp_path / name / "metrics.csv").read_text() for name in ("whole", "halves")]
-    assert tables[0] == tables[1]
-    assert "val_mrr" in tables[0]
+        assert message in made.refusal(capsys, "evaluate", run, "--data", scored, *arguments)
 
 
 @pytest.mark.slow
@@ -147,22 +94,3 @@ def test_a_converted_bert_goes_on_learning(tmp_path):
     settings = (tmp_path / "run" / "run.yaml").read_text()
     assert "task: embed\n" in settings
     assert "label_smoothing: 0.0\n" in settings
-
-
-@pytest.mark.parametrize(
-    ("layer", "message"),
-    [
-        ({"metrics": ["bleu"]}, "must be one of 'mrr', 'recall_at_1', .*Received: metric='bleu'"),
-        ({"decoding": {"beams": 2}}, "The task .embed. has no `decoding`"),
-        ({"training": {"consistency": 1.0}}, "which an embedding has not. .*consistency=1.0"),
-        ({"training": {"cpu_shards": 2}}, "needs whole batches. Received: cpu_shards=2"),
-        ({"model": {"pooling": "sum"}}, "`pooling` must be one of"),
-        ({"preset": "lm_tiny"}, "one for this task.*task='embed', tasks_of_preset=.'lm'"),
-        ({"data": {"max_source_length": 2}}, "room for a token .*max_length=2"),
-    ],
-)
-def test_mistakes(layer, message, trained, tmp_path):
-    data = {"train": str(trained[0] / "train.tsv")} | layer.get("data", {})
-    base = {"preset": "encoder_tiny", "task": "embed"}
-    with pytest.raises(UserError, match=message):
-        job.train(tmp_path / "run", base | layer | {"data": data})

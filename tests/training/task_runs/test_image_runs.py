@@ -11,36 +11,9 @@ from keras_attn.cli import main
 from keras_attn.tasks import ImageClassificationTask, open_task
 from keras_attn.training import run as job
 from keras_attn.validation import UserError
-from tests.data.test_images import of, png
+from tests.training.task_runs import made
 
 pytestmark = pytest.mark.tensorflow
-
-SIZES = {"num_layers": 1, "hidden_dim": 16, "num_heads": 2, "intermediate_dim": 32, "dropout": 0.0}
-TRAINING = {
-    "batch_tokens": 256,
-    "schedule": "constant",
-    "learning_rate": 0.01,
-    "warmup_steps": 3,
-    "label_smoothing": 0.0,
-    "jit": "off",
-}
-
-
-def stripes(generator, upright):
-    """8 x 8 pixels of noise with two bright stripes, upright or lying."""
-    pixels = generator.integers(0, 100, (8, 8))
-    pixels[generator.choice(8, 2, replace=False)] += 150
-    return of(pixels.T if upright else pixels)
-
-
-def written(folder, count, seed):
-    """A folder for each of two labels, with `count` images each."""
-    generator = np.random.default_rng(seed)
-    for upright, label in enumerate(("lying", "upright")):
-        (folder / label).mkdir(parents=True)
-        for number in range(count):
-            (folder / label / f"{number}.png").write_bytes(png(stripes(generator, upright)))
-    return str(folder)
 
 
 def called(capsys, *arguments):
@@ -51,19 +24,17 @@ def called(capsys, *arguments):
 
 
 @pytest.fixture(scope="module")
-def images(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("images")
-    for part, count, seed in (("train", 120, 1), ("test", 30, 2)):
-        written(folder / part, count, seed)
-    return folder
+def run(tmp_path_factory):
+    numbers = {"steps": 100, "validate_every": 50, "label_smoothing": 0.0}
+    folder, results = made.trained(
+        "classify_images", tmp_path_factory.mktemp("images"), (120, 30), hold_out=30, **numbers
+    )
+    return folder / "run", results
 
 
 @pytest.fixture(scope="module")
-def run(images):
-    data = {"train": str(images / "train"), "test": str(images / "test"), "hold_out": 30}
-    layer = {"preset": "patch_tiny", "data": data, "model": SIZES}
-    layer["training"] = TRAINING | {"steps": 100, "validate_every": 50}
-    return images / "run", job.train(images / "run", layer)
+def images(run):
+    return run[0].parent
 
 
 def test_stripes_are_told_apart(run, images):
@@ -99,7 +70,7 @@ def test_evaluated_exported_and_asked(run, images, tmp_path, capsys):
 
 
 def test_test_labels_that_training_has_not_are_told(run, tmp_path, capsys):
-    written(tmp_path / "test", 2, 3)
+    made.image_folder(tmp_path / "test", 2, 3)
     (tmp_path / "test" / "upright").rename(tmp_path / "test" / "aslant")
     status, output, _ = called(capsys, "evaluate", run[0], "--data", tmp_path / "test")
     assert status == 0
@@ -123,28 +94,15 @@ def test_training_goes_on_with_other_images(run, images, tmp_path):
     names = [f"{images}/test/{label}/{n}.png\t{label}" for label in ("lying",) for n in range(9)]
     table.write_text("\n".join(names) + "\n")
     layer = {"init": str(run[0]), "task": "classify_images", "data": {"train": str(table)}}
-    job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 1}})
+    job.train(tmp_path / "run", layer | {"training": made.TRAINING | {"steps": 1}})
     assert open_task(tmp_path / "run").labels == ["lying", "upright"]
-
-
-@pytest.mark.slow
-def test_a_killed_and_resumed_run_ends_alike(images, tmp_path):
-    layer = {"preset": "patch_tiny", "data": {"train": str(images / "test")}}
-    layer["model"] = SIZES | {"dropout": 0.3, "random_shift": 1}
-    several = {"batch_tokens": 64, "validate_every": 0}  # batches, and at each epoch's end
-    layer["training"] = TRAINING | several | {"epochs": 2, "steps": None}
-    job.train(tmp_path / "whole", layer)
-    job.train(tmp_path / "halves", layer | {"training": layer["training"] | {"epochs": 1}})
-    job.train(tmp_path / "halves", {"training": {"epochs": 2}}, resume=True)
-    tables = [(tmp_path / name / "metrics.csv").read_text() for name in ("whole", "halves")]
-    assert tables[0] == tables[1]
 
 
 @pytest.mark.slow
 def test_attention_by_name(images, tmp_path):
     layer = {"preset": "patch_tiny", "data": {"train": str(images / "test")}}
-    layer |= {"attention": "random_synthesizer", "model": SIZES | {"class_token": True}}
-    job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 1}})
+    layer |= {"attention": "random_synthesizer", "model": made.SIZES | {"class_token": True}}
+    job.train(tmp_path / "run", layer | {"training": made.TRAINING | {"steps": 1}})
     (block,) = open_task(tmp_path / "run").backbone.encoder.blocks
     assert type(block.attention) is layers.RandomSynthesizer
     assert block.attention.max_length == 5
@@ -161,35 +119,10 @@ def test_digits_by_the_train_command(tmp_path, capsys):
     assert results["exact_match"] >= 97
 
 
-@pytest.mark.parametrize(
-    ("layer", "message"),
-    [
-        ({"metrics": ["bleu"]}, "must be one of 'exact_match'"),
-        ({"decoding": {"beams": 2}}, "The task .classify_images. has no `decoding`"),
-        ({"model": {"heads": 2}}, "Received: model setting='heads'"),
-        ({"model": {"patch_size": 3}}, "Received: patch_size=3, height=8, width=8"),
-        ({"model": {"image_size": "8x8"}}, "Received: image_size='8x8'"),
-        ({"model": {"channels": 4}}, "1 or 3 channels. Received: channels=4"),
-        ({"tokenizers": {"text": {"kind": "symbols"}}}, "Images need no `tokenizers`"),
-        ({"data": {"max_source_length": 9}}, "no `data.max_source_length`. Received: max_source_l"),
-        ({"data": {"train": "digits", "hold_out": 9}}, "no meaning for digits, whose parts are f"),
-        ({"data": {"train": ["a", "b"]}}, "digits, one folder, or one tab-separated file"),
-        ({"data": {"train": "absent"}}, "absent: no such folder or file"),
-        ({"data": {"hold_out": 60}}, "At most 59 of the 60 different sources of .*count=60"),
-        ({"training": {"batch_tokens": 3}}, "must hold the longest image.*batch_tokens=3"),
-    ],
-)
-def test_mistakes(layer, message, images, tmp_path):
-    layer = {"training": TRAINING} | layer
-    data = {"train": str(images / "test")} | layer.get("data", {})
-    with pytest.raises(UserError, match=message):
-        job.train(tmp_path / "run", {"preset": "patch_tiny"} | layer | {"data": data})
-
-
 def test_a_label_that_training_has_not(images, tmp_path):
-    written(tmp_path / "valid", 1, 3)
+    made.image_folder(tmp_path / "valid", 1, 3)
     (tmp_path / "valid" / "upright").rename(tmp_path / "valid" / "aslant")
     data = {"train": str(images / "test"), "valid": str(tmp_path / "valid")}
-    layer = {"preset": "patch_tiny", "model": SIZES, "training": TRAINING, "data": data}
+    layer = {"preset": "patch_tiny", "model": made.SIZES, "training": made.TRAINING, "data": data}
     with pytest.raises(UserError, match=r"Image 1 of .*valid has a label that does not occur"):
         job.train(tmp_path / "run", layer)

@@ -83,7 +83,7 @@ def test_a_group_that_ended_goes_on_to_the_bit(scenario, name, codes):
 @pytest.mark.parametrize(
     ("what", "codes", "said"),
     [
-        pytest.param("folders", [2, 2], "one that all workers share: worker 1 (127", marks=SLOW),
+        pytest.param("folders", [2, 2], "a disk that all workers share: worker 1 (127", marks=SLOW),
         pytest.param("seeds", [2, 2], "worker 1 has another training.seed", marks=SLOW),
         pytest.param("data", [2, 2], "the chief's training data", marks=SLOW),
         pytest.param("port", [75, 75], "cannot join: its port is in use", marks=SLOW),

@@ -60,8 +60,8 @@ def test_folders_that_are_not_shared_are_told_to_all(tmp_path, monkeypatch):
     found = errors(lambda one: one.require_shared(folders[one.index]))
     for error, folder in zip(found, folders, strict=True):
         assert error == (
-            "The run folder must be one that all workers share: worker 1 (b:2) does not see the "
-            f"chief's. Received: {str(folder)!r}."
+            "The run folder must be on a disk that all workers share: worker 1 (b:2) does not see "
+            f"the chief's. Received: {str(folder)!r}."
         )
     assert not list(tmp_path.rglob(".shared-*"))
 

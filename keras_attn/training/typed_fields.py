@@ -1,0 +1,68 @@
+"""Checks of the fields of settings by their types."""
+
+import dataclasses
+import math
+import types
+import typing
+from typing import Any
+
+from keras_attn.validation import require
+
+
+def check_types(settings: Any) -> None:
+    """Converts the fields of a dataclass to their types.
+
+    Args:
+        settings: Settings, frozen or not, whose fields are numbers, texts, truth values or lists of
+            texts, each of which may be optional.
+
+    Raises:
+        UserError: A value is of another type, or no finite number.
+    """
+    for field in dataclasses.fields(settings):
+        value = _checked(field.name, field.type, getattr(settings, field.name))
+        object.__setattr__(settings, field.name, value)
+
+
+def _checked(name: str, annotation: Any, value: Any) -> Any:
+    """`value` as the annotated type, or a UserError."""
+    optional = isinstance(annotation, types.UnionType)
+    kind = typing.get_args(annotation)[0] if optional else annotation
+    if value is None and optional:
+        return None
+    if name == "jit" and isinstance(value, bool):  # YAML reads a bare on or off as a boolean
+        return "on" if value else "off"
+    if typing.get_origin(kind) is list:
+        return as_texts(name, value)
+    if kind is float:
+        value = _as_float(value)
+    right = isinstance(value, kind) and not (kind is not bool and isinstance(value, bool))
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    empty = " or nothing" if optional else ""
+    require(right, f"`{name}` must be {words[kind]}{empty}.", **{name: value})
+    require(
+        kind is not int or abs(value) < 2**63, f"`{name}` must be below 2**63.", **{name: value}
+    )
+    finite = kind is not float or math.isfinite(value)
+    require(finite, f"`{name}` must be a finite number.", **{name: value})
+    return value
+
+
+def as_texts(name: str, value: Any) -> list[str]:
+    """One text or several as a list."""
+    values = [value] if isinstance(value, str) else value
+    right = isinstance(values, list | tuple) and all(isinstance(text, str) for text in values)
+    require(right, f"`{name}` must be a text or a list of texts.", **{name: value})
+    return list(values)
+
+
+def _as_float(value: Any) -> Any:
+    """Whole numbers, and texts such as 1e-9 that YAML leaves as text, as floats."""
+    if isinstance(value, bool):
+        return value
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return value
+    except OverflowError:
+        return math.inf  # which is refused as such

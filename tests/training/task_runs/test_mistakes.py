@@ -1,0 +1,118 @@
+"""Mistakes in the settings of each task, reported in one line before any training."""
+
+import pytest
+
+from keras_attn.recipes import merged
+from keras_attn.training import run as job
+from keras_attn.validation import UserError
+from tests.training.task_runs.made import BASES, TRAINING, base, write_data
+from tests.written import written
+
+pytestmark = pytest.mark.tensorflow
+
+NO_DECODING = ({"decoding": {"beams": 2}}, "has no `decoding`. Received: decoding=.'beams': 2.")
+NO_METRICS = ({"metrics": ["bleu"]}, "without `metrics`. Received: metrics=.'bleu'")
+MISTAKES = {
+    "classify": [
+        NO_DECODING,
+        ({"metrics": ["bleu"]}, "must be one of 'exact_match'"),
+        ({"model": {"heads": 2}}, "Received: model setting='heads'"),
+    ],
+    "classify_images": [
+        NO_DECODING,
+        ({"metrics": ["bleu"]}, "must be one of 'exact_match'"),
+        ({"model": {"heads": 2}}, "Received: model setting='heads'"),
+        ({"model": {"patch_size": 3}}, "Received: patch_size=3, height=8, width=8"),
+        ({"model": {"image_size": "8x8"}}, "Received: image_size='8x8'"),
+        ({"model": {"channels": 4}}, "1 or 3 channels. Received: channels=4"),
+        ({"tokenizers": {"text": {"kind": "symbols"}}}, "Images need no `tokenizers`"),
+        ({"data": {"max_source_length": 9}}, "no `data.max_source_length`. Received: max_source_l"),
+        ({"data": {"train": "digits", "hold_out": 9}}, "no meaning for digits, whose parts are f"),
+        ({"data": {"train": ["a", "b"]}}, "digits, one folder, or one tab-separated file"),
+        ({"data": {"train": "absent"}}, "absent: no such folder or file"),
+        ({"data": {"hold_out": 60}}, "At most 59 of the 60 different sources of .*count=60"),
+        ({"training": {"batch_tokens": 3}}, "must hold the longest image.*batch_tokens=3"),
+    ],
+    "embed": [
+        NO_DECODING,
+        ({"metrics": ["bleu"]}, "must be one of 'mrr', 'recall_at_1', .*Received: metric='bleu'"),
+        ({"training": {"consistency": 1.0}}, "an embedding does not have. .*consistency=1.0"),
+        ({"training": {"cpu_shards": 2}}, "needs whole batches. Received: cpu_shards=2"),
+        ({"model": {"pooling": "sum"}}, "`pooling` must be one of"),
+        ({"preset": "lm_tiny"}, "one for this task.*task='embed', tasks_of_preset=.'lm'"),
+        ({"data": {"max_source_length": 2}}, "room for a token .*max_length=2"),
+    ],
+    "lm": [
+        NO_METRICS,
+        ({"data": {"hold_out": 30}}, "Fewer than all 30 lines .*hold_out=30"),
+        ({"tokenizers": {"source": {}}}, "must be one of 'text'"),
+        ({"attention": "locale"}, "Did you mean 'local'"),
+        ({"attention": {"windw": 3}}, "`attention` must have a name"),
+        (
+            {"attention": {"name": "local", "sliding_windw": 5}},
+            "Did you mean 'sliding_window'.*attention local='sliding_windw'",
+        ),
+        ({"attention": {"name": "local", "sliding_window": "wide"}}, "sliding_window='wide'"),
+        (
+            {"attention": {"name": "local", "num_heads": 5}},
+            "set `model.num_heads`. Received: num_heads=5",
+        ),
+        (
+            {"attention": {"name": "dense", "key_dim": 7}},
+            "set `model.hidden_dim` and `model.num_heads`. Received: key_dim=7",
+        ),
+        (
+            {"attention": {"name": "random_synthesizer", "max_length": 9}},
+            "set `data.max_source_length`. Received: max_length=9",
+        ),
+        ({"attention": "global_local"}, "hide what follows"),
+    ],
+    "mlm": [
+        NO_DECODING,
+        NO_METRICS,
+        ({"tokenizers": {"text": {"kind": "characters"}}}, "a mask token: word_piece. Received: t"),
+        ({"data": {"whole_words": 2}}, "`whole_words` must be true or false. Received: whole_w"),
+        ({"data": {"max_source_length": 2}}, "room for a token .*max_length=2"),
+        ({"preset": "lm_tiny"}, "one for this task.*task='mlm', tasks_of_preset=.'lm'"),
+    ],
+    "span_corruption": [
+        NO_METRICS,
+        ({"decoding": {"beam": 2}}, "Did you mean 'beams'"),
+        ({"tokenizers": {"shared": False}}, "`tokenizers.shared`. Received: shared=False"),
+        ({"tokenizers": {"target": {}}}, "must be one of 'shared', 'source'"),
+        ({"tokenizers": {"source": {"kind": "characters"}}}, "with sentinels.*tokenizer='char"),
+        ({"tokenizers": {"source": {"sentinels": 1}}}, "needed=2, sentinels=1"),
+        ({"data": {"noise_density": 1}}, "above 0 and below 1. Received: noise_density=1"),
+        ({"data": {"mean_noise_span_length": 0}}, "at least 1. Rec.*mean_noise_span_length=0"),
+        ({"data": {"max_source_length": 1}}, "room for a token and its end.*max_source_length=1"),
+        ({"preset": "lm_tiny"}, "one for this task.*task='span_corruption', tasks_of_.*'lm'"),
+    ],
+    "tag": [
+        NO_DECODING,
+        ({"metrics": ["bleu"]}, "must be one of 'tag_accuracy', 'span_f1'"),
+        ({"model": {"pooling": "max"}}, "Received: model setting='pooling'"),
+        ({"preset": "lm_tiny"}, "one for this task.*task='tag', tasks_of_preset=.'lm'"),
+        ({"data": {"test": "long.tsv"}}, "room for every test text .*longest=.*, max_source_len"),
+        ({"data": {"train": ["a", "b", "c"]}}, "one tab-separated file, or a file of texts and o"),
+    ],
+}
+
+
+def test_every_task_has_some():
+    assert MISTAKES.keys() == BASES.keys()
+
+
+@pytest.mark.parametrize(
+    ("task", "layer", "message"),
+    [(task, *mistake) for task, mistakes in MISTAKES.items() for mistake in mistakes],
+)
+def test_mistakes(task, layer, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "long.tsv", ["anna " * 40 + "\t" + "O " * 40])
+    data = {"train": write_data(task, tmp_path / "data", 30, 1)}
+    settings = base(task, data)
+    if "preset" in layer:  # whose sizes are others
+        settings = {"task": task, "data": data, "training": TRAINING}
+    with pytest.raises((UserError, OSError), match=message) as caught:
+        job.train(tmp_path / "run", merged(settings, layer))
+    assert "\n" not in str(caught.value)
