@@ -2,10 +2,11 @@
 
 import keras
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.recomputation import Rematerialized
 
 
-class CompositeLayer(Rematerialized, keras.layers.Layer):
+class CompositeLayer(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     """A layer whose configuration says which of the layers inside of it are quantized."""
 
     def get_config(self):

@@ -1,38 +1,58 @@
-"""Configurations that hold every argument of a constructor."""
+"""Constructors whose arguments are documented once and make up the configuration."""
 
 import dataclasses
 import functools
 import inspect
 import re
-import textwrap
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import keras
 
 from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.layer_configs import serialize_layer
+from keras_attn.validation import require
 
 _OF_KERAS = ("name", "dtype", "trainable")
+_MADE_BY_LAYERS = ("_initializer", "_regularizer", "_constraint")
+_SECTIONS = r"(Args|Call arguments|Returns|Raises|References?|Examples?):\n"
 
 
 class Configured:
     """Keeps what the constructor of a layer or a model was given, as its configuration.
 
-    The constructor names all of its arguments, but those of Keras' own base classes and the fields
-    of the dataclass `sizes`, which it takes as `**sizes`. A subclass names this class before that
-    of Keras.
+    The constructor names its arguments. `**sizes` stands for the fields of the dataclass `sizes`;
+    any other name, such as `**kwargs`, stands for these fields, for the arguments of the parent's
+    constructor, and for those of Keras' own base class. Signature and docstring list all of them,
+    and where an argument of the call is not documented, the parent's text is taken.
+
+    A subclass names this class before that of Keras.
     """
 
     sizes: ClassVar[type | None] = None
     """Dataclass whose fields the constructor takes besides its own arguments."""
 
+    fixed_arguments: ClassVar[tuple[str, ...]] = ()
+    """Arguments of the parent's constructor that this one does not take."""
+
+    arguments: ClassVar[tuple[str, ...]] = ()
+    """Names of the arguments in the configuration."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            cls.__init__ = _keeping_arguments(cls.__init__, cls.sizes)
-            cls.__doc__ = _with_fields(cls.__doc__, cls.sizes)
+        init = vars(cls).get("__init__")
+        if init is None or not _is_plain(init):
+            return
+        signature = _completed_signature(cls, init)
+        cls.__init__ = _keeping_arguments(init, signature)
+        cls.__doc__ = _completed_docstring(cls, signature)
+        if "get_config" not in vars(cls):  # which would describe the arguments itself
+            cls.arguments = _names(signature)
+
+    def _keep(self, given: dict[str, Any]) -> None:
+        # Not a dict, in which Keras would take layers for parts of the object.
+        self._given = types.SimpleNamespace(**given)
 
     def given_config(self) -> dict[str, Any]:
         """Describes what the constructor was given, but for Keras' own arguments."""
@@ -48,71 +68,192 @@ class Configured:
         return cls(**config | own)
 
 
-def _keeping_arguments(init: Callable, sizes: type | None) -> Callable:
-    """A constructor that keeps its arguments as `_given`, if it is that of the object's class."""
-    signature = _with_sizes(inspect.signature(init), sizes)
+class ConfiguredLayer(Configured):
+    """A layer whose configuration holds the arguments of its constructor.
+
+    They are read from the attributes of the same name, with or without an underscore before it. A
+    class that writes a `get_config` adds its own arguments to that of its parent.
+    """
+
+    def _keep(self, given):
+        pass  # The attributes have it.
+
+    def get_config(self):
+        own = {name: self._argument(name) for name in self.arguments}
+        return super().get_config() | own
+
+    def _argument(self, name: str) -> Any:
+        attribute = name if hasattr(self, name) else f"_{name}"
+        require(
+            hasattr(self, attribute),
+            f"{type(self).__name__} must keep its argument as an attribute or have a `get_config`.",
+            argument=name,
+        )
+        value = getattr(self, attribute)
+        if name.endswith(_MADE_BY_LAYERS):
+            return keras.saving.serialize_keras_object(value)
+        return value if isinstance(value, tuple) else _described(value)
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        # The constructor makes initializers, in the order that its random numbers depend on.
+        layers = {
+            name: _made(value, custom_objects)
+            for name, value in config.items()
+            if name not in _OF_KERAS and not name.endswith(_MADE_BY_LAYERS)
+        }
+        with keras.saving.custom_object_scope(custom_objects or {}):
+            return cls(**config | layers)
+
+
+def split_options(kind: type, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Takes the fields of a dataclass out of keyword arguments.
+
+    Args:
+        kind: The dataclass.
+        options: Keyword arguments.
+
+    Returns:
+        The dataclass's object, and the other arguments.
+    """
+    names = {field.name for field in dataclasses.fields(kind)}
+    own = {name: value for name, value in options.items() if name in names}
+    return kind(**own), {name: value for name, value in options.items() if name not in names}
+
+
+def _is_plain(init: Callable) -> bool:
+    kinds = {parameter.kind for parameter in inspect.signature(init).parameters.values()}
+    return not kinds & {inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL}
+
+
+def _keeping_arguments(init: Callable, signature: inspect.Signature) -> Callable:
+    """A constructor of that signature, which keeps its arguments if it is that of the class."""
 
     @functools.wraps(init)
     def keeping(self: Any, *args: Any, **kwargs: Any) -> None:
         try:
-            bound = signature.bind(self, *args, **kwargs)
+            bound = signature.bind_partial(self, *args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{type(self).__name__}: {error}") from None
-        of_keras = bound.arguments.pop("kwargs", {})
-        init(**bound.arguments, **of_keras)
+        further = bound.arguments.pop("kwargs", {})
+        init(**bound.arguments, **further)
         if type(self).__init__ is keeping:
             bound.apply_defaults()
-            # Not a dict, in which Keras would take layers for parts of the object.
-            self._given = types.SimpleNamespace(
-                **{name: bound.arguments[name] for name in _own_arguments(signature)}
-            )
+            self._keep({name: bound.arguments[name] for name in _names(signature)})
 
     keeping.__signature__ = signature
     return keeping
 
 
-def _own_arguments(signature: inspect.Signature) -> list[str]:
-    return [
-        parameter.name
-        for parameter in list(signature.parameters.values())[1:]
-        if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in _OF_KERAS
-    ]
+def _names(signature: inspect.Signature) -> tuple[str, ...]:
+    return tuple(
+        name
+        for name, parameter in list(signature.parameters.items())[1:]
+        if parameter.kind is not parameter.VAR_KEYWORD and name not in _OF_KERAS
+    )
 
 
-def _with_sizes(signature: inspect.Signature, sizes: type | None) -> inspect.Signature:
-    """The signature with the fields of a dataclass in place of `**sizes`."""
-    if sizes is None:
+def _parent(cls: type) -> type | None:
+    """The class whose constructor the class's own one calls, where it is one of these."""
+    parent = next(one for one in cls.__mro__[1:] if "__init__" in vars(one))
+    return parent if issubclass(parent, Configured) else None
+
+
+def _completed_signature(cls: type, init: Callable) -> inspect.Signature:
+    """The signature with all arguments that `**sizes` or `**kwargs` stand for."""
+    signature = inspect.signature(init)
+    found = dict(signature.parameters)
+    (rest,) = [name for name, one in found.items() if one.kind is one.VAR_KEYWORD] or [None]
+    if rest is None:
         return signature
-    fields = [
+    del found[rest]
+    further = [] if cls.sizes is None else _fields(cls.sizes)
+    parent = None if rest == "sizes" else _parent(cls)
+    if parent is not None:
+        inherited = inspect.signature(parent.__init__).parameters.values()
+        further += [_after_others(one) for one in inherited if one.kind is not one.VAR_KEYWORD]
+    for one in further:
+        if one.name not in cls.fixed_arguments:
+            found.setdefault(one.name, one)
+    if rest != "sizes" and (parent is None or _is_open(inspect.signature(parent.__init__))):
+        found["kwargs"] = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
+    return signature.replace(parameters=sorted(found.values(), key=lambda one: one.kind))
+
+
+def _fields(sizes: type) -> list[inspect.Parameter]:
+    return [
         inspect.Parameter(
             field.name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD
-            if field.name in sizes.positional
+            if field.name in getattr(sizes, "positional", ())
             else inspect.Parameter.KEYWORD_ONLY,
             default=field.default,
             annotation=field.type,
         )
         for field in dataclasses.fields(sizes)
-        if field.name not in signature.parameters
     ]
-    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
-    first = [one for one in own if one.kind is not one.KEYWORD_ONLY]
-    parameters = first + fields + own[len(first) :]
-    return signature.replace(parameters=sorted(parameters, key=lambda one: one.kind))
 
 
-def _with_fields(documentation: str | None, sizes: type | None) -> str | None:
-    """The docstring with what that of a dataclass says of its fields in place of `**sizes`."""
-    if sizes is None or documentation is None:
+def _after_others(parameter: inspect.Parameter) -> inspect.Parameter:
+    """A parent's argument, which may stand after some that have defaults."""
+    is_required = parameter.default is parameter.empty
+    return parameter.replace(kind=parameter.KEYWORD_ONLY) if is_required else parameter
+
+
+def _is_open(signature: inspect.Signature) -> bool:
+    return any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+
+
+def _completed_docstring(cls: type, signature: inspect.Signature) -> str | None:
+    """The docstring with what `**sizes` or `**kwargs` stand for, and arguments of the call."""
+    documentation = cls.__doc__
+    if documentation is None or not re.search(r"^ +\*\*\w+:", documentation, re.MULTILINE):
         return documentation
-    texts = {}
-    for parent in reversed(sizes.__mro__):
-        documented = inspect.cleandoc(parent.__doc__ or "")
+    parent = _parent(cls)
+    above = _sections(parent.__doc__) if parent else {}
+    sections = _sections(documentation)
+    texts = _documented_fields(cls.sizes) | _entries(above, "Args") | _entries(sections, "Args")
+    texts["kwargs"] = "    **kwargs: Arguments of `keras.layers.Layer`."
+    sections["Args"] = _joined(texts, list(signature.parameters)[1:])
+    call = _entries(above, "Call arguments") | _entries(sections, "Call arguments")
+    if call:
+        sections["Call arguments"] = _joined(call, inspect.signature(cls.call).parameters)
+        sections.setdefault("Returns", above.get("Returns", ""))
+    order = ("", "Args", "Call arguments", "Returns")
+    ordered = {name: sections.pop(name) for name in order if sections.get(name)} | sections
+    parts = [f"{name}:\n{body}" if name else body for name, body in ordered.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _sections(documentation: str | None) -> dict[str, str]:
+    """A docstring's text by heading, that before the first one under the empty name."""
+    first, *others = re.split(rf"(?m)^{_SECTIONS}", inspect.cleandoc(documentation or ""))
+    return {"": first.rstrip()} | {
+        name: body.rstrip() for name, body in zip(others[::2], others[1::2], strict=True)
+    }
+
+
+def _entries(sections: dict[str, str], name: str) -> dict[str, str]:
+    """A section's text by argument; several may have one text."""
+    found = {}
+    for entry in re.split(r"\n(?=    [\w*])", sections.get(name, "")):
+        for argument in entry.partition(":")[0].split(","):
+            found[argument.strip()] = entry
+    return {argument: entry for argument, entry in found.items() if argument.isidentifier()}
+
+
+def _joined(texts: dict[str, str], names: Iterable[str]) -> str:
+    return "\n".join(dict.fromkeys(texts[name] for name in names if name in texts))
+
+
+def _documented_fields(sizes: type | None) -> dict[str, str]:
+    """What the docstrings of a dataclass and its parents say of the fields."""
+    found = {}
+    for kind in reversed(sizes.__mro__ if sizes else ()):
+        documented = inspect.cleandoc(kind.__doc__ or "")
         section = documented.partition("Attributes:\n")[2].partition("\n\n")[0]
-        for entry in re.split(r"\n(?=    \w)", section):
-            texts[entry.partition(":")[0].strip()] = textwrap.indent(entry, "    ")
-    lines = "\n".join(texts[field.name] for field in dataclasses.fields(sizes))
-    return re.sub(r" {8}\*\*sizes:.*\n(?: {9,}.*\n)*", lambda _: lines + "\n", documentation)
+        found |= _entries({"Attributes": section}, "Attributes")
+    return found
 
 
 def _described(value: Any) -> Any:
