@@ -29,12 +29,7 @@ class AdditiveAttention(BaseSingleHeadAttention):
         Bahdanau et al., 2014, https://arxiv.org/abs/1409.0473, section 3.1 and appendix A.1.2.
     """
 
-    def __init__(
-        self,
-        units: int,
-        kernel_initializer="glorot_uniform",
-        **kwargs,
-    ):
+    def __init__(self, units: int, kernel_initializer="glorot_uniform", **kwargs):
         super().__init__(**kwargs)
         require_positive(units=units)
         self.units = units

@@ -59,9 +59,7 @@ class AttentionInputs(NamedTuple):
         _require_mask("value_mask", self.value_mask, {2: (batch, source)})
         _require_mask("key_mask", self.key_mask, {2: (batch, source)})
         _require_mask(
-            "attention_mask",
-            self.attention_mask,
-            {2: pairs[2:], 3: (batch, *pairs[2:]), 4: pairs},
+            "attention_mask", self.attention_mask, {2: pairs[2:], 3: (batch, *pairs[2:]), 4: pairs}
         )
 
     def with_boolean_masks(self) -> tuple["AttentionInputs", Any]:

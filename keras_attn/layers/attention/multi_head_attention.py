@@ -262,10 +262,7 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         real = ops.expand_dims(value_mask, (1, 2))
         # Nothing of padding is left, so that a source of nothing else has a context of zeros.
         kept = ops.cast(ops.swapaxes(real, -1, -2), source["value"].dtype)
-        return source | {
-            "value": ops.multiply(source["value"], kept),
-            "mask": real,
-        }
+        return source | {"value": ops.multiply(source["value"], kept), "mask": real}
 
     def attend_source(self, query, source: dict):
         heads = self._project(query, None, None) | source

@@ -15,12 +15,7 @@ from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
-from keras_attn.ops.decoding_cache import (
-    continued,
-    initial_cache,
-    query_position,
-    visible_slots,
-)
+from keras_attn.ops.decoding_cache import continued, initial_cache, query_position, visible_slots
 
 
 class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):

@@ -101,10 +101,7 @@ class SynthesizerAttention(DecodingSteps, BaseMultiHeadAttention):
             scores = ops.broadcast_to(scores, (ops.shape(query)[0], *ops.shape(scores)[1:]))
         mask = inputs.pair_masks()
         attend = partial(
-            attend_by_scores,
-            scores,
-            mask=masks.combine_masks(*mask),
-            is_causal=use_causal_mask,
+            attend_by_scores, scores, mask=masks.combine_masks(*mask), is_causal=use_causal_mask
         )
         result = attend(heads["value"], return_scores=return_attention_scores, **dropping)
         record_attention(self, attend, heads["value"], mask, is_causal=use_causal_mask)

@@ -70,12 +70,7 @@ class FactorizedDenseSynthesizer(SynthesizerAttention):
     """
 
     def __init__(
-        self,
-        num_heads: int,
-        key_dim: int,
-        max_length: int,
-        factor: int | None = None,
-        **kwargs,
+        self, num_heads: int, key_dim: int, max_length: int, factor: int | None = None, **kwargs
     ):
         super().__init__(num_heads, key_dim, max_length, **kwargs)
         factor = largest_divisor(max_length) if factor is None else factor
