@@ -1,6 +1,5 @@
 """Constructors whose arguments are documented once and make up the configuration."""
 
-import contextlib
 import dataclasses
 import functools
 import inspect
@@ -13,6 +12,7 @@ import keras
 
 from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.layer_configs import serialize_layer, templates_described
+from keras_attn.validation import require
 
 _OF_KERAS = ("name", "dtype", "trainable")
 _MADE_BY_LAYERS = ("_initializer", "_regularizer", "_constraint")
@@ -80,14 +80,26 @@ class ConfiguredLayer(Configured):
         pass  # The attributes have it.
 
     def get_config(self):
-        own = {}
-        for name in self.arguments:
-            with contextlib.suppress(AttributeError):  # mechanisms that write a `get_config`
-                own[name] = self._argument(name)
+        # A subclass with a `get_config` of its own may keep its own arguments elsewhere.
+        describes_itself = type(self).get_config is not ConfiguredLayer.get_config
+        own = {
+            name: self._argument(name)
+            for name in self.arguments
+            if not describes_itself or self._attribute(name)
+        }
         return super().get_config() | own
 
+    def _attribute(self, name: str) -> str | None:
+        """Name of the attribute that keeps an argument, if there is one."""
+        return next((one for one in (name, f"_{name}") if hasattr(self, one)), None)
+
     def _argument(self, name: str) -> Any:
-        attribute = name if hasattr(self, name) else f"_{name}"
+        attribute = self._attribute(name)
+        require(
+            attribute is not None,
+            f"{type(self).__name__} must keep its argument as an attribute or have a `get_config`.",
+            argument=name,
+        )
         value = getattr(self, attribute)
         if name.endswith(_MADE_BY_LAYERS):
             return keras.saving.serialize_keras_object(value)
@@ -162,22 +174,22 @@ def _parent(cls: type) -> type | None:
 def _completed_signature(cls: type, init: Callable) -> inspect.Signature:
     """The signature with all arguments that `**sizes` or `**kwargs` stand for."""
     signature = inspect.signature(init)
-    found = dict(signature.parameters)
-    (rest,) = [name for name, one in found.items() if one.kind is one.VAR_KEYWORD] or [None]
+    own = list(signature.parameters.values())
+    (rest,) = [one.name for one in own if one.kind is one.VAR_KEYWORD] or [None]
     if rest is None:
         return signature
-    del found[rest]
     further = [] if cls.sizes is None else _fields(cls.sizes)
     parent = None if rest == "sizes" else _parent(cls)
     if parent is not None:
-        inherited = inspect.signature(parent.__init__).parameters.values()
-        further += [_after_others(one) for one in inherited if one.kind is not one.VAR_KEYWORD]
-    for one in further:
-        if one.name not in cls.fixed_arguments:
-            found.setdefault(one.name, one)
-    if rest != "sizes" and (parent is None or _is_open(inspect.signature(parent.__init__))):
-        found["kwargs"] = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
-    return signature.replace(parameters=sorted(found.values(), key=lambda one: one.kind))
+        further += map(_after_others, inspect.signature(parent.__init__).parameters.values())
+    elif rest != "sizes":
+        further.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
+    named = {*signature.parameters, *cls.fixed_arguments} - {"kwargs"}
+    further = {one.name: one for one in reversed(further) if one.name not in named}
+    first = [one for one in own if one.kind is one.POSITIONAL_OR_KEYWORD]
+    last = [one for one in own if one.kind is one.KEYWORD_ONLY]
+    parameters = [*first, *reversed(further.values()), *last]
+    return signature.replace(parameters=sorted(parameters, key=lambda one: one.kind))
 
 
 def _fields(sizes: type) -> list[inspect.Parameter]:
@@ -196,12 +208,9 @@ def _fields(sizes: type) -> list[inspect.Parameter]:
 
 def _after_others(parameter: inspect.Parameter) -> inspect.Parameter:
     """A parent's argument, which may stand after some that have defaults."""
-    is_required = parameter.default is parameter.empty
-    return parameter.replace(kind=parameter.KEYWORD_ONLY) if is_required else parameter
-
-
-def _is_open(signature: inspect.Signature) -> bool:
-    return any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+    if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+        return parameter.replace(kind=parameter.KEYWORD_ONLY)
+    return parameter
 
 
 def _completed_docstring(cls: type, signature: inspect.Signature) -> str | None:

@@ -61,7 +61,7 @@ def test_mistakes_take_one_line(assignment, message, keras_attn, task_folder):
 
 def test_the_old_name_of_beams_works_and_names_the_new_one(keras_attn, task_folder):
     expected = keras_attn("predict", task_folder, "--beams", "2", "abc")
-    status, output, error = keras_attn("predict", task_folder, "--beams", "2", "abc")
+    status, output, error = keras_attn("predict", task_folder, "--beam", "2", "abc")
     assert (status, output) == expected[:2]
     assert error == (
         "keras-attn: --beam is now --beams; the old name will be removed in the next version.\n"
