@@ -49,9 +49,6 @@ class Bert(Backbone):
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
         attention: Attention layer to build that of every block from, multi-head by default.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `BertSizes`.
 
     Call arguments:

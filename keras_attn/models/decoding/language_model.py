@@ -17,7 +17,7 @@ class LanguageModel(Backbone):
     Args:
         stack: The layers, of which a position sees none after it.
         max_length: Greatest number of positions, or `None`.
-        dtype: Dtype policy of the layers.
+        dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
 
@@ -25,7 +25,7 @@ class LanguageModel(Backbone):
         inputs: `{"token_ids": int32 (batch, length)}`, beginning with the start id.
 
     Returns:
-        Logits (batch, length, vocabulary).
+        Logits of the next token at each position, (batch, length, vocabulary).
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class StackedSeq2Seq(Backbone):
         encoder: The layers from source ids to vectors.
         decoder: The layers from target ids, which attend to what was encoded.
         max_length: Greatest number of positions, or `None`.
-        dtype: Dtype policy of the layers.
+        dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
 
@@ -29,7 +29,7 @@ class StackedSeq2Seq(Backbone):
             target beginning with the start id; 0 is padding.
 
     Returns:
-        Logits (batch, target, target vocabulary).
+        Logits of the next target token at each position, (batch, target, target vocabulary).
     """
 
     def __init__(

@@ -53,9 +53,6 @@ class ETC(Backbone):
         attention_dropout: Share of the attention probabilities dropped in training.
         share_projections: Whether the attention of units and tokens has the same weights.
         norm_first: Pre-norm with a norm after the last block, instead of post-norm.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `ETCSizes`.
 
     Call arguments:

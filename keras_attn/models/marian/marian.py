@@ -55,17 +55,7 @@ class Marian(StackedSeq2Seq):
         encoder_attention: Attention layer to build the encoder's from, multi-head by default.
         self_attention: Attention layer to build the decoder's self-attention from, likewise.
         cross_attention: Attention layer to build the attention to the source from, likewise.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `MarianSizes`.
-
-    Call arguments:
-        inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
-            target beginning with the start id.
-
-    Returns:
-        Logits of the next target token at each position, (batch, target, target vocabulary).
 
     Raises:
         UserError: A size is not positive, a rate outside [0, 1), or a number of heads does not

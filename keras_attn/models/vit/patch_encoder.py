@@ -46,9 +46,6 @@ class PatchEncoder(Backbone):
         random_shift: Most pixels by which images are moved at random in training.
         learned_positions: Whether each position has a learned vector, instead of sinusoids.
         attention: Attention layer to build that of every block from, multi-head by default.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `PatchSizes`.
 
     Call arguments:
