@@ -82,8 +82,17 @@ def numbers(rng_or_seed, *shape) -> np.ndarray:
 
 
 def constructor_arguments(layer: type) -> dict[str, inspect.Parameter]:
-    """The named arguments of `layer.__init__`, without `self` and `**kwargs`."""
-    parameters = list(inspect.signature(layer.__init__).parameters.values())[1:]
+    """The arguments that `help(layer)` lists, without `self` and `**kwargs`."""
+    return _named(inspect.signature(layer.__init__))
+
+
+def own_arguments(layer: type) -> dict[str, inspect.Parameter]:
+    """The arguments that `layer.__init__` names itself."""
+    return _named(inspect.signature(inspect.unwrap(layer.__init__)))
+
+
+def _named(signature: inspect.Signature) -> dict[str, inspect.Parameter]:
+    parameters = list(signature.parameters.values())[1:]
     return {p.name: p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD}
 
 

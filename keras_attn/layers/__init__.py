@@ -2,9 +2,6 @@
 
 from keras_attn.layers.attention.additive_attention import AdditiveAttention
 from keras_attn.layers.attention.compressive_memory_attention import CompressiveMemoryAttention
-from keras_attn.layers.attention.dense_synthesizer import DenseSynthesizer
-from keras_attn.layers.attention.factorized_dense_synthesizer import FactorizedDenseSynthesizer
-from keras_attn.layers.attention.factorized_random_synthesizer import FactorizedRandomSynthesizer
 from keras_attn.layers.attention.global_local_attention import GlobalLocalAttention
 from keras_attn.layers.attention.global_local_streams import GlobalLocalPieces
 from keras_attn.layers.attention.intra_attention_cell import IntraAttentionCell
@@ -14,11 +11,16 @@ from keras_attn.layers.attention.lora import enable_lora
 from keras_attn.layers.attention.lsh_attention import LSHAttention
 from keras_attn.layers.attention.luong_attention import LuongAttention
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
-from keras_attn.layers.attention.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.attention.segment_recurrence import SegmentRecurrence
 from keras_attn.layers.attention.simple_self_attention import SimpleSelfAttention
 from keras_attn.layers.attention.synthesizer_mixture import SynthesizerMixture
+from keras_attn.layers.attention.synthesizers import (
+    DenseSynthesizer,
+    FactorizedDenseSynthesizer,
+    FactorizedRandomSynthesizer,
+    RandomSynthesizer,
+)
 from keras_attn.layers.blocks.decoder_block import TransformerDecoderBlock
 from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock
 from keras_attn.layers.blocks.feed_forward import FeedForward

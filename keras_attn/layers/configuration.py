@@ -84,7 +84,7 @@ class ConfiguredLayer(Configured):
     def get_config(self):
         own = {}
         for name in self.arguments:
-            with contextlib.suppress(AttributeError):  # mechanisms that write a `get_config`
+            with contextlib.suppress(AttributeError):  # a user's class, which may not keep it
                 own[name] = self._argument(name)
         return super().get_config() | own
 
@@ -139,9 +139,8 @@ def _keeping_arguments(init: Callable, signature: inspect.Signature) -> Callable
         further = bound.arguments.pop("kwargs", {})
         init(**bound.arguments, **further)
         bound.apply_defaults()
-        # A subclass may give some of its parent's arguments itself.
-        names = [name for name in _names(signature) if name in bound.arguments]
-        self._keep({name: bound.arguments[name] for name in names})
+        given = bound.arguments
+        self._keep({name: given[name] for name in _names(signature) if name in given})
 
     keeping.__signature__ = signature
     return keeping
@@ -164,22 +163,22 @@ def _parent(cls: type) -> type | None:
 def _completed_signature(cls: type, init: Callable) -> inspect.Signature:
     """The signature with all arguments that `**sizes` or `**kwargs` stand for."""
     signature = inspect.signature(init)
-    found = dict(signature.parameters)
-    (rest,) = [name for name, one in found.items() if one.kind is one.VAR_KEYWORD] or [None]
+    own = list(signature.parameters.values())
+    (rest,) = [one.name for one in own if one.kind is one.VAR_KEYWORD] or [None]
     if rest is None:
         return signature
-    del found[rest]
     further = [] if cls.sizes is None else _fields(cls.sizes)
     parent = None if rest == "sizes" else _parent(cls)
     if parent is not None:
-        inherited = inspect.signature(parent.__init__).parameters.values()
-        further += [_after_others(one) for one in inherited if one.kind is not one.VAR_KEYWORD]
-    for one in further:
-        if one.name not in cls.fixed_arguments:
-            found.setdefault(one.name, one)
-    if rest != "sizes" and (parent is None or _is_open(inspect.signature(parent.__init__))):
-        found["kwargs"] = inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD)
-    return signature.replace(parameters=sorted(found.values(), key=lambda one: one.kind))
+        further += map(_after_others, inspect.signature(parent.__init__).parameters.values())
+    elif rest != "sizes":
+        further.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
+    named = {*signature.parameters, *cls.fixed_arguments} - {"kwargs"}
+    further = {one.name: one for one in reversed(further) if one.name not in named}
+    first = [one for one in own if one.kind is one.POSITIONAL_OR_KEYWORD]
+    last = [one for one in own if one.kind is one.KEYWORD_ONLY]
+    parameters = [*first, *reversed(further.values()), *last]
+    return signature.replace(parameters=sorted(parameters, key=lambda one: one.kind))
 
 
 def _fields(sizes: type) -> list[inspect.Parameter]:
@@ -198,12 +197,9 @@ def _fields(sizes: type) -> list[inspect.Parameter]:
 
 def _after_others(parameter: inspect.Parameter) -> inspect.Parameter:
     """A parent's argument, which may stand after some that have defaults."""
-    is_required = parameter.default is parameter.empty
-    return parameter.replace(kind=parameter.KEYWORD_ONLY) if is_required else parameter
-
-
-def _is_open(signature: inspect.Signature) -> bool:
-    return any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
+    if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+        return parameter.replace(kind=parameter.KEYWORD_ONLY)
+    return parameter
 
 
 def _completed_docstring(cls: type, signature: inspect.Signature) -> str | None:

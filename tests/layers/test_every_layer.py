@@ -13,6 +13,7 @@ from tests.harness import (
     check_jit,
     check_mixed_precision,
     constructor_arguments,
+    own_arguments,
 )
 from tests.layers.cases import CASES
 
@@ -73,7 +74,7 @@ def test_names_of_cases_differ():
 def test_every_argument_of_every_public_layer_is_varied(layer):
     cases = [case for case in CASES if case.layer is layer]
     assert cases, f"{layer.__name__} has no case in tests/layers/cases.py"
-    for name, parameter in constructor_arguments(layer).items():
+    for name, parameter in own_arguments(layer).items():
         given = [case.arguments[name] for case in cases if name in case.arguments]
         assert any(value != parameter.default for value in given), (
             f"no case gives {layer.__name__} a `{name}` other than {parameter.default!r}"

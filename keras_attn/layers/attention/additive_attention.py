@@ -19,27 +19,8 @@ class AdditiveAttention(BaseSingleHeadAttention):
 
     Args:
         units: Size of v, and of what W and U project to.
-        kernel_initializer: Initialiser of v, W and U.
-        dropout: Share of the attention probabilities dropped in training, in [0, 1).
-        seed: Seed of the dropout, a whole number.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        query: Tensor (batch, target, features), of the layer's compute dtype.
-        value: Tensor (batch, source, features).
-        key: Tensor (batch, source, features); `value` by default.
-        query_mask: Boolean (batch, target), `False` where the query is padding.
-        value_mask: Boolean (batch, source), `False` where the value is padding.
-        key_mask: Boolean (batch, source), `False` where the key is padding.
-        attention_mask: Boolean (batch, target, source), `True` where a query may attend to a key.
-        return_attention_scores: Whether to return the attention probabilities too.
-        training: Whether dropout is applied.
-        use_causal_mask: Whether a query attends only to keys up to its own position, the last
-            query standing at the last key.
-
-    Returns:
-        The context (batch, target, value's features), and with `return_attention_scores` the
-        probabilities (batch, target, source).
+        kernel_initializer: Initializer of v, W and U.
+        **kwargs: Further arguments of `BaseSingleHeadAttention`.
 
     Raises:
         UserError: `units` is not positive, or `dropout` is outside [0, 1).
@@ -48,15 +29,8 @@ class AdditiveAttention(BaseSingleHeadAttention):
         Bahdanau et al., 2014, https://arxiv.org/abs/1409.0473, section 3.1 and appendix A.1.2.
     """
 
-    def __init__(
-        self,
-        units: int,
-        kernel_initializer="glorot_uniform",
-        dropout: float = 0.0,
-        seed: int | None = None,
-        **kwargs,
-    ):
-        super().__init__(dropout=dropout, seed=seed, **kwargs)
+    def __init__(self, units: int, kernel_initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
         require_positive(units=units)
         self.units = units
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -89,9 +63,3 @@ class AdditiveAttention(BaseSingleHeadAttention):
 
     def _scores(self, query, key):
         return additive_scores(query, key, self.scale)
-
-    def get_config(self):
-        return super().get_config() | {
-            "units": self.units,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

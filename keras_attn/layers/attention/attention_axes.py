@@ -6,6 +6,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.layers.attention.attention_inputs import AttentionInputs
 from keras_attn.validation import require
 
 
@@ -151,6 +152,28 @@ class AttendedAxes:
         source = [value_sizes[axis] for axis in self.axes]
         mask = ops.broadcast_to(mask, (*batch, heads, *target, *source))
         return ops.reshape(mask, (math.prod(batch), heads, math.prod(target), math.prod(source)))
+
+    def fold_inputs(self, inputs: AttentionInputs) -> AttentionInputs:
+        """Folds all inputs and masks of a call; plain ones stay as they are."""
+        if self.is_plain:
+            return inputs
+        # An input in two roles stays one tensor, so that they share a matrix product.
+        folded = {id(x): self.fold(x) for x in inputs[:3] if x is not None}
+        query, value, key = (None if x is None else folded[id(x)] for x in inputs[:3])
+        names = ("query_mask", "value_mask", "key_mask")
+        given = (self.fold_mask(name, getattr(inputs, name)) for name in names)
+        pairs = self.fold_attention_mask(inputs.attention_mask, inputs.query, inputs.value)
+        return AttentionInputs(query, value, key, *given, pairs)
+
+    def unfold_result(self, result: Any, inputs: AttentionInputs) -> Any:
+        """Undoes `fold_inputs` for an output, or for an output and attention scores."""
+        if self.is_plain:
+            return result
+        if not isinstance(result, tuple):
+            return self.unfold(result, inputs.query)
+        output, scores = result
+        scores = self.unfold_scores(scores, inputs.query, inputs.value)
+        return self.unfold(output, inputs.query), scores
 
     def unfold_scores(self, scores: Any, query: Any, value: Any) -> Any:
         """Undoes the folding for attention scores.

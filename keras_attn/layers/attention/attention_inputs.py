@@ -1,98 +1,87 @@
-"""What goes into a call of attention: that shapes fit each other, as far as they are known."""
+"""Inputs of an attention layer, checked as far as their shapes are known."""
 
-import functools
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from keras import ops
 
+from keras_attn.layers.hidden_positions import visible_inputs
 from keras_attn.ops import masks
 from keras_attn.validation import require
 
 
-def require_attention_inputs(
-    query: Any,
-    value: Any,
-    key: Any = None,
-    query_mask: Any = None,
-    value_mask: Any = None,
-    key_mask: Any = None,
-    attention_mask: Any = None,
-    num_heads: int = 1,
-    same_length: bool = False,
-) -> None:
-    """Raises unless queries, keys, values and masks fit together.
+class AttentionInputs(NamedTuple):
+    """The tensors that a call of an attention layer is given; `None` for those left out.
 
-    Args:
+    Attributes:
         query: Tensor (batch, target, features).
         value: Tensor (batch, source, features).
-        key: Tensor (batch, source, features), or `None`.
-        query_mask: Mask (batch, target), or `None`.
-        value_mask: Mask (batch, source), or `None`.
-        key_mask: Mask (batch, source), or `None`.
+        key: Tensor (batch, source, features); the value by default.
+        query_mask: Mask (batch, target).
+        value_mask: Mask (batch, source).
+        key_mask: Mask (batch, source).
         attention_mask: Mask (target, source), (batch, target, source) or
-            (batch, heads, target, source), or `None`. In masks an axis of 1 is for all.
-        num_heads: Number of the mechanism's heads.
-        same_length: Whether the mechanism attends within one sequence, target and source being as
-            long as each other.
-
-    Raises:
-        UserError: An input or a mask has another rank, or a size differs.
-    """
-    inputs = {"query": query, "value": value} | ({} if key is None else {"key": key})
-    for name, x in inputs.items():
-        require(
-            len(_shape(x)) == 3,
-            f"`{name}` must be (batch, length, features).",
-            **{f"{name}_shape": _shape(x)},
-        )
-    batch, target = query.shape[:2]
-    source = value.shape[1]
-    _require_sizes("value", value, {0: batch} | ({1: target} if same_length else {}))
-    if key is not None:
-        _require_sizes("key", key, {0: batch, 1: source})
-    _require_mask("query_mask", query_mask, {2: (batch, target)})
-    _require_mask("value_mask", value_mask, {2: (batch, source)})
-    _require_mask("key_mask", key_mask, {2: (batch, source)})
-    pairs = (batch, num_heads, target, source)
-    pairs = {2: pairs[2:], 3: (batch, *pairs[2:]), 4: pairs}
-    _require_mask("attention_mask", attention_mask, pairs)
-
-
-def reads_masks(call: Callable) -> Callable:
-    """Decorates the call of an attention layer, which is then given boolean masks that fit.
-
-    The layer has a method `_require_inputs`, which is given the first seven arguments. Where masks
-    of other numbers than 0 and 1 are traced, the call's output becomes NaN.
-
-    Args:
-        call: Method of a layer with the first seven arguments of `MultiHeadAttention.call`.
+            (batch, heads, target, source). In masks an axis of 1 is for all.
     """
 
-    @functools.wraps(call)
-    def reading(
-        self: Any,
-        query: Any,
-        value: Any,
-        key: Any = None,
-        query_mask: Any = None,
-        value_mask: Any = None,
-        key_mask: Any = None,
-        attention_mask: Any = None,
-        *further: Any,
-        **options: Any,
-    ) -> Any:
-        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
-        *given, valid = masks.boolean_masks(
-            query_mask=query_mask,
-            value_mask=value_mask,
-            key_mask=key_mask,
-            attention_mask=attention_mask,
-        )
-        outputs = call(self, query, value, key, *given, *further, **options)
-        return masks.unless_refused(outputs, valid)
+    query: Any
+    value: Any
+    key: Any = None
+    query_mask: Any = None
+    value_mask: Any = None
+    key_mask: Any = None
+    attention_mask: Any = None
 
-    return reading
+    def require_fitting(self, num_heads: int = 1, same_length: bool = False) -> None:
+        """Raises unless queries, keys, values and masks fit together, as far as sizes are known.
+
+        Args:
+            num_heads: Number of the mechanism's heads.
+            same_length: Whether target and source must have the same length, as where a mechanism
+                attends within one sequence.
+
+        Raises:
+            UserError: An input or a mask has another rank, or a size differs.
+        """
+        for name, x in zip(self._fields[:3], self[:3], strict=True):
+            require(
+                x is None or len(_shape(x)) == 3,
+                f"`{name}` must be (batch, length, features).",
+                **{f"{name}_shape": None if x is None else _shape(x)},
+            )
+        batch, target = self.query.shape[:2]
+        source = self.value.shape[1]
+        _require_sizes("value", self.value, {0: batch} | ({1: target} if same_length else {}))
+        if self.key is not None:
+            _require_sizes("key", self.key, {0: batch, 1: source})
+        pairs = (batch, num_heads, target, source)
+        _require_mask("query_mask", self.query_mask, {2: (batch, target)})
+        _require_mask("value_mask", self.value_mask, {2: (batch, source)})
+        _require_mask("key_mask", self.key_mask, {2: (batch, source)})
+        _require_mask(
+            "attention_mask", self.attention_mask, {2: pairs[2:], 3: (batch, *pairs[2:]), 4: pairs}
+        )
+
+    def with_boolean_masks(self) -> tuple["AttentionInputs", Any]:
+        """Reads the masks: see `keras_attn.ops.masks.boolean_masks`.
+
+        Returns:
+            The inputs with boolean masks, and what `keras_attn.ops.masks.unless_refused` takes.
+        """
+        *given, valid = masks.boolean_masks(**dict(zip(self._fields[3:], self[3:], strict=True)))
+        return AttentionInputs(*self[:3], *given), valid
+
+    def visible(self, dtype: str) -> tuple[Any, Any, Any]:
+        """Query, value and key without what masks hide: see `visible_inputs`."""
+        return visible_inputs(dtype, *self)
+
+    def pair_masks(self) -> tuple:
+        """Masks of rank 4, for (batch, heads, target, source), all of which must allow a pair."""
+        return masks.separate_masks(*self[3:])
+
+    def mask_of_keys(self) -> Any:
+        """The mask (batch or 1, heads or 1, source) of keys that are hidden from all queries."""
+        return masks.mask_of_keys(ops.shape(self.value)[1], *self[4:])
 
 
 def _require_mask(name: str, mask: Any, sizes_by_rank: dict[int, tuple]) -> None:

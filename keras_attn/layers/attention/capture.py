@@ -1,8 +1,8 @@
-"""What attention layers attend to, shown to whoever looks while they are called.
+"""Records the attention weights of layers called inside `capture_attention()`.
 
-Attention is linear in its values: given as values the rows of an identity matrix, it gives its
-weights. So each mechanism shows what its own computation weights, in windows, buckets, chunks or
-sums, without a second formula.
+Attention is linear in its values: given the rows of an identity matrix as values, it returns its
+weights. So what is recorded is what a mechanism's own computation weights, in windows, buckets,
+chunks or sums, without a second formula.
 """
 
 import contextlib
@@ -15,25 +15,25 @@ from keras import ops
 
 from keras_attn.ops import masks
 
-_SHOWN: ContextVar[list | None] = ContextVar("keras_attn_shown_attention", default=None)
+_RECORDS: ContextVar[list | None] = ContextVar("keras_attn_attention_records", default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class CapturedAttention:
-    """What one call of an attention layer attended to.
+    """The attention weights of one call of a layer.
 
     Attributes:
         layer: The layer.
         weights: Tensor (batch, heads, target, source): the context is their sum of the values.
         query_real: Boolean (batch, target), `False` at queries that are known to be padding.
-        source_real: Boolean (batch, source), `False` at what nothing may attend to.
+        source_real: Boolean (batch, source), `False` where no query may attend.
         crosses: Whether queries and values are different sequences.
-        is_causal: Whether a query sees none that follow it.
+        is_causal: Whether a query attends to no position after its own.
         is_softmax: Whether the weights are a softmax of scores.
-        is_step: Whether it was one position of several that follow each other.
-        rows_before: How many rows stand before those of the query's sequence.
-        columns_before: How many columns stand before those of the value's sequence.
-        pattern: What decides which pairs may meet, by name: `window`, `globals`, `buckets`, …
+        is_step: Whether the call was one step of a loop over positions.
+        rows_before: Number of rows before those of the query's sequence.
+        columns_before: Number of columns before those of the value's sequence.
+        pattern: Limits of the pairs that may meet, by name: `window`, `globals`, `buckets`, …
     """
 
     layer: Any
@@ -51,63 +51,64 @@ class CapturedAttention:
 
 @contextlib.contextmanager
 def capture_attention() -> Iterator[list[CapturedAttention]]:
-    """Captures what the attention layers attend to that are called within the context.
+    """Records the weights of all attention layers that are called within the context.
 
-    Dropout is left out of what is seen. Nothing stays behind, neither on layers nor elsewhere.
-    While a graph is traced its tensors are captured; those of the body of a loop, `is_step`, are of
-    no use outside of it.
+    Weights are recorded without dropout, and nothing is kept on the layers. While a graph is traced
+    its tensors are recorded; those of the body of a loop, `is_step`, cannot be used outside of it.
 
     Yields:
         A list that grows by a `CapturedAttention` with each call.
     """
     found: list[CapturedAttention] = []
-    with _shown_to(found):
+    with _recording_to(found):
         yield found
 
 
 @contextlib.contextmanager
 def rearranged(change: Callable[[CapturedAttention], CapturedAttention]) -> Iterator[None]:
-    """Lets a layer say in its own terms what the layers inside it attended to.
+    """Changes what the layers called within the context record.
 
     Args:
-        change: Takes what an inner layer showed, and returns what is shown in its place.
+        change: Takes the record of an inner layer, and returns the one to keep in its place.
     """
-    outer = _SHOWN.get()
+    outer = _RECORDS.get()
     if outer is None:
         yield
         return
     found: list[CapturedAttention] = []
-    with _shown_to(found):
+    with _recording_to(found):
         yield
     outer.extend(map(change, found))
 
 
 def noted(**facts: Any) -> contextlib.AbstractContextManager[None]:
-    """Adds facts, fields of `CapturedAttention`, to what inner layers show."""
-    return rearranged(lambda shown: dataclasses.replace(shown, **facts))
+    """Sets fields of `CapturedAttention` in the records of inner layers."""
+    return rearranged(lambda found: dataclasses.replace(found, **facts))
 
 
 def show_found(found: CapturedAttention) -> None:
-    """Shows what was captured elsewhere; does nothing where nobody looks."""
-    shown = _SHOWN.get()
-    if shown is not None:
-        shown.append(found)
+    """Adds a record made elsewhere; does nothing outside of `capture_attention()`."""
+    records = _RECORDS.get()
+    if records is not None:
+        records.append(found)
 
 
 def is_capturing() -> bool:
-    """Whether anybody looks."""
-    return _SHOWN.get() is not None
+    """Whether a layer called now is inside `capture_attention()`."""
+    return _RECORDS.get() is not None
 
 
-def show_attention(
+def record_attention(
     layer: Any,
     attend: Callable[[Any], Any],
     value: Any,
     mask: Any = None,
+    inputs: Any = None,
     query_mask: Any = None,
+    pattern: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
     **facts: Any,
 ) -> None:
-    """Shows what a layer attends to; does nothing where nobody looks.
+    """Records the weights of a layer; does nothing outside of `capture_attention()`.
 
     Args:
         layer: The layer.
@@ -116,11 +117,15 @@ def show_attention(
         value: The values, (batch, heads, source, value_dim).
         mask: What may be attended to: boolean tensors, or a tuple of some, of rank 4 or, without
             the axis of the queries, of rank 3, which broadcast to (batch, heads, target, source).
+        inputs: The query and the value of the call, and any others, where the layer may attend to
+            another sequence; compared to find out if it does.
         query_mask: Boolean (batch, target), `False` at padding, where it is not part of the mask.
+        pattern: Limits of the pairs that may meet, or a function that computes them; the layer's
+            `sliding_window` by default.
         **facts: Further fields of `CapturedAttention`.
     """
-    shown = _SHOWN.get()
-    if shown is None:
+    records = _RECORDS.get()
+    if records is None:
         return
     batch, heads, source = ops.shape(value)[:3]
     query_real, source_real = _real(mask)
@@ -130,24 +135,26 @@ def show_attention(
     if source_real is not None:
         identity = identity * ops.cast(source_real, value.dtype)[:, None, :, None]
     weights = masks.masked_queries(attend(identity), query_mask)
-    target = ops.shape(weights)[2]
     query_real = masks.combine_masks(query_real, query_mask)
+    if inputs is not None:
+        facts["crosses"] = are_different(*inputs[:2])
     found = CapturedAttention(
         layer,
         weights,
-        _filled(query_real, (batch, target)),
+        _filled(query_real, (batch, ops.shape(weights)[2])),
         _filled(source_real, (batch, source)),
+        pattern=_pattern(layer) if pattern is None else pattern() if callable(pattern) else pattern,
         **facts,
     )
-    shown.append(found)
+    records.append(found)
 
 
-def is_other(query: Any, value: Any) -> bool:
-    """Whether somebody looks and would see queries and values of different sequences.
+def are_different(query: Any, value: Any) -> bool:
+    """Whether two sequences differ.
 
     While a graph is traced there are no values to compare, and different tensors count as others.
     """
-    if _SHOWN.get() is None or query is value:
+    if query is value:
         return False
     if tuple(query.shape) != tuple(value.shape):
         return True
@@ -157,17 +164,22 @@ def is_other(query: Any, value: Any) -> bool:
         return True
 
 
+def _pattern(layer: Any) -> dict[str, Any]:
+    window = getattr(layer, "sliding_window", None)
+    return {} if window is None else {"window": window}
+
+
 @contextlib.contextmanager
-def _shown_to(found: list[CapturedAttention]) -> Iterator[None]:
-    token = _SHOWN.set(found)
+def _recording_to(found: list[CapturedAttention]) -> Iterator[None]:
+    token = _RECORDS.set(found)
     try:
         yield
     finally:
-        _SHOWN.reset(token)
+        _RECORDS.reset(token)
 
 
 def _real(mask: Any) -> tuple:
-    """Which queries and which keys are in any pair that the masks allow, or `None`."""
+    """The queries and the keys that are in any pair which the masks allow, or `None`."""
     parts = mask if isinstance(mask, tuple | list) else (mask,)
     parts = [
         part if len(part.shape) == 4 else part[:, :, None] for part in parts if part is not None

@@ -5,8 +5,6 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_inputs import reads_masks
-from keras_attn.layers.attention.capture import is_other
 from keras_attn.layers.attention.memory_compression import COMPRESSIONS
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention, windows
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
@@ -41,8 +39,6 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
     of the model's loss reaches the compression.
 
     Args:
-        num_heads: Number of query heads.
-        key_dim: Size of each head's query and key.
         memory_length: Number of states remembered as they are.
         compressed_length: Number of compressed states remembered.
         compression_rate: How many states become one.
@@ -50,17 +46,15 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
             (before it two dilated ones, each added to its input), `"mean"`, `"max"`, or
             `"most_used"` (the states that the segment attends to most).
         relative_positions: Layer to build from what lets it see distances, counted in states and
-            slots: as for `RecurrentMemoryAttention`.
-        **kwargs: Further arguments of `MultiHeadAttention`, without `attention_axes`.
+            slots: `RotaryEmbedding`, `RelativePositionBias`, `AlibiBias` or, by default,
+            `TransformerXLPositions`.
+        **kwargs: Further arguments of `RecurrentMemoryAttention`.
 
     Call arguments:
-        query: Tensor (batch, target, features), of the layer's compute dtype.
         value: Tensor (batch, source, features), the segment; a multiple of `compression_rate`
             long, or the last states of what falls out are dropped.
         memory: `CompressiveMemory` of the segments before (`initial_memory` for the first), or
             `None` to attend to the segment alone.
-        key, query_mask, value_mask, key_mask, attention_mask, return_attention_scores, training,
-            use_causal_mask: As for `MultiHeadAttention`; masks are about the segment alone.
 
     Returns:
         What `MultiHeadAttention` returns, scores over compressed memory, memory and segment
@@ -112,42 +106,21 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         compressed = self._nothing(batch_size, self.compressed_length, features)
         return CompressiveMemory(*memory, *compressed)
 
-    @reads_masks
-    def call(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-        memory=None,
-    ):
-        given = (query_mask, value_mask, key_mask, attention_mask)
-        options = {
-            "return_attention_scores": return_attention_scores or self.compress.needs_usage,
-            "training": training,
-            "use_causal_mask": use_causal_mask,
-        }
+    def _attend(self, inputs, return_attention_scores, training, use_causal_mask, memory=None):
+        options = (training, use_causal_mask)
         if memory is None:
-            options["return_attention_scores"] = return_attention_scores
-            return super().call(query, value, key, *given, **options)
-        options["crosses"] = is_other(query, value)
-        query, value, key = self._visible(query, value, key, *given)
-        result, (old, old_real), kept = self._attend_behind(
-            memory, query, value, key, *given, **options
-        )
+            return super()._attend(inputs, return_attention_scores, *options)
+        with_scores = return_attention_scores or self.compress.needs_usage
+        result, (old, old_real), kept = self._attend_behind(memory, inputs, with_scores, *options)
         scores = None
         if self.compress.needs_usage:
             output, scores = result
             result = result if return_attention_scores else output
         slots, slots_real = self._compressed(old, old_real, scores)
         if training and self.compress.trainable_variables:
-            self.add_loss(self._lost(query, query_mask, (old, old_real), (slots, slots_real)))
+            query, _, _ = inputs.visible(self.compute_dtype)
+            pairs = (old, old_real), (slots, slots_real)
+            self.add_loss(self._lost(query, inputs.query_mask, *pairs))
         return result, self._with_slots(memory, kept, slots, slots_real)
 
     def require_segments(self, segment_length):
@@ -250,10 +223,3 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
     def _memory_spec(self, value):
         compressed = self._states_spec(value, self.compressed_length)
         return CompressiveMemory(*super()._memory_spec(value), *compressed)
-
-    def get_config(self):
-        return super().get_config() | {
-            "compressed_length": self.compressed_length,
-            "compression_rate": self.compression_rate,
-            "compression": self.compression,
-        }

@@ -6,8 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_inputs import reads_masks
-from keras_attn.layers.attention.capture import show_attention
+from keras_attn.layers.attention.attention_layer import require_no_scores, require_same_length
+from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.attention.global_local_streams import (
     GlobalLocalPieces,
     Stream,
@@ -17,18 +17,14 @@ from keras_attn.layers.attention.global_local_streams import (
     split_stream,
 )
 from keras_attn.layers.attention.head_projection import ROLES
-from keras_attn.layers.attention.multi_head_base import (
-    BaseMultiHeadAttention,
-    require_no_scores,
-    require_same_length,
-)
+from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
 from keras_attn.ops.linear import linear, linear_of_heads
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
-from keras_attn.validation import require, require_positive, require_rate
+from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -52,22 +48,15 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
             `-max_distance` on.
         num_labels: Number of labels, of distances and others.
         share_projections: Whether global positions are projected by the same weights as long ones.
-        dropout: Share of the attention probabilities dropped in training, in [0, 1).
+        dropout: Fraction of the attention probabilities to drop in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
-        **kwargs: Further arguments of `BaseMultiHeadAttention` (`value_dim`, `use_bias`,
-            `output_shape`, initializers, regularizers, constraints) and of `keras.layers.Layer`.
+        **kwargs: Further arguments of `BaseMultiHeadAttention`.
 
     Call arguments:
-        query: Tensor (batch, length, features), of the layer's compute dtype.
-        value: Tensor (batch, length, features), as long as the query.
-        key: Tensor (batch, length, features); `value` by default.
-        query_mask: Boolean (batch, length), `False` where the query is padding.
-        value_mask: Boolean (batch, length), `False` where the value is padding.
-        key_mask: Boolean (batch, length), `False` where the key is padding.
+        value: Tensor (batch, source, features), as long as the query.
         attention_mask: Boolean (batch, 1, length) or (batch, heads or 1, 1, length), `True` where
             all queries may attend to a key.
         return_attention_scores: Must be `False`.
-        training: Whether dropout is applied.
         use_causal_mask: Must be `False`.
         global_query: Tensor (batch, globals, features), the global positions.
         global_query_mask: Boolean (batch, globals), `False` where a global position is padding.
@@ -112,7 +101,6 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
             max_distance=max_distance,
             num_labels=num_labels,
         )
-        require_rate(dropout=dropout)
         require(
             num_labels > 2 * max_distance,
             "`num_labels` must be at least 2 * `max_distance` + 1.",
@@ -124,12 +112,11 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
         self.max_distance = max_distance
         self.num_labels = num_labels
         self.share_projections = share_projections
-        self.dropout = dropout
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+        self._set_dropout(dropout, seed)
         self.global_attention = None
         if not share_projections:
-            config = BaseMultiHeadAttention.get_config(self)
+            taken = (*BaseMultiHeadAttention.arguments, "trainable", "dtype")
+            config = {name: value for name, value in self.get_config().items() if name in taken}
             config |= {"name": "global", "activity_regularizer": None}
             self.global_attention = BaseMultiHeadAttention.from_config(config)
 
@@ -146,7 +133,6 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
             initializer=separate_initializer(self.kernel_initializer, len(ROLES) + 1),
         )
 
-    @reads_masks
     def call(
         self,
         query,
@@ -164,10 +150,14 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
         labels=None,
         pair_masks=None,
     ):
+        inputs = (query, value, key, query_mask, value_mask, key_mask, attention_mask)
+        options = (return_attention_scores, training, use_causal_mask)
+        own = (global_query, global_query_mask, labels, pair_masks)
+        return self._call_checked(inputs, *options, own=own)
+
+    def _attend(self, inputs, return_attention_scores, training, use_causal_mask, own):
+        global_query, global_query_mask, labels, pair_masks = own
         require_no_scores(self, return_attention_scores)
-        query, value, key = self._visible(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask
-        )
         require(
             not use_causal_mask,
             "Global positions attend to everything: there is no causal form.",
@@ -176,8 +166,8 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
         global_query_mask, *pairs, valid = masks.boolean_masks(
             global_query_mask=global_query_mask, **(pair_masks or GlobalLocalPieces())._asdict()
         )
-        key_mask = masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask)
-        local = Stream(query, value, key, query_mask, key_mask)
+        visible = inputs.visible(self.compute_dtype)
+        local = Stream(*visible, inputs.query_mask, inputs.mask_of_keys())
         if global_query is None:
             few, local = split_stream(local, self.global_length)
         else:
@@ -186,15 +176,15 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
             global_query = without_hidden(global_query, global_query_mask)
             few = Stream(global_query, global_query, None, global_query_mask, of_keys)
         parts = (local, few, labels or GlobalLocalPieces(), GlobalLocalPieces(*pairs))
-        outputs = self._attend(*parts, training, global_query is not None)
+        outputs = self._attend_streams(*parts, training, global_query is not None)
         output, global_output = (masks.unless_refused(x, valid) for x in outputs)
         if global_query is None:
             return ops.concatenate([global_output, output], axis=1)
         return output, global_output
 
-    def _attend(self, local, few, labels, pair_masks, training, has_own) -> tuple:
+    def _attend_streams(self, local, few, labels, pair_masks, training, has_own) -> tuple:
         """The outputs of the long positions and of the few global ones, which are others or not."""
-        dropout = {"dropout": self.dropout if training else 0.0, "seed": self.seed_generator}
+        dropping = self._dropping(training)
         of_few = self.global_attention or self
         heads = self._project(*local[:3], training)
         few_heads = of_few._project(*few[:3], training)
@@ -222,9 +212,9 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
             implementation="dense",
         )
         values = ops.concatenate([few_heads["value"], heads["value"]], axis=2)
-        context = attend_near(heads["value"], global_keys=keys, **dropout)
-        global_context = attend_all(values, **dropout)
-        self._show(attend_near, keys, attend_all, values, few, local, has_own)
+        context = attend_near(heads["value"], global_keys=keys, **dropping)
+        global_context = attend_all(values, **dropping)
+        self._record(attend_near, keys, attend_all, values, few, local, has_own)
         context = masks.masked_queries(context, local.real)
         global_context = masks.masked_queries(global_context, few.real)
         return (
@@ -232,8 +222,8 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
             of_few._project_back(global_context, training),
         )
 
-    def _show(self, attend_near, keys, attend_all, values, few, local, has_own):
-        """Shows global and long positions in one matrix, the global ones first."""
+    def _record(self, attend_near, keys, attend_all, values, few, local, has_own):
+        """Records global and long positions in one matrix, the global ones first."""
         count = few.query.shape[1]
 
         def attend(values):
@@ -242,11 +232,13 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
             return ops.concatenate(contexts, axis=2)
 
         before = count if has_own else 0
-        show_attention(
+        key_mask, query_mask = joined_masks(few, local)
+        record_attention(
             self,
             attend,
             values,
-            *joined_masks(few, local),
+            key_mask,
+            query_mask=query_mask,
             rows_before=before,
             columns_before=before,
             pattern={"window": self.radius + 1, "globals": count},
@@ -289,25 +281,12 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
     def _distance_labels(self, distances):
         return ops.clip(distances, -self.max_distance, self.max_distance) + self.max_distance
 
-    def compute_output_spec(self, query, value, *arguments, global_query=None, **options):
-        known = ("global_query_mask", "labels", "pair_masks")
-        options = {name: option for name, option in options.items() if name not in known}
-        output = super().compute_output_spec(query, value, *arguments, **options)
+    def compute_output_spec(self, *args, global_query=None, **kwargs):
+        output = super().compute_output_spec(*args, **kwargs)
         if global_query is None:
             return output
         shape = self.compute_output_shape(global_query.shape)
         return output, keras.KerasTensor(shape, self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {
-            "radius": self.radius,
-            "global_length": self.global_length,
-            "max_distance": self.max_distance,
-            "num_labels": self.num_labels,
-            "share_projections": self.share_projections,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }
 
 
 def _of_labels(by_label: Any, labels: Any) -> Any:

@@ -47,6 +47,26 @@ class HeadProjection(Dense):
         kernel, bias = self._columns(roles)
         return self._split(linear(inputs, kernel, bias, training=training), roles)
 
+    def heads_of(self, inputs: dict, training: bool = False) -> dict:
+        """Projects the inputs of several roles, each tensor once.
+
+        Args:
+            inputs: Tensor (batch, length, features) by role; roles with `None` are left out.
+            training: Whether a gradient is asked for.
+
+        Returns:
+            Heads (batch, heads, length, head size) by role.
+        """
+        sharing = {}
+        for role in self.heads:
+            if inputs[role] is not None:
+                sharing.setdefault(id(inputs[role]), []).append(role)
+        heads = {}
+        for roles in sharing.values():
+            projected = self(inputs[roles[0]], roles=tuple(roles), training=training)
+            heads |= dict(zip(roles, projected, strict=True))
+        return heads
+
     def quantized_call(self, inputs, roles=None, training=False):
         if self._awaits_calibration():
             return self.call(inputs, roles, training)

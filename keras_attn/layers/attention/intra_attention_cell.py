@@ -5,7 +5,7 @@ from functools import partial
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.capture import show_attention
+from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.seeds import separate_initializer
@@ -34,8 +34,8 @@ class IntraAttentionCell(CompositeLayer):
         units: Size of the states.
         max_length: How many states the cell keeps; of longer sequences it reads the last ones.
         attention_units: Size of v; `units` by default.
-        kernel_initializer: Initialiser of what is applied to the input, and of v.
-        recurrent_initializer: Initialiser of what is applied to states.
+        kernel_initializer: Initializer of what is applied to the input, and of v.
+        recurrent_initializer: Initializer of what is applied to states.
         unit_forget_bias: Whether the bias of the forget gate starts at 1.
         **kwargs: Arguments of `keras.layers.Layer`.
 
@@ -130,10 +130,9 @@ class IntraAttentionCell(CompositeLayer):
         both = ops.concatenate([hidden, cells], axis=-1)
         mask = ops.expand_dims(ops.greater(kept, 0), (1, 2))
         attend = partial(attend_by_scores, ops.expand_dims(scores, 1), mask=mask)
-        averages = attend(ops.expand_dims(both, 1))
-        show_attention(
-            self, attend, ops.expand_dims(both, 1), mask, is_step=True, pattern={"states": True}
-        )
+        both = ops.expand_dims(both, 1)
+        averages = attend(both)
+        record_attention(self, attend, both, mask, pattern={"states": True}, is_step=True)
         read, cell = ops.split(averages[:, 0, 0], 2, axis=-1)
         # === The gates of an LSTM ===
         gates = gates + self.recurrent_gates(read) + self.bias
@@ -151,13 +150,3 @@ class IntraAttentionCell(CompositeLayer):
     def get_initial_state(self, batch_size=None):
         """States before the first step: zeros, for `batch_size` sequences."""
         return [ops.zeros((batch_size, size), self.compute_dtype) for size in self.state_size]
-
-    def get_config(self):
-        return super().get_config() | {
-            "units": self.units,
-            "max_length": self.max_length,
-            "attention_units": self.attention_units,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
-            "unit_forget_bias": self.unit_forget_bias,
-        }

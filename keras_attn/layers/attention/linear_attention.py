@@ -5,11 +5,14 @@ from functools import partial
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_inputs import reads_masks
-from keras_attn.layers.attention.capture import is_capturing, is_other, show_attention
-from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention, require_no_scores
+from keras_attn.layers.attention.attention_layer import (
+    DecodingSteps,
+    SourceSteps,
+    require_no_scores,
+)
+from keras_attn.layers.attention.capture import is_capturing, record_attention
+from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.hidden_positions import without_hidden
-from keras_attn.layers.layer_configs import deserialize_layers, serialize_layer
 from keras_attn.layers.positions.relative_positions import copy_positions
 from keras_attn.layers.positions.rotary import RotaryEmbedding
 from keras_attn.ops import masks
@@ -25,7 +28,7 @@ from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class LinearAttention(BaseMultiHeadAttention):
+class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
     """Multi-head attention in time and memory linear in the lengths.
 
     A query's weight for a key is φ(query)·φ(key) with φ(x) = elu(x) + 1, divided by the sum of
@@ -36,37 +39,16 @@ class LinearAttention(BaseMultiHeadAttention):
     Args:
         num_heads: Number of heads.
         key_dim: Size of each head's query and key.
-        value_dim: Size of each head's value; `key_dim` by default.
-        use_bias: Whether the projections have biases.
-        output_shape: Size of the output's features, a number or a tuple; those of the query by
-            default.
-        kernel_initializer: Initialiser of the kernels.
-        bias_initializer: Initialiser of the biases.
-        kernel_regularizer: Regulariser of the kernels.
-        bias_regularizer: Regulariser of the biases.
-        activity_regularizer: Regulariser of the output.
-        kernel_constraint: Constraint on the kernels.
-        bias_constraint: Constraint on the biases.
-        output_initializer: Initialiser of the output projection's kernel, where it is not
-            `kernel_initializer`.
         relative_positions: `RotaryEmbedding` to build from what lets self-attention see distances:
             it turns φ(query) and φ(key) where they weight values, not in the divisor; none by
             default.
-        **kwargs: Arguments of `keras.layers.Layer`.
+        **kwargs: Further arguments of `BaseMultiHeadAttention`.
 
     Call arguments:
-        query: Tensor (batch, target, features), of the layer's compute dtype.
-        value: Tensor (batch, source, features).
-        key: Tensor (batch, source, features); `value` by default.
-        query_mask: Boolean (batch, target), `False` where the query is padding.
-        value_mask: Boolean (batch, source), `False` where the value is padding.
-        key_mask: Boolean (batch, source), `False` where the key is padding.
         attention_mask: Boolean (batch, 1, source) or (batch, heads or 1, 1, source), `True` where
             all queries may attend to a key.
         return_attention_scores: Must be `False`.
         training: Has no effect.
-        use_causal_mask: Whether a query attends only to keys up to its own position, the last
-            query standing at the last key.
 
     Returns:
         The output (batch, target, features).
@@ -103,24 +85,10 @@ class LinearAttention(BaseMultiHeadAttention):
         if self.relative_positions is not None:
             self.relative_positions.build(None)
 
-    @reads_masks
-    def call(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
+    def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
         require_no_scores(self, return_attention_scores)
-        inputs = self._visible(query, value, key, query_mask, value_mask, key_mask, attention_mask)
-        heads = self._project(*inputs, training)
-        mask = masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask)
+        heads = self._project(*inputs.visible(self.compute_dtype), training)
+        mask = inputs.mask_of_keys()
         attend = partial(
             linear_attention,
             heads["query"],
@@ -130,37 +98,24 @@ class LinearAttention(BaseMultiHeadAttention):
             **self._turns(heads),
         )
         context = attend(heads["value"])
-        facts = {"crosses": is_other(query, value), "is_causal": use_causal_mask}
-        show_attention(self, attend, heads["value"], mask, query_mask, is_softmax=False, **facts)
-        return self._project_back(masks.masked_queries(context, query_mask), training)
+        record_attention(
+            self,
+            attend,
+            heads["value"],
+            mask,
+            inputs,
+            inputs.query_mask,
+            is_causal=use_causal_mask,
+            is_softmax=False,
+        )
+        return self._project_back(masks.masked_queries(context, inputs.query_mask), training)
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
-        """Makes the state before the first position, of a size that no length changes.
-
-        Args:
-            batch_size: Number of sequences, a number or a scalar int32 tensor.
-            max_length: Not used.
-            beams: Not used: a hypothesis has a state of its own.
-
-        Returns:
-            The state, a `keras_attn.ops.linear_attention.LinearState`.
-        """
         return initial_linear_state(
             batch_size, self.num_heads, self.key_dim, self.value_dim, self.compute_dtype
         )
 
     def attend_prompt(self, query, cache, real):
-        """Attends causally within a prompt, which the state then has summed up.
-
-        Args:
-            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
-            cache: What `initial_cache` made.
-            real: Boolean (batch, length), which positions are to be summed up: the first ones of
-                each sequence.
-
-        Returns:
-            The output (batch, length, features), and the state after the last of these positions.
-        """
         query = without_hidden(query, real)
         heads = self._project(query, query, None)
         key, value, turns = heads["key"], heads["value"], self._turns(heads)
@@ -173,19 +128,6 @@ class LinearAttention(BaseMultiHeadAttention):
         return self._project_back(context), LinearState(sums, start)
 
     def attend_step(self, query, cache, index, ancestor_mask=None):
-        """Attends from one new position to itself and those before it.
-
-        Args:
-            query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
-                of one source side by side; (batch, 1, features) without a beam search.
-            cache: The state after the positions before, with batch * beams rows.
-            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
-                one for each row (batch * beams,).
-            ancestor_mask: Not used.
-
-        Returns:
-            The output (batch, beams, features) and the state with this position.
-        """
         heads = self._project_hypotheses(query)
         turn = None
         if self.relative_positions is not None:
@@ -196,42 +138,21 @@ class LinearAttention(BaseMultiHeadAttention):
         return self._project_back_hypotheses(context, query.shape[1]), cache
 
     def project_source(self, value, key=None, value_mask=None) -> dict:
-        """Sums the source of cross-attention up once, for every step of decoding.
-
-        Args:
-            value: Tensor (batch, source, features).
-            key: Tensor (batch, source, features); `value` by default.
-            value_mask: Boolean (batch, source), `False` where the source is padding.
-
-        Returns:
-            `{"sums": (batch, heads, key_dim, value_dim + 1)}`, and while somebody looks at the
-            attention the keys and what of them is real.
-        """
         value_mask, valid = masks.boolean_masks(value_mask=value_mask)
         value = masks.unless_refused(value, valid)
         value, key = (without_hidden(x, value_mask) for x in (value, key))
         heads = self._project(None, value, key)
         mask = masks.mask_of_keys(ops.shape(value)[1], value_mask)
         source = {"sums": sums_of_keys(heads["key"], heads["value"], mask)}
-        # Sums do not tell what they were made of.
+        # Weights cannot be recorded from sums.
         return source | ({"heads": heads, "mask": mask} if is_capturing() else {})
 
     def attend_source(self, query, source: dict):
-        """Attends to a source projected by `project_source`.
-
-        Args:
-            query: Tensor (batch, target, features). Where several hypotheses share a source,
-                they stand side by side along `target`.
-            source: What `project_source` returned.
-
-        Returns:
-            The output (batch, target, features).
-        """
         heads = self._project(query, None, None)
         if "heads" in source:
             key, value, mask = source["heads"]["key"], source["heads"]["value"], source["mask"]
             attend = partial(linear_attention, heads["query"], key, key_mask=mask)
-            show_attention(self, attend, value, mask, crosses=True, is_softmax=False)
+            record_attention(self, attend, value, mask, crosses=True, is_softmax=False)
         return self._project_back(attend_sums(heads["query"], source["sums"]))
 
     def _turns(self, heads) -> dict:
@@ -253,12 +174,3 @@ class LinearAttention(BaseMultiHeadAttention):
     def _turn(self, positions):
         # Its `call` alone: features stay as wide as sums are.
         return partial(self.relative_positions.call, positions=positions)
-
-    def get_config(self):
-        return super().get_config() | {
-            "relative_positions": serialize_layer(self.relative_positions)
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**deserialize_layers(config, "relative_positions"))

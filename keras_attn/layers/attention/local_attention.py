@@ -5,15 +5,14 @@ from functools import partial
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_inputs import reads_masks
-from keras_attn.layers.attention.capture import show_attention
-from keras_attn.layers.attention.multi_head_base import (
-    BaseMultiHeadAttention,
+from keras_attn.layers.attention.attention_layer import (
+    DecodingSteps,
     require_no_scores,
     require_same_length,
 )
+from keras_attn.layers.attention.capture import record_attention
+from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.hidden_positions import without_hidden
-from keras_attn.layers.layer_configs import deserialize_layers, serialize_layer
 from keras_attn.layers.positions.relative_positions import DistanceBias, copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.decoding.window_state import (
@@ -22,11 +21,11 @@ from keras_attn.ops.decoding.window_state import (
     window_state,
 )
 from keras_attn.ops.local_attention import local_attention
-from keras_attn.validation import require, require_positive, require_rate
+from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class LocalAttention(BaseMultiHeadAttention):
+class LocalAttention(DecodingSteps, BaseMultiHeadAttention):
     """Multi-head self-attention to the positions nearby, in time and memory linear in the length.
 
     It computes what `MultiHeadAttention(sliding_window=…)` computes, block by block and without a
@@ -38,25 +37,17 @@ class LocalAttention(BaseMultiHeadAttention):
         key_dim: Size of each head's query and key.
         sliding_window: A query attends to keys less than this many positions away: to
             `2 * sliding_window - 1` of them, or causally to `sliding_window`.
-        dropout: Share of the attention probabilities dropped in training, in [0, 1).
+        dropout: Fraction of the attention probabilities to drop in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
         relative_positions: Layer to build from what lets it see distances: `RotaryEmbedding`,
             `RelativePositionBias` or `AlibiBias`; none by default.
-        **kwargs: Further arguments of `BaseMultiHeadAttention` (`value_dim`, `use_bias`,
-            `output_shape`, initializers, regularizers, constraints) and of `keras.layers.Layer`.
+        **kwargs: Further arguments of `BaseMultiHeadAttention`.
 
     Call arguments:
-        query: Tensor (batch, length, features), of the layer's compute dtype.
-        value: Tensor (batch, length, features), as long as the query.
-        key: Tensor (batch, length, features); `value` by default.
-        query_mask: Boolean (batch, length), `False` where the query is padding.
-        value_mask: Boolean (batch, length), `False` where the value is padding.
-        key_mask: Boolean (batch, length), `False` where the key is padding.
+        value: Tensor (batch, source, features), as long as the query.
         attention_mask: Boolean (batch, 1, length) or (batch, heads or 1, 1, length), `True` where
             all queries may attend to a key.
         return_attention_scores: Must be `False`.
-        training: Whether dropout is applied.
-        use_causal_mask: Whether a query attends only to keys up to its own position.
 
     Returns:
         The output (batch, length, features).
@@ -85,11 +76,8 @@ class LocalAttention(BaseMultiHeadAttention):
     ):
         super().__init__(num_heads, key_dim, **kwargs)
         require_positive(sliding_window=sliding_window)
-        require_rate(dropout=dropout)
         self.sliding_window = sliding_window
-        self.dropout = dropout
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+        self._set_dropout(dropout, seed)
         self.relative_positions = copy_positions(
             relative_positions, num_heads, key_dim, self.dtype_policy
         )
@@ -106,78 +94,28 @@ class LocalAttention(BaseMultiHeadAttention):
         if self.relative_positions is not None and not self.relative_positions.built:
             self.relative_positions.build(None)
 
-    @reads_masks
-    def call(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
+    def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
         require_no_scores(self, return_attention_scores)
-        inputs = self._visible(query, value, key, query_mask, value_mask, key_mask, attention_mask)
-        heads = self._positioned(self._project(*inputs, training))
-        context = self._attend(
-            heads,
-            key_mask=masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask),
-            is_causal=use_causal_mask,
-            query_mask=query_mask,
-            dropout=self.dropout if training else 0.0,
+        heads = self._positioned(self._project(*inputs.visible(self.compute_dtype), training))
+        mask = inputs.mask_of_keys()
+        context = self._attend_heads(
+            heads, mask, use_causal_mask, inputs.query_mask, **self._dropping(training)
         )
         return self._project_back(context, training)
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
-        """Makes the state before the first position: room for the keys and values of a window.
-
-        Args:
-            batch_size: Number of sequences, a number or a scalar int32 tensor.
-            max_length: Not used.
-            beams: Not used: a hypothesis has a state of its own.
-
-        Returns:
-            The state, a `keras_attn.ops.decoding.window_state.WindowState`.
-        """
         widths = (self.key_dim, self.value_dim)
         return initial_window_state(
             batch_size, self.num_heads, self.sliding_window, widths, self.compute_dtype
         )
 
     def attend_prompt(self, query, cache, real):
-        """Attends causally within a prompt, of which the state then holds a window.
-
-        Args:
-            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
-            cache: Not used: what `initial_cache` made.
-            real: Boolean (batch, length), which positions count: the first ones of each sequence.
-
-        Returns:
-            The output (batch, length, features), and the state after the last of these positions.
-        """
         query = without_hidden(query, real)
         heads = self._positioned(self._project(query, query, None))
-        output = self._project_back(self._attend(heads, is_causal=True))
+        output = self._project_back(self._attend_heads(heads, is_causal=True))
         return output, window_state(heads["key"], heads["value"], self.sliding_window, real)
 
     def attend_step(self, query, cache, index, ancestor_mask=None):
-        """Attends from one new position to itself and those before it.
-
-        Args:
-            query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
-                of one source side by side; (batch, 1, features) without a beam search.
-            cache: The state after the positions before, with batch * beams rows.
-            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
-                one for each row (batch * beams,).
-            ancestor_mask: Not used.
-
-        Returns:
-            The output (batch, beams, features) and the state with this position.
-        """
         heads = self._project_hypotheses(query)
         position = ops.reshape(ops.add(ops.cast(index, "int32"), cache.start), (-1, 1))  # (rows, 1)
         heads = self._moved(heads, position)
@@ -187,19 +125,19 @@ class LocalAttention(BaseMultiHeadAttention):
         )
         return self._project_back_hypotheses(context, query.shape[1]), cache
 
-    def _attend(self, heads, key_mask=None, is_causal=False, query_mask=None, dropout=0.0):
+    def _attend_heads(self, heads, mask=None, is_causal=False, query_mask=None, **dropping):
         attend = partial(
             local_attention,
             heads["query"],
             heads["key"],
             window=self.sliding_window,
-            key_mask=key_mask,
+            key_mask=mask,
             bias=self._bias(2 * self.sliding_window - 1),
             is_causal=is_causal,
         )
-        context = attend(heads["value"], dropout=dropout, seed=self.seed_generator)
-        facts = {"is_causal": is_causal, "pattern": {"window": self.sliding_window}}
-        show_attention(self, attend, heads["value"], key_mask, query_mask, **facts)
+        context = attend(heads["value"], **dropping)
+        value = heads["value"]
+        record_attention(self, attend, value, mask, query_mask=query_mask, is_causal=is_causal)
         return masks.masked_queries(context, query_mask)
 
     def _positioned(self, heads) -> dict:
@@ -220,15 +158,3 @@ class LocalAttention(BaseMultiHeadAttention):
         at_query = ops.full((1,), self.sliding_window - 1, dtype="int32")
         at_keys = ops.arange(keys, dtype="int32")
         return self.relative_positions.bias(None, at_query, at_keys)
-
-    def get_config(self):
-        return super().get_config() | {
-            "sliding_window": self.sliding_window,
-            "dropout": self.dropout,
-            "seed": self.seed,
-            "relative_positions": serialize_layer(self.relative_positions),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**deserialize_layers(config, "relative_positions"))

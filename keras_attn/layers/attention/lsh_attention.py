@@ -5,13 +5,13 @@ from functools import partial
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_inputs import reads_masks
-from keras_attn.layers.attention.capture import is_capturing, show_attention
-from keras_attn.layers.attention.multi_head_base import (
-    BaseMultiHeadAttention,
+from keras_attn.layers.attention.attention_layer import (
+    DecodingSteps,
     require_no_scores,
     require_same_length,
 )
+from keras_attn.layers.attention.capture import record_attention
+from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype
@@ -19,11 +19,11 @@ from keras_attn.ops.decoding.cache import initial_cache
 from keras_attn.ops.decoding.lsh_steps import LSHState, lsh_attention_step, lsh_state
 from keras_attn.ops.hash_rounds import hash_buckets
 from keras_attn.ops.lsh_attention import lsh_attention
-from keras_attn.validation import require, require_positive, require_rate
+from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class LSHAttention(BaseMultiHeadAttention):
+class LSHAttention(DecodingSteps, BaseMultiHeadAttention):
     """Multi-head self-attention of each position to those whose vectors hash to the same bucket.
 
     Queries are keys as well, at length 1, and scores their products, not divided by the root of
@@ -41,23 +41,16 @@ class LSHAttention(BaseMultiHeadAttention):
         num_buckets: Number of buckets, even; in the paper twice the length by the chunk's.
         num_hashes: Number of rounds: more find more of what dense attention would.
         chunk_length: Number of positions in a chunk.
-        dropout: Share of the attention probabilities dropped in training, in [0, 1).
+        dropout: Fraction of the attention probabilities to drop in training, in [0, 1).
         seed: Seed of the rotations and of the dropout, a whole number.
-        **kwargs: Further arguments of `BaseMultiHeadAttention` (`value_dim`, `use_bias`,
-            `output_shape`, initializers, regularizers, constraints) and of `keras.layers.Layer`.
+        **kwargs: Further arguments of `BaseMultiHeadAttention`.
 
     Call arguments:
-        query: Tensor (batch, length, features), of the layer's compute dtype.
-        value: Tensor (batch, length, features), as long as the query.
+        value: Tensor (batch, source, features), as long as the query.
         key: Not used.
-        query_mask: Boolean (batch, length), `False` where the query is padding.
-        value_mask: Boolean (batch, length), `False` where the value is padding.
-        key_mask: Boolean (batch, length), `False` where the key is padding.
         attention_mask: Boolean (batch, 1, length) or (batch, heads or 1, 1, length), `True` where
             all positions may attend to one.
         return_attention_scores: Must be `False`.
-        training: Whether dropout is applied.
-        use_causal_mask: Whether a query attends only to positions up to its own.
 
     Returns:
         The output (batch, length, features).
@@ -86,13 +79,10 @@ class LSHAttention(BaseMultiHeadAttention):
         super().__init__(num_heads, key_dim, **kwargs)
         require_positive(num_buckets=num_buckets, num_hashes=num_hashes, chunk_length=chunk_length)
         require(num_buckets % 2 == 0, "`num_buckets` must be even.", num_buckets=num_buckets)
-        require_rate(dropout=dropout)
         self.num_buckets = num_buckets
         self.num_hashes = num_hashes
         self.chunk_length = chunk_length
-        self.dropout = dropout
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+        self._set_dropout(dropout, seed)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         require_same_length(self, query_shape, value=value_shape, key=key_shape)
@@ -109,26 +99,11 @@ class LSHAttention(BaseMultiHeadAttention):
         sizes = super()._head_sizes()
         return {role: sizes[role] for role in ("query", "value")}
 
-    @reads_masks
-    def call(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
+    def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
         require_no_scores(self, return_attention_scores)
-        query, value, _ = self._visible(
-            query, value, key, query_mask, value_mask, key_mask, attention_mask
-        )
+        query, value, _ = inputs.visible(self.compute_dtype)
         heads = self._project(query, value, None, training)
-        real = masks.mask_of_keys(ops.shape(value)[1], value_mask, key_mask, attention_mask)
+        real = inputs.mask_of_keys()
         attend = partial(
             lsh_attention,
             heads["query"],
@@ -137,12 +112,17 @@ class LSHAttention(BaseMultiHeadAttention):
             real=real,
             is_causal=use_causal_mask,
         )
-        dropout = self.dropout if training else 0.0
-        context = attend(heads["value"], dropout=dropout, seed=self.seed_generator)
-        if is_capturing():
-            facts = {"is_causal": use_causal_mask, "pattern": self._pattern(heads["query"])}
-            show_attention(self, attend, heads["value"], real, query_mask, **facts)
-        return self._project_back(masks.masked_queries(context, query_mask), training)
+        context = attend(heads["value"], **self._dropping(training))
+        record_attention(
+            self,
+            attend,
+            heads["value"],
+            real,
+            query_mask=inputs.query_mask,
+            pattern=partial(self._pattern, heads["query"]),
+            is_causal=use_causal_mask,
+        )
+        return self._project_back(masks.masked_queries(context, inputs.query_mask), training)
 
     def _pattern(self, query) -> dict:
         """The bucket of each position in each round, int32 (batch, heads, rounds, length)."""
@@ -150,20 +130,6 @@ class LSHAttention(BaseMultiHeadAttention):
         return {"buckets": hash_buckets(query, self.rotations), "chunk": self.chunk_length}
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
-        """Makes the state before the first position.
-
-        Args:
-            batch_size: Number of sequences, a number or a scalar int32 tensor.
-            max_length: Number of positions the state can hold, as JAX and XLA need it; `None`, on
-                TensorFlow without XLA, for one that grows.
-            beams: Not used: a hypothesis has a state of its own.
-
-        Returns:
-            The state, a `keras_attn.ops.decoding.lsh_steps.LSHState`.
-
-        Raises:
-            UserError: No `max_length` on another backend than TensorFlow.
-        """
         widths = (self.key_dim, self.value_dim)
         cache = initial_cache(batch_size, self.num_heads, widths, self.compute_dtype, max_length)
         rounds = ops.zeros((1, 1, 1, self.num_hashes), dtype="int32")
@@ -171,18 +137,6 @@ class LSHAttention(BaseMultiHeadAttention):
         return LSHState(cache, buckets)
 
     def attend_prompt(self, query, cache, real):
-        """Attends causally within a prompt, which the state then holds.
-
-        Args:
-            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
-            cache: What `initial_cache` made.
-            real: Boolean (batch, length), which positions are to be held: the first ones of each
-                sequence.
-
-        Returns:
-            The output (batch, length, features), and the state, in which step 0 follows the last
-            position held.
-        """
         query = without_hidden(query, real)
         heads = self._project(query, query, None)
         vectors = (heads["query"], heads["value"])
@@ -191,30 +145,8 @@ class LSHAttention(BaseMultiHeadAttention):
         return self._project_back(context), state
 
     def attend_step(self, query, cache, index, ancestor_mask=None):
-        """Attends from one new position to itself and those before it.
-
-        Args:
-            query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
-                of one source side by side; (batch, 1, features) without a beam search.
-            cache: The state after the positions before, with batch * beams rows.
-            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
-                with a state of a fixed length one for each row (batch * beams,).
-            ancestor_mask: Not used.
-
-        Returns:
-            The output (batch, beams, features) and the state with this position.
-        """
         heads = self._project_hypotheses(query)
         context, cache = lsh_attention_step(
             heads["query"], heads["value"], cache, index, self.rotations, self.chunk_length
         )
         return self._project_back_hypotheses(context, query.shape[1]), cache
-
-    def get_config(self):
-        return super().get_config() | {
-            "num_buckets": self.num_buckets,
-            "num_hashes": self.num_hashes,
-            "chunk_length": self.chunk_length,
-            "dropout": self.dropout,
-            "seed": self.seed,
-        }

@@ -21,27 +21,8 @@ class LuongAttention(BaseSingleHeadAttention):
     Args:
         score: `"dot"`: queryᵀ key; `"general"`: queryᵀ W key; `"concat"`: vᵀ tanh(W [query; key]).
         units: Size of v, for `"concat"`; that of the query by default.
-        kernel_initializer: Initialiser of W and v.
-        dropout: Share of the attention probabilities dropped in training, in [0, 1).
-        seed: Seed of the dropout, a whole number.
-        **kwargs: Arguments of `keras.layers.Layer`.
-
-    Call arguments:
-        query: Tensor (batch, target, features), of the layer's compute dtype.
-        value: Tensor (batch, source, features).
-        key: Tensor (batch, source, features); `value` by default.
-        query_mask: Boolean (batch, target), `False` where the query is padding.
-        value_mask: Boolean (batch, source), `False` where the value is padding.
-        key_mask: Boolean (batch, source), `False` where the key is padding.
-        attention_mask: Boolean (batch, target, source), `True` where a query may attend to a key.
-        return_attention_scores: Whether to return the attention probabilities too.
-        training: Whether dropout is applied.
-        use_causal_mask: Whether a query attends only to keys up to its own position, the last
-            query standing at the last key.
-
-    Returns:
-        The context (batch, target, value's features), and with `return_attention_scores` the
-        probabilities (batch, target, source).
+        kernel_initializer: Initializer of W and v.
+        **kwargs: Further arguments of `BaseSingleHeadAttention`.
 
     Raises:
         UserError: `score` is unknown, `units` is given without `"concat"` or not positive,
@@ -56,11 +37,9 @@ class LuongAttention(BaseSingleHeadAttention):
         score: str = "dot",
         units: int | None = None,
         kernel_initializer="glorot_uniform",
-        dropout: float = 0.0,
-        seed: int | None = None,
         **kwargs,
     ):
-        super().__init__(dropout=dropout, seed=seed, **kwargs)
+        super().__init__(**kwargs)
         require_one_of("score", score, SCORES)
         if units is not None:
             require(score == "concat", "`units` is for the score concat.", units=units, score=score)
@@ -110,10 +89,3 @@ class LuongAttention(BaseSingleHeadAttention):
         if self.score == "concat":
             return additive_scores(query, key, self.scale)
         return dot_scores(query, key)
-
-    def get_config(self):
-        return super().get_config() | {
-            "score": self.score,
-            "units": self.units,
-            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
-        }

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_inputs import reads_masks, require_attention_inputs
-from keras_attn.layers.attention.capture import is_other, noted
+from keras_attn.layers.attention.attention_inputs import AttentionInputs
+from keras_attn.layers.attention.capture import are_different, is_capturing, noted
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.positions.transformer_xl import TransformerXLPositions
 from keras_attn.ops.decoding.cache import ContinuedCache, FixedCache, continued
@@ -40,15 +40,15 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         memory_length: Number of states remembered.
         relative_positions: Layer to build from what lets it see distances: `RotaryEmbedding`,
             `RelativePositionBias`, `AlibiBias` or, by default, `TransformerXLPositions`.
-        **kwargs: Further arguments of `MultiHeadAttention`, without `attention_axes`.
+        **kwargs: Further arguments of `MultiHeadAttention`.
 
     Call arguments:
-        query: Tensor (batch, target, features), of the layer's compute dtype.
         value: Tensor (batch, source, features), the segment.
         memory: `Memory` of the segments before (`initial_memory` for the first), or `None` to
             attend to the segment alone.
-        key, query_mask, value_mask, key_mask, attention_mask, return_attention_scores, training,
-            use_causal_mask: As for `MultiHeadAttention`; masks are about the segment alone.
+        attention_mask: Boolean (target, source), (batch, target, source) or
+            (batch, heads or 1, target, source), `True` where a query may attend to a key of the
+            segment. All masks are about the segment alone.
 
     Returns:
         What `MultiHeadAttention` returns, scores over memory and segment together; with a
@@ -63,6 +63,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
     """
 
     can_cross = False
+    fixed_arguments = ("attention_axes",)
     memory_kind = Memory
     # What is forgotten is gone, unless a subclass compresses it.
     compressed_length = 0
@@ -79,12 +80,13 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         require_positive(num_heads=num_heads, key_dim=key_dim, memory_length=memory_length)
         if relative_positions is None:
             relative_positions = TransformerXLPositions(num_heads, key_dim)
-        super().__init__(num_heads, key_dim, relative_positions=relative_positions, **kwargs)
+        attention_axes = kwargs.pop("attention_axes", None)
         require(
-            self.attention_axes is None,
+            attention_axes is None,
             "A memory follows a single axis: `attention_axes` must not be given.",
-            attention_axes=self.attention_axes,
+            attention_axes=attention_axes,
         )
+        super().__init__(num_heads, key_dim, relative_positions=relative_positions, **kwargs)
         self.memory_length = memory_length
 
     def initial_memory(self, batch_size: Any, features: int) -> Memory:
@@ -101,7 +103,6 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         shape = (batch_size, length)
         return ops.zeros((*shape, features), self.compute_dtype), ops.zeros(shape, dtype="bool")
 
-    @reads_masks
     def call(
         self,
         query,
@@ -116,59 +117,45 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         use_causal_mask=False,
         memory=None,
     ):
-        given = (query_mask, value_mask, key_mask, attention_mask)
-        options = {
-            "return_attention_scores": return_attention_scores,
-            "training": training,
-            "use_causal_mask": use_causal_mask,
-        }
+        inputs = (query, value, key, query_mask, value_mask, key_mask, attention_mask)
+        options = (return_attention_scores, training, use_causal_mask)
+        return self._call_checked(inputs, *options, memory=memory)
+
+    def _attend(self, inputs, *options, memory=None):
         if memory is None:
-            return super().call(query, value, key, *given, **options)
-        options["crosses"] = is_other(query, value)
-        query, value, key = self._visible(query, value, key, *given)
-        result, _, kept = self._attend_behind(memory, query, value, key, *given, **options)
+            return super()._attend(inputs, *options)
+        result, _, kept = self._attend_behind(memory, inputs, *options)
         return result, Memory(*kept)
 
-    def _attend_behind(
-        self,
-        memory,
-        query,
-        value,
-        key,
-        query_mask,
-        value_mask,
-        key_mask,
-        attention_mask,
-        crosses,
-        **options,
-    ) -> tuple:
-        """Attends to a segment and what is before it.
+    def _attend_behind(self, memory, inputs, *options) -> tuple:
+        """Attends to a segment and to what precedes it.
 
         Returns:
-            What `MultiHeadAttention` returns, what falls out of the memory as the segment enters
-            it, and what is in it then: pairs of states and whether they are there.
+            What `MultiHeadAttention` returns, what leaves the memory as the segment enters it, and
+            what is in it then: pairs of states and which of them exist.
         """
+        crosses = is_capturing() and are_different(inputs.query, inputs.value)
+        query, value, key = inputs.visible(self.compute_dtype)
         self._require_memory(memory, value)
         past, past_real = self._past(memory)
         past = ops.stop_gradient(ops.cast(past, value.dtype))
-        real = combine_masks(value_mask, key_mask)
+        real = combine_masks(inputs.value_mask, inputs.key_mask)
         if real is None:
             real = ops.ones(ops.shape(value)[:2], dtype="bool")
+        both = AttentionInputs(
+            query,
+            ops.concatenate([past, value], axis=1),
+            None if key is None else ops.concatenate([past, key], axis=1),
+            query_mask=inputs.query_mask,
+            value_mask=ops.concatenate([past_real, real], axis=1),
+            attention_mask=_behind(past, inputs.attention_mask),
+        )
         with noted(crosses=crosses, columns_before=past.shape[1]):
-            result = super().call(
-                query,
-                ops.concatenate([past, value], axis=1),
-                None if key is None else ops.concatenate([past, key], axis=1),
-                query_mask=query_mask,
-                value_mask=ops.concatenate([past_real, real], axis=1),
-                attention_mask=_behind(past, attention_mask),
-                **options,
-            )
+            result = super()._attend(both, *options)
         return result, *self._entered(memory, value, real)
 
-    def _require_inputs(self, *inputs):
-        # Behind a memory the keys are more than the queries.
-        require_attention_inputs(*inputs, num_heads=self.num_heads)
+    def _require_inputs(self, inputs):
+        inputs.require_fitting(self.num_heads)
 
     def _require_memory(self, memory, value):
         kind = self.memory_kind
@@ -252,21 +239,6 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         return memory.states, ops.cast(memory.real, "bool")
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1, memory=None):
-        """Makes the cache for decoding; see `MultiHeadAttention.initial_cache`.
-
-        Args:
-            batch_size: Number of sequences, a number or a scalar int32 tensor.
-            max_length: Number of positions to be decoded, as JAX and XLA need it; or `None`.
-            beams: Number of hypotheses of each source, one where there is a memory.
-            memory: The memory that the decoded positions attend to as well; position 0 is the
-                first after it.
-
-        Returns:
-            The cache.
-
-        Raises:
-            UserError: Several beams with a memory.
-        """
         cache = super().initial_cache(batch_size, max_length, beams)
         if memory is None:
             return cache
@@ -320,11 +292,6 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         shape = (value.shape[0], length)
         states = keras.KerasTensor((*shape, value.shape[2]), self.compute_dtype)
         return states, keras.KerasTensor(shape, "bool")
-
-    def get_config(self):
-        config = super().get_config() | {"memory_length": self.memory_length}
-        del config["attention_axes"]
-        return config
 
 
 def _ends(past: Any) -> Any:

@@ -6,15 +6,17 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_inputs import reads_masks, require_attention_inputs
+from keras_attn.layers.attention.attention_layer import (
+    AttentionLayer,
+    DecodingSteps,
+    require_no_scores,
+    require_same_length,
+)
 from keras_attn.layers.attention.capture import CapturedAttention, rearranged
 from keras_attn.layers.attention.compatibility import build_self_attention
-from keras_attn.layers.attention.multi_head_base import require_no_scores, require_same_length
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
-from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.hidden_positions import of_known_features, visible_inputs, without_hidden
-from keras_attn.layers.layer_configs import copy_layer, deserialize_layers, serialize_layer
-from keras_attn.ops import masks
+from keras_attn.layers.hidden_positions import of_known_features, without_hidden
+from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.validation import require, require_positive
 
 
@@ -35,7 +37,7 @@ class SegmentState(NamedTuple):
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SegmentRecurrence(CompositeLayer):
+class SegmentRecurrence(DecodingSteps, AttentionLayer):
     """Self-attention to the own segment and to a memory of those before, for whole sequences.
 
     Gives what the memory attention gives when it reads the segments one after the other, but reads
@@ -51,10 +53,7 @@ class SegmentRecurrence(CompositeLayer):
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
-        query: Tensor (batch, length, features), of the layer's compute dtype.
-        value: Tensor (batch, length, features).
-        key: Tensor (batch, length, features); `value` by default.
-        query_mask, value_mask, key_mask: Boolean (batch, length), `False` at padding.
+        value: Tensor (batch, source, features), as long as the query.
         attention_mask: Boolean (batch, 1, length) or (batch, 1, 1, length), `True` where all
             queries may attend to a key.
         return_attention_scores: Must be `False`.
@@ -90,7 +89,6 @@ class SegmentRecurrence(CompositeLayer):
             "`attention` must be a RecurrentMemoryAttention or a CompressiveMemoryAttention.",
             attention=type(attention).__name__,
         )
-        self.supports_masking = True
         self.attention = copy_layer(attention, "attention", dtype=self.dtype_policy)
         self.attention.require_segments(segment_length)
         self.segment_length = segment_length
@@ -99,38 +97,23 @@ class SegmentRecurrence(CompositeLayer):
         build_self_attention(self.attention, query_shape)
         self.features = query_shape[-1]
 
-    def _require_inputs(self, *inputs):
-        require_attention_inputs(*inputs, num_heads=self.attention.num_heads, same_length=True)
+    def _require_inputs(self, inputs):
+        inputs.require_fitting(self.attention.num_heads, same_length=True)
 
-    @reads_masks
-    def call(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
+    def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
         require_no_scores(self, return_attention_scores)
-        query, value, key = visible_inputs(
-            self.compute_dtype, query, value, key, query_mask, value_mask, key_mask, attention_mask
+        query, value, key = (
+            of_known_features(x, self.features) for x in inputs.visible(self.compute_dtype)
         )
-        query, value, key = (of_known_features(x, self.features) for x in (query, value, key))
         batch, length = ops.shape(query)[:2]
-        real = _rows_mask(
-            masks.mask_of_keys(length, value_mask, key_mask, attention_mask), batch, length
-        )
+        real = _rows_mask(inputs.mask_of_keys(), batch, length)
         value, real = self._whole(value), self._whole(real)
+        query_mask = inputs.query_mask
         if query_mask is not None:
             query_mask = ops.broadcast_to(query_mask, (batch, length))
             query_mask = self._folded(self._whole(query_mask))
         memories = self.attention.memories(value, real, self.segment_length)
-        with rearranged(lambda shown: self._over_positions(shown, batch, length)):
+        with rearranged(lambda found: self._over_positions(found, batch, length)):
             output, _ = self.attention(
                 self._folded(self._whole(query)),
                 self._folded(value),
@@ -146,32 +129,12 @@ class SegmentRecurrence(CompositeLayer):
         return output[:, :length]
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
-        """Makes the state before the first position, of a size that no length changes.
-
-        Args:
-            batch_size: Number of sequences, a number or a scalar int32 tensor.
-            max_length: Not used.
-            beams: Not used: a hypothesis has a state of its own.
-
-        Returns:
-            The state, a `SegmentState`.
-        """
         shape = (batch_size, self.segment_length, self.features)
         memory = self.attention.initial_memory(batch_size, self.features)
         states = ops.zeros(shape, self.compute_dtype)
         return self._state(memory, states, ops.zeros((batch_size,), "int32"))
 
     def attend_prompt(self, query, cache, real):
-        """Attends causally within a prompt, which the state then remembers.
-
-        Args:
-            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
-            cache: Not used: what `initial_cache` made.
-            real: Boolean (batch, length), which positions count: the first ones of each sequence.
-
-        Returns:
-            The output (batch, length, features), and the state after the last of these positions.
-        """
         query = without_hidden(query, real)
         output = self(query, query, use_causal_mask=True)
         length, count = self.segment_length, ops.sum(ops.cast(real, "int32"), axis=1)
@@ -187,18 +150,6 @@ class SegmentRecurrence(CompositeLayer):
         return output, self._state(memory, states, count % length)
 
     def attend_step(self, query, cache, index, ancestor_mask=None):
-        """Attends from one new position to its segment so far and the memory.
-
-        Args:
-            query: Tensor (batch, beams, features), the input at the position, the hypotheses of
-                one source side by side; (batch, 1, features) without a beam search.
-            cache: The state after the positions before, with batch * beams rows.
-            index: Not used: the state knows its place.
-            ancestor_mask: Not used.
-
-        Returns:
-            The output (batch, beams, features) and the state with this position.
-        """
         x = ops.reshape(query, (-1, 1, self.features))  # (rows, 1, features)
         output, of_segment = self.attention.attend_step(x, cache.cache, cache.filled)
         here = ops.arange(self.segment_length, dtype="int32") == ops.expand_dims(cache.filled, 1)
@@ -223,10 +174,10 @@ class SegmentRecurrence(CompositeLayer):
     def _state(self, memory, states, filled):
         return SegmentState(memory, states, self.attention.segment_cache(memory, states), filled)
 
-    def _over_positions(self, shown, batch, length) -> CapturedAttention:
+    def _over_positions(self, found, batch, length) -> CapturedAttention:
         """What segments attended to, as one matrix over the slots and positions of the sequence."""
         attention, size = self.attention, self.segment_length
-        weights, heads = shown.weights, shown.weights.shape[1]
+        weights, heads = found.weights, found.weights.shape[1]
         require(
             None not in weights.shape[::2],
             "What segments attend to can be seen where the sequence's length is known.",
@@ -246,7 +197,7 @@ class SegmentRecurrence(CompositeLayer):
             rows.append(ops.concatenate([compressed, rest[..., :length]], axis=-1))
         weights = ops.concatenate(rows, axis=2)[:, :, :length]
         past = attention.memory_length + attention.compressed_length
-        real = ops.reshape(shown.source_real[:, past:], (batch, -1))[:, :length]
+        real = ops.reshape(found.source_real[:, past:], (batch, -1))[:, :length]
         filled = ops.any(weights > 0, axis=(1, 2))[:, :slots]
         rate = attention.compression_rate
         first = [
@@ -254,13 +205,13 @@ class SegmentRecurrence(CompositeLayer):
             for slot in range(slots)
         ]
         return dataclasses.replace(
-            shown,
+            found,
             layer=self,
             weights=weights,
-            query_real=ops.reshape(shown.query_real, (batch, -1))[:, :length],
+            query_real=ops.reshape(found.query_real, (batch, -1))[:, :length],
             source_real=ops.concatenate([filled, real], axis=1),
             columns_before=slots,
-            pattern=shown.pattern
+            pattern=found.pattern
             | {
                 "segment": size,
                 "memory": attention.memory_length,
@@ -285,16 +236,6 @@ class SegmentRecurrence(CompositeLayer):
         require_no_scores(self, options.get("return_attention_scores", False))
         require_same_length(self, query.shape, value=value.shape)
         return self.attention.compute_output_spec(query, value, *arguments, **options)
-
-    def get_config(self):
-        return super().get_config() | {
-            "attention": serialize_layer(self.attention),
-            "segment_length": self.segment_length,
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        return cls(**deserialize_layers(config, "attention"))
 
 
 def _rows_mask(mask: Any, batch: Any, length: Any) -> Any:

@@ -1,47 +1,45 @@
-"""What mechanisms with one head have in common: scores, of which each has its own."""
+"""Base of the mechanisms with one head, each of which has scores of its own."""
 
 from functools import partial
 from typing import Any
 
-import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_inputs import reads_masks, require_attention_inputs
-from keras_attn.layers.attention.capture import is_other, show_attention
-from keras_attn.layers.attention.multi_head_base import require_sequences
-from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.hidden_positions import as_float, visible_inputs, without_hidden
-from keras_attn.layers.positions.relative_positions import refuse_relative_positions
+from keras_attn.layers.attention.attention_layer import (
+    AttentionLayer,
+    DecodingSteps,
+    SourceSteps,
+    require_sequences,
+)
+from keras_attn.layers.attention.capture import record_attention
+from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
-from keras_attn.ops.decoding.cache import (
-    continued,
-    initial_cache,
-    query_position,
-    visible_slots,
-)
-from keras_attn.validation import require_rate
+from keras_attn.ops.decoding.cache import continued, initial_cache, query_position, visible_slots
 
 
-class BaseSingleHeadAttention(CompositeLayer):
+class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):
     """Averages values by the softmax of scores between query and key.
 
-    A subclass says what of queries and keys is compared (`_compared_query`, `_compared_key`), and
-    how (`_scores`).
+    A subclass chooses what of queries and keys is compared (`_compared_query`, `_compared_key`),
+    and how (`_scores`).
 
     Args:
-        dropout: Share of the attention probabilities dropped in training, in [0, 1).
+        dropout: Fraction of the attention probabilities to drop in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
         **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        attention_mask: Boolean (batch, target, source), `True` where a query may attend to a key.
+
+    Returns:
+        The context (batch, target, value's features), and with `return_attention_scores` the
+        probabilities (batch, target, source).
     """
 
     def __init__(self, dropout: float = 0.0, seed: int | None = None, **kwargs):
-        super().__init__(**refuse_relative_positions(self, kwargs))
-        require_rate(dropout=dropout)
-        self.supports_masking = True
-        self.dropout = dropout
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed) if dropout else None
+        super().__init__(**kwargs)
+        self._set_dropout(dropout, seed)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         """Creates the weights.
@@ -71,77 +69,26 @@ class BaseSingleHeadAttention(CompositeLayer):
         """Scores (batch, target, source), float32 or wider, of what is compared."""
         raise NotImplementedError
 
-    def _require_inputs(self, *inputs):
-        require_attention_inputs(*inputs)
-
-    @reads_masks
-    def call(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
-        crosses = is_other(query, value)
-        query, value, key = visible_inputs(
-            self.compute_dtype, query, value, key, query_mask, value_mask, key_mask, attention_mask
-        )
-        mask = masks.separate_masks(query_mask, value_mask, key_mask, attention_mask)
+    def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
+        query, value, key = inputs.visible(self.compute_dtype)
         key = self._compared_key(value if key is None else key)
+        mask = inputs.pair_masks()
         attend = partial(
             attend_by_scores,
             ops.expand_dims(self._scores(self._compared_query(query), key), 1),
             mask=masks.combine_masks(*mask),
             is_causal=use_causal_mask,
         )
-        result = attend(
-            ops.expand_dims(value, 1),
-            dropout=self.dropout if training else 0.0,
-            seed=self.seed_generator,
-            return_scores=return_attention_scores,
-        )
-        facts = {"crosses": crosses, "is_causal": use_causal_mask}
-        show_attention(self, attend, ops.expand_dims(value, 1), mask, **facts)
-        if not return_attention_scores:
-            return result[:, 0]
-        return tuple(part[:, 0] for part in result)
+        value = ops.expand_dims(value, 1)
+        result = attend(value, return_scores=return_attention_scores, **self._dropping(training))
+        record_attention(self, attend, value, mask, inputs, is_causal=use_causal_mask)
+        return tuple(part[:, 0] for part in result) if return_attention_scores else result[:, 0]
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
-        """Makes the empty cache of self-attention for decoding, to be filled by `attend_step`.
-
-        Args:
-            batch_size: Number of sequences, or of sources of which several hypotheses are
-                decoded; a number or a scalar int32 tensor.
-            max_length: Number of positions the cache can hold, as JAX and XLA need it; `None`,
-                on TensorFlow without XLA, for a cache that grows.
-            beams: Number of hypotheses of each source.
-
-        Returns:
-            The cache, of what is compared of the keys and of the values: see
-            `keras_attn.ops.decoding.cache`.
-        """
         widths = self._cached_widths
         return initial_cache(batch_size, 1, widths, self.compute_dtype, max_length, beams)
 
     def attend_prompt(self, query, cache, real):
-        """Attends causally within a prompt, which the cache then holds.
-
-        Args:
-            query: Tensor (batch, length, features), the inputs at positions 0, 1, 2, …
-            cache: What `initial_cache` made.
-            real: Boolean (batch, length), which positions are to be held: the first ones of each
-                sequence.
-
-        Returns:
-            The output (batch, length, features), and the cache, in which step 0 follows the last
-            position held.
-        """
         query = without_hidden(ops.cast(query, self.compute_dtype), real)
         key, value = ops.expand_dims(self._compared_key(query), 1), ops.expand_dims(query, 1)
         scores = ops.expand_dims(self._scores(self._compared_query(query), key[:, 0]), 1)
@@ -149,20 +96,6 @@ class BaseSingleHeadAttention(CompositeLayer):
         return context[:, 0], continued(cache, key, value, real)
 
     def attend_step(self, query, cache, index, ancestor_mask=None):
-        """Attends from one new position to itself and the cached ones before it.
-
-        Args:
-            query: Tensor (batch, beams, features), the input at position `index`, the hypotheses
-                of one source side by side; (batch, 1, features) without a beam search.
-            cache: The cache with the positions before `index`.
-            index: Position of the query, after a prompt counted from its end, int32: a scalar, or
-                with one beam and a cache of a fixed length one for each sequence (batch,).
-            ancestor_mask: Boolean (batch, 1, beams, slots), which slots belong to which
-                hypothesis, this position included. May be left out with one beam.
-
-        Returns:
-            The output (batch, beams, features) and the cache with this position added.
-        """
         query = ops.cast(query, self.compute_dtype)
         position = query_position(cache, index)
         cache = cache.append(
@@ -173,17 +106,6 @@ class BaseSingleHeadAttention(CompositeLayer):
         return self._attend_source(query, source, masks.combine_masks(*seen))[0], cache
 
     def project_source(self, value, key=None, value_mask=None) -> dict:
-        """Computes what is compared of a source once, for every step of decoding.
-
-        Args:
-            value: Tensor (batch, source, features).
-            key: Tensor (batch, source, features); `value` by default.
-            value_mask: Boolean (batch, source), `False` where the source is padding.
-
-        Returns:
-            `{"key": (batch, source, compared features), "value": …, "mask": …}`, of which "mask",
-            boolean (batch, 1, 1, source), is there where `value_mask` is given.
-        """
         value_mask, valid = masks.boolean_masks(value_mask=value_mask)
         value = masks.unless_refused(value, valid)
         value, key = (
@@ -201,18 +123,6 @@ class BaseSingleHeadAttention(CompositeLayer):
         }
 
     def attend_source(self, query, source: dict, return_attention_scores=False):
-        """Attends to a source projected by `project_source`.
-
-        Args:
-            query: Tensor (batch, target, features). Where several hypotheses share a source,
-                they stand side by side along `target`.
-            source: What `project_source` returned.
-            return_attention_scores: Whether to return the attention probabilities too.
-
-        Returns:
-            The output (batch, target, features), and where they are asked for the probabilities
-            (batch, target, source).
-        """
         found = self._attend_source(query, source, source.get("mask"), return_attention_scores)
         return found if return_attention_scores else found[0]
 
@@ -221,33 +131,13 @@ class BaseSingleHeadAttention(CompositeLayer):
         attend = partial(
             attend_by_scores, ops.expand_dims(scores, 1), mask=mask, every_query_attends=True
         )
-        found = attend(ops.expand_dims(source["value"], 1), return_scores=return_scores)
-        show_attention(self, attend, ops.expand_dims(source["value"], 1), mask, crosses=True)
+        value = ops.expand_dims(source["value"], 1)
+        found = attend(value, return_scores=return_scores)
+        record_attention(self, attend, value, mask, crosses=True)
         return tuple(part[:, 0] for part in (found if return_scores else (found,)))
 
     def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
         return (*query_shape[:-1], (value_shape or query_shape)[-1])
 
-    def compute_output_spec(
-        self,
-        query,
-        value,
-        key=None,
-        query_mask=None,
-        value_mask=None,
-        key_mask=None,
-        attention_mask=None,
-        return_attention_scores=False,
-        training=None,
-        use_causal_mask=False,
-    ):
-        self._require_inputs(query, value, key, query_mask, value_mask, key_mask, attention_mask)
-        shape = self.compute_output_shape(query.shape, value.shape)
-        output = keras.KerasTensor(shape, self.compute_dtype)
-        if not return_attention_scores:
-            return output
-        scores = (*query.shape[:2], value.shape[1])
-        return output, keras.KerasTensor(scores, self.compute_dtype)
-
-    def get_config(self):
-        return super().get_config() | {"dropout": self.dropout, "seed": self.seed}
+    def _scores_shape(self, query_shape, value_shape):
+        return (*query_shape[:2], value_shape[1])

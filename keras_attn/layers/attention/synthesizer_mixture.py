@@ -3,8 +3,6 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.factorized_dense_synthesizer import largest_divisor
-from keras_attn.layers.attention.factorized_random_synthesizer import RANK
 from keras_attn.layers.attention.synthesizer_base import SynthesizerAttention
 from keras_attn.layers.attention.synthesizer_scores import (
     DenseScores,
@@ -12,6 +10,7 @@ from keras_attn.layers.attention.synthesizer_scores import (
     FactorizedRandomScores,
     RandomScores,
 )
+from keras_attn.layers.attention.synthesizers import RANK, largest_divisor
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.scores import dot_scores
@@ -35,33 +34,13 @@ class SynthesizerMixture(SynthesizerAttention):
     The weights are the softmax of one learned number for each kind.
 
     Args:
-        num_heads: Number of heads.
-        key_dim: Size inside each head, and of its value unless `value_dim` is given.
-        max_length: Greatest length.
         members: Kinds of scores: `"dense"`, `"factorized_dense"`, `"random"`, `"fixed_random"`,
             `"factorized_random"`, `"dot_product"` (queries and keys, as in multi-head attention).
-        scores_initializer: Initialiser of random scores.
-        dropout: Share of the attention probabilities dropped in training, in [0, 1).
-        seed: Seed of the dropout, a whole number.
-        **kwargs: Further arguments of `BaseMultiHeadAttention` (`value_dim`, `use_bias`,
-            `output_shape`, initializers, regularizers, constraints) and of `keras.layers.Layer`.
+        scores_initializer: Initializer of random scores.
+        **kwargs: Further arguments of `SynthesizerAttention`.
 
     Call arguments:
-        query: Tensor (batch, length, features), of the layer's compute dtype.
-        value: Tensor (batch, length, features), as long as the query.
-        key: Tensor (batch, length, features), for the dot product; `value` by default.
-        query_mask: Boolean (batch, length), `False` where the query is padding.
-        value_mask: Boolean (batch, length), `False` where the value is padding.
-        key_mask: Boolean (batch, length), `False` where the key is padding.
-        attention_mask: Boolean (batch, length, length) or (batch, heads or 1, length, length),
-            `True` where a query may attend to a position.
-        return_attention_scores: Whether to return the attention probabilities too.
-        training: Whether dropout is applied.
-        use_causal_mask: Whether a query attends only to positions up to its own.
-
-    Returns:
-        The output (batch, length, features), and with `return_attention_scores` the probabilities
-        (batch, num_heads, length, length).
+        key: Tensor (batch, source, features), for the dot product; `value` by default.
 
     Raises:
         UserError: A size is not positive, a sequence is longer than `max_length`, a member is
@@ -78,11 +57,9 @@ class SynthesizerMixture(SynthesizerAttention):
         max_length: int,
         members: tuple[str, ...] = ("random", "dot_product"),
         scores_initializer="glorot_uniform",
-        dropout: float = 0.0,
-        seed: int | None = None,
         **kwargs,
     ):
-        super().__init__(num_heads, key_dim, max_length, dropout=dropout, seed=seed, **kwargs)
+        super().__init__(num_heads, key_dim, max_length, **kwargs)
         require(
             isinstance(members, tuple | list) and len(members) > 0,
             f"`members` must be a tuple of some of {', '.join(MEMBERS)}.",
@@ -90,7 +67,7 @@ class SynthesizerMixture(SynthesizerAttention):
         )
         for member in members:
             require_one_of("members", member, MEMBERS)
-        self.members = tuple(members)
+        self.members = list(members)
         self.scores_initializer = keras.initializers.get(scores_initializer)
         self.scores = [self._make_scores(i, member) for i, member in enumerate(self.members)]
 
@@ -134,9 +111,3 @@ class SynthesizerMixture(SynthesizerAttention):
                 part = columns(scores(query, positions=positions))
             total = total + weights[i] * part
         return total
-
-    def get_config(self):
-        return super().get_config() | {
-            "members": list(self.members),
-            "scores_initializer": keras.initializers.serialize(self.scores_initializer),
-        }

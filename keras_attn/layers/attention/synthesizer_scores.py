@@ -68,7 +68,7 @@ class HeadScores(Adaptable, Rematerialized, keras.layers.EinsumDense):
         num_heads: Number of heads.
         length: Number of scores of each query.
         use_bias: Whether there is b.
-        kernel_initializer: Initialiser of W.
+        kernel_initializer: Initializer of W.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -167,7 +167,7 @@ class DenseScores(_HiddenScores):
         units: Size inside.
         length: Number of scores of each query.
         use_bias: Whether there are b₁ and b₂.
-        kernel_initializer: Initialiser of W₁ and W₂.
+        kernel_initializer: Initializer of W₁ and W₂.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
 
@@ -216,7 +216,7 @@ class RandomScores(SynthesizedScores):
     Args:
         num_heads: Number of heads.
         length: Number of queries, and of scores of each.
-        initializer: Initialiser of the matrices.
+        initializer: Initializer of the matrices.
         trainable_scores: Whether they are learned.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
@@ -248,7 +248,7 @@ class FactorizedRandomScores(SynthesizedScores):
         num_heads: Number of heads.
         length: Number of queries, and of scores of each.
         rank: Number of columns of either matrix.
-        initializer: Initialiser of the matrices.
+        initializer: Initializer of the matrices.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
 

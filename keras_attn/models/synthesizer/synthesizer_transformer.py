@@ -2,11 +2,13 @@
 
 import keras
 
-from keras_attn.layers.attention.dense_synthesizer import DenseSynthesizer
-from keras_attn.layers.attention.factorized_dense_synthesizer import FactorizedDenseSynthesizer
-from keras_attn.layers.attention.factorized_random_synthesizer import FactorizedRandomSynthesizer
-from keras_attn.layers.attention.random_synthesizer import RandomSynthesizer
 from keras_attn.layers.attention.synthesizer_mixture import MEMBERS, SynthesizerMixture
+from keras_attn.layers.attention.synthesizers import (
+    DenseSynthesizer,
+    FactorizedDenseSynthesizer,
+    FactorizedRandomSynthesizer,
+    RandomSynthesizer,
+)
 from keras_attn.models.transformer.sizes import StackSizes
 from keras_attn.models.transformer.transformer import Transformer
 from keras_attn.validation import require, require_one_of
