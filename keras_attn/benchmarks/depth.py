@@ -1,4 +1,4 @@
-"""What training holds by the number of blocks: usual ones, recomputed ones, reversible ones.
+"""Memory of training by the number of blocks: plain, recomputed and reversible ones.
 
 Behind `keras-attn benchmark depth`. Runs on the backend that KERAS_BACKEND names, as `--backend`
 sets it; on JAX without TensorFlow.

@@ -1,4 +1,4 @@
-"""How measured figures grow: fitted exponents, as a table and as a picture."""
+"""Growth of measured figures: fitted exponents, as a table and as a picture."""
 
 import importlib.util
 import math

@@ -1,4 +1,4 @@
-"""How many operations the matrix products of a training step take, and how fast one can be."""
+"""Operations of the matrix products of a training step, and the fastest time possible."""
 
 import time
 from collections.abc import Callable

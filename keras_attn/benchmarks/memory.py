@@ -1,4 +1,4 @@
-"""How much memory has been held."""
+"""Peak memory."""
 
 import resource
 import sys

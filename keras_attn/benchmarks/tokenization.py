@@ -1,4 +1,4 @@
-"""What turning texts into ids and back, inside the graph, adds to an exported model's answer."""
+"""Time that tokenization inside the graph adds to an exported model's answer."""
 
 import statistics
 import time

@@ -28,9 +28,9 @@ class CompressiveTransformer(CausalTransformer):
         compression: `"convolution"`, `"dilated_convolution"`, `"mean"` or `"max"`, see
             `CompressiveMemoryAttention`. What it learns it learns from a loss of its own, which
             training adds.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        activation_dropout: Share of the activations inside the feed-forward networks dropped in
-            training.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        activation_dropout: Fraction of the activations inside the feed-forward networks to drop
+            in training.
         norm_first: Pre-norm with a norm after the last block, instead of post-norm.
         **sizes: Fields of `StackSizes`.
 

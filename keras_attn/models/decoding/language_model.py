@@ -1,4 +1,4 @@
-"""What decoder-only models have in common: logits from a stack, and decoding step by step."""
+"""Base class of decoder-only models: logits from a stack, and decoding step by step."""
 
 from typing import Any
 
@@ -103,7 +103,7 @@ class LanguageModel(Backbone):
 
         Args:
             token_ids: int32 (rows,), the token at position `index` of each hypothesis; the
-                hypotheses of one source stand together.
+                hypotheses of one source are adjacent.
             state: What `initial_state`, `prefill` or the step before returned, its hypothesis part
                 with one row for each hypothesis.
             index: Position of the tokens, after a prompt counted from its last token, int32: a

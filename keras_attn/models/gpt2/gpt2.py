@@ -41,8 +41,8 @@ class GPT2(LanguageModel):
     Args:
         vocabulary_size: Number of tokens, padding among them.
         max_length: Number of positions with a learned vector each.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        epsilon: Added to the variance in the normalisations.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        epsilon: Added to the variance in the normalizations.
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
         self_attention: Attention layer to build that of every block from, multi-head by default.

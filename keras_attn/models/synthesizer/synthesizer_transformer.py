@@ -34,9 +34,9 @@ class SynthesizerTransformer(Transformer):
         scores: Kinds of scores: `"dense"`, `"factorized_dense"`, `"random"`, `"fixed_random"`,
             `"factorized_random"` or `"dot_product"`; several are mixed before the softmax.
         max_length: Greatest length of a source, and of a target.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        activation_dropout: Share of the activations inside the feed-forward networks dropped in
-            training.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        activation_dropout: Fraction of the activations inside the feed-forward networks to drop
+            in training.
         norm_first: Pre-norm with a norm after the last block, instead of post-norm.
         recompute: Whether the backward pass computes each block again.
         **sizes: Fields of `StackSizes`.

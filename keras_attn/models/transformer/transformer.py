@@ -19,9 +19,9 @@ class Transformer(StackedSeq2Seq):
     Args:
         vocabulary_size: Number of source tokens.
         target_vocabulary_size: Number of target tokens, where they are not the source's.
-        encoder_attention: Attention layer to build the encoder's from, multi-head by default.
-        self_attention: Attention layer to build the decoder's self-attention from, likewise.
-        cross_attention: Attention layer to build the attention to the source from, likewise.
+        encoder_attention: Template of the encoder's attention, multi-head by default.
+        self_attention: Template of the decoder's self-attention, multi-head by default.
+        cross_attention: Template of the attention to the source, multi-head by default.
         **sizes: Fields of `TransformerSizes`.
 
     Raises:
