@@ -54,8 +54,8 @@ class RecurrentModel(Backbone):
     ):
         # === Layers ===
         hidden_dim = decoder.unit.units
-        # The encoder gets the padding mask. The decoder needs none: its padding is at the end, which
-        # no real token sees, and a masked step costs more.
+        # The encoder gets the padding mask. The decoder needs none: its padding is at the end,
+        # which no real token sees, and a masked step costs more.
         source_embedding, target_embedding = token_embeddings(
             vocabulary_size,
             target_vocabulary_size,
