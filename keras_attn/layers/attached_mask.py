@@ -1,4 +1,4 @@
-"""A mask that is given becomes one that Keras propagates."""
+"""Attaches a given mask to a tensor, so that Keras propagates it."""
 
 import keras
 from keras import ops

@@ -42,6 +42,8 @@ class Configured:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         init = vars(cls).get("__init__")
+        if init is None and "**kwargs" in (cls.__doc__ or ""):
+            cls.__doc__ = _completed_docstring(cls, inspect.signature(cls.__init__))
         if init is None or not _is_plain(init):
             return
         signature = _completed_signature(cls, init)
@@ -218,8 +220,7 @@ def _completed_docstring(cls: type, signature: inspect.Signature) -> str | None:
     documentation = cls.__doc__
     if documentation is None or not re.search(r"^ +\*\*\w+:", documentation, re.MULTILINE):
         return documentation
-    parent = _parent(cls)
-    above = _sections(parent.__doc__) if parent else {}
+    above = _sections(next(one for one in cls.__mro__[1:] if issubclass(one, Configured)).__doc__)
     sections = _sections(documentation)
     texts = _documented_fields(cls.sizes) | _entries(above, "Args") | _entries(sections, "Args")
     texts["kwargs"] = "    **kwargs: Arguments of `keras.layers.Layer`."

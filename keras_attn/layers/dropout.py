@@ -10,7 +10,7 @@ class Dropout(Rematerialized, keras.layers.Dropout):
     """`keras.layers.Dropout` computed by `keras_attn.ops.dropout`, which is faster on a CPU.
 
     Args:
-        rate: Share of elements set to zero in training, in [0, 1).
+        rate: Fraction of elements to set to zero in training, in [0, 1).
         seed: Seed of the random numbers, a whole number.
         **kwargs: Arguments of `keras.layers.Layer`.
 

@@ -42,8 +42,8 @@ def require_template(name: str, layer: keras.layers.Layer) -> None:
     require(isinstance(layer, keras.layers.Layer), f"`{name}` must be a layer.", **{name: layer})
     require(
         _DESCRIBED.get() or not (layer.built and layer.weights),
-        f"`{name}` must be an unbuilt layer: it is a template, of which only the configuration is "
-        "used, so its weights would be lost. Pass a new layer, and set the weights of the copy "
+        f"`{name}` must be an unbuilt layer: it is a template, and only its configuration is used, "
+        "so its weights would be lost. Pass a new layer, and set the weights of the copy "
         "(`set_weights`) after it is built.",
         **{name: layer.name, "weights": len(layer.weights)},
     )

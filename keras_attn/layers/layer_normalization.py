@@ -1,4 +1,4 @@
-"""Layer normalisation as a layer."""
+"""Layer normalization as a layer."""
 
 import keras
 

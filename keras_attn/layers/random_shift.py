@@ -1,4 +1,4 @@
-"""Images moved at random in training, so that a model learns not to mind where things stand."""
+"""Random shifts of images in training, so that a model does not depend on exact positions."""
 
 import keras
 from keras import ops

@@ -1,4 +1,4 @@
-"""Computing a block again in the backward pass, instead of keeping what it computed."""
+"""Recomputation of layers in the backward pass, to save memory."""
 
 from collections.abc import Callable
 from contextvars import ContextVar

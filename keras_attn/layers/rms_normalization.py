@@ -1,4 +1,4 @@
-"""Normalisation by the root mean square as a layer that hands masks on."""
+"""Normalization by the root mean square as a layer that hands masks on."""
 
 import keras
 

@@ -4,7 +4,7 @@ import keras
 
 
 def separate_initializer(initializer, offset: int):
-    """Copies an initialiser, so that two weights of one layer never get the same numbers.
+    """Copies an initializer, so that two weights of one layer never get the same numbers.
 
     Args:
         initializer: A `keras.initializers.Initializer`.

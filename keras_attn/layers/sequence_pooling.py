@@ -1,4 +1,4 @@
-"""One vector for a sequence of vectors."""
+"""Pooling of sequences of vectors."""
 
 import keras
 from keras import ops

@@ -10,7 +10,7 @@ from keras_attn.layers.attention.registry import named_attention
 from keras_attn.models import get_preset, model_class
 from keras_attn.validation import require
 
-# What a mechanism is told by the model and its texts, and where users set it.
+# Arguments that the model and its texts determine, and where users set them.
 _SIZES = {
     "num_heads": "`model.num_heads`",
     "key_dim": "`model.hidden_dim` and `model.num_heads`",
@@ -35,8 +35,8 @@ def attention_override(
         Arguments of the model.
 
     Raises:
-        UserError: There is no such mechanism, it is told a size of the model, or the model has no
-            attention to choose.
+        UserError: There is no such mechanism, a size of the model is among its arguments, or the
+            model has no attention to choose.
     """
     options, sizes = dict(attention), {**get_preset(preset).config, **sizes}
     require("name" in options, "`attention` must have a name.", attention=options)

@@ -12,12 +12,17 @@ from keras_attn.validation import require
 
 
 class Backbone(ConfiguredModel):
-    """A functional model over token ids, with 0 as padding, or over what a front end embeds."""
+    """A functional model over token ids, with 0 as padding, or over what a front end embeds.
+
+    Args:
+        **kwargs: Arguments of `ConfiguredModel`.
+    """
 
     _embedded: Callable | None = None
     """From token ids to what the first of the `blocks` takes, where one follows the other."""
 
     def _take_parts(self, stack: Any) -> None:
+        """Keeps the layers of a `TokenStack` as attributes."""
         self.positions, self.blocks, self.norm = stack.positions, stack.blocks, stack.norm
 
     def get_quantization_layer_structure(self, mode: str | None = None) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ class ConfiguredModel(Configured, NamedInputs):
     Args:
         inputs: Keras inputs by name.
         outputs: What the model returns for them.
-        dtype: Dtype policy of the layers.
+        dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
     """

@@ -11,7 +11,7 @@ class NamedInputs(keras.Model):
     """A functional model whose inputs are known by their names.
 
     Keras takes the values of a dict in the order of their keys and drops those that are too many,
-    so that one input can stand in another's place.
+    so that one input can take another's place.
     """
 
     optional_inputs: ClassVar[tuple[str, ...]] = ()

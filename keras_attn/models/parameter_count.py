@@ -1,4 +1,4 @@
-"""How many parameters a model has, without room for them."""
+"""Counts the parameters of a model without allocating them."""
 
 import concurrent.futures
 import math

@@ -1,4 +1,4 @@
-"""Whether a model may be built, judged by the numbers that it is built of."""
+"""Limits on the sizes of models, checked before they are built."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -58,7 +58,7 @@ def dot_product_attention(
         scale: Factor of the scores; `key_dim ** -0.5` where None.
         is_causal: Whether query i may attend only to keys j <= i + source - target: the last
             query is aligned to the last key.
-        dropout: Share of attention probabilities that are dropped, in [0, 1).
+        dropout: Fraction of attention probabilities to drop, in [0, 1).
         seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
         implementation: "dense" builds the (target, source) scores. "chunked" is exact too, with
             memory linear in both lengths, forward and backward, but takes no `bias` and returns
@@ -137,7 +137,7 @@ def attend_by_scores(
         value: Float tensor (batch, kv_heads, source, value_dim); `kv_heads` divides `heads`.
         mask: Boolean tensor that broadcasts to the scores, True where a query may attend.
         is_causal: Whether query i may attend only to keys j <= i + source - target.
-        dropout: Share of attention probabilities that are dropped, in [0, 1).
+        dropout: Fraction of attention probabilities to drop, in [0, 1).
         seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
         return_scores: Whether to return the attention probabilities too.
         every_query_attends: Whether the caller knows that no query is masked from all keys: the

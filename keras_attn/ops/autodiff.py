@@ -1,4 +1,4 @@
-"""What `keras.ops` lacks for gradients of our own; the one place that knows the backends."""
+"""Custom gradients and vector-Jacobian products on every backend."""
 
 import importlib
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which text belongs to which, among those of a batch."""
+"""Contrastive loss over the pairs of a batch."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from keras import ops
 from keras_attn.ops.cross_entropy import PADDING_ID
 
 SCALE = 20.0
-"""What cosines are multiplied by: the temperature of 0.05 of Gao et al., 2021."""
+"""Factor of cosines: the temperature of 0.05 of Gao et al., 2021."""
 
 _EXCLUDED = -1e9
 
@@ -32,7 +32,7 @@ def contrastive_loss(
         targets: Vectors of their partners, of that shape.
         source_numbers: Integer (pairs,), equal for equal texts, in both lists; 0 for padding.
         target_numbers: Likewise of the targets.
-        label_smoothing: Share of the probability spread over the candidates, in [0, 1).
+        label_smoothing: Fraction of the probability to spread over the candidates, in [0, 1).
 
     Returns:
         Four scalars, float32 (float64 for float64 vectors), as of `token_cross_entropy`: the

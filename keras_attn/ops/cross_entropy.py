@@ -26,8 +26,8 @@ def token_cross_entropy(
         labels: Integer, of any shape, such as (batch, length) for tokens or (batch,) for classes;
             0 is padding.
         logits: Floating, that shape and (vocabulary,) after it.
-        label_smoothing: Share of the probability spread over the vocabulary, in [0, 1).
-        first_label: What the first column of the logits stands for; 1 where padding has none.
+        label_smoothing: Fraction of the probability to spread over the vocabulary, in [0, 1).
+        first_label: Label of the first column of the logits; 1 where padding has none.
 
     Returns:
         Four scalars, float32 (float64 for float64 logits): the smoothed loss, the negative
@@ -58,7 +58,7 @@ def have_columns(
     Args:
         labels: int32, of any shape.
         vocabulary: Number of columns.
-        first_label: What the first one stands for.
+        first_label: Label of the first one.
         ignore_id: The label that counts for nothing.
 
     Returns:
@@ -90,7 +90,7 @@ def losses_per_label(
 ) -> tuple[Any, Any, Any]:
     """Smoothed loss, negative log-likelihood and correctness of each label, 0 at padding.
 
-    The arguments are those of `token_cross_entropy`, but for `ignore_id`, the label that stands for
+    The arguments are those of `token_cross_entropy`, but for `ignore_id`, the label of
     padding; each result has the shape of the labels.
     """
     labels = ops.cast(labels, "int32")

@@ -1,4 +1,4 @@
-"""What the program runs on."""
+"""Detects accelerators."""
 
 import functools
 import importlib

@@ -22,7 +22,7 @@ def dropout(inputs: Any, rate: float, seed: keras.random.SeedGenerator) -> Any:
 
     Args:
         inputs: Float tensor of any shape.
-        rate: Share of elements set to zero, in [0, 1).
+        rate: Fraction of elements to set to zero, in [0, 1).
         seed: The generator of the random numbers.
 
     Returns:
@@ -63,7 +63,7 @@ class DrawnSeed(keras.random.SeedGenerator):
 
     def __init__(self, value: Any, number: Any):
         index = ops.cast(number, value.dtype)
-        # A large odd step keeps the numbers of one seed away from those of its neighbours.
+        # A large odd step keeps the numbers of one seed away from those of its neighbors.
         self._value = value + ops.stack([index * 1_640_531_527, ops.zeros_like(index)])
         self._initial_seed = 0  # Keras on torch takes a generator of None for no seed at all
 

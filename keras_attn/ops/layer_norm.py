@@ -1,4 +1,4 @@
-"""Layer normalisation in fewer passes over memory than automatic differentiation makes."""
+"""Layer normalization in fewer passes over memory than automatic differentiation makes."""
 
 from collections.abc import Callable
 from typing import Any

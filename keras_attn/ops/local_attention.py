@@ -18,7 +18,7 @@ from keras_attn.ops.softmax import MASKED_SCORE, softmax
 
 
 class GlobalKeys(NamedTuple):
-    """Keys that every query may attend to, wherever it stands.
+    """Keys that every query may attend to, at any distance.
 
     Attributes:
         key: Float tensor (batch, heads, count, key_dim).
@@ -62,7 +62,7 @@ def local_attention(
         bias: Float tensor (batch or 1, heads, length or 1, 2 * window - 1), added to the scaled
             scores by the distance of the key, from `1 - window` to `window - 1`.
         is_causal: Whether keys after the query are masked.
-        dropout: Share of probabilities that are dropped, in [0, 1).
+        dropout: Fraction of probabilities to drop, in [0, 1).
         seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
         global_keys: Further keys, which all queries attend to in the same softmax.
 
@@ -80,9 +80,9 @@ def local_attention(
     real = ops.ones((1, 1, length), "bool") if key_mask is None else ops.cast(key_mask, "bool")
     tensors = {
         "query": layout.segments(query),
-        "key": layout.with_neighbours(layout.segments(key)),
-        "value": layout.with_neighbours(layout.segments(value)),
-        "key_mask": layout.with_neighbours(layout.segments(ops.expand_dims(real, -1))),
+        "key": layout.with_neighbors(layout.segments(key)),
+        "value": layout.with_neighbors(layout.segments(value)),
+        "key_mask": layout.with_neighbors(layout.segments(ops.expand_dims(real, -1))),
     }
     of_global = {} if global_keys is None else global_keys._asdict()
     further = {"bias": bias} | {f"global_{name}": tensor for name, tensor in of_global.items()}

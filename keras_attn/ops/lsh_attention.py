@@ -53,7 +53,7 @@ def lsh_attention(
         real: Boolean tensor that broadcasts to (batch, heads, length), True where a position may
             be attended to.
         is_causal: Whether a position attends only to those before it, and itself.
-        dropout: Share of probabilities that are dropped, in [0, 1).
+        dropout: Fraction of probabilities to drop, in [0, 1).
         seed: The generator of the dropout's random numbers; needed where `dropout` is not 0.
 
     Returns:
@@ -91,7 +91,7 @@ def lsh_attention(
         "marks": _marks(buckets, order, real),
     }
     tensors = {
-        name: layout.with_neighbours(layout.segments(tensor)) for name, tensor in tensors.items()
+        name: layout.with_neighbors(layout.segments(tensor)) for name, tensor in tensors.items()
     }
     shared = {"seed": seed.next()} if dropout else {}
     attention = _ChunkAttention(layout, is_causal, dropout)

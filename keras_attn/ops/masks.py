@@ -75,7 +75,7 @@ def unless_refused(outputs: Any, valid: Any) -> Any:
 
 
 def causal_mask(target_length: Any, source_length: Any) -> Any:
-    """Lets a position attend to itself and to what stands before it.
+    """Lets a position attend to itself and to those before it.
 
     The last query is aligned to the last key, so that the mask is right for queries that
     continue a cache: query i may attend to key j where `j <= i + source_length - target_length`.

@@ -1,4 +1,4 @@
-"""Padding of token ids, wherever it stands in a row."""
+"""Padding of token ids, anywhere in a row."""
 
 from typing import Any
 

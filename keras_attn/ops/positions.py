@@ -28,7 +28,7 @@ def sinusoidal_positions(
         hidden_dim: Width of the encoding.
         max_wavelength: Base of the geometric progression of wavelengths (in units of 2 pi
             positions).
-        dtype: "float32" or "float64". Narrower types cannot tell neighbouring positions apart,
+        dtype: "float32" or "float64". Narrower types cannot tell neighboring positions apart,
             so cast the result and not the computation.
         interleaved: Whether sines and cosines alternate; otherwise all sines come first.
 

@@ -15,7 +15,7 @@ def part(tensor: Any, axis: int, start: Any, count: Any) -> Any:
         tensor: Tensor of known rank.
         axis: The axis, negative ones counted from the end.
         start: The first position, an integer or a scalar int32 tensor.
-        count: Number of positions, likewise.
+        count: Number of positions, an integer or a scalar int32 tensor.
 
     Returns:
         Tensor of that many positions along the axis.

@@ -257,6 +257,12 @@ def test_config_holds_every_argument(family):
     assert family.from_config(config).get_config() == config
 
 
+def test_presets_have_no_weights():
+    assert "randomly initialized" in CausalTransformer.from_preset.__doc__.partition("\n")[0]
+    with pytest.raises(UserError, match="Presets have no weights.*load_weights=True"):
+        CausalTransformer.from_preset("lm_tiny", 11, load_weights=True)
+
+
 def test_from_preset():
     model = CausalTransformer.from_preset("lm_tiny", 11, num_layers=1)
     config = model.get_config()

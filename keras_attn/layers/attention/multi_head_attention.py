@@ -12,6 +12,11 @@ from keras_attn.layers.attention.attention_layer import (
     require_no_scores,
 )
 from keras_attn.layers.attention.capture import record_attention
+from keras_attn.layers.attention.keras_layers import (
+    copy_keras_weights,
+    keras_arguments,
+    keras_shapes,
+)
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.positions.relative_positions import copy_positions
@@ -135,6 +140,39 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
             relative_positions=type(relative_positions).__name__,
             flash_attention=flash_attention,
         )
+
+    @classmethod
+    def from_keras(cls, layer: keras.layers.Layer) -> "MultiHeadAttention":
+        """Copies an attention layer of Keras, with its weights where it has any.
+
+        The copy has the name, the dtype policy and all arguments of the layer, and returns the
+        same numbers, up to rounding. What differs where a query may attend to nothing is described
+        with the class; an `activity_regularizer` applies to the output alone.
+
+        Args:
+            layer: A `keras.layers.MultiHeadAttention` or `keras.layers.GroupQueryAttention`. One
+                that is not built gives a copy that is not built, which draws its own weights.
+
+        Returns:
+            The copy. Later changes of the layer do not reach it.
+
+        Raises:
+            UserError: It is another layer, or quantized.
+
+        Example:
+            >>> x = keras.random.normal((2, 5, 16))
+            >>> theirs = keras.layers.MultiHeadAttention(num_heads=2, key_dim=8)
+            >>> expected = theirs(x, x, use_causal_mask=True)
+            >>> ours = MultiHeadAttention.from_keras(theirs)
+            >>> output = ours(x, x, use_causal_mask=True)
+            >>> bool(keras.ops.max(keras.ops.abs(output - expected)) < 1e-5)
+            True
+        """
+        copy = cls.from_config(keras_arguments(layer))
+        if layer.built:
+            copy.build(*keras_shapes(layer))
+            copy_keras_weights(layer, copy)
+        return copy
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         AttendedAxes.of(self.attention_axes, len(query_shape))

@@ -30,7 +30,7 @@ class TransformerDecoderBlock(ResidualBlock):
 
     Call arguments:
         inputs: Tensor (batch, target, features), of the compute dtype. Masks that Keras
-            propagates with it and with `source` are honoured.
+            propagates with it and with `source` are applied.
         source: Tensor (batch, source, features), the encoder's output.
         padding_mask: Boolean (batch, target), `False` at padding of the inputs.
         source_padding_mask: Boolean (batch, source), `False` at padding of the source.

@@ -23,7 +23,7 @@ class TransformerEncoderBlock(ResidualBlock):
 
     Call arguments:
         inputs: Tensor (batch, length, features), of the compute dtype. A mask that Keras
-            propagates with it is honoured.
+            propagates with it is applied.
         padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
         attention_mask: Boolean (length, length), (batch, length, length) or
             (batch, heads or 1, length, length), `True` where a position may attend to another. Both

@@ -23,12 +23,12 @@ class FeedForward(CompositeLayer):
             "gelu", "silu" …
         gated: Whether a linear projection of the input multiplies the activation (GLU; with
             "gelu" it is GEGLU, with "silu" SwiGLU).
-        dropout: Share of the intermediate activations dropped in training, in [0, 1).
+        dropout: Fraction of the intermediate activations to drop in training, in [0, 1).
         use_bias: Whether the dense layers have biases.
-        kernel_initializer: Initialiser of the kernels.
-        bias_initializer: Initialiser of the biases.
+        kernel_initializer: Initializer of the kernels.
+        bias_initializer: Initializer of the biases.
         seed: Seed of the dropout, a whole number.
-        output_initializer: Initialiser of the second layer's kernel, where it is not
+        output_initializer: Initializer of the second layer's kernel, where it is not
             `kernel_initializer`.
         **kwargs: Arguments of `keras.layers.Layer`.
 

@@ -12,7 +12,7 @@ from keras_attn.validation import require
 class GlobalLocalEncoderBlock(ResidualBlock):
     """Global-local attention and a feed-forward network, for both sequences.
 
-    The feed-forward network and the normalisations are one for both; whether the projections are
+    The feed-forward network and the normalizations are one for both; whether the projections are
     decides the attention.
 
     Args:

@@ -10,7 +10,7 @@ from keras_attn.validation import require
 
 
 class ResidualConnection(Rematerialized, keras.layers.Layer):
-    """Normalisation, dropout and sum around one part of a block.
+    """Normalization, dropout and sum around one part of a block.
 
     Post-norm, as in the paper: `norm(x + dropout(part(x)))`.
     Pre-norm: `x + dropout(part(norm(x)))`.
@@ -18,11 +18,11 @@ class ResidualConnection(Rematerialized, keras.layers.Layer):
     the part's output.
 
     Args:
-        norm_first: Whether the input of the part is normalised instead of the sum.
-        epsilon: Added to the variance in the normalisation.
-        dropout: Share of the part's output dropped in training, in [0, 1).
+        norm_first: Whether the input of the part is normalized instead of the sum.
+        epsilon: Added to the variance in the normalization.
+        dropout: Fraction of the part's output to drop in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
-        norm: Layer to build the normalisation from; a `LayerNormalization` by default.
+        norm: Layer to build the normalization from; a `LayerNormalization` by default.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
 

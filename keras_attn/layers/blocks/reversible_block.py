@@ -17,13 +17,13 @@ from keras_attn.validation import require, require_rate
 
 
 class ReversibleBranch(Rematerialized, keras.layers.Layer):
-    """Normalisation, a part and dropout: what one stream adds to the other.
+    """Normalization, a part and dropout: what one stream adds to the other.
 
     Args:
         part: Layer to build the part from.
         is_attention: Whether the part is an attention layer, called with query and value.
-        dropout: Share of the part's output dropped in training.
-        epsilon: Added to the variance in the normalisation.
+        dropout: Fraction of the part's output to drop in training.
+        epsilon: Added to the variance in the normalization.
         seed: Seed of the dropout.
         **kwargs: Arguments of `keras.layers.Layer`.
     """
@@ -69,8 +69,8 @@ class ReversibleBlock(TwoStreamLayer):
     Args:
         attention: Attention layer to build the self-attention from.
         feed_forward: Layer to build the feed-forward network from.
-        dropout: Share of each part's output dropped in training, in [0, 1).
-        epsilon: Added to the variance in the normalisations.
+        dropout: Fraction of each part's output to drop in training, in [0, 1).
+        epsilon: Added to the variance in the normalizations.
         seed: Seed of the dropout, a whole number.
         **kwargs: Arguments of `keras.layers.Layer`.
 

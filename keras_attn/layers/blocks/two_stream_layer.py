@@ -18,7 +18,7 @@ class TwoStreamLayer(CompositeLayer):
 
     Call arguments:
         first: Tensor (batch, length, features), of the compute dtype. A mask that Keras propagates
-            with it is honoured.
+            with it is applied.
         second: Tensor (batch, length, features).
         padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
         attention_mask: Boolean (length, length), (batch, length, length) or

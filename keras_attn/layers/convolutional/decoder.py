@@ -22,7 +22,7 @@ class ConvolutionalDecoder(ConvolutionalStack):
         num_layers: Number of convolutions.
         hidden_dim: Size of a convolution's outputs.
         kernel_size: Number of positions that an output sees, itself the last.
-        dropout: Share of each convolution's input dropped in training, in [0, 1).
+        dropout: Fraction of each convolution's input to drop in training, in [0, 1).
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

@@ -18,7 +18,7 @@ class ConvolutionalEncoder(ConvolutionalStack):
         hidden_dim: Size of a convolution's outputs.
         kernel_size: Number of positions that an output sees, odd.
         gradient_scale: Factor of the gradient that comes back to the convolutions.
-        dropout: Share of each convolution's input dropped in training, in [0, 1).
+        dropout: Fraction of each convolution's input to drop in training, in [0, 1).
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

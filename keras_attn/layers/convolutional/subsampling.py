@@ -26,7 +26,7 @@ class ConvolutionalSubsampling(CompositeLayer):
         kernel_size: Number of positions that an output sees, odd.
         strides: The stride of each convolution; there are as many convolutions.
         activation: Activation after each convolution.
-        kernel_initializer: Initialiser of the kernels (kernel_size · features, hidden_dim).
+        kernel_initializer: Initializer of the kernels (kernel_size · features, hidden_dim).
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

@@ -17,8 +17,8 @@ class WeightNormalized(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     kernel = length · direction / ‖direction‖, for each column.
 
     Args:
-        dropout: Share of the inputs that is dropped before the layer, for which the lengths start
-            shorter, so that outputs have the variance of the inputs.
+        dropout: Fraction of the inputs that is dropped before the layer. The lengths start shorter
+            for it, so that outputs have the variance of the inputs.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Reference:
@@ -51,11 +51,11 @@ class WeightNormalized(ConfiguredLayer, Rematerialized, keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_attn")
 class WeightNormalizedDense(WeightNormalized):
-    """A dense layer with weight normalisation.
+    """A dense layer with weight normalization.
 
     Args:
         units: Number of outputs.
-        dropout: Share of the inputs that is dropped before the layer.
+        dropout: Fraction of the inputs that is dropped before the layer.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
@@ -95,7 +95,7 @@ class GatedConvolution(WeightNormalized):
         kernel_size: Number of positions that an output sees.
         causal: Whether these are the position itself and those before; otherwise it stands in
             their middle, for which their number must be odd.
-        dropout: Share of the inputs that is dropped before the layer.
+        dropout: Fraction of the inputs that is dropped before the layer.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

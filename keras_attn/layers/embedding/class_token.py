@@ -1,4 +1,4 @@
-"""A learned vector in front of a sequence, which gathers what is said of the whole."""
+"""A learned vector before a sequence, which represents the whole."""
 
 import keras
 from keras import ops
@@ -13,7 +13,7 @@ class ClassToken(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     """Puts one learned vector before each sequence.
 
     Args:
-        initializer: Initialiser of the vector.
+        initializer: Initializer of the vector.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

@@ -19,8 +19,8 @@ class PatchEmbedding(ConfiguredLayer, Dense):
         patch_size: Height and width of a patch in pixels, one number where they are equal.
         hidden_dim: Size of a patch's vector.
         use_bias: Whether a bias is added.
-        kernel_initializer: Initialiser of the kernel (pixels · channels of a patch, hidden_dim).
-        kernel_regularizer: Regulariser of the kernel.
+        kernel_initializer: Initializer of the kernel (pixels · channels of a patch, hidden_dim).
+        kernel_regularizer: Regularizer of the kernel.
         **kwargs: Arguments of `keras.layers.Dense`, without its activation.
 
     Call arguments:

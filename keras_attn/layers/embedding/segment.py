@@ -12,7 +12,7 @@ class SegmentEmbedding(AddedEmbedding):
     """Adds a learned vector for each segment to a sequence of vectors.
 
     Args:
-        num_segments: Number of segments that can be told apart.
+        num_segments: Number of segments that have a vector.
         **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:

@@ -22,10 +22,10 @@ class TokenEmbedding(EmbeddingTable):
         scale: Whether looked-up vectors are multiplied by `sqrt(hidden_dim)`.
         mask_zero: Whether id 0 is padding, to be masked in the layers that follow.
         predict_zero: Whether id 0 has a logit like the others. Without, it is so low that
-            padding has no share of the probabilities.
-        embeddings_initializer: Initialiser of the table; normal with standard deviation
+            padding gets no probability.
+        embeddings_initializer: Initializer of the table; normal with standard deviation
             `hidden_dim ** -0.5` by default, so that scaled vectors have unit variance.
-        embeddings_regularizer: Regulariser of the table.
+        embeddings_regularizer: Regularizer of the table.
         **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:

@@ -13,7 +13,7 @@ class LearnedPositionEmbedding(AddedEmbedding):
     """Adds a learned vector for each position to a sequence of vectors.
 
     Args:
-        max_length: Number of positions that can be told apart.
+        max_length: Number of positions that have a vector.
         **kwargs: Arguments of `keras.layers.Embedding`.
 
     Call arguments:

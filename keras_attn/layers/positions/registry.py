@@ -1,4 +1,4 @@
-"""Relative positions by name, for whatever is told by its user which an attention is to see."""
+"""Registry of relative positions by name."""
 
 import inspect
 from collections.abc import Mapping

@@ -12,7 +12,7 @@ from keras_attn.validation import require, require_positive
 class RelativePositionBias(DistanceBias):
     """Adds a learned number to scores, by head and by bucket of distances.
 
-    Given to `MultiHeadAttention(relative_positions=…)`. Half of the buckets stand for one distance
+    Given to `MultiHeadAttention(relative_positions=…)`. Half of the buckets hold one distance
     each, the others for ranges that grow logarithmically up to `max_distance`; all that is
     further shares the last one.
 
@@ -22,7 +22,7 @@ class RelativePositionBias(DistanceBias):
         max_distance: From where on all distances are one.
         bidirectional: Whether keys after the query have half of the buckets for themselves;
             otherwise they count as at distance 0, as suits causal attention.
-        embeddings_initializer: Initialiser of the biases.
+        embeddings_initializer: Initializer of the biases.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

@@ -1,4 +1,4 @@
-"""How attention comes to see distances: what every mechanism asks of such a layer."""
+"""Base classes of relative positions."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ class RelativePositions(Rematerialized, keras.layers.Layer):
     """Number of query heads that it is made for; `None` for any."""
 
     adds_bias = False
-    """Whether `bias` gives anything, which mechanisms without scores have no use for."""
+    """Whether `bias` gives anything, which mechanisms without scores cannot use."""
 
     def require_key_dim(self, key_dim: int) -> None:
         """Raises unless queries and keys may have a size.

@@ -19,15 +19,15 @@ class TransformerXLPositions(ConfiguredLayer, RelativePositions):
     """Adds to scores how well the query fits the distance, apart from how well it fits the key.
 
     A score is (q + u)ᵀ k + (q + v)ᵀ W r: r are the sinusoids of the distance, W is learned, and so
-    are u and v, which stand for what any query looks for. Given to
+    are u and v, which represent what any query looks for. Given to
     `MultiHeadAttention(relative_positions=…)`.
 
     Args:
         num_heads: Number of query heads.
         key_dim: Size of each head's query and key.
         max_wavelength: Base of the geometric progression of the sinusoids' wavelengths.
-        kernel_initializer: Initialiser of W.
-        bias_initializer: Initialiser of u and v.
+        kernel_initializer: Initializer of W.
+        bias_initializer: Initializer of u and v.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:

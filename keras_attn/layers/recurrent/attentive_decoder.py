@@ -1,4 +1,4 @@
-"""A recurrent decoder that is told where to look by its own last state."""
+"""A recurrent decoder whose attention is queried by its own last state."""
 
 from typing import Any
 
@@ -119,5 +119,5 @@ class AttentiveDecoder(AttendingDecoder):
         if self.readout is None:
             return x
         x = self.readout(ops.concatenate([x, inputs, context], axis=-1), training=training)
-        # The greater of each two neighbours.
+        # The greater of each two neighbors.
         return ops.max(ops.reshape(x, (*ops.shape(x)[:-1], self.unit.units, 2)), axis=-1)

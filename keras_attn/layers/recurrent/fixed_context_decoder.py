@@ -1,4 +1,4 @@
-"""A recurrent decoder that knows of its source what it starts from."""
+"""A recurrent decoder without attention, which starts from the encoder's last states."""
 
 import keras
 

@@ -1,4 +1,4 @@
-"""A recurrent decoder that is fed what its attention found at the step before."""
+"""A recurrent decoder with input feeding, as in Luong et al., 2015."""
 
 from typing import Any
 

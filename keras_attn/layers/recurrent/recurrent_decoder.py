@@ -1,4 +1,4 @@
-"""What recurrent decoders have in common, with attention or without."""
+"""Base classes of recurrent decoders, with attention and without."""
 
 from typing import Any
 

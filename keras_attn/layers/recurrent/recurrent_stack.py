@@ -19,7 +19,7 @@ class RecurrentStack(RecurrentLayer):
 
     Args:
         bidirectional_layers: How many of them, from the bottom, read in both directions; their
-            outputs stand side by side.
+            outputs are side by side.
         residual_from: Number of the first layer, counted from 0, to whose output its input is
             added.
         **kwargs: Arguments of `RecurrentLayer`.

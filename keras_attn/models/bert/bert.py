@@ -1,4 +1,4 @@
-"""BERT: an encoder of tokens that are told apart by position and by segment."""
+"""BERT: a Transformer encoder with learned positions and segments."""
 
 import dataclasses
 
@@ -35,7 +35,7 @@ class BertSizes(StackSizes):
 class Bert(Backbone):
     """The encoder of Devlin et al., 2019, over token ids with 0 as padding.
 
-    Tokens, positions and segments are embedded, summed up and normalised; post-norm blocks follow.
+    Tokens, positions and segments are embedded, summed up and normalized; post-norm blocks follow.
     Every position attends to all that is no padding. The pooler, a dense layer with tanh over the
     vector of the first token, is applied by `pooled` to what the model returns.
 
@@ -43,15 +43,12 @@ class Bert(Backbone):
         vocabulary_size: Number of tokens.
         max_length: Number of positions with a learned vector each.
         num_segments: Number of segments with a learned vector each.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        epsilon: Added to the variance in the normalisations.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        epsilon: Added to the variance in the normalizations.
         pooler: Whether there is a pooler. It is trained once it is used, see `use_pooler`.
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
         attention: Attention layer to build that of every block from, multi-head by default.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `BertSizes`.
 
     Call arguments:

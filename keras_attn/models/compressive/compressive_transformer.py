@@ -28,20 +28,11 @@ class CompressiveTransformer(CausalTransformer):
         compression: `"convolution"`, `"dilated_convolution"`, `"mean"` or `"max"`, see
             `CompressiveMemoryAttention`. What it learns it learns from a loss of its own, which
             training adds.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        activation_dropout: Share of the activations inside the feed-forward networks dropped in
-            training.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        activation_dropout: Fraction of the activations inside the feed-forward networks to drop
+            in training.
         norm_first: Pre-norm with a norm after the last block, instead of post-norm.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `StackSizes`.
-
-    Call arguments:
-        inputs: `{"token_ids": int32 (batch, length)}`, beginning with the start id.
-
-    Returns:
-        Logits of the next token at each position, (batch, length, vocabulary).
 
     Raises:
         UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, there is no

@@ -149,7 +149,7 @@ class ConvSeq2Seq(Backbone):
         """Makes the state from which `step` generates.
 
         Args:
-            source_ids: int32 (batch, source), 0 at padding, wherever it stands.
+            source_ids: int32 (batch, source), 0 at padding, anywhere in a row.
             max_length: Not needed: a hypothesis keeps as many inputs as its convolutions see. There
                 is room for as many tokens as there are learned positions.
             beams: Number of hypotheses of each source, those of a beam search.
@@ -173,7 +173,7 @@ class ConvSeq2Seq(Backbone):
 
         Args:
             token_ids: int32 (rows,), the token at position `index` of each hypothesis; the
-                hypotheses of one source stand together.
+                hypotheses of one source are adjacent.
             state: What `initial_state` or the step before returned, its hypothesis part with one
                 row for each hypothesis.
             index: Position of the tokens, int32: a scalar, or one for each row (rows,).

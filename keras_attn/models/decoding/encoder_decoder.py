@@ -1,4 +1,4 @@
-"""What the encoder-decoders have in common: inputs, embeddings, a token for each hypothesis."""
+"""Inputs and embeddings of encoder-decoders, and the check of their tokens."""
 
 from typing import Any
 

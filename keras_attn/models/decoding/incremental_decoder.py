@@ -69,7 +69,7 @@ class IncrementalDecoder:
         """Makes the state after all but the last token of each prompt.
 
         Args:
-            prompt_ids: int32 (batch, length), 0 at padding, wherever it stands.
+            prompt_ids: int32 (batch, length), 0 at padding, anywhere in a row.
             max_length: Number of positions to make room for after those of the state, or `None`.
             beams: Number of hypotheses of each prompt.
 

@@ -1,4 +1,4 @@
-"""What decoder-only models have in common: logits from a stack, and decoding step by step."""
+"""Base class of decoder-only models: logits from a stack, and decoding step by step."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class LanguageModel(Backbone):
     Args:
         stack: The layers, of which a position sees none after it.
         max_length: Greatest number of positions, or `None`.
-        dtype: Dtype policy of the layers.
+        dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
 
@@ -25,7 +25,7 @@ class LanguageModel(Backbone):
         inputs: `{"token_ids": int32 (batch, length)}`, beginning with the start id.
 
     Returns:
-        Logits (batch, length, vocabulary).
+        Logits of the next token at each position, (batch, length, vocabulary).
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class LanguageModel(Backbone):
 
         Args:
             token_ids: int32 (rows,), the token at position `index` of each hypothesis; the
-                hypotheses of one source stand together.
+                hypotheses of one source are adjacent.
             state: What `initial_state`, `prefill` or the step before returned, its hypothesis part
                 with one row for each hypothesis.
             index: Position of the tokens, after a prompt counted from its last token, int32: a

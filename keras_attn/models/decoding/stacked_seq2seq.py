@@ -1,4 +1,4 @@
-"""What encoder-decoders of blocks have in common: logits from two stacks, and decoding by steps."""
+"""Base class of encoder-decoders of blocks: logits from two stacks, and decoding by steps."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class StackedSeq2Seq(Backbone):
         encoder: The layers from source ids to vectors.
         decoder: The layers from target ids, which attend to what was encoded.
         max_length: Greatest number of positions, or `None`.
-        dtype: Dtype policy of the layers.
+        dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
 
@@ -29,7 +29,7 @@ class StackedSeq2Seq(Backbone):
             target beginning with the start id; 0 is padding.
 
     Returns:
-        Logits (batch, target, target vocabulary).
+        Logits of the next target token at each position, (batch, target, target vocabulary).
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class StackedSeq2Seq(Backbone):
         """Makes the state from which `step` generates.
 
         Args:
-            source_ids: int32 (batch, source), 0 at padding, wherever it stands.
+            source_ids: int32 (batch, source), 0 at padding, anywhere in a row.
             max_length: Number of target positions to make room for, as JAX and XLA need it;
                 `None`, on TensorFlow without XLA, for caches that grow.
             beams: Number of hypotheses of each source, those of a beam search.
@@ -95,7 +95,7 @@ class StackedSeq2Seq(Backbone):
 
         Args:
             token_ids: int32 (rows,), the token at position `index` of each hypothesis; the
-                hypotheses of one source stand together.
+                hypotheses of one source are adjacent.
             state: What `initial_state` or the step before returned, its hypothesis part with one
                 row for each hypothesis.
             index: Position of the tokens, int32: a scalar, or with one hypothesis a source and a

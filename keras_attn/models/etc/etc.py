@@ -40,7 +40,7 @@ class ETC(Backbone):
     """An encoder whose tokens see what is near, and everything else by way of global positions.
 
     Each unit of the text, such as a sentence, has a global position that sees the whole text and
-    all other units; tokens and units tell apart by labels what belongs to what. Positions are
+    all other units; labels mark which tokens belong to which unit. Positions are
     relative. Time and memory are linear in the length. Token 0 is padding.
 
     Args:
@@ -48,14 +48,11 @@ class ETC(Backbone):
         radius: How many positions away the farthest token is that a token attends to.
         num_units: Number of global positions; tokens of units from that number on belong to the
             last.
-        unit_length: Number of tokens of a unit where none are told.
+        unit_length: Number of tokens of a unit where no units are given.
         max_distance: From where on distances share a label.
-        attention_dropout: Share of the attention probabilities dropped in training.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
         share_projections: Whether the attention of units and tokens has the same weights.
         norm_first: Pre-norm with a norm after the last block, instead of post-norm.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `ETCSizes`.
 
     Call arguments:
@@ -101,7 +98,7 @@ class ETC(Backbone):
         # === Layers ===
         self_labels = 2 * max_distance + 1
         embedding = TokenEmbedding(vocabulary_size, sizes.hidden_dim, dtype=dtype, name="embedding")
-        # All units begin alike; what belongs to them and their distances tell them apart.
+        # All units begin alike; what belongs to them and their distances distinguish them.
         unit_embedding = TokenEmbedding(
             1, sizes.hidden_dim, mask_zero=False, dtype=dtype, name="unit_embedding"
         )

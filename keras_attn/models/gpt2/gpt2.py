@@ -41,21 +41,12 @@ class GPT2(LanguageModel):
     Args:
         vocabulary_size: Number of tokens, padding among them.
         max_length: Number of positions with a learned vector each.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        epsilon: Added to the variance in the normalisations.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        epsilon: Added to the variance in the normalizations.
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
         self_attention: Attention layer to build that of every block from, multi-head by default.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `GPT2Sizes`.
-
-    Call arguments:
-        inputs: `{"token_ids": int32 (batch, length)}`, beginning with the start id.
-
-    Returns:
-        Logits of the next token at each position, (batch, length, vocabulary).
 
     Raises:
         UserError: A size is not positive, a rate outside [0, 1), `num_heads` does not divide

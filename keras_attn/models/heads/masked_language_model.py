@@ -16,7 +16,7 @@ from keras_attn.validation import require
 class MaskedLanguageModel(EncoderModel):
     """Predicts tokens at any positions of texts, those before and those after them in view.
 
-    BERT's head over an encoder's vectors: a dense layer with an activation, a normalisation, and
+    BERT's head over an encoder's vectors: a dense layer with an activation, a normalization, and
     the encoder's own token embedding turned round, with a bias for each token.
 
     Args:
@@ -24,7 +24,7 @@ class MaskedLanguageModel(EncoderModel):
             (batch, length, features), with its `TokenEmbedding` as `embedding`, as `Bert`. It
             becomes a part of this model.
         activation: Activation of the dense layer; Keras' "gelu" is the exact one.
-        epsilon: Added to the variance in the normalisation.
+        epsilon: Added to the variance in the normalization.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
@@ -59,7 +59,7 @@ class MaskedLanguageModel(EncoderModel):
         embedding = getattr(encoder, "embedding", None)
         require(
             isinstance(embedding, TokenEmbedding),
-            "`encoder` must have a token embedding, by which words are told again.",
+            "`encoder` must have a token embedding, from which the logits are computed.",
             encoder=type(encoder).__name__,
         )
         dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)

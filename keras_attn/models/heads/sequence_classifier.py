@@ -25,7 +25,7 @@ class SequenceClassifier(EncoderModel):
         num_classes: Number of classes.
         pooling: "mean" or "max" over the positions that are no padding, "first" for the vector at
             position 0, or "pooler" for what an encoder with a pooler, as `Bert`, makes of that.
-        dropout: Share of the pooled features dropped in training.
+        dropout: Fraction of the pooled features to drop in training.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.

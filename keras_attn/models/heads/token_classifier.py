@@ -17,7 +17,7 @@ class TokenClassifier(EncoderModel):
             (batch, length, features), as `Bert` or `TransformerEncoder`. It becomes a part of this
             model.
         num_classes: Number of classes.
-        dropout: Share of the features dropped in training.
+        dropout: Fraction of the features to drop in training.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
         name: Name of the model.
         trainable: Whether its weights are to be trained.

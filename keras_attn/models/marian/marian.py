@@ -47,25 +47,15 @@ class Marian(StackedSeq2Seq):
         scale_embedding: Whether looked-up vectors are multiplied by the square root of
             `hidden_dim`.
         tie_output: Whether the target embedding is the output projection too.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        activation_dropout: Share of the activations inside the feed-forward networks dropped in
-            training.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        activation_dropout: Fraction of the activations inside the feed-forward networks to drop
+            in training.
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
-        encoder_attention: Attention layer to build the encoder's from, multi-head by default.
-        self_attention: Attention layer to build the decoder's self-attention from, likewise.
-        cross_attention: Attention layer to build the attention to the source from, likewise.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
+        encoder_attention: Template of the encoder's attention, multi-head by default.
+        self_attention: Template of the decoder's self-attention, multi-head by default.
+        cross_attention: Template of the attention to the source, multi-head by default.
         **sizes: Fields of `MarianSizes`.
-
-    Call arguments:
-        inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
-            target beginning with the start id.
-
-    Returns:
-        Logits of the next target token at each position, (batch, target, target vocabulary).
 
     Raises:
         UserError: A size is not positive, a rate outside [0, 1), or a number of heads does not

@@ -29,7 +29,7 @@ class GNMT(RecurrentModel):
         num_layers: Number of layers of the encoder, and of the decoder.
         hidden_dim: Size of embeddings and of each LSTM.
         attention_units: Size inside the attention's network; `hidden_dim` by default.
-        dropout: Share dropped in training of each LSTM's input and of the outputs.
+        dropout: Fraction of each LSTM's input, and of the outputs, to drop in training.
         tie_output: Whether the output projection is the target embedding turned round.
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.

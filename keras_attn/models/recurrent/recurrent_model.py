@@ -1,4 +1,4 @@
-"""What the recurrent encoder-decoders have in common: the graph, and decoding step by step."""
+"""Base class of recurrent encoder-decoders: the graph, and decoding step by step."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class RecurrentModel(Backbone):
             encoder's ended with; otherwise from zeros.
         tie_output: Whether the output projection is the target embedding turned round.
         output_bias: Whether the logits have a bias for each token.
-        dropout: Share of the decoder's outputs dropped in training.
+        dropout: Fraction of the decoder's outputs to drop in training.
         dtype: Dtype policy of all layers.
         name: Name of the model.
         trainable: Whether its weights are to be trained.
@@ -54,8 +54,8 @@ class RecurrentModel(Backbone):
     ):
         # === Layers ===
         hidden_dim = decoder.unit.units
-        # The encoder is told of padding. The decoder need not know: it stands at the end, where no
-        # real token sees it, and a masked step costs more.
+        # The encoder gets the padding mask. The decoder needs none: its padding is at the end,
+        # which no real token sees, and a masked step costs more.
         source_embedding, target_embedding = token_embeddings(
             vocabulary_size,
             target_vocabulary_size,
@@ -105,7 +105,7 @@ class RecurrentModel(Backbone):
 
     @property
     def tells_coverage(self) -> bool:
-        """Whether `initial_state` can be told to hold a coverage."""
+        """Whether `initial_state` can hold a coverage."""
         return self.decoder.tells_coverage
 
     def initial_state(
@@ -114,7 +114,7 @@ class RecurrentModel(Backbone):
         """Makes the state from which `step` generates.
 
         Args:
-            source_ids: int32 (batch, source), 0 at padding, wherever it stands.
+            source_ids: int32 (batch, source), 0 at padding, anywhere in a row.
             max_length: Not needed: states have the same size at every position.
             beams: Number of hypotheses of each source, those of a beam search.
             coverage: Whether a hypothesis holds as "coverage" how much attention each position of
@@ -124,7 +124,7 @@ class RecurrentModel(Backbone):
             `{"source": …, "hypothesis": …}`, both with one row for each source.
 
         Raises:
-            UserError: There is to be a coverage and the decoder's attention tells none.
+            UserError: A coverage is asked for, and the decoder's attention gives none.
         """
         require_positive(beams=beams)
         require(
@@ -152,7 +152,7 @@ class RecurrentModel(Backbone):
 
         Args:
             token_ids: int32 (rows,), the next token of each hypothesis; the hypotheses of one
-                source stand together.
+                source are adjacent.
             state: What `initial_state` or the step before returned, its hypothesis part with one
                 row for each hypothesis.
             index: Not needed: the states know what came before.

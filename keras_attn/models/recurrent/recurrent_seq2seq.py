@@ -21,7 +21,7 @@ class RecurrentSeq2Seq(RecurrentModel):
     """A recurrent encoder-decoder over token ids, with 0 as padding.
 
     Each layer of the decoder starts from the last states of the encoder's layer; of a
-    bidirectional one both directions stand side by side, with half the size each. Without
+    bidirectional one both directions are side by side, with half the size each. Without
     attention that is all that the decoder knows of the source.
 
     Args:

@@ -28,20 +28,11 @@ class Reformer(LanguageModel):
         num_buckets: Number of buckets, even; in the paper twice the length by `chunk_length`.
         num_hashes: Number of rounds of hashing.
         chunk_length: Number of positions in a chunk.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        activation_dropout: Share of the activations inside the feed-forward networks dropped in
-            training.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        activation_dropout: Fraction of the activations inside the feed-forward networks to drop
+            in training.
         learned_positions: Number of positions with a learned vector each, instead of sinusoids.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `StackSizes`.
-
-    Call arguments:
-        inputs: `{"token_ids": int32 (batch, length)}`, beginning with the start id.
-
-    Returns:
-        Logits of the next token at each position, (batch, length, vocabulary).
 
     Raises:
         UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, or

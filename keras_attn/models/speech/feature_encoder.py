@@ -24,9 +24,6 @@ class FeatureEncoder(Backbone):
         front_end: Layer to build that from which makes vectors of size `hidden_dim` of the
             features, such as `ConvolutionalSubsampling(hidden_dim)`; a projection by default.
         attention: Attention layer to build that of every block from, multi-head by default.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `TransformerSizes`.
 
     Call arguments:

@@ -34,22 +34,12 @@ class SynthesizerTransformer(Transformer):
         scores: Kinds of scores: `"dense"`, `"factorized_dense"`, `"random"`, `"fixed_random"`,
             `"factorized_random"` or `"dot_product"`; several are mixed before the softmax.
         max_length: Greatest length of a source, and of a target.
-        attention_dropout: Share of the attention probabilities dropped in training.
-        activation_dropout: Share of the activations inside the feed-forward networks dropped in
-            training.
+        attention_dropout: Fraction of the attention probabilities to drop in training.
+        activation_dropout: Fraction of the activations inside the feed-forward networks to drop
+            in training.
         norm_first: Pre-norm with a norm after the last block, instead of post-norm.
         recompute: Whether the backward pass computes each block again.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `StackSizes`.
-
-    Call arguments:
-        inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
-            target beginning with the start id.
-
-    Returns:
-        Logits of the next target token at each position, (batch, target, target vocabulary).
 
     Raises:
         UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, or there are

@@ -35,7 +35,7 @@ class T5(StackedSeq2Seq):
     """The encoder-decoder of Raffel et al., 2020, over token ids with 0 as padding.
 
     Pre-norm blocks with root mean square norms and no biases. Self-attention sees distances by a
-    learned bias, one table for all blocks of a stack; nothing else tells positions, so that
+    learned bias, one table for all blocks of a stack; nothing else encodes positions, so that
     sequences may have any length. Padding is never predicted.
 
     Args:
@@ -47,23 +47,13 @@ class T5(StackedSeq2Seq):
         tie_output: Whether the target embedding is the output projection too; not in version 1.1.
         num_buckets: Number of distances, or ranges of them, with a bias each.
         max_distance: From where on all distances are one.
-        epsilon: Added to the mean square in the normalisations.
+        epsilon: Added to the mean square in the normalizations.
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
-        encoder_attention: Attention layer to build the encoder's from, multi-head by default.
-        self_attention: Attention layer to build the decoder's self-attention from, likewise.
-        cross_attention: Attention layer to build the attention to the source from, likewise.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
+        encoder_attention: Template of the encoder's attention, multi-head by default.
+        self_attention: Template of the decoder's self-attention, multi-head by default.
+        cross_attention: Template of the attention to the source, multi-head by default.
         **sizes: Fields of `T5Sizes`.
-
-    Call arguments:
-        inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
-            target beginning with the start id.
-
-    Returns:
-        Logits of the next target token at each position, (batch, target, target vocabulary).
 
     Raises:
         UserError: A size is not positive, a rate outside [0, 1), or the buckets do not fit

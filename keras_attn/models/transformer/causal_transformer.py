@@ -17,16 +17,7 @@ class CausalTransformer(LanguageModel):
     Args:
         vocabulary_size: Number of tokens.
         self_attention: Attention layer to build that of every block from, multi-head by default.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `TransformerSizes`.
-
-    Call arguments:
-        inputs: `{"token_ids": int32 (batch, length)}`, beginning with the start id.
-
-    Returns:
-        Logits of the next token at each position, (batch, length, vocabulary).
 
     Raises:
         UserError: A size is not positive, there are learned positions but none are

@@ -19,20 +19,10 @@ class Transformer(StackedSeq2Seq):
     Args:
         vocabulary_size: Number of source tokens.
         target_vocabulary_size: Number of target tokens, where they are not the source's.
-        encoder_attention: Attention layer to build the encoder's from, multi-head by default.
-        self_attention: Attention layer to build the decoder's self-attention from, likewise.
-        cross_attention: Attention layer to build the attention to the source from, likewise.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
+        encoder_attention: Template of the encoder's attention, multi-head by default.
+        self_attention: Template of the decoder's self-attention, multi-head by default.
+        cross_attention: Template of the attention to the source, multi-head by default.
         **sizes: Fields of `TransformerSizes`.
-
-    Call arguments:
-        inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
-            target beginning with the start id.
-
-    Returns:
-        Logits of the next target token at each position, (batch, target, target vocabulary).
 
     Raises:
         UserError: A size is not positive, there are learned positions but none are

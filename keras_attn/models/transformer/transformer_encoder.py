@@ -16,9 +16,6 @@ class TransformerEncoder(Backbone):
     Args:
         vocabulary_size: Number of tokens.
         attention: Attention layer to build that of every block from, multi-head by default.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `TransformerSizes`.
 
     Call arguments:

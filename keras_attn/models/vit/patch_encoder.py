@@ -39,16 +39,14 @@ class PatchEncoder(Backbone):
 
     Args:
         image_size: Height and width of the images in pixels, one number where they are equal.
-        patch_size: Height and width of a patch in pixels, likewise; it divides the image size.
+        patch_size: Height and width of a patch in pixels, one number where they are equal. It
+            divides the image size.
         channels: Number of an image's channels.
-        class_token: Whether a learned vector stands before the patches, for a classifier that
+        class_token: Whether a learned vector is put before the patches, for a classifier that
             takes the first vector of the outputs (`pooling="first"`).
         random_shift: Most pixels by which images are moved at random in training.
         learned_positions: Whether each position has a learned vector, instead of sinusoids.
         attention: Attention layer to build that of every block from, multi-head by default.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
         **sizes: Fields of `PatchSizes`.
 
     Call arguments:

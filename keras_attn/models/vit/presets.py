@@ -14,7 +14,7 @@ _SIZES = {
 
 PATCH_ENCODER_PRESETS = {
     "patch_tiny": {
-        "description": "small classifier of grey images of 8 x 8 pixels (--data digits)",
+        "description": "small classifier of gray images of 8 x 8 pixels (--data digits)",
         "paper": "sizes of our own",
         "config": {
             "image_size": 8,

@@ -1,4 +1,4 @@
-"""How a long axis is cut: into blocks that see their neighbours, and those into segments."""
+"""Cuts a long axis into blocks that see their neighbors, and these into segments."""
 
 import dataclasses
 from typing import Any
@@ -77,7 +77,7 @@ class BlockLayout:
         tensor = ops.transpose(segments, (1, 2, 0, 3, 4))
         return ops.reshape(tensor, (batch, heads, self.count * length, width))
 
-    def with_neighbours(self, segments: Any) -> Any:
+    def with_neighbors(self, segments: Any) -> Any:
         """Each segment behind the last block before it and, unless causal, before the next one."""
         first = part(segments, 3, 0, self.size)
         last = part(segments, 3, self.length - self.size, self.size)
@@ -99,7 +99,7 @@ class BlockLayout:
         return ops.reshape(rows, (batch, heads, self.length, width))
 
     def windows(self, tensor: Any) -> Any:
-        """What each block sees: (…, length with neighbours, …) to (…, blocks, keys, …)."""
+        """What each block sees: (…, length with neighbors, …) to (…, blocks, keys, …)."""
         batch, heads, _, width = ops.shape(tensor)
         blocks = (batch, heads, self.blocks + self.seen - 1, self.size, width)
         tensor = ops.reshape(tensor, blocks)

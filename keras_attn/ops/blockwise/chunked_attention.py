@@ -53,12 +53,12 @@ def chunked_attention(
         scale: Factor of the scores.
         is_causal: Whether to mask what follows a query, the last query being aligned to the last
             key. Blocks that are masked as a whole are not computed.
-        dropout: Share of probabilities that are dropped. The dropped ones depend on the seed and
+        dropout: Fraction of probabilities to drop. The dropped ones depend on the seed and
             the block sizes; the backward pass draws them again.
         seed: Generator of dropout's random numbers, drawn from once.
         dtype: The dtype to compute in, "float32" or "float64".
         query_block: Most queries in a block; chosen by the number of heads where None.
-        key_block: Most keys in a block; chosen likewise.
+        key_block: Most keys in a block; chosen in the same way.
 
     Returns:
         The context (batch, heads, target, value_dim) in the dtype of `query`.

@@ -1,4 +1,4 @@
-"""How attention inside a window cuts a sequence."""
+"""Cuts sequences for attention inside a window."""
 
 import dataclasses
 from typing import Any

@@ -1,1 +1,1 @@
-"""What steps of decoding keep: caches, their room, and the states of mechanisms."""
+"""State of decoding step by step: caches, their room, and the states of mechanisms."""

@@ -1,4 +1,4 @@
-"""What self-attention remembers of the positions decoded so far.
+"""Caches of self-attention for the positions decoded so far.
 
 Keys and values are held as (batch, heads, slots, width), the hypotheses of one source side by
 side: slot `position * beams + beam`. Nothing in them is ever reordered. Which slots a hypothesis
@@ -31,7 +31,7 @@ class GrowingCache(NamedTuple):
         return GrowingCache(self.added(self.key, key, index), self.added(self.value, value, index))
 
     def added(self, held: Any, new: Any, index: Any, past: Any = 0) -> Any:
-        """What is held slot by slot beside the keys, (batch, heads, slots, width), likewise."""
+        """What is held slot by slot beside the keys, (batch, heads, slots, width), or `None`."""
         return ops.concatenate([held, new], axis=2)
 
 
@@ -55,7 +55,7 @@ class FixedCache(NamedTuple):
         )
 
     def added(self, held: Any, new: Any, index: Any, past: Any = 0) -> Any:
-        """What is held slot by slot beside the keys, (batch, heads, slots, width), likewise."""
+        """What is held slot by slot beside the keys, (batch, heads, slots, width), or `None`."""
         return filled(held, new, index, past)
 
 
@@ -89,7 +89,7 @@ class ContinuedCache(NamedTuple):
         return self._replace(cache=self.cache.append(key, value, index, past))
 
     def added(self, held: Any, new: Any, index: Any) -> Any:
-        """What is held slot by slot beside the keys, (batch, heads, slots, width), likewise."""
+        """What is held slot by slot beside the keys, (batch, heads, slots, width), or `None`."""
         return self.cache.added(held, new, index, ops.shape(self.real)[1])
 
 
