@@ -109,14 +109,15 @@ class ConfiguredLayer(Configured):
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        # The constructor makes initializers, in the order that its random numbers depend on.
-        layers = {
+        # The constructor makes Keras' initializers, in the order that random numbers depend on.
+        own = {
             name: _made(value, custom_objects)
             for name, value in config.items()
-            if name not in _OF_KERAS and not name.endswith(_MADE_BY_LAYERS)
+            if name not in _OF_KERAS
+            and not (name.endswith(_MADE_BY_LAYERS) and _is_of_keras(value))
         }
-        with keras.saving.custom_object_scope(custom_objects or {}), templates_described():
-            return cls(**config | layers)
+        with templates_described():
+            return cls(**config | own)
 
 
 def split_options(kind: type, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -264,6 +265,10 @@ def _documented_fields(sizes: type | None) -> dict[str, str]:
         section = documented.partition("Attributes:\n")[2].partition("\n\n")[0]
         found |= _entries({"Attributes": section}, "Attributes")
     return found
+
+
+def _is_of_keras(value: Any) -> bool:
+    return isinstance(value, dict) and (value.get("module") or "").startswith("keras.")
 
 
 def _described(value: Any) -> Any:
