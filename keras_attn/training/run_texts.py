@@ -38,11 +38,6 @@ Read = Callable[[list[str], DataSettings], Pairs]
 """Reads files."""
 
 
-def read_pair_parts(data: DataSettings, seed: int = 1) -> dict[str, Pairs]:
-    """Reads the parts of a run's pairs of texts, as `read_parts` does."""
-    return read_parts(data, seed, known_pairs, read_data)
-
-
 def read_parts(data: DataSettings, seed: int, known: Known, read: Read) -> dict[str, Pairs]:
     """Reads the parts of a run's pairs: "train", "validation", and "test" if there is one.
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attn
+from keras_attn.data import PairExamples
 from keras_attn.models import Bert
 from keras_attn.tasks import CausalLMTask, ClassificationTask, Seq2SeqTask, Task
 from keras_attn.training.given_data import written_data
@@ -126,6 +127,25 @@ def test_other_tasks_without_a_folder(name, data, kind):
     assert result.folder is None
     assert len(result.history) == 2
     assert len(task.predict([data[0][0]])) == 1
+
+
+def test_texts_are_tokenized_once(tmp_path, monkeypatch):
+    tokenized = []
+
+    def counted(pairs, *arguments):
+        tokenized.append(len(pairs))
+        return from_pairs(pairs, *arguments)
+
+    from_pairs = PairExamples.from_pairs
+    monkeypatch.setattr(PairExamples, "from_pairs", counted)
+    numbers = FIT | {"steps": 1}
+    task = Task.from_preset("g2p_small", PAIRS, **SMALL)
+    task.fit(PAIRS, out=tmp_path / "run", **numbers)
+    assert tokenized == [61, 3]  # the training and the held-out pairs
+    task.fit(PAIRS, out=tmp_path / "again", **numbers)
+    other = Task.from_preset("g2p_small", PAIRS, **SMALL)
+    other.fit(PAIRS[9:], PAIRS[:9], out=tmp_path / "other", **numbers)
+    assert tokenized[2:] == [61, 3, 61, 55, 9]
 
 
 def test_mistakes():

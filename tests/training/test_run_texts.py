@@ -10,6 +10,10 @@ from keras_attn.validation import UserError
 PARTS = {part: Pairs([part], [part], part) for part in ("train", "validation", "test")}
 
 
+def read_pair_parts(data):
+    return run_texts.read_parts(data, 1, run_texts.known_pairs, run_texts.read_data)
+
+
 @pytest.fixture(autouse=True)
 def _known(monkeypatch):
     monkeypatch.setattr(run_texts, "load_listops", lambda: dict(PARTS))
@@ -22,7 +26,7 @@ def test_a_data_sets_own_test_part_can_be_left_out_or_replaced(tmp_path, test, n
     path = tmp_path / "other.tsv"
     path.write_text("a\tb\n")
     named = test and [one.format(path) for one in test]
-    parts = run_texts.read_pair_parts(DataSettings(train=["listops"], test=named))
+    parts = read_pair_parts(DataSettings(train=["listops"], test=named))
     found = parts["test"].name if "test" in parts else None
     assert found == (name and name.format(path))
     assert parts["train"] is PARTS["train"]
@@ -38,7 +42,7 @@ def test_lines_without_a_test(tmp_path):
 @pytest.mark.parametrize(
     ("read", "line", "what"),
     [
-        (run_texts.read_pair_parts, "a\tb\n", "different sources"),
+        (read_pair_parts, "a\tb\n", "different sources"),
         (run_texts.read_line_parts, "a b\n", "lines"),
     ],
 )

@@ -171,10 +171,7 @@ class Trainer:
                 settings, self._schedule, model.trainable_variables, scales_loss
             )
         step = TrainingStep(
-            model,
-            self._optimizer,
-            self._strategy,
-            self._loss,
+            *(model, self._optimizer, self._strategy, self._loss),
             settings.label_smoothing,
             settings.batch_tokens,
             jit=self._static_shapes and not whole_updates,
@@ -195,13 +192,7 @@ class Trainer:
         self._validator = None
         if validation is not None:
             self._validator = Validator(
-                validation,
-                model,
-                self._strategy,
-                self._loss,
-                settings.label_smoothing,
-                settings.batch_tokens,
-                static_shapes=whole_updates,
+                validation, model, self._strategy, self._loss, settings, whole_updates
             )
         self._updates = Updates(step, model, self._loss, self._state, scales_loss)
         self._recorder = Recorder(folder, self._state) if workers.is_chief else SilentRecorder()
@@ -211,14 +202,8 @@ class Trainer:
             settings, self._state, self._schedule, self._stopwatch, signals, workers
         )
         self._weights = RunWeights(
-            self.task,
-            self._optimizer,
-            settings,
-            self._state,
-            folder,
-            checkpoints,
-            self._stopwatch,
-            workers,
+            *(self.task, self._optimizer, settings, self._state),
+            *(folder, checkpoints, self._stopwatch, workers),
         )
         model.stop_training = False
         self._callbacks = keras.callbacks.CallbackList(
@@ -230,13 +215,8 @@ class Trainer:
 
     def _plan(self, epoch: int) -> EpochPlan:
         settings = self.settings
-        return plan_epoch(
-            self._examples,
-            settings.batch_tokens,
-            settings.seed,
-            epoch,
-            static_shapes=self._static_shapes,
-        )
+        numbers = settings.batch_tokens, settings.seed, epoch
+        return plan_epoch(self._examples, *numbers, static_shapes=self._static_shapes)
 
     def _restore(self, folder: RunFolder, checkpoints: Checkpoints) -> None:
         found = newest_checkpoint(folder, checkpoints, self._workers)
@@ -392,13 +372,8 @@ class Trainer:
         row["learning_rate"] = self._learning_rate
         state.history.append({**row, **validation})
         self._recorder.row(state.history)
-        self._recorder.timing(
-            state.step,
-            state.epoch + 1,
-            self._stopwatch.total,
-            state.target_tokens,
-            self._padding_share,
-        )
+        seconds, tokens = self._stopwatch.total, state.target_tokens
+        self._recorder.timing(state.step, state.epoch + 1, seconds, tokens, self._padding_share)
 
     @property
     def _learning_rate(self) -> float:

@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_attn.data import plan_epoch
 from keras_attn.data.examples import Examples
 from keras_attn.training.loop.step import make_evaluation_step
+from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import SUMS, means
 from keras_attn.training.workers.feed import distributed_batches
 from keras_attn.validation import require
@@ -59,8 +60,7 @@ class Validator:
         model: The model.
         strategy: The strategy that the model was built under.
         loss: As for `TrainingStep`.
-        label_smoothing: As for `TrainingStep`.
-        batch_tokens: Most tokens of a batch.
+        settings: The settings of the training.
         static_shapes: Whether batches have few shapes, each a compiled program of its own.
     """
 
@@ -70,19 +70,20 @@ class Validator:
         model: keras.Model,
         strategy: tf.distribute.Strategy,
         loss: Callable,
-        label_smoothing: float,
-        batch_tokens: int,
+        settings: TrainingSettings,
         static_shapes: bool = False,
     ) -> None:
         if not isinstance(validation, ValidationSet):
             validation = ValidationSet(decode_metrics=validation)
         self._validation = validation
         self._strategy = strategy
-        self._evaluate = make_evaluation_step(model, strategy, loss, label_smoothing, static_shapes)
+        self._evaluate = make_evaluation_step(
+            model, strategy, loss, settings.label_smoothing, static_shapes
+        )
         self._plan = None
         if validation.examples is not None:
             self._plan = plan_epoch(
-                validation.examples, batch_tokens, seed=None, static_shapes=static_shapes
+                validation.examples, settings.batch_tokens, seed=None, static_shapes=static_shapes
             )
 
     @property

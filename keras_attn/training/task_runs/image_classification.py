@@ -1,14 +1,13 @@
 """Runs of tasks from image to label."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from keras_attn.data import ImageExamples, Pairs, load_digits, read_labelled_images
+from keras_attn.data import ImageExamples, load_digits, read_labelled_images
 from keras_attn.layers.embedding.patch import both_sides, checked_size, number_of_patches
 from keras_attn.models import get_preset
 from keras_attn.tasks import ImageClassificationTask
-from keras_attn.training.run_settings import DataSettings, RunSettings
-from keras_attn.training.run_texts import read_parts, reported
+from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.validation import require
 
@@ -32,11 +31,19 @@ class ImageClassificationRun(ClassificationRun):
             value = getattr(settings.data, name)
             require(value is None, f"Images have no `data.{name}`.", **{name: value})
 
-    def read_texts(self, data, seed):
-        return read_parts(data, seed, _known, _read)
+    def known(self, paths, data):
+        return load_digits() if list(paths) == [DIGITS] else {}
 
     def read_test(self, paths, data):
-        return _read(paths, data)
+        known = self.known(paths, data)
+        if known:
+            return known["test"]
+        require(
+            len(paths) == 1,
+            "Images must be digits, one folder, or one tab-separated file.",
+            data=list(paths),
+        )
+        return reported(read_labelled_images(paths[0], data.skip_bad_lines), "files or lines")
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         layout = _layout_of(task) if task else _layout(settings)
@@ -77,19 +84,3 @@ def _layout_of(task: ImageClassificationTask) -> dict[str, Any]:
         "channels": task.channels,
         "positions": task.backbone.encoder.length,
     }
-
-
-def _known(paths: list[str], data: DataSettings) -> Mapping[str, Pairs]:
-    return load_digits() if list(paths) == [DIGITS] else {}
-
-
-def _read(paths: list[str], data: DataSettings) -> Pairs:
-    known = _known(paths, data)
-    if known:
-        return known["test"]
-    require(
-        len(paths) == 1,
-        "Images must be digits, one folder, or one tab-separated file.",
-        data=list(paths),
-    )
-    return reported(read_labelled_images(paths[0], data.skip_bad_lines), "files or lines")

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_attn.data import Pairs, group_references
 from keras_attn.tasks import measure
 from keras_attn.training.loop.validation_set import ValidationSet
-from keras_attn.training.run_texts import CMUDICT, LISTOPS, read_data, read_pair_parts
+from keras_attn.training.run_texts import CMUDICT, LISTOPS, known_pairs, read_data, read_parts
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require
 
@@ -39,8 +39,11 @@ class PairsRun(TaskRun):
         """A source as it is printed."""
         return source
 
+    known = staticmethod(known_pairs)
+    """Returns the parts of a data set by its name; none for files."""
+
     def read_texts(self, data, seed):
-        return read_pair_parts(data, seed)
+        return read_parts(data, seed, self.known, self.read_test)
 
     def read_test(self, paths, data):
         return read_data(paths, data)

@@ -1,12 +1,11 @@
 """Runs of tasks from text to a tag for each word."""
 
-from keras_attn.data import Pairs, TaggedExamples, read_tagged_texts
+from keras_attn.data import TaggedExamples, read_tagged_texts
 from keras_attn.evaluation import TAGGING
 from keras_attn.models import TokenClassifier
 from keras_attn.tasks import TokenClassificationTask, measure_tags
 from keras_attn.tokenizers import split_words
-from keras_attn.training.run_settings import DataSettings
-from keras_attn.training.run_texts import read_parts, reported
+from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.encoders import encoder_of, other_starts
@@ -30,11 +29,16 @@ class TokenClassificationRun(ClassificationRun):
     def default_metrics(self, data):
         return ["tag_accuracy", "span_f1"]
 
-    def read_texts(self, data, seed):
-        return read_parts(data, seed, lambda *_: {}, _read)
+    def known(self, paths, data):
+        return {}
 
     def read_test(self, paths, data):
-        return _read(paths, data)
+        require(
+            len(paths) in (1, 2),
+            "Data must be one tab-separated file, or a file of texts and one of their tags.",
+            data=list(paths),
+        )
+        return reported(read_tagged_texts(paths, data.skip_bad_lines))
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         # A rare tag may be in the held-out texts alone: it is never predicted, and counts as wrong.
@@ -73,12 +77,3 @@ class TokenClassificationRun(ClassificationRun):
     def on_top_of(self, encoder, labels, head):
         dropout = encoder.get_config().get("dropout", 0.0)
         return TokenClassifier(encoder, len(labels), dropout=dropout)
-
-
-def _read(paths: list[str], data: DataSettings) -> Pairs:
-    require(
-        len(paths) in (1, 2),
-        "Data must be one tab-separated file, or a file of texts and one of their tags.",
-        data=list(paths),
-    )
-    return reported(read_tagged_texts(paths, data.skip_bad_lines))

@@ -159,13 +159,12 @@ def strategy_of(model: keras.Model) -> tf.distribute.Strategy:
 
 def check_strategy(name: str, strategy: tf.distribute.Strategy) -> None:
     """Raises a UserError when the model was not built for the strategy that settings ask for."""
-    built = "one"
-    if isinstance(strategy, tf.distribute.MirroredStrategy):
-        built = "mirrored"
-    elif isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
-        built = "multi_worker"
-    elif isinstance(strategy, tf.distribute.TPUStrategy):
-        built = "tpu"
+    kinds = {
+        tf.distribute.MirroredStrategy: "mirrored",
+        tf.distribute.MultiWorkerMirroredStrategy: "multi_worker",
+        tf.distribute.TPUStrategy: "tpu",
+    }
+    built = next((name for kind, name in kinds.items() if isinstance(strategy, kind)), "one")
     if name not in ("auto", built):
         raise UserError(
             "The model must be built inside `make_strategy(settings.strategy).scope()`. "
