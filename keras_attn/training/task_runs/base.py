@@ -129,7 +129,7 @@ class TaskRun(abc.ABC):
 
     def lengths_of(self, task: Any) -> dict[str, int]:
         """The longest lengths of a task to start from, by side."""
-        return {side: task.max_length for side in self.lengths}
+        return dict.fromkeys(self.lengths, task.max_length)
 
     def fitting_lengths(self, settings: RunSettings, examples: Examples) -> dict[str, int]:
         """The longest lengths by side: as set, or room for a quarter more than the examples."""
