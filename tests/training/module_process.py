@@ -9,19 +9,30 @@ import sys
 PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def run_module(name, *arguments, timeout, prefix=()):
-    """What a module printed as JSON on its last line, and its standard error.
-
-    `prefix` is a command that starts another one, given after it.
-    """
+def start_module(name, *arguments, prefix=()):
+    """A module in a process of its own; `prefix` is a command that starts another one."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
-    done = subprocess.run(
-        [*prefix, sys.executable, "-m", name, *arguments],
+    return subprocess.Popen(
+        [*prefix, sys.executable, "-m", name, *map(str, arguments)],
         env=environment,
         cwd=PROJECT,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=timeout,
     )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+
+def finished(process, status=0, timeout=600):
+    """The output of a process and its standard error, when it has ended with a status."""
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    finally:
+        process.kill()
+    assert process.returncode == status, errors[-4000:]
+    return output, errors
+
+
+def run_module(name, *arguments, timeout, prefix=()):
+    """What a module printed as JSON on its last line, and its standard error."""
+    output, errors = finished(start_module(name, *arguments, prefix=prefix), timeout=timeout)
+    return json.loads(output.splitlines()[-1]), errors

@@ -1,34 +1,19 @@
-import os
-import pathlib
-import subprocess
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
+from tests.training.module_process import finished, start_module
+
 pytestmark = pytest.mark.tensorflow
 
-PROJECT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = 21  # 7 updates of up to two batches in each of 3 epochs
-
-
-def start(*arguments):
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.training.killed_run", *map(str, arguments)],
-        env=environment,
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+start = partial(start_module, "tests.training.killed_run")
 
 
 def finish(process, status=0):
-    output, errors = process.communicate(timeout=600)
-    assert process.returncode == status, errors[-4000:]
-    return output
+    return finished(process, status)[0]
 
 
 def final_arrays(folder):

@@ -4,8 +4,7 @@ import json
 import os
 import pathlib
 import shutil
-import subprocess
-import sys
+from functools import partial
 
 import keras
 import pytest
@@ -20,9 +19,10 @@ from keras_attn.training.task_runs import pairs as runs_of_pairs
 from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
 from keras_attn.validation import UserError
 from tests.training.made_run import run_settings, write_words
+from tests.training.module_process import finished as finished_process
+from tests.training.module_process import start_module
 
 pytestmark = pytest.mark.tensorflow
-PROJECT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -207,31 +207,16 @@ def test_a_mistake_can_be_put_right_without_cleaning_up(words, tmp_path):
     assert (tmp_path / "run" / "task" / "task.json").is_file()
 
 
-def start(*arguments):
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "KERAS_BACKEND": "tensorflow"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.training.killed_job", *map(str, arguments)],
-        env=environment,
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
 @pytest.mark.slow
 def test_a_killed_and_resumed_run_equals_a_whole_one(words, tmp_path):
     first, second, killed = (tmp_path / name for name in ("first", "second", "killed"))
+    start = partial(start_module, "tests.training.killed_job")
     whole = start(words["train"], first, "nowhere", second, "nowhere")
-    dead = start(words["train"], killed, "dies")
-    _, errors = dead.communicate(timeout=600)
-    assert dead.returncode == -9, errors[-4000:]
+    finished_process(start(words["train"], killed, "dies"), -9)
     assert (killed / "checkpoints" / "step-00000010").is_dir()
     resumed = start(words["train"], killed, "resume")
-    for process in (whole, resumed):
-        output, errors = process.communicate(timeout=600)
-        assert process.returncode == 0, errors[-4000:]
-    assert "Resuming from" in output
+    finished_process(whole)
+    assert "Resuming from" in finished_process(resumed)[0]
     expected = (first / "metrics.csv").read_bytes()
     assert len(expected.splitlines()) > 4
     for folder in (second, killed):

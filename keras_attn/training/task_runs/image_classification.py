@@ -49,6 +49,9 @@ class ImageClassificationRun(ClassificationRun):
         layout = _layout_of(task) if task else _layout(settings)
         return ImageExamples.from_pairs(texts, self.labels(texts, task), **layout)
 
+    def lengths_of(self, task):
+        return {}
+
     def task(self, settings, texts, tokenizers, source_task):
         labels = self.labels(texts, source_task)
         if source_task:

@@ -287,42 +287,30 @@ def test_average_is_kept_when_it_is_better(tmp_path):
         np.testing.assert_array_equal(weight, array)
 
 
-def test_average_is_left_when_it_is_worse(tmp_path):
+@pytest.mark.parametrize(
+    ("parts", "whole", "kept", "value", "average", "best_epoch"),
+    [
+        ((9, 8, 7, 7.5), None, "best", 7.0, 7.5, 2),
+        # Measured on all texts: the best weights, then the average.
+        ((9, 5, 7), (8, 6), "average", 8.0, 6.0, 1),
+        ((9, 5, 7), (6, 8), "best", 6.0, 8.0, 1),
+    ],
+)
+def test_choice_at_the_end(tmp_path, parts, whole, kept, value, average, best_epoch):
     weights = Weights()
+    final = Scripted(*whole) if whole else None
     trainer, result = train(
-        tmp_path / "run",
-        Scripted(9, 8, 7, 7.5),
+        tmp_path,
+        ValidationSet(decode_metrics=Scripted(*parts), final_metrics=final),
         callbacks=[weights],
         epochs=3,
         metric="per",
         average_last=2,
     )
-    assert (result.kept, result.value, result.average_value) == ("best", 7.0, 7.5)
-    assert_same_weights(final_weights(trainer), weights.after[2])
-
-
-def test_choice_at_the_end_is_made_by_all_texts(tmp_path):
-    weights = Weights()
-    parts, whole = Scripted(9, 5, 7), Scripted(8, 6)  # of the best weights, then of the average
-    trainer, result = train(
-        tmp_path / "part",
-        ValidationSet(decode_metrics=parts, final_metrics=whole),
-        epochs=3,
-        metric="per",
-        average_last=2,
-    )
-    assert (result.kept, result.best_value, result.average_value) == ("average", 8.0, 6.0)
-    parts, whole = Scripted(9, 5, 7), Scripted(6, 8)
-    trainer, result = train(
-        tmp_path / "other",
-        ValidationSet(decode_metrics=parts, final_metrics=whole),
-        callbacks=[weights],
-        epochs=3,
-        metric="per",
-        average_last=2,
-    )
-    assert (result.kept, result.best_step, result.best_value) == ("best", 16, 6.0)
-    assert_same_weights(final_weights(trainer), weights.after[1])
+    assert (result.kept, result.best_value, result.average_value) == (kept, value, average)
+    assert result.best_step == 8 * (best_epoch + 1)
+    if kept == "best":
+        assert_same_weights(final_weights(trainer), weights.after[best_epoch])
 
 
 def test_nothing_is_measured_again_where_there_is_no_choice(tmp_path):

@@ -24,6 +24,14 @@ def rows(folder):
     return [row.split(",") for row in (folder / "metrics.csv").read_text().splitlines()]
 
 
+def variables(checkpoint):
+    """The variables by number, since a process counts the names of its layers."""
+    arrays = load_file(checkpoint / "state.safetensors")
+    found = {"/".join(name.split("/")[:2]): values for name, values in arrays.items()}
+    assert len(found) == len(arrays)
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("task", RUNS)
 def test_a_killed_and_resumed_run_ends_alike(task, tmp_path):
@@ -46,7 +54,7 @@ def test_a_killed_and_resumed_run_ends_alike(task, tmp_path):
     )
     last = [max((tmp_path / name / "checkpoints").glob("step-*")) for name in ("whole", "halves")]
     assert last[0].name == last[1].name
-    whole, halves = (load_file(folder / "state.safetensors") for folder in last)
+    whole, halves = map(variables, last)
     assert whole.keys() == halves.keys()
-    for name, values in whole.items():
-        np.testing.assert_array_equal(values, halves[name], err_msg=name)
+    for number, values in whole.items():
+        np.testing.assert_array_equal(values, halves[number], err_msg=number)
