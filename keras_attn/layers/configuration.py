@@ -82,11 +82,13 @@ class ConfiguredLayer(Configured):
         pass  # The attributes have it.
 
     def get_config(self):
-        own = {}
+        config = super().get_config()
+        for name in self.fixed_arguments:
+            config.pop(name, None)
         for name in self.arguments:
             with contextlib.suppress(AttributeError):  # a user's class, which may not keep it
-                own[name] = self._argument(name)
-        return super().get_config() | own
+                config[name] = self._argument(name)
+        return config
 
     def _argument(self, name: str) -> Any:
         attribute = name if hasattr(self, name) else f"_{name}"
