@@ -1,6 +1,5 @@
 """Constructors whose arguments are documented once and make up the configuration."""
 
-import contextlib
 import dataclasses
 import functools
 import inspect
@@ -13,6 +12,7 @@ import keras
 
 from keras_attn.layers.activations import serialize_activation
 from keras_attn.layers.layer_configs import serialize_layer, templates_described
+from keras_attn.validation import require
 
 _OF_KERAS = ("name", "dtype", "trainable")
 _MADE_BY_LAYERS = ("_initializer", "_regularizer", "_constraint")
@@ -85,13 +85,15 @@ class ConfiguredLayer(Configured):
         config = super().get_config()
         for name in self.fixed_arguments:
             config.pop(name, None)
-        for name in self.arguments:
-            with contextlib.suppress(AttributeError):  # a user's class, which may not keep it
-                config[name] = self._argument(name)
-        return config
+        return config | {name: self._argument(name) for name in self.arguments}
 
     def _argument(self, name: str) -> Any:
         attribute = name if hasattr(self, name) else f"_{name}"
+        require(
+            hasattr(self, attribute),
+            f"{type(self).__name__} must keep its argument as an attribute or have a `get_config`.",
+            argument=name,
+        )
         value = getattr(self, attribute)
         if name.endswith(_MADE_BY_LAYERS):
             return keras.saving.serialize_keras_object(value)
@@ -99,14 +101,15 @@ class ConfiguredLayer(Configured):
 
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        # The constructor makes initializers, in the order that its random numbers depend on.
-        layers = {
+        # The constructor makes Keras' initializers, in the order that random numbers depend on.
+        own = {
             name: _made(value, custom_objects)
             for name, value in config.items()
-            if name not in _OF_KERAS and not name.endswith(_MADE_BY_LAYERS)
+            if name not in _OF_KERAS
+            and not (name.endswith(_MADE_BY_LAYERS) and _is_of_keras(value))
         }
-        with keras.saving.custom_object_scope(custom_objects or {}), templates_described():
-            return cls(**config | layers)
+        with templates_described():
+            return cls(**config | own)
 
 
 def split_options(kind: type, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -253,6 +256,10 @@ def _documented_fields(sizes: type | None) -> dict[str, str]:
         section = documented.partition("Attributes:\n")[2].partition("\n\n")[0]
         found |= _entries({"Attributes": section}, "Attributes")
     return found
+
+
+def _is_of_keras(value: Any) -> bool:
+    return isinstance(value, dict) and (value.get("module") or "").startswith("keras.")
 
 
 def _described(value: Any) -> Any:
