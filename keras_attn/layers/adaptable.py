@@ -1,6 +1,6 @@
 """Quantization and LoRA for subclasses of Keras' layers."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from keras import ops
 
@@ -16,9 +16,6 @@ class Adaptable:
 
     A subclass names this class before that of Keras.
     """
-
-    fixed_arguments: ClassVar[tuple[str, ...]] = ()
-    """Arguments of the Keras layer that the subclass's constructor does not take."""
 
     lora_enabled: bool
 
@@ -66,7 +63,3 @@ class Adaptable:
     def _check_load_own_variables(self, store):
         if not self._adapters():  # which no file has
             super()._check_load_own_variables(store)
-
-    def get_config(self):
-        config = super().get_config()
-        return {name: value for name, value in config.items() if name not in self.fixed_arguments}

@@ -82,23 +82,15 @@ class ConfiguredLayer(Configured):
         pass  # The attributes have it.
 
     def get_config(self):
-        # A subclass with a `get_config` of its own may keep its own arguments elsewhere.
-        describes_itself = type(self).get_config is not ConfiguredLayer.get_config
-        own = {
-            name: self._argument(name)
-            for name in self.arguments
-            if not describes_itself or self._attribute(name)
-        }
-        return super().get_config() | own
-
-    def _attribute(self, name: str) -> str | None:
-        """Name of the attribute that keeps an argument, if there is one."""
-        return next((one for one in (name, f"_{name}") if hasattr(self, one)), None)
+        config = super().get_config()
+        for name in self.fixed_arguments:
+            config.pop(name, None)
+        return config | {name: self._argument(name) for name in self.arguments}
 
     def _argument(self, name: str) -> Any:
-        attribute = self._attribute(name)
+        attribute = name if hasattr(self, name) else f"_{name}"
         require(
-            attribute is not None,
+            hasattr(self, attribute),
             f"{type(self).__name__} must keep its argument as an attribute or have a `get_config`.",
             argument=name,
         )

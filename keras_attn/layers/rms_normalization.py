@@ -2,12 +2,13 @@
 
 import keras
 
+from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.layers.recomputation import Rematerialized
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RMSNormalization(Rematerialized, keras.layers.RMSNormalization):
+class RMSNormalization(ConfiguredLayer, Rematerialized, keras.layers.RMSNormalization):
     """`keras.layers.RMSNormalization` over the last axis, which propagates Keras' masks.
 
     Divides by the root of the mean square, computed in float32 at least, and multiplies by a
@@ -27,6 +28,8 @@ class RMSNormalization(Rematerialized, keras.layers.RMSNormalization):
         Zhang and Sennrich, 2019, https://arxiv.org/abs/1910.07467, equation 4.
     """
 
+    fixed_arguments = ("axis",)
+
     def __init__(self, epsilon: float = 1e-6, **kwargs):
         super().__init__(epsilon=epsilon, **kwargs)
         self.supports_masking = True
@@ -34,8 +37,3 @@ class RMSNormalization(Rematerialized, keras.layers.RMSNormalization):
     def call(self, inputs):
         inputs = as_float(inputs, self.compute_dtype)
         return super().call(inputs)
-
-    def get_config(self):
-        config = super().get_config()
-        del config["axis"]
-        return config
