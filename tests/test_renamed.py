@@ -4,8 +4,12 @@ import keras
 import numpy as np
 import pytest
 
+import keras_attn
 from keras_attn import layers, models, tasks
+from keras_attn.models import PRESETS
+from keras_attn.models.presets import find_recipe
 from keras_attn.renamed import renamed_arguments
+from keras_attn.task_names import RENAMED_TASKS, TASK_NAMES
 from tests.models.every_family import EVERY
 
 OLD = {
@@ -71,3 +75,47 @@ def test_files_of_the_version_before_load(name, new, old, module):
     np.testing.assert_array_equal(
         keras.ops.convert_to_numpy(loaded(inputs)), keras.ops.convert_to_numpy(model(inputs))
     )
+
+
+@pytest.mark.tensorflow
+def test_tasks_have_one_name_everywhere():
+    from keras_attn.tasks import Task
+    from keras_attn.tasks.exported import Exported
+    from keras_attn.training.task_runs import TASK_RUNS
+
+    assert sorted(TASK_RUNS) == sorted(TASK_NAMES)
+    assert {*Task.classes} == {*Exported.classes} == {*TASK_NAMES} - {"span_corruption"}
+    for name, task in Task.classes.items():
+        assert task.__name__.lower() == name.replace("_", "") + "task"
+        assert task.__module__ == f"keras_attn.tasks.{name}"
+        assert type(TASK_RUNS[name]).__module__ == f"keras_attn.training.task_runs.{name}"
+    assert {*RENAMED_TASKS.values()} < {*TASK_NAMES}
+    assert {name for preset in PRESETS.values() for name in preset.tasks} == {*TASK_NAMES}
+
+
+@pytest.mark.tensorflow
+def test_a_task_folder_of_the_version_before(tmp_path):
+    from tests.tasks.test_masked_lm import make_task
+
+    task = make_task()
+    task.save(tmp_path / "task")
+    described = tmp_path / "task" / "task.json"
+    described.write_text(described.read_text().replace('"masked_lm"', '"mlm"'))
+    loaded = keras_attn.load(tmp_path / "task")
+    assert loaded.predict(["a [MASK]"]) == task.predict(["a [MASK]"])
+
+
+@pytest.mark.tensorflow
+def test_settings_and_recipes_of_the_version_before(tmp_path):
+    from keras_attn.training.run_settings import RunSettings
+
+    layer = {"preset": "bert_tiny", "data": {"train": "a.txt"}}
+    with pytest.warns(DeprecationWarning, match="The task `mlm` is now `masked_lm`"):
+        settings = RunSettings.resolve(layer | {"task": "mlm"})
+    assert settings == RunSettings.resolve(layer | {"task": "masked_lm"})
+    settings.write(tmp_path / "run.yaml")
+    old = (tmp_path / "run.yaml").read_text().replace("masked_lm", "mlm")
+    (tmp_path / "run.yaml").write_text(old)
+    assert RunSettings.read(tmp_path / "run.yaml") == settings
+    with pytest.warns(DeprecationWarning, match="The task `tag` is now"):
+        assert find_recipe("bert_tiny.tag") == find_recipe("bert_tiny.token_classification")

@@ -10,9 +10,10 @@ from keras_attn.validation import UserError
 EPILOG = """\
 CHECKPOINT is a folder written by `save_pretrained` of transformers or sentence-transformers, with
 config.json, safetensors and the files of the tokenizer. Supported models and their tasks:
-  bert     BertForMaskedLM, BertForPreTraining: mlm; BertForSequenceClassification: classify;
-           BertForTokenClassification: tag; other architectures: embed
-  gpt2     lm
+  bert     masked_lm (BertForMaskedLM, BertForPreTraining), classification
+           (BertForSequenceClassification), token_classification (BertForTokenClassification),
+           embedding (other architectures)
+  gpt2     causal_lm
   t5       seq2seq (versions 1.0 and 1.1)
   marian   seq2seq, such as OPUS-MT
 CHECKPOINT may also be checkpoint20.npz of the PyPI package g2p_en (English letters to phonemes).

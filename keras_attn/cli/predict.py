@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> None:
         task=task.kind,
     )
     texts = options.texts or _lines(sys.stdin.buffer)
-    answers = _vectors(task, options) if task.kind == "embed" else _hypotheses(task, options)
+    answers = _vectors(task, options) if task.kind == "embedding" else _hypotheses(task, options)
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
         for line in answers(read_inputs(task.kind, chunk)):
             print(line)

@@ -13,7 +13,7 @@ EPILOG = """\
 examples:
   keras-attn presets
   keras-attn presets --vocabulary 10000
-  keras-attn presets --recipe bert_tiny.tag > my.yaml
+  keras-attn presets --recipe bert_tiny.token_classification > my.yaml
   keras-attn train --config my.yaml --data ...
 """
 

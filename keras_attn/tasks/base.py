@@ -12,6 +12,7 @@ from keras_attn.documents import read_json_object
 from keras_attn.files import replaced_folder
 from keras_attn.layers.composite_layer import with_default_policy
 from keras_attn.reading import path_inside
+from keras_attn.task_names import current_task_name
 from keras_attn.tasks.operations import perform
 from keras_attn.tasks.weights import WeightsFile, save_weights
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
@@ -119,8 +120,9 @@ class Task(abc.ABC):
                 f"{folder / TASK_FILE}: `{key}` must be {expected[kind]}.",
                 **{key: value},
             )
-        require_one_of("task", content["task"], Task.classes)
-        found = Task.classes[content["task"]]
+        name = current_task_name(content["task"])
+        require_one_of("task", name, Task.classes)
+        found = Task.classes[name]
         require(
             issubclass(found, cls),
             f"The folder must contain a {cls.__name__}.",
@@ -162,7 +164,7 @@ class Task(abc.ABC):
             name: Name of the preset (`keras-attn presets` lists them).
             data: Training data, in any form that `fit` accepts; the tokenizers are trained on
                 them, and the labels are collected from them.
-            task: Name of the task, such as "classify", for presets of several tasks.
+            task: Name of the task, such as "classification", for presets of several tasks.
             columns: Columns of `data`, if that is a table.
             **settings: Settings of a run, see `fit`, such as `model={"dropout": 0.2}` and
                 `tokenizers={"text": {"kind": "word_piece", "vocabulary_size": 8000}}`.

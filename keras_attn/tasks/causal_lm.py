@@ -38,7 +38,7 @@ class CausalLMTask(GeneratingTask):
         UserError: The decoding lengths exceed the model's positions.
     """
 
-    kind = "lm"
+    kind = "causal_lm"
     input_name = "prompt"
     input_role = output_role = "text"
     continues = True

@@ -35,7 +35,7 @@ class ClassificationTask(BaseClassificationTask):
             length exceeds the model's positions.
     """
 
-    kind = "classify"
+    kind = "classification"
     served_input = "text"
     _encoding = ("token_ids", tf.TensorSpec([None, None], tf.int32))
 

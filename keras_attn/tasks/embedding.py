@@ -51,7 +51,7 @@ class EmbeddingTask(Task):
             positions, or the backbone has no pooler.
     """
 
-    kind = "embed"
+    kind = "embedding"
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ class ImageClassificationTask(BaseClassificationTask):
             model's images have neither 1 nor 3 channels.
     """
 
-    kind = "classify_images"
+    kind = "image_classification"
     served_input = "image_bytes"
     _longest: ClassVar = {}
 

@@ -50,7 +50,7 @@ class MaskedLMTask(Task):
             model's positions.
     """
 
-    kind = "mlm"
+    kind = "masked_lm"
 
     def __init__(self, backbone: keras.Model, tokenizer: WordPieceTokenizer, max_length: int = 256):
         super().__init__(backbone, {"text": tokenizer})

@@ -53,7 +53,7 @@ class TokenClassificationTask(LabelTask):
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
     """
 
-    kind = "tag"
+    kind = "token_classification"
 
     def __init__(
         self,

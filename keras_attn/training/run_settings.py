@@ -13,6 +13,7 @@ from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.recipes import completed, merged, recipe_of
 from keras_attn.renamed import renamed_keys
+from keras_attn.task_names import current_task_name
 from keras_attn.tasks.decoding import RENAMED_DECODING
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.training.typed_fields import as_texts, check_types
@@ -76,9 +77,8 @@ class RunSettings:
     Attributes:
         data: Where the texts come from.
         training: The numbers of the training.
-        task: What is trained: "seq2seq", "classify", "classify_images", "tag", "lm", "mlm",
-            "span_corruption", "embed"; by default what the preset, or the task to start from, is
-            for.
+        task: Name of the task, one of `keras_attn.task_names.TASK_NAMES`; by default that of the
+            preset, or of the task to start from.
         preset: Name of the preset, or `None` with `init`.
         init: Task folder to start from instead of a preset's untrained model.
         model: Arguments of the model that differ from the preset's.
@@ -183,6 +183,8 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 def _with_new_names(layer: Mapping[str, Any], warns: bool = True) -> dict[str, Any]:
     """Returns a layer of settings with new names in place of old ones."""
     names = {"training": RENAMED_SETTINGS, "decoding": RENAMED_DECODING}
+    if "task" in layer:
+        layer = layer | {"task": current_task_name(layer["task"], warns)}
     return {
         section: renamed_keys(values, names[section], f"{section}." if warns else None)
         if section in names and isinstance(values, Mapping)
@@ -248,5 +250,5 @@ def kind_of_task(folder: str | Path) -> str | None:
     for path in (folder / "task.json", folder / "task" / "task.json"):
         if path.is_file():
             with contextlib.suppress(UserError):  # loading it reports this
-                return documents.read_json_object(path).get("task")
+                return current_task_name(documents.read_json_object(path).get("task"))
     return None

@@ -13,7 +13,7 @@ from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.tuning.spaces import family_space
 from keras_attn.validation import require
 
-_OF_CLASSES = ("classify", "classify_images")
+_OF_CLASSES = ("classification", "image_classification")
 
 
 class PresetHyperModel(keras_tuner.HyperModel):

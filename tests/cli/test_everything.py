@@ -59,7 +59,7 @@ def commands(task, data):
 def smaller(task):
     settings = {f"model.{name}": value for name, value in SIZES.items()}
     settings |= {f"training.{name}": value for name, value in TRAINING.items()}
-    if task in ("seq2seq", "lm", "span_corruption"):
+    if task in ("seq2seq", "causal_lm", "span_corruption"):
         settings |= {f"decoding.{name}": value for name, value in GENERATING.items()}
     return [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
 
@@ -127,7 +127,7 @@ def test_the_table_has_every_task():
         preset = get_preset(preset)
         assert task in preset.tasks
     steps = ["evaluate", "predict", "visualize", "export", "verify", "serve"]
-    assert list(commands("tag", "tags.tsv")) == steps
+    assert list(commands("token_classification", "tags.tsv")) == steps
 
 
 @pytest.mark.slow
@@ -157,10 +157,10 @@ def test_the_commands_of_a_task(task, files, keras_attn, monkeypatch, tmp_path):
     assert signatures == set(Task.load(f"runs/{task}/task").serving_functions(n_best=1))
 
     content = goes_in
-    if task == "classify_images":
+    if task == "image_classification":
         content = {"b64": base64.b64encode(pathlib.Path(goes_in).read_bytes()).decode()}
     answer = served_answer(keras_attn, command["serve"], task, {"instances": [content]})
-    if task == "embed":
+    if task == "embedding":
         np.testing.assert_allclose(answer, json.loads(predicted), atol=1e-5)
     else:
         told = next(answer[name] for name in ("text", "label", "tags") if name in answer)

@@ -253,7 +253,9 @@ def test_benchmark_duplication(keras_attn, monkeypatch):
     assert output.splitlines()[-1].startswith("| lsh-2 | ")
 
 
-@pytest.mark.parametrize("name", ["bert_tiny", "bert_tiny.tag", "g2p_small", "t5_small.seq2seq"])
+@pytest.mark.parametrize(
+    "name", ["bert_tiny", "bert_tiny.token_classification", "g2p_small", "t5_small.seq2seq"]
+)
 def test_a_recipe_that_is_printed_resolves_to_the_settings_of_its_preset(keras_attn, name):
     status, output, _ = keras_attn("presets", "--recipe", name)
     assert status == 0
@@ -274,7 +276,7 @@ def test_a_recipe_that_is_printed_resolves_to_the_settings_of_its_preset(keras_a
     ("name", "message"),
     [
         ("bert_tny", "Did you mean 'bert_tiny'"),
-        ("bert_tiny.lm", "`task` must be one of .*mlm"),
+        ("bert_tiny.causal_lm", "`task` must be one of .*masked_lm"),
     ],
 )
 def test_a_recipe_that_there_is_not(keras_attn, name, message):

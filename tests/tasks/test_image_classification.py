@@ -105,7 +105,7 @@ def test_saved_and_exported(task, tmp_path):
 
 
 def test_words_are_texts_themselves_for_other_tasks():
-    assert read_inputs("classify", ["a.png"]) == ["a.png"]
+    assert read_inputs("classification", ["a.png"]) == ["a.png"]
 
 
 def test_examples_of_several_kinds(task):

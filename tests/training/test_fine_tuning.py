@@ -44,7 +44,7 @@ def folder(tmp_path_factory):
     tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])
     keras.utils.set_random_seed(5)
     encoder = Bert(14, 2, 12, 2, 17, max_length=9, dropout=0.0, attention_dropout=0.0)
-    MaskedLMTask(MaskedLanguageModel(encoder), tokenizer, 7).save(folder / "mlm")
+    MaskedLMTask(MaskedLanguageModel(encoder), tokenizer, 7).save(folder / "masked_lm")
     for part, count, seed in (("train", 200, 1), ("test", 40, 2)):
         texts = sentences(count, seed)
         written(folder / f"{part}.txt", texts)
@@ -57,8 +57,8 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def tuned(folder):
     """A classifier by the command line, most of it frozen."""
-    run = folder / "classify"
-    arguments = ["train", "--init", folder / "mlm", "--task", "classify", "--out", run]
+    run = folder / "classification"
+    arguments = ["train", "--init", folder / "masked_lm", "--task", "classification", "--out", run]
     arguments += ["--data", folder / "train.tsv", "--valid", folder / "test.tsv"]
     arguments += ["--test", folder / "test.tsv", "--steps", "60"]
     settings = {f"training.{name}": value for name, value in TRAINING.items()}
@@ -87,7 +87,9 @@ def test_a_classifier_from_a_masked_language_model(folder, tuned):
 
 
 def test_frozen_weights_keep_every_bit(folder, tuned):
-    before, after = (by_path(open_task(folder / name).backbone) for name in ("mlm", "classify"))
+    before, after = (
+        by_path(open_task(folder / name).backbone) for name in ("masked_lm", "classification")
+    )
     kept = {path for path in after if path in before and (before[path] == after[path]).all()}
     frozen = {"embedding/embeddings", "positions/embeddings"}
     frozen |= {path for path in after if path.startswith("block_0/")}
@@ -105,12 +107,14 @@ def test_the_optimizer_has_nothing_of_frozen_weights(tuned):
 
 @pytest.mark.slow
 def test_what_is_new_and_what_is_frozen_is_told(folder, tmp_path, capsys):
-    layer = {"init": str(folder / "mlm"), "task": "classify"}
+    layer = {"init": str(folder / "masked_lm"), "task": "classification"}
     layer["data"] = {"train": str(folder / "train.tsv")}
     layer["training"] = TRAINING | {"steps": 1, "freeze": "block_?/*"}
     job.train(tmp_path / "run", layer)
     lines = capsys.readouterr().out.splitlines()
-    expected = "head: new and untrained: output; encoder and vocabulary are those of the mlm task"
+    expected = (
+        "head: new and untrained: output; encoder and vocabulary are those of the masked_lm task"
+    )
     assert f"      {expected}" in lines
     # Of a block: queries, keys and values, output, two dense layers, two norms. Nothing of the
     # pooler, which a mean over positions leaves out.
@@ -157,23 +161,26 @@ GAPS = "new and untrained: transform, transform_norm, bias"
 @pytest.mark.parametrize(
     ("init", "task", "expected"),
     [
-        (MaskedLMTask, "embed", NO_WEIGHTS),
-        pytest.param(ClassificationTask, "mlm", GAPS, marks=pytest.mark.slow),
-        pytest.param(ClassificationTask, "embed", NO_WEIGHTS, marks=pytest.mark.slow),
-        pytest.param(EmbeddingTask, "classify", CLASSES, marks=pytest.mark.slow),
-        pytest.param(EmbeddingTask, "mlm", GAPS, marks=pytest.mark.slow),
+        (MaskedLMTask, "embedding", NO_WEIGHTS),
+        pytest.param(ClassificationTask, "masked_lm", GAPS, marks=pytest.mark.slow),
+        pytest.param(ClassificationTask, "embedding", NO_WEIGHTS, marks=pytest.mark.slow),
+        pytest.param(EmbeddingTask, "classification", CLASSES, marks=pytest.mark.slow),
+        pytest.param(EmbeddingTask, "masked_lm", GAPS, marks=pytest.mark.slow),
     ],
 )
 @pytest.mark.slow
 def test_other_kinds(init, task, expected, folder, tuned, tmp_path, capsys):
-    begun_with = open_task(folder / "mlm")
+    begun_with = open_task(folder / "masked_lm")
     if init is ClassificationTask:
         begun_with = open_task(tuned)
     if init is EmbeddingTask:
         encoder = begun_with.backbone.encoder
         begun_with = EmbeddingTask(encoder, begun_with.tokenizer, max_length=7)
     begun_with.save(tmp_path / "init")
-    data = {"train": str(folder / f"train.{'txt' if task == 'mlm' else 'tsv'}"), "hold_out": 2}
+    data = {
+        "train": str(folder / f"train.{'txt' if task == 'masked_lm' else 'tsv'}"),
+        "hold_out": 2,
+    }
     layer = {"init": str(tmp_path / "init"), "task": task, "data": data}
     job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 1}})
     told = f"head: {expected}; encoder and vocabulary are those of the {init.kind} task\n"
@@ -189,7 +196,7 @@ def test_other_kinds(init, task, expected, folder, tuned, tmp_path, capsys):
 def test_a_converted_bert(tmp_path):
     from_huggingface(GOLDEN / "masked_bert").save(tmp_path / "bert")
     lines = [f"a {word}\t{word}" for word in ("cat", "dog", "mat")] * 20
-    layer = {"init": str(tmp_path / "bert"), "task": "classify"}
+    layer = {"init": str(tmp_path / "bert"), "task": "classification"}
     layer["data"] = {"train": written(tmp_path / "data.tsv", lines)}
     layer["data"]["valid"] = layer["data"]["train"]
     job.train(tmp_path / "run", layer | {"training": TRAINING | {"steps": 40}})
@@ -198,7 +205,7 @@ def test_a_converted_bert(tmp_path):
 
 @pytest.mark.slow
 def test_a_killed_and_resumed_run_ends_alike(folder, tmp_path):
-    layer = {"init": str(folder / "mlm"), "task": "classify", "data": {"hold_out": 5}}
+    layer = {"init": str(folder / "masked_lm"), "task": "classification", "data": {"hold_out": 5}}
     layer["data"]["train"] = str(folder / "train.tsv")
     layer["training"] = TRAINING | {"epochs": 2, "freeze": FREEZE, "weight_decay": 0.1}
     job.train(tmp_path / "whole", layer)
@@ -214,12 +221,15 @@ def test_a_killed_and_resumed_run_ends_alike(folder, tmp_path):
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        ({"task": "lm"}, "`init` must hold a task of kind lm. Received: init=.*found='mlm'"),
+        (
+            {"task": "causal_lm"},
+            "`init` must hold a task of kind causal_lm. Received: init=.*found='masked_lm'",
+        ),
         (
             {"model": {"num_layers": 3}},
             "cannot be combined with `--init`.* model=.'num_layers': 3.",
         ),
-        ({"task": "mlm", "model": {"pooling": "max"}}, "the model comes from the checkpoint"),
+        ({"task": "masked_lm", "model": {"pooling": "max"}}, "the model comes from the checkpoint"),
         ({"model": {"pooling": "sum"}}, "`pooling` must be one of"),
         ({"training": {"freeze": ["block_7/*"]}}, "'block_1/.', .*Received: 'block_7/.'"),
         ({"data": {"max_source_length": 10}}, "exceed .*Received: positions=9, max_length=10"),
@@ -227,6 +237,6 @@ def test_a_killed_and_resumed_run_ends_alike(folder, tmp_path):
 )
 def test_mistakes(layer, message, folder, tmp_path):
     data = {"train": str(folder / "train.tsv")} | layer.get("data", {})
-    base = {"init": str(folder / "mlm"), "task": "classify"}
+    base = {"init": str(folder / "masked_lm"), "task": "classification"}
     with pytest.raises(UserError, match=message):
         job.train(tmp_path / "run", base | layer | {"data": data})

@@ -151,8 +151,8 @@ def test_texts_are_tokenized_once(tmp_path, monkeypatch):
 def test_mistakes():
     with pytest.raises(UserError, match="must be one for a CausalLMTask"):
         CausalLMTask.from_preset("g2p_small", PAIRS)
-    with pytest.raises(UserError, match="must be one for a ClassificationTask. .*task='embed'"):
-        ClassificationTask.from_preset("bert_tiny", PAIRS, task="embed")
+    with pytest.raises(UserError, match="must be one for a ClassificationTask. .*task='embedding'"):
+        ClassificationTask.from_preset("bert_tiny", PAIRS, task="embedding")
     with pytest.raises(UserError, match="There is no such|must be one of"):
         Task.from_preset("g2p_small", PAIRS, learning_rat=1)
     with pytest.raises(UserError, match="Presets have no weights: .*load_weights=True"):

@@ -274,8 +274,8 @@ MISTAKES = {
     ),
     "no task of that name": (
         lambda w: with_(w) | {"task": "translate"},
-        "must be one of 'seq2seq', 'classify', 'embed', 'classify_images', 'lm', 'mlm', "
-        "'span_corruption', 'tag'. ",
+        "must be one of 'seq2seq', 'classification', 'embedding', 'image_classification', "
+        "'causal_lm', 'masked_lm', 'span_corruption', 'token_classification'. ",
     ),
     "no such file": (lambda w: with_("nowhere.tsv"), "nowhere.tsv"),
     "three files": (
@@ -284,7 +284,7 @@ MISTAKES = {
     ),
     "a task that the preset is not for": (
         lambda w: with_(w) | {"preset": "lm_tiny", "task": "seq2seq"},
-        "must be one for this task. Received: preset=.lm_tiny., task=.seq2seq., .*=.*'lm'",
+        "must be one for this task. Received: preset=.lm_tiny., task=.seq2seq., .*=.*'causal_lm'",
     ),
     "no such model setting": (
         lambda w: with_(w, model={"num_layer": 2}),

@@ -6,4 +6,9 @@ from keras_attn.models.presets import register_presets
 
 __all__ = ["Bert"]
 
-register_presets("Bert", BERT_PRESETS, "bert", ("classify", "embed", "mlm", "tag"))
+register_presets(
+    "Bert",
+    BERT_PRESETS,
+    "bert",
+    ("classification", "embedding", "masked_lm", "token_classification"),
+)

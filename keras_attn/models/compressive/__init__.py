@@ -6,4 +6,6 @@ from keras_attn.models.presets import register_presets
 
 __all__ = ["CompressiveTransformer"]
 
-register_presets("CompressiveTransformer", COMPRESSIVE_TRANSFORMER_PRESETS, "compressive", ("lm",))
+register_presets(
+    "CompressiveTransformer", COMPRESSIVE_TRANSFORMER_PRESETS, "compressive", ("causal_lm",)
+)

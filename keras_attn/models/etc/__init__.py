@@ -6,4 +6,4 @@ from keras_attn.models.presets import register_presets
 
 __all__ = ["ETC"]
 
-register_presets("ETC", ETC_PRESETS, "etc", ("classify",))
+register_presets("ETC", ETC_PRESETS, "etc", ("classification",))

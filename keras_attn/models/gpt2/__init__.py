@@ -6,4 +6,4 @@ from keras_attn.models.presets import register_presets
 
 __all__ = ["GPT2"]
 
-register_presets("GPT2", GPT2_PRESETS, "gpt2", ("lm",))
+register_presets("GPT2", GPT2_PRESETS, "gpt2", ("causal_lm",))

@@ -6,4 +6,4 @@ from keras_attn.models.reformer.reformer import Reformer
 
 __all__ = ["Reformer"]
 
-register_presets("Reformer", REFORMER_PRESETS, "reformer", ("lm",))
+register_presets("Reformer", REFORMER_PRESETS, "reformer", ("causal_lm",))

@@ -12,6 +12,9 @@ __all__ = ["CausalTransformer", "Transformer", "TransformerEncoder"]
 
 register_presets("Transformer", TRANSFORMER_PRESETS, "transformer")
 register_presets(
-    "TransformerEncoder", TRANSFORMER_ENCODER_PRESETS, "encoder", ("classify", "embed", "tag")
+    "TransformerEncoder",
+    TRANSFORMER_ENCODER_PRESETS,
+    "encoder",
+    ("classification", "embedding", "token_classification"),
 )
-register_presets("CausalTransformer", CAUSAL_TRANSFORMER_PRESETS, "language_model", ("lm",))
+register_presets("CausalTransformer", CAUSAL_TRANSFORMER_PRESETS, "language_model", ("causal_lm",))

@@ -14,7 +14,7 @@ TRANSFORMER_ENCODER_PRESETS = {
         },
     },
     "listops_tiny": {
-        "tasks": ("classify",),
+        "tasks": ("classification",),
         "description": "encoder for ListOps of up to 64 tokens (--data listops)",
         "paper": "task of Nangia and Bowman, 2018, https://arxiv.org/abs/1804.06028; our sizes",
         "config": {

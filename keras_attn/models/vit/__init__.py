@@ -6,4 +6,4 @@ from keras_attn.models.vit.presets import PATCH_ENCODER_PRESETS
 
 __all__ = ["PatchEncoder"]
 
-register_presets("PatchEncoder", PATCH_ENCODER_PRESETS, "vit", ("classify_images",))
+register_presets("PatchEncoder", PATCH_ENCODER_PRESETS, "vit", ("image_classification",))

@@ -12,7 +12,7 @@ from keras_attn.tasks.texts import check_texts
 class ExportedEmbedding(Exported):
     """An exported `EmbeddingTask`."""
 
-    kind = "embed"
+    kind = "embedding"
     needs = frozenset({"token_ids"})
 
     def predict(

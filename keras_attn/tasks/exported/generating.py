@@ -128,7 +128,7 @@ class ExportedSeq2Seq(Exported):
 class ExportedCausalLM(ExportedSeq2Seq):
     """An exported `CausalLMTask`."""
 
-    kind = "lm"
+    kind = "causal_lm"
 
     def text_perplexity(self, texts: Sequence[str]) -> float:
         """Computes the per-token perplexity of whole texts, including end tokens.

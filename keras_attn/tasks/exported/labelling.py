@@ -21,7 +21,7 @@ from keras_attn.validation import require, require_positive
 class ExportedClassification(Exported):
     """An exported `ClassificationTask`."""
 
-    kind = "classify"
+    kind = "classification"
     needs = frozenset({"n_best"})
     _served_input = "text"
     _column = "label"
@@ -75,14 +75,14 @@ class ExportedImageClassification(ExportedClassification):
 class ExportedMaskedLM(ExportedClassification):
     """An exported `MaskedLMTask`."""
 
-    kind = "mlm"
+    kind = "masked_lm"
     _column = "text"
 
 
 class ExportedTokenClassification(Exported):
     """An exported `TokenClassificationTask`."""
 
-    kind = "tag"
+    kind = "token_classification"
     needs = frozenset({"token_ids"})
 
     def predict(self, texts: Sequence[str]) -> list[str]:

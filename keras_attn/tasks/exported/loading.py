@@ -10,6 +10,7 @@ import tensorflow_text  # noqa: F401
 
 from keras_attn.export_manifest import MANIFEST, read_manifest
 from keras_attn.model_versions import latest_version
+from keras_attn.task_names import current_task_name
 from keras_attn.tasks.exported.base import Exported, require_signatures
 from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require_one_of
@@ -31,7 +32,7 @@ def open_exported(folder: str | Path) -> Exported:
     """
     folder = latest_version(folder)
     model = _load(folder)
-    task = read_manifest(folder).get("task")
+    task = current_task_name(read_manifest(folder).get("task"))
     require_one_of(f"{folder / MANIFEST}: `task`", task, Exported.classes)
     return Exported.classes[task](folder, model)
 

@@ -1,10 +1,10 @@
 """Parts of a run that depend on its task."""
 
 from keras_attn.training.task_runs.base import TaskRun
+from keras_attn.training.task_runs.causal_lm import CausalLMRun
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.embedding import EmbeddingRun
 from keras_attn.training.task_runs.image_classification import ImageClassificationRun
-from keras_attn.training.task_runs.language_model import LanguageModelRun
 from keras_attn.training.task_runs.masked_lm import MaskedLMRun
 from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
 from keras_attn.training.task_runs.span_corruption import SpanCorruptionRun
@@ -17,7 +17,7 @@ TASK_RUNS = {
         ClassificationRun(),
         EmbeddingRun(),
         ImageClassificationRun(),
-        LanguageModelRun(),
+        CausalLMRun(),
         MaskedLMRun(),
         SpanCorruptionRun(),
         TokenClassificationRun(),

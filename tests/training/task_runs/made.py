@@ -104,19 +104,19 @@ def image_folder(folder, count, seed):
 
 
 MAKERS = {
-    "classify": labelled,
-    "embed": partners,
-    "lm": counting,
-    "mlm": repeating(4, 9),
+    "classification": labelled,
+    "embedding": partners,
+    "causal_lm": counting,
+    "masked_lm": repeating(4, 9),
     "span_corruption": repeating(6, 15),
-    "tag": tagged,
+    "token_classification": tagged,
 }
 BASES = {
-    "classify": {"preset": "encoder_tiny", "model": SIZES},
-    "classify_images": {"preset": "patch_tiny", "model": SIZES},
-    "embed": {"preset": "encoder_tiny", "model": SIZES | {"pooling": "mean"}},
-    "lm": {"preset": "lm_tiny", "model": SIZES},
-    "mlm": {
+    "classification": {"preset": "encoder_tiny", "model": SIZES},
+    "image_classification": {"preset": "patch_tiny", "model": SIZES},
+    "embedding": {"preset": "encoder_tiny", "model": SIZES | {"pooling": "mean"}},
+    "causal_lm": {"preset": "lm_tiny", "model": SIZES},
+    "masked_lm": {
         "preset": "bert_tiny",
         "model": WIDE | {"max_length": 24, "attention_dropout": 0.0},
         "tokenizers": {"text": {"kind": "word_piece", "vocabulary_size": 60}},
@@ -135,7 +135,7 @@ BASES = {
         },
         "training": LONGER,
     },
-    "tag": {
+    "token_classification": {
         "preset": "bert_tiny",
         "model": WIDE | {"max_length": 48, "attention_dropout": 0.0},
         "tokenizers": {"text": {"kind": "word_piece", "vocabulary_size": 120}},
@@ -147,7 +147,7 @@ BASES = {
 
 def write_data(task, path, count, seed):
     """Writes data for a task, and returns their place."""
-    if task == "classify_images":
+    if task == "image_classification":
         return image_folder(path, count, seed)
     return written(path, MAKERS[task](count, seed))
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.tensorflow
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("embed")
-    return made.trained("embed", folder, (400, 97), hold_out=53, steps=80, validate_every=40)
+    return made.trained("embedding", folder, (400, 97), hold_out=53, steps=80, validate_every=40)
 
 
 def test_texts_find_their_partners(trained):
@@ -63,7 +63,10 @@ def test_evaluated_exported_and_verified(trained, tmp_path, capsys):
     assert found["spearman"] > 70
     for arguments, message in (
         (["--metrics", "mrr"], "must be one of 'spearman', 'pearson'"),
-        (["--beams", "2"], "The task 'embed' has no beams and no perplexity. Received: beams=2"),
+        (
+            ["--beams", "2"],
+            "The task 'embedding' has no beams and no perplexity. Received: beams=2",
+        ),
     ):
         assert message in made.refusal(capsys, "evaluate", run, "--data", scored, *arguments)
 
@@ -92,5 +95,5 @@ def test_a_converted_bert_goes_on_learning(tmp_path):
         found.append(np.mean(np.log(np.exp(cosines - own[:, None]).sum(axis=1))))
     assert found[1] < 0.7 * found[0]
     settings = (tmp_path / "run" / "run.yaml").read_text()
-    assert "task: embed\n" in settings
+    assert "task: embedding\n" in settings
     assert "label_smoothing: 0.0\n" in settings

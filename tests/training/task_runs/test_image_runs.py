@@ -48,7 +48,7 @@ def test_stripes_are_told_apart(run, images):
     assert len(samples) == 8
     assert samples[0][0].startswith(str(images / "train"))
     assert samples[0][1] in task.labels
-    assert yaml.safe_load((folder / "run.yaml").read_text())["task"] == "classify_images"
+    assert yaml.safe_load((folder / "run.yaml").read_text())["task"] == "image_classification"
 
 
 def test_evaluated_exported_and_asked(run, images, tmp_path, capsys):
@@ -93,7 +93,7 @@ def test_training_goes_on_with_other_images(run, images, tmp_path):
     table = tmp_path / "table.tsv"
     names = [f"{images}/test/{label}/{n}.png\t{label}" for label in ("lying",) for n in range(9)]
     table.write_text("\n".join(names) + "\n")
-    layer = {"init": str(run[0]), "task": "classify_images", "data": {"train": str(table)}}
+    layer = {"init": str(run[0]), "task": "image_classification", "data": {"train": str(table)}}
     job.train(tmp_path / "run", layer | {"training": made.TRAINING | {"steps": 1}})
     assert open_task(tmp_path / "run").labels == ["lying", "upright"]
 

@@ -12,7 +12,9 @@ pytestmark = pytest.mark.tensorflow
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     numbers = {"steps": 80, "epochs": None, "validate_every": 80}
-    return made.trained("mlm", tmp_path_factory.mktemp("mlm"), (300, 41), hold_out=29, **numbers)
+    return made.trained(
+        "masked_lm", tmp_path_factory.mktemp("masked_lm"), (300, 41), hold_out=29, **numbers
+    )
 
 
 def test_it_fills_gaps_with_the_day_beside_them(trained):

@@ -13,12 +13,12 @@ pytestmark = pytest.mark.tensorflow
 NO_DECODING = ({"decoding": {"beams": 2}}, "has no `decoding`. Received: decoding=.'beams': 2.")
 NO_METRICS = ({"metrics": ["bleu"]}, "without `metrics`. Received: metrics=.'bleu'")
 MISTAKES = {
-    "classify": [
+    "classification": [
         NO_DECODING,
         ({"metrics": ["bleu"]}, "must be one of 'exact_match'"),
         ({"model": {"heads": 2}}, "Received: model setting='heads'"),
     ],
-    "classify_images": [
+    "image_classification": [
         NO_DECODING,
         ({"metrics": ["bleu"]}, "must be one of 'exact_match'"),
         ({"model": {"heads": 2}}, "Received: model setting='heads'"),
@@ -33,16 +33,19 @@ MISTAKES = {
         ({"data": {"hold_out": 60}}, "At most 59 of the 60 different sources of .*count=60"),
         ({"training": {"batch_tokens": 3}}, "must hold the longest image.*batch_tokens=3"),
     ],
-    "embed": [
+    "embedding": [
         NO_DECODING,
         ({"metrics": ["bleu"]}, "must be one of 'mrr', 'recall_at_1', .*Received: metric='bleu'"),
         ({"training": {"consistency": 1.0}}, "an embedding does not have. .*consistency=1.0"),
         ({"training": {"cpu_shards": 2}}, "needs whole batches. Received: cpu_shards=2"),
         ({"model": {"pooling": "sum"}}, "`pooling` must be one of"),
-        ({"preset": "lm_tiny"}, "one for this task.*task='embed', tasks_of_preset=.'lm'"),
+        (
+            {"preset": "lm_tiny"},
+            "one for this task.*task='embedding', tasks_of_preset=.'causal_lm'",
+        ),
         ({"data": {"max_source_length": 2}}, "room for a token .*max_length=2"),
     ],
-    "lm": [
+    "causal_lm": [
         NO_METRICS,
         ({"data": {"hold_out": 30}}, "Fewer than all 30 lines .*hold_out=30"),
         ({"tokenizers": {"source": {}}}, "must be one of 'text'"),
@@ -67,13 +70,16 @@ MISTAKES = {
         ),
         ({"attention": "global_local"}, "hide what follows"),
     ],
-    "mlm": [
+    "masked_lm": [
         NO_DECODING,
         NO_METRICS,
         ({"tokenizers": {"text": {"kind": "characters"}}}, "a mask token: word_piece. Received: t"),
         ({"data": {"whole_words": 2}}, "`whole_words` must be true or false. Received: whole_w"),
         ({"data": {"max_source_length": 2}}, "room for a token .*max_length=2"),
-        ({"preset": "lm_tiny"}, "one for this task.*task='mlm', tasks_of_preset=.'lm'"),
+        (
+            {"preset": "lm_tiny"},
+            "one for this task.*task='masked_lm', tasks_of_preset=.'causal_lm'",
+        ),
     ],
     "span_corruption": [
         NO_METRICS,
@@ -85,13 +91,19 @@ MISTAKES = {
         ({"data": {"noise_density": 1}}, "above 0 and below 1. Received: noise_density=1"),
         ({"data": {"mean_noise_span_length": 0}}, "at least 1. Rec.*mean_noise_span_length=0"),
         ({"data": {"max_source_length": 1}}, "room for a token and its end.*max_source_length=1"),
-        ({"preset": "lm_tiny"}, "one for this task.*task='span_corruption', tasks_of_.*'lm'"),
+        (
+            {"preset": "lm_tiny"},
+            "one for this task.*task='span_corruption', tasks_of_.*'causal_lm'",
+        ),
     ],
-    "tag": [
+    "token_classification": [
         NO_DECODING,
         ({"metrics": ["bleu"]}, "must be one of 'tag_accuracy', 'span_f1'"),
         ({"model": {"pooling": "max"}}, "Received: model setting='pooling'"),
-        ({"preset": "lm_tiny"}, "one for this task.*task='tag', tasks_of_preset=.'lm'"),
+        (
+            {"preset": "lm_tiny"},
+            "one for this task.*task='token_classification', tasks_of_preset=.'causal_lm'",
+        ),
         ({"data": {"test": "long.tsv"}}, "room for every test text .*longest=.*, max_source_len"),
         ({"data": {"train": ["a", "b", "c"]}}, "one tab-separated file, or a file of texts and o"),
     ],

@@ -10,13 +10,13 @@ from tests.training.task_runs.made import base, write_data
 pytestmark = pytest.mark.tensorflow
 
 RUNS = {
-    "classify": {"model": {"dropout": 0.1}},
-    "classify_images": {"model": {"dropout": 0.3, "random_shift": 1}},
-    "embed": {},
-    "lm": {},
-    "mlm": {"data": {"whole_words": True}},  # in each epoch other tokens are masked
+    "classification": {"model": {"dropout": 0.1}},
+    "image_classification": {"model": {"dropout": 0.3, "random_shift": 1}},
+    "embedding": {},
+    "causal_lm": {},
+    "masked_lm": {"data": {"whole_words": True}},  # in each epoch other tokens are masked
     "span_corruption": {"data": {"noise_density": 0.3, "mean_noise_span_length": 2}},
-    "tag": {"model": {"dropout": 0.1}},
+    "token_classification": {"model": {"dropout": 0.1}},
 }
 
 

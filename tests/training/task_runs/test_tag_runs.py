@@ -23,7 +23,9 @@ def labelled(folder):
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     numbers = {"steps": 80, "validate_every": 80}
-    return made.trained("tag", tmp_path_factory.mktemp("tags"), (300, 41), hold_out=29, **numbers)
+    return made.trained(
+        "token_classification", tmp_path_factory.mktemp("tags"), (300, 41), hold_out=29, **numbers
+    )
 
 
 def test_a_name_is_known_by_what_stands_beside_it(trained):
@@ -102,32 +104,38 @@ def test_a_tag_that_the_task_has_not_makes_a_new_head(trained, tmp_path, capsys)
     assert expected in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", ["mlm", pytest.param("classify", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kind", ["masked_lm", pytest.param("classification", marks=pytest.mark.slow)]
+)
 @pytest.mark.slow
 def test_from_the_encoder_of_another_task(kind, trained, tmp_path, capsys):
     words = sorted({word for line in made.tagged(300, 1) for word in line.split("\t")[0].split()})
     tokenizer = WordPieceTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])
     encoder = Bert(tokenizer.vocabulary_size, 1, 12, 2, 17, max_length=15)
-    MaskedLMTask(MaskedLanguageModel(encoder), tokenizer, 15).save(tmp_path / "mlm")
-    init = str(tmp_path / "mlm")
+    MaskedLMTask(MaskedLanguageModel(encoder), tokenizer, 15).save(tmp_path / "masked_lm")
+    init = str(tmp_path / "masked_lm")
     training = made.LONGER | {"steps": 1, "epochs": None}
-    if kind == "classify":
-        init = str(tmp_path / "classify")
+    if kind == "classification":
+        init = str(tmp_path / "classification")
         data = {"train": labelled(tmp_path), "valid": labelled(tmp_path)}
-        layer = {"init": str(tmp_path / "mlm"), "task": "classify", "data": data}
+        layer = {"init": str(tmp_path / "masked_lm"), "task": "classification", "data": data}
         job.train(init, layer | {"training": training})
-    layer = {"init": init, "task": "tag", "data": {"train": str(trained[0] / "train")}}
+    layer = {
+        "init": init,
+        "task": "token_classification",
+        "data": {"train": str(trained[0] / "train")},
+    }
     capsys.readouterr()
     job.train(tmp_path / "run", layer | {"training": training})
     assert "head: new and untrained: output; encoder and vocabulary" in capsys.readouterr().out
     task = open_task(tmp_path / "run")
-    assert (task.kind, task.max_length) == ("tag", 15)
+    assert (task.kind, task.max_length) == ("token_classification", 15)
     assert len(task.predict(["anna lives"])[0].split()) == 2
 
 
 @pytest.mark.slow
 def test_a_classifier_from_the_encoder_of_a_tagger(trained, tmp_path):
     data = {"train": labelled(tmp_path), "valid": labelled(tmp_path)}
-    layer = {"init": str(trained[0] / "run"), "task": "classify", "data": data}
+    layer = {"init": str(trained[0] / "run"), "task": "classification", "data": data}
     job.train(tmp_path / "run", layer | {"training": made.LONGER | {"steps": 1, "epochs": None}})
     assert open_task(tmp_path / "run").predict(["anna"])[0] in ("a", "b")

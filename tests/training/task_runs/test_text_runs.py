@@ -19,13 +19,15 @@ pytestmark = pytest.mark.tensorflow
 
 @pytest.fixture(scope="module")
 def language_model(tmp_path_factory):
-    return made.trained("lm", tmp_path_factory.mktemp("lm"), (300, 17), hold_out=23, steps=120)
+    return made.trained(
+        "causal_lm", tmp_path_factory.mktemp("causal_lm"), (300, 17), hold_out=23, steps=120
+    )
 
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory):
     folder = tmp_path_factory.mktemp("classify")
-    return made.trained("classify", folder, (400, 60), steps=150, validate_every=75)
+    return made.trained("classification", folder, (400, 60), steps=150, validate_every=75)
 
 
 def test_a_language_model_learns_to_count(language_model):
@@ -49,7 +51,7 @@ def test_long_lines_are_trained_and_measured_in_pieces(language_model, tmp_path)
     folder, _ = language_model
     lines = ["abcdefg" * 9, "fgabcdefgab", "c" * 5] * 7
     data = {"train": written(tmp_path / "long.txt", lines), "max_source_length": 10}
-    layer = {"init": str(folder / "run"), "task": "lm", "data": data}
+    layer = {"init": str(folder / "run"), "task": "causal_lm", "data": data}
     job.train(tmp_path / "run", layer | {"training": made.TRAINING | {"steps": 2}})
     task = open_task(tmp_path / "run")
     assert task.decoding.max_length == 10

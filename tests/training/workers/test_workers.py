@@ -43,7 +43,7 @@ def errors(call):
 
 
 def test_settings_that_differ_are_named():
-    settings = [{"task": "lm", "training.seed": 1, "model": {"a": 1}} for _ in range(3)]
+    settings = [{"task": "causal_lm", "training.seed": 1, "model": {"a": 1}} for _ in range(3)]
     assert errors(lambda one: one.require_equal_settings(settings[one.index])) == ["None"] * 3
     settings[1]["training.seed"], settings[2]["model"] = 2, {"a": 2}
     found = errors(lambda one: one.require_equal_settings(settings[one.index]))

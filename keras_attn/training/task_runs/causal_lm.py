@@ -6,7 +6,7 @@ from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.lines import LinesRun
 
 
-class LanguageModelRun(LinesRun):
+class CausalLMRun(LinesRun):
     """Trains a decoder on texts."""
 
     task_class = CausalLMTask
