@@ -24,7 +24,7 @@ MISTAKES = {
         ({"model": {"heads": 2}}, "Received: model setting='heads'"),
         ({"model": {"patch_size": 3}}, "Received: patch_size=3, height=8, width=8"),
         ({"model": {"image_size": "8x8"}}, "Received: image_size='8x8'"),
-        ({"model": {"channels": 4}}, "1 or 3 channels. Received: channels=4"),
+        ({"model": {"channels": 4}}, "`channels` must be 1 or 3. Received: channels=4"),
         ({"tokenizers": {"text": {"kind": "symbols"}}}, "Images need no `tokenizers`"),
         ({"data": {"max_source_length": 9}}, "no `data.max_source_length`. Received: max_source_l"),
         ({"data": {"train": "digits", "hold_out": 9}}, "no meaning for digits, whose parts are f"),
@@ -43,7 +43,7 @@ MISTAKES = {
             {"preset": "lm_tiny"},
             "one for this task.*task='embedding', tasks_of_preset=.'causal_lm'",
         ),
-        ({"data": {"max_source_length": 2}}, "room for a token .*max_length=2"),
+        ({"data": {"max_source_length": 2}}, "at least 3: a start, .*max_length=2"),
     ],
     "causal_lm": [
         NO_METRICS,
@@ -68,14 +68,17 @@ MISTAKES = {
             {"attention": {"name": "random_synthesizer", "max_length": 9}},
             "set `data.max_source_length`. Received: max_length=9",
         ),
-        ({"attention": "global_local"}, "hide what follows"),
+        ({"attention": "global_local"}, "must support causal masking"),
     ],
     "masked_lm": [
         NO_DECODING,
         NO_METRICS,
-        ({"tokenizers": {"text": {"kind": "characters"}}}, "a mask token: word_piece. Received: t"),
+        (
+            {"tokenizers": {"text": {"kind": "characters"}}},
+            "a mask token: the kind word_piece. Received: t",
+        ),
         ({"data": {"whole_words": 2}}, "`whole_words` must be true or false. Received: whole_w"),
-        ({"data": {"max_source_length": 2}}, "room for a token .*max_length=2"),
+        ({"data": {"max_source_length": 2}}, "at least 3: a start, .*max_length=2"),
         (
             {"preset": "lm_tiny"},
             "one for this task.*task='masked_lm', tasks_of_preset=.'causal_lm'",
@@ -90,7 +93,10 @@ MISTAKES = {
         ({"tokenizers": {"source": {"sentinels": 1}}}, "needed=2, sentinels=1"),
         ({"data": {"noise_density": 1}}, "above 0 and below 1. Received: noise_density=1"),
         ({"data": {"mean_noise_span_length": 0}}, "at least 1. Rec.*mean_noise_span_length=0"),
-        ({"data": {"max_source_length": 1}}, "room for a token and its end.*max_source_length=1"),
+        (
+            {"data": {"max_source_length": 1}},
+            "needs at least a token and an end id.*max_source_length=1",
+        ),
         (
             {"preset": "lm_tiny"},
             "one for this task.*task='span_corruption', tasks_of_.*'causal_lm'",
