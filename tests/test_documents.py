@@ -40,7 +40,7 @@ def nested(depth, inside="1"):
         (parse_yaml, CHAIN, "file: at most 100 levels of nesting"),
         (parse_yaml, LAUGHS, "file: at most 100,000 values of YAML, aliases written out,"),
         (parse_yaml, "&a [*a]", "file: an alias must not contain itself."),
-        (parse_yaml, "2001-99-99", "file: line 1 has a value of type 'timestamp', which settings"),
+        (parse_yaml, "2001-99-99", "file: line 1 has a value of type 'timestamp', which is not"),
         (parse_yaml, "a: 1\nb: [2001-09-09]", "file: line 2 has a value of type 'timestamp'"),
         (parse_yaml, "a: 1:30", "line 1 has 1:30, which needs quotes"),
         (parse_yaml, "a: 1:30.5", "line 1 has 1:30.5, which needs quotes"),

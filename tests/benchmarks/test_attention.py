@@ -48,5 +48,5 @@ def test_mistakes_are_told():
         list(measure_attention([8], ["full"]))
     with pytest.raises(UserError, match="Received: length=0"):
         list(measure_attention([0]))
-    with pytest.raises(UserError, match="global_local cannot be causal"):
+    with pytest.raises(UserError, match="global_local does not support causal"):
         list(measure_attention([8], ["dense", "global_local"], causal=True))

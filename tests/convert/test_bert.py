@@ -336,10 +336,10 @@ MISTAKES = {
         "dtype of pooler.dense.bias .* must be one of 'F64', .*'I8'",
     ),
     "pickles": (only_pickles, "which are never opened .* Received: found=.'pytorch_model.bin'."),
-    "no weights": (lambda f: (f / WEIGHTS).unlink(), "holds neither model.safetensors nor"),
-    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
+    "no weights": (lambda f: (f / WEIGHTS).unlink(), "contains neither model.safetensors nor"),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or not a safe"),
     "lost shard": (lose_shard, "model-00002-of-00002.safetensors: no such file, although"),
-    "cut shard": (cut_shard, "model-00002-of-00002.safetensors is damaged or no safe"),
+    "cut shard": (cut_shard, "model-00002-of-00002.safetensors is damaged or not a safe"),
     "wrong index": (wrong_index, "'more' is in no file, and by model.safetensors.index.json in mo"),
     "wrong shard": (wrong_shard, "01-of-00002.safetensors, and by .*json in model-00002-of-00002"),
     "length of texts": (

@@ -119,7 +119,7 @@ def cut(path):
 
 MISTAKES = {
     "no file": (lambda path: None, "no such file.$"),
-    "pickle": (pickled, "expected a NumPy .npz file without pickles, no pickle.$"),
+    "pickle": (pickled, "expected a NumPy .npz file without pickles.$"),
     "pickled array": (
         pickled_array,
         "is damaged or contains pickles: Object arrays cannot be loaded",

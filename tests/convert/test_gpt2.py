@@ -254,7 +254,7 @@ MISTAKES = {
         lambda folder: change_tensors(folder, without_biases),
         "missing: h.0.attn.c_attn.bias, h.1.attn.c_attn.bias.$",
     ),
-    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or not a safe"),
     "pickles": (
         lambda f: (f / WEIGHTS).rename(f / "pytorch_model.bin"),
         "which are never opened .* Received: found=.'pytorch_model.bin'.",

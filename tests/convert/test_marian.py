@@ -324,7 +324,7 @@ def test_rows_without_a_token_come_last(folder):
 def test_tidied_texts_are_a_note(folder):
     change_json(folder / "tokenizer_config.json", clean_up_tokenization_spaces=True)
     (note,) = convert_huggingface(folder).notes
-    assert "`clean_up_tokenization_spaces` is left out" in note
+    assert "`clean_up_tokenization_spaces` is not used" in note
 
 
 def tensors(change):
@@ -417,8 +417,11 @@ MISTAKES = {
         tensors(with_another_output),
         "lm_head.weight must be the same as model.shared.weight",
     ),
-    "trained positions": (tensors(with_trained_positions), "embed_positions.weight must hold sin"),
-    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
+    "trained positions": (
+        tensors(with_trained_positions),
+        "embed_positions.weight must contain sin",
+    ),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or not a safe"),
     "missing shard": (lose_shard, "model-00002-of-00002.safetensors: no such file"),
     "cut JSON": (lambda f: truncate(f / "vocab.json"), "vocab.json: valid JSON is expected"),
     "small embedding": (

@@ -296,7 +296,7 @@ MISTAKES = {
         lambda folder: change_tensors(folder, without_norm),
         "missing: decoder.final_layer_norm.weight, encoder.final_layer_norm.weight.$",
     ),
-    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or no safe"),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or not a safe"),
     "large vocabulary": (
         tokenizer_config(extra_ids=100),
         "is larger than the embedding. .* rows=127",

@@ -191,7 +191,7 @@ def test_rules_that_leave_nothing():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"no_repeat_ngram": -1}, "0 for no such rule. Received: no_repeat_ngram=-1."),
+        ({"no_repeat_ngram": -1}, "0 for no rule. Received: no_repeat_ngram=-1."),
         ({"no_repeat_ngram": 2.0}, "Received: no_repeat_ngram=2.0."),
         ({"banned": ((3,), ())}, "none of them empty. Received: sequence=()."),
         ({"banned": ((3, -4),)}, "Received: sequence=(3, -4)."),

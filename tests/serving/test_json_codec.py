@@ -119,8 +119,8 @@ def test_what_is_no_request_is_refused(body, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"instances": [1]}, "the inputs are a, b"),
-        ({"inputs": [1]}, "the inputs are a, b"),
+        ({"instances": [1]}, "names of the inputs: a, b"),
+        ({"inputs": [1]}, "names of the inputs: a, b"),
         ({"instances": [{"a": 1}]}, "the keys a, b. Received at 0"),
         ({"instances": [{"a": 1, "b": 2}, {"a": 1, "b": 2, "c": 3}]}, "Received at 1: an object"),
         ({"instances": [{"a": 1, "b": 2}, 3]}, "Received at 1: 3"),

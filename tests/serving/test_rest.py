@@ -122,7 +122,7 @@ def test_metadata(served):
         ("POST", "/v1/models/none:predict", 404, r"request: Latest\(none\)"),
         ("POST", "/v1/models/toy/versions/3:predict", 404, r"request: Specific\(toy, 3\)"),
         ("POST", f"/v1/models/toy/versions/{2**64}:predict", 400, "Failed to convert version"),
-        ("POST", "/v1/models/toy:classify", 501, "no classify, only predict"),
+        ("POST", "/v1/models/toy:classify", 501, "classify is not supported, only predict"),
         ("POST", "/v1/models/toy:predict", 400, "JSON Parse error"),
     ],
 )
