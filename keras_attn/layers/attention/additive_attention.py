@@ -3,8 +3,6 @@
 import keras
 
 from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
-from keras_attn.layers.dense import Dense
-from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.scores import additive_scores
 from keras_attn.validation import require_positive
 
@@ -36,23 +34,7 @@ class AdditiveAttention(BaseSingleHeadAttention):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def _build_comparison(self, query_dim, key_dim):
-        self.query_projection, self.key_projection = (
-            Dense(
-                self.units,
-                use_bias=False,
-                kernel_initializer=separate_initializer(self.kernel_initializer, offset),
-                name=name,
-                dtype=self.dtype_policy,
-            )
-            for offset, name in enumerate(("query", "key"))
-        )
-        self.query_projection.build((None, None, query_dim))
-        self.key_projection.build((None, None, key_dim))
-        self.scale = self.add_weight(
-            name="scale",
-            shape=(self.units, 1),
-            initializer=separate_initializer(self.kernel_initializer, 2),
-        )
+        self._additive_weights(query_dim, key_dim, self.units)
         return self.units
 
     def _compared_query(self, query):

@@ -12,7 +12,7 @@ from keras_attn.validation import require
 
 @dataclasses.dataclass(frozen=True)
 class AttendedAxes:
-    """Which axes of an input (batch, ..., features) are attended over.
+    """The axes of an input (batch, ..., features) that are attended over.
 
     Attributes:
         axes: The attended axes, counted from 0, in the order in which they are folded.
@@ -96,7 +96,7 @@ class AttendedAxes:
         """Folds a mask over the positions of an input.
 
         Args:
-            name: What the mask is called in an error.
+            name: Name of the mask in errors.
             mask: Boolean tensor (batch, ...), the input's shape without the features, or `None`.
 
         Returns:
@@ -138,8 +138,8 @@ class AttendedAxes:
         given = len(mask.shape) - pairs
         require(
             0 <= given <= leading,
-            "`attention_mask` must be (batch, other axes, heads, target axes, source axes), of "
-            "which heads, other axes and batch may be left out.",
+            "`attention_mask` must be (batch, other axes, heads, target axes, source axes); "
+            "heads, other axes and batch may be left out.",
             shape=tuple(mask.shape),
             attention_axes=self.axes,
         )

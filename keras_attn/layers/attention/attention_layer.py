@@ -4,9 +4,11 @@ import inspect
 from typing import Any
 
 import keras
+from keras import ops
 
 from keras_attn.layers.attention.attention_inputs import AttentionInputs
 from keras_attn.layers.composite_layer import CompositeLayer
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.positions.relative_positions import refuse_relative_positions
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
@@ -198,6 +200,32 @@ class SourceSteps:
             The output (batch, target, features).
         """
         raise NotImplementedError
+
+
+def visible_source(value: Any, key: Any, value_mask: Any) -> tuple[Any, Any, Any]:
+    """Value and key of a source without its padding, and its mask as a boolean one."""
+    value_mask, valid = masks.boolean_masks(value_mask=value_mask)
+    value = masks.unless_refused(value, valid)
+    return without_hidden(value, value_mask), without_hidden(key, value_mask), value_mask
+
+
+def masked_source(source: dict, value_mask: Any, axes: tuple[int, ...]) -> dict:
+    """A projected source with its mask.
+
+    Args:
+        source: `"key"` and `"value"`.
+        value_mask: Boolean (batch, source), or `None`.
+        axes: The axes by which the mask is expanded to the rank of the value.
+
+    Returns:
+        The source; with a mask its values at padding are 0 and `"mask"` is (batch, 1, 1, source).
+    """
+    if value_mask is None:
+        return source
+    # Nothing of padding is left, so that a source of nothing else has a context of zeros.
+    kept = ops.cast(ops.expand_dims(value_mask, axes), source["value"].dtype)
+    mask = ops.expand_dims(value_mask, (1, 2))
+    return source | {"value": ops.multiply(source["value"], kept), "mask": mask}
 
 
 def require_no_scores(layer: keras.layers.Layer, return_attention_scores: bool) -> None:

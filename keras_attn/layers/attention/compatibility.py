@@ -1,4 +1,4 @@
-"""What an attention layer is given for: self-attention, causal or not, or attention to a source."""
+"""Checks that an attention layer can attend within a sequence, causally, or to a source."""
 
 import inspect
 from typing import Any
@@ -14,17 +14,17 @@ def require_self_attention(name: str, layer: Any, is_causal: bool = False) -> No
     """Raises unless a layer can attend from a sequence to itself.
 
     Args:
-        name: What the layer is called in an error.
+        name: Name of the layer in errors.
         layer: An attention layer of this package, or another one with the same call.
-        is_causal: Whether it has to hide what follows.
+        is_causal: Whether it must support causal masking.
 
     Raises:
-        UserError: It is no attention layer, or cannot hide what follows.
+        UserError: It is no attention layer, or does not support causal masking.
     """
     _require_attention(name, layer, (*_CALL, "use_causal_mask"))
     require(
         not is_causal or getattr(layer, "can_be_causal", True),
-        f"`{name}` must be able to hide what follows.",
+        f"`{name}` must support causal masking.",
         **{name: type(layer).__name__},
     )
 
@@ -33,11 +33,11 @@ def require_cross_attention(name: str, layer: Any) -> None:
     """Raises unless a layer can attend from one sequence to another.
 
     Args:
-        name: What the layer is called in an error.
+        name: Name of the layer in errors.
         layer: An attention layer of this package, or another one with the same call.
 
     Raises:
-        UserError: It is no attention layer, or attends within one sequence alone.
+        UserError: It is no attention layer, or only attends within one sequence.
     """
     _require_attention(name, layer, _CALL)
     require(
@@ -75,7 +75,7 @@ def _require_attention(name: str, layer: Any, arguments: tuple[str, ...]) -> Non
 
 
 def build_self_attention(layer: keras.layers.Layer, shape: tuple) -> None:
-    """Builds an attention layer for one sequence that is query, key and value.
+    """Builds an attention layer for self-attention.
 
     Args:
         layer: An attention layer of this package, or another one with the same call.
@@ -89,7 +89,7 @@ def build_self_attention(layer: keras.layers.Layer, shape: tuple) -> None:
 
 
 def build_attention(layer: keras.layers.Layer, shape: tuple, source_shape: tuple) -> None:
-    """Builds an attention layer for a sequence and another one that it attends to.
+    """Builds an attention layer for attention from one sequence to another.
 
     Args:
         layer: An attention layer of this package, or another one with the same call.

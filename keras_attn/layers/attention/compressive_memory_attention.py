@@ -41,11 +41,11 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
     Args:
         memory_length: Number of states remembered as they are.
         compressed_length: Number of compressed states remembered.
-        compression_rate: How many states become one.
+        compression_rate: Number of states that become one.
         compression: `"convolution"` (kernel and stride are the rate), `"dilated_convolution"`
             (before it two dilated ones, each added to its input), `"mean"`, `"max"`, or
             `"most_used"` (the states that the segment attends to most).
-        relative_positions: Layer to build from what lets it see distances, counted in states and
+        relative_positions: Layer that makes attention depend on distances, counted in states and
             slots: `RotaryEmbedding`, `RelativePositionBias`, `AlibiBias` or, by default,
             `TransformerXLPositions`.
         **kwargs: Further arguments of `RecurrentMemoryAttention`.
@@ -179,7 +179,7 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         )
 
     def _compressed(self, old, old_real, scores):
-        """What falls out of the memory as slots, and which of them there are."""
+        """What leaves the memory, as slots, and their mask."""
         self._require_rate(old.shape[1])
         usage = None
         if scores is not None:

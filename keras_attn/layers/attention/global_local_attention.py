@@ -35,15 +35,15 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
     position to everything, each in a single softmax; time and memory are linear in the length.
     The global positions are a sequence of their own, `global_query`, or else the first
     `global_length` of the query. Queries also look for the label of a pair: by default its clipped
-    distance, or whatever structure `labels` tell.
+    distance, or any structure that `labels` describe.
 
     Args:
         num_heads: Number of heads.
         key_dim: Size of each head's query and key.
-        radius: How many positions away the farthest key is that a long position attends to.
-        global_length: How many positions at the start of the query are global where there is no
-            `global_query`.
-        max_distance: From where on distances share a label. The labels from 0 to
+        radius: Distance of the farthest key that a long position attends to.
+        global_length: Number of positions at the start of the query that are global, where there
+            is no `global_query`.
+        max_distance: Distance from which on all share a label. The labels from 0 to
             `2 * max_distance` are the distances (key's position minus query's) from
             `-max_distance` on.
         num_labels: Number of labels, of distances and others.
@@ -294,7 +294,7 @@ def _of_labels(by_label: Any, labels: Any) -> Any:
     if labels is None:
         return None
     shape = (*ops.shape(by_label)[:3], ops.shape(labels)[2])
-    if 0 in by_label.shape:  # of which TensorFlow gathers nothing
+    if 0 in by_label.shape:  # TensorFlow cannot gather from nothing
         return ops.zeros(shape, by_label.dtype)
     labels = ops.broadcast_to(ops.expand_dims(ops.cast(labels, "int32"), 1), shape)
     return ops.take_along_axis(by_label, labels, axis=-1)

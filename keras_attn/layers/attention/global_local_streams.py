@@ -9,7 +9,7 @@ from keras_attn.ops.slices import part
 
 
 class GlobalLocalPieces(NamedTuple):
-    """Something about the pairs of each of the four pieces of the attention; all may be `None`.
+    """Labels or masks of the pairs in the four pieces of the attention; each may be `None`.
 
     Attributes:
         local_to_local: Tensor (batch, length, 2 * radius + 1), the keys of a query in their order.
@@ -25,7 +25,7 @@ class GlobalLocalPieces(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """A sequence: its inputs, which queries are real, and which keys may be attended to."""
+    """A sequence: its inputs, and the masks of its queries and keys."""
 
     query: Any
     value: Any
@@ -85,7 +85,7 @@ def joined_masks(few: Stream, local: Stream) -> tuple:
 
 
 def global_masks(few: Stream, local: Stream, pair_masks: GlobalLocalPieces) -> tuple:
-    """Masks over the global positions and the long ones after them, of which all must allow."""
+    """Masks over the global positions and the long ones after them; all must allow a pair."""
     found = []
     of_few = pair_mask(few.key_mask, pair_masks.global_to_global)
     if of_few is not None:

@@ -19,12 +19,12 @@ class HeadProjection(Dense):
 
     Query, key and value of self-attention come from the same sequence: one kernel that holds
     the three side by side costs one large matrix product instead of three smaller ones. Each
-    role's columns are initialised on their own, so that their scale is that of a single kernel.
+    role's columns are initialized on their own, so that their scale is that of a single kernel.
 
     Args:
         heads: For each role ("query", "key", "value", "gate") its number of heads and their
-            size, in the order in which they stand in the kernel.
-        kernel_initializer: Initialiser of each role's part of the kernel.
+            size, in their order in the kernel.
+        kernel_initializer: Initializer of each role's part of the kernel.
         **kwargs: Arguments of `keras.layers.Dense`, without its activation.
     """
 
@@ -97,8 +97,8 @@ class HeadProjection(Dense):
         Args:
             rank: Number of columns of A and of rows of B, for each role.
             lora_alpha: The products are multiplied by `lora_alpha / rank`; `rank` by default.
-            a_initializer: Initialiser of A (features, rank).
-            b_initializer: Initialiser of B (rank, heads * head size).
+            a_initializer: Initializer of A (features, rank).
+            b_initializer: Initializer of B (rank, heads * head size).
             roles: The roles that get A and B, each its own: all by default.
 
         Raises:

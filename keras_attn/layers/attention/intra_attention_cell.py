@@ -32,19 +32,19 @@ class IntraAttentionCell(CompositeLayer):
 
     Args:
         units: Size of the states.
-        max_length: How many states the cell keeps; of longer sequences it reads the last ones.
+        max_length: Number of states that the cell keeps, the last ones of a longer sequence.
         attention_units: Size of v; `units` by default.
-        kernel_initializer: Initializer of what is applied to the input, and of v.
-        recurrent_initializer: Initializer of what is applied to states.
+        kernel_initializer: Initializer of the kernels of the input, and of v.
+        recurrent_initializer: Initializer of the kernels of states.
         unit_forget_bias: Whether the bias of the forget gate starts at 1.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         inputs: Tensor (batch, features), one step.
         states: The last h (batch, units); all hidden states (batch, max_length * units), one after
-            the other and the latest last; cells likewise; 1 where there is a state and 0 where
-            there is none yet (batch, max_length); the average h̃ (batch, units). All of the compute
-            dtype.
+            the other and the latest last; all cells in the same way; 1 where there is a state and
+            0 where there is none yet (batch, max_length); the average h̃ (batch, units). All of the
+            compute dtype.
 
     Returns:
         h (batch, units) and the new states.

@@ -9,11 +9,11 @@ from keras_attn.layers.attention.attention_layer import (
     DecodingSteps,
     SourceSteps,
     require_no_scores,
+    visible_source,
 )
 from keras_attn.layers.attention.capture import is_capturing, record_attention
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.hidden_positions import without_hidden
-from keras_attn.layers.positions.relative_positions import copy_positions
 from keras_attn.layers.positions.rotary import RotaryEmbedding
 from keras_attn.ops import masks
 from keras_attn.ops.linear_attention import (
@@ -39,7 +39,7 @@ class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
     Args:
         num_heads: Number of heads.
         key_dim: Size of each head's query and key.
-        relative_positions: `RotaryEmbedding` to build from what lets self-attention see distances:
+        relative_positions: `RotaryEmbedding` that makes self-attention depend on distances:
             it turns φ(query) and φ(key) where they weight values, not in the divisor; none by
             default.
         **kwargs: Further arguments of `BaseMultiHeadAttention`.
@@ -76,14 +76,7 @@ class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
             "to add to.",
             relative_positions=type(relative_positions).__name__,
         )
-        self.relative_positions = copy_positions(
-            relative_positions, num_heads, key_dim, self.dtype_policy
-        )
-
-    def build(self, query_shape, value_shape=None, key_shape=None):
-        super().build(query_shape, value_shape, key_shape)
-        if self.relative_positions is not None:
-            self.relative_positions.build(None)
+        self._set_positions(relative_positions)
 
     def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
         require_no_scores(self, return_attention_scores)
@@ -138,9 +131,7 @@ class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         return self._project_back_hypotheses(context, query.shape[1]), cache
 
     def project_source(self, value, key=None, value_mask=None) -> dict:
-        value_mask, valid = masks.boolean_masks(value_mask=value_mask)
-        value = masks.unless_refused(value, valid)
-        value, key = (without_hidden(x, value_mask) for x in (value, key))
+        value, key, value_mask = visible_source(value, key, value_mask)
         heads = self._project(None, value, key)
         mask = masks.mask_of_keys(ops.shape(value)[1], value_mask)
         source = {"sums": sums_of_keys(heads["key"], heads["value"], mask)}

@@ -13,7 +13,7 @@ from keras_attn.layers.attention.attention_layer import (
 from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.hidden_positions import without_hidden
-from keras_attn.layers.positions.relative_positions import DistanceBias, copy_positions
+from keras_attn.layers.positions.relative_positions import DistanceBias
 from keras_attn.ops import masks
 from keras_attn.ops.local_attention import local_attention
 from keras_attn.ops.window_state import initial_window_state, local_attention_step, window_state
@@ -35,7 +35,7 @@ class LocalAttention(DecodingSteps, BaseMultiHeadAttention):
             `2 * sliding_window - 1` of them, or causally to `sliding_window`.
         dropout: Fraction of the attention probabilities to drop in training, in [0, 1).
         seed: Seed of the dropout, a whole number.
-        relative_positions: Layer to build from what lets it see distances: `RotaryEmbedding`,
+        relative_positions: Layer that makes attention depend on distances: `RotaryEmbedding`,
             `RelativePositionBias` or `AlibiBias`; none by default.
         **kwargs: Further arguments of `BaseMultiHeadAttention`.
 
@@ -74,9 +74,7 @@ class LocalAttention(DecodingSteps, BaseMultiHeadAttention):
         require_positive(sliding_window=sliding_window)
         self.sliding_window = sliding_window
         self._set_dropout(dropout, seed)
-        self.relative_positions = copy_positions(
-            relative_positions, num_heads, key_dim, self.dtype_policy
-        )
+        self._set_positions(relative_positions)
         positions = self.relative_positions
         require(
             positions is None or not positions.adds_bias or isinstance(positions, DistanceBias),
@@ -87,8 +85,6 @@ class LocalAttention(DecodingSteps, BaseMultiHeadAttention):
     def build(self, query_shape, value_shape=None, key_shape=None):
         require_same_length(self, query_shape, value=value_shape, key=key_shape)
         super().build(query_shape, value_shape, key_shape)
-        if self.relative_positions is not None and not self.relative_positions.built:
-            self.relative_positions.build(None)
 
     def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
         require_no_scores(self, return_attention_scores)

@@ -26,7 +26,7 @@ def enable_lora(
         rank: Number of columns of each A and of rows of each B.
         lora_alpha: The products of A and B are multiplied by `lora_alpha / rank`; `rank` by
             default.
-        roles: Which of "query", "key", "value" and "gate" to adapt.
+        roles: The roles to adapt, among "query", "key", "value" and "gate".
 
     Returns:
         The projections that were adapted.

@@ -3,8 +3,6 @@
 import keras
 
 from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
-from keras_attn.layers.dense import Dense
-from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.scores import additive_scores, dot_scores
 from keras_attn.validation import require, require_one_of, require_positive
 
@@ -62,22 +60,8 @@ class LuongAttention(BaseSingleHeadAttention):
             return query_dim
         units = self.units or query_dim
         # W of the two side by side is one matrix for each.
-        self.query_projection = self._projection("query", query_dim, units, 0)
-        self.key_projection = self._projection("key", key_dim, units, 1)
-        initializer = separate_initializer(self.kernel_initializer, 2)
-        self.scale = self.add_weight(name="scale", shape=(units, 1), initializer=initializer)
+        self._additive_weights(query_dim, key_dim, units)
         return units
-
-    def _projection(self, name, features, units, offset) -> Dense:
-        projection = Dense(
-            units,
-            use_bias=False,
-            kernel_initializer=separate_initializer(self.kernel_initializer, offset),
-            name=name,
-            dtype=self.dtype_policy,
-        )
-        projection.build((None, None, features))
-        return projection
 
     def _compared_query(self, query):
         return self.query_projection(query) if self.score == "concat" else query

@@ -1,4 +1,4 @@
-"""How old states become fewer: the compression functions of the Compressive Transformer."""
+"""The compression functions of the Compressive Transformer."""
 
 from typing import Any
 
@@ -16,19 +16,19 @@ class MemoryCompression(Rematerialized, keras.layers.Layer):
     """Makes one state of every `rate` states; states left over at the end are dropped.
 
     Args:
-        rate: How many states become one.
-        kernel_initializer: Initialiser of what is learned, where there is any.
+        rate: Number of states that become one.
+        kernel_initializer: Initializer of the kernels, for compressions that have some.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         states: Tensor (batch, length, features).
         real: Boolean (batch, length), `False` where there is no state.
-        usage: Tensor (batch, length), how much was attended to each state; `None` where
+        usage: Tensor (batch, length), the attention that each state received; `None` where
             `needs_usage` is False.
 
     Returns:
         Tensor (batch, length // rate, features), 0 where none of the states is real, and boolean
-        (batch, length // rate), whether any is.
+        (batch, length // rate), `False` there.
     """
 
     needs_usage = False
@@ -54,7 +54,7 @@ class MemoryCompression(Rematerialized, keras.layers.Layer):
 
         Args:
             states: Tensor (batch, slots * rate, features), 0 where there is no state.
-            groups: Boolean (batch, slots, rate), where there is one.
+            groups: Boolean (batch, slots, rate), `True` where there is a state.
         """
         raise NotImplementedError
 
@@ -65,7 +65,7 @@ class MemoryCompression(Rematerialized, keras.layers.Layer):
 
 
 class MeanCompression(MemoryCompression):
-    """The mean of the states that there are."""
+    """The mean of the real states."""
 
     def compress(self, states, groups):
         count = ops.expand_dims(ops.sum(ops.cast(groups, states.dtype), axis=-1), -1)
@@ -73,7 +73,7 @@ class MeanCompression(MemoryCompression):
 
 
 class MaxCompression(MemoryCompression):
-    """The greatest value of each feature among the states that there are."""
+    """The greatest value of each feature among the real states."""
 
     def compress(self, states, groups):
         dtype = computing_dtype(states.dtype)

@@ -9,7 +9,9 @@ from keras_attn.layers.attention.attention_axes import AttendedAxes
 from keras_attn.layers.attention.attention_layer import (
     DecodingSteps,
     SourceSteps,
+    masked_source,
     require_no_scores,
+    visible_source,
 )
 from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.attention.keras_layers import (
@@ -19,7 +21,6 @@ from keras_attn.layers.attention.keras_layers import (
 )
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.hidden_positions import without_hidden
-from keras_attn.layers.positions.relative_positions import copy_positions
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
 from keras_attn.ops.decoding_cache import (
@@ -64,14 +65,14 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         seed: Seed of the dropout, a whole number.
         num_key_value_heads: Number of key and value heads, a divisor of `num_heads`; as many as
             query heads by default, 1 for multi-query attention.
-        relative_positions: Layer to build from what lets self-attention see distances:
-            `RotaryEmbedding`, `RelativePositionBias` or `AlibiBias`; none by default.
+        relative_positions: Layer that makes self-attention depend on distances, of which a copy is
+            made: `RotaryEmbedding`, `RelativePositionBias` or `AlibiBias`; none by default.
         **kwargs: Further arguments of `BaseMultiHeadAttention`.
 
     Call arguments:
         attention_mask: Boolean (target, source), (batch, target, source) or
             (batch, heads or 1, target, source), `True` where a query may attend to a key. With more
-            axes (batch, other axes, heads, target axes, source axes), of which heads, other axes
+            axes (batch, other axes, heads, target axes, source axes), where heads, other axes
             and batch may be left out; the other masks then have their input's shape without the
             features. All masks may hold 1 and 0 of any number type instead; other numbers are
             refused: by an error, or where a graph is traced by an output of NaN.
@@ -129,9 +130,7 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         self.sliding_window = sliding_window
         self.flash_attention = flash_attention
         self.use_gate = use_gate
-        self.relative_positions = copy_positions(
-            relative_positions, num_heads, key_dim, self.dtype_policy
-        )
+        self._set_positions(relative_positions)
         adds_bias = relative_positions is not None and self.relative_positions.adds_bias
         require(
             not (flash_attention and adds_bias),
@@ -184,8 +183,6 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
             )
         _require_equal_lengths(value_shape, key_shape)
         super().build(query_shape, value_shape, key_shape)
-        if self.relative_positions is not None and not self.relative_positions.built:
-            self.relative_positions.build(None)
 
     def _require_inputs(self, inputs):
         # Over other axes than one it is folded inputs that have to fit.
@@ -290,17 +287,9 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
             "`relative_positions` are for self-attention, not for attention to another sequence.",
             relative_positions=self.relative_positions,
         )
-        value_mask, valid = masks.boolean_masks(value_mask=value_mask)
-        value = masks.unless_refused(value, valid)
-        value, key = (without_hidden(x, value_mask) for x in (value, key))
+        value, key, value_mask = visible_source(value, key, value_mask)
         heads = self._project(None, value, key)
-        source = {"key": heads["key"], "value": heads["value"]}
-        if value_mask is None:
-            return source
-        real = ops.expand_dims(value_mask, (1, 2))
-        # Nothing of padding is left, so that a source of nothing else has a context of zeros.
-        kept = ops.cast(ops.swapaxes(real, -1, -2), source["value"].dtype)
-        return source | {"value": ops.multiply(source["value"], kept), "mask": real}
+        return masked_source({"key": heads["key"], "value": heads["value"]}, value_mask, (1, 3))
 
     def attend_source(self, query, source: dict):
         heads = self._project(query, None, None) | source

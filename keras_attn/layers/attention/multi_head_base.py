@@ -11,6 +11,7 @@ from keras_attn.layers.attention.attention_layer import AttentionLayer, require_
 from keras_attn.layers.attention.head_projection import ROLES, HeadProjection
 from keras_attn.layers.configuration import split_options
 from keras_attn.layers.dense import Dense
+from keras_attn.layers.positions.relative_positions import copy_positions
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.heads import merge_heads
 from keras_attn.validation import require_positive
@@ -68,6 +69,7 @@ class BaseMultiHeadAttention(AttentionLayer):
     """
 
     sizes = ProjectionOptions
+    relative_positions = None
 
     def __init__(self, num_heads: int, key_dim: int, **kwargs):
         options, of_keras = split_options(ProjectionOptions, kwargs)
@@ -89,6 +91,10 @@ class BaseMultiHeadAttention(AttentionLayer):
         self.kernel_constraint = keras.constraints.get(options.kernel_constraint)
         self.bias_constraint = keras.constraints.get(options.bias_constraint)
         self.output_initializer = keras.initializers.get(options.output_initializer)
+
+    def _set_positions(self, relative_positions: keras.layers.Layer | None) -> None:
+        sizes = (self.num_heads, self.key_dim)
+        self.relative_positions = copy_positions(relative_positions, *sizes, self.dtype_policy)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         """Creates the weights.
@@ -135,6 +141,8 @@ class BaseMultiHeadAttention(AttentionLayer):
             **shared,
         )
         self.output_projection.build((None, None, self.num_heads * self.value_dim))
+        if self.relative_positions is not None and not self.relative_positions.built:
+            self.relative_positions.build(None)
 
     def _head_sizes(self) -> dict[str, tuple[int, int]]:
         """For each role that is projected the number of heads and their size."""

@@ -15,7 +15,7 @@ from keras_attn.validation import require, require_positive
 
 
 class Memory(NamedTuple):
-    """States of the segments before, and which of them there are.
+    """States of the segments before.
 
     Attributes:
         states: Tensor (batch, memory_length, features).
@@ -38,7 +38,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         num_heads: Number of query heads.
         key_dim: Size of each head's query and key.
         memory_length: Number of states remembered.
-        relative_positions: Layer to build from what lets it see distances: `RotaryEmbedding`,
+        relative_positions: Layer that makes attention depend on distances: `RotaryEmbedding`,
             `RelativePositionBias`, `AlibiBias` or, by default, `TransformerXLPositions`.
         **kwargs: Further arguments of `MultiHeadAttention`.
 
@@ -99,7 +99,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         return Memory(*self._nothing(batch_size, self.memory_length, features))
 
     def _nothing(self, batch_size, length, features) -> tuple:
-        """States that are not there, and that they are not."""
+        """States of zeros, and a mask that hides them."""
         shape = (batch_size, length)
         return ops.zeros((*shape, features), self.compute_dtype), ops.zeros(shape, dtype="bool")
 
@@ -220,14 +220,14 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         return Memory(*(windows(x, starts, self.memory_length) for x in (states, real)))
 
     def _behind_nothing(self, states, real, length) -> tuple:
-        """States without gradient, and which there are, behind as many that are not there."""
+        """States without gradient and their mask, behind a length of hidden ones."""
         states = ops.cast(ops.stop_gradient(states), self.compute_dtype)
         nothing = self._nothing(ops.shape(states)[0], length, states.shape[2])
         both = zip(nothing, (states, ops.cast(real, "bool")), strict=True)
         return tuple(ops.concatenate(pair, axis=1) for pair in both)
 
     def _entered(self, memory, states, real) -> tuple:
-        """What falls out of the memory as a segment enters it, and what is in it then."""
+        """What leaves the memory as a segment enters it, and what is in it then."""
         states = ops.concatenate([ops.cast(memory.states, states.dtype), states], axis=1)
         states = ops.stop_gradient(states)
         real = ops.concatenate([ops.cast(memory.real, "bool"), ops.cast(real, "bool")], axis=1)
@@ -235,10 +235,25 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         return (states[:, :last], real[:, :last]), (states[:, last:], real[:, last:])
 
     def _past(self, memory) -> tuple:
-        """What a segment attends to before itself: states and which of them there are."""
+        """The states that a segment attends to before itself, and their mask."""
         return memory.states, ops.cast(memory.real, "bool")
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1, memory=None):
+        """Makes the cache for decoding; see `MultiHeadAttention.initial_cache`.
+
+        Args:
+            batch_size: Number of sequences, a number or a scalar int32 tensor.
+            max_length: Number of positions to be decoded, as JAX and XLA need it; or `None`.
+            beams: Number of hypotheses of each source, one where there is a memory.
+            memory: The memory that the decoded positions attend to as well; position 0 is the
+                first after it.
+
+        Returns:
+            The cache.
+
+        Raises:
+            UserError: Several beams with a memory.
+        """
         cache = super().initial_cache(batch_size, max_length, beams)
         if memory is None:
             return cache
@@ -300,12 +315,12 @@ def _ends(past: Any) -> Any:
 
 
 def windows(x: Any, starts: Any, length: int) -> Any:
-    """As many positions from each start on.
+    """The windows of a length from each start on.
 
     Args:
         x: Tensor (batch, positions, …).
         starts: int32 (count,).
-        length: How many positions.
+        length: Number of positions.
 
     Returns:
         Tensor (batch, count, length, …).

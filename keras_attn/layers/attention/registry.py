@@ -1,4 +1,4 @@
-"""Attention mechanisms by name, for whatever is told by its user which to build a model from."""
+"""Registry of the attention mechanisms by name."""
 
 import inspect
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Mechanism:
 
     Args:
         kind: The class.
-        **defaults: Arguments in place of the class's own; one that is a function is one of the
+        **defaults: Arguments in place of the class's own defaults; functions are called with the
             greatest length.
     """
 
@@ -48,11 +48,9 @@ class Mechanism:
 
     @property
     def arguments(self) -> list[str]:
-        """Names of what the class and those that it extends can be told, besides the sizes."""
-        own = self._kind.__mro__[: self._kind.__mro__.index(keras.layers.Layer)]
-        names = [name for one in own for name in inspect.signature(one.__init__).parameters]
-        hidden = ("self", "args", "kwargs", *self.sizes)
-        return [name for name in dict.fromkeys([*names, *self._defaults]) if name not in hidden]
+        """Names of the arguments besides the sizes."""
+        names = dict.fromkeys([*inspect.signature(self._kind).parameters, *self._defaults])
+        return [name for name in names if name not in ("kwargs", *self.sizes)]
 
     def make(
         self, num_heads: int, key_dim: int, max_length: int, **options: Any
@@ -117,7 +115,7 @@ ATTENTION: Mapping[str, Mechanism] = {
     "additive": _Whole(AdditiveAttention, units=64),
     "luong": _Whole(LuongAttention, score="general"),
 }
-"""From a mechanism's name to what makes its layers."""
+"""For each name what makes the layers."""
 
 
 def named_attention(
@@ -129,7 +127,7 @@ def named_attention(
         name: One of `ATTENTION`.
         num_heads: Number of heads, where there are any.
         key_dim: Size of each head's query and key, where there are heads.
-        max_length: Greatest length, where a mechanism must know it.
+        max_length: Greatest length, for mechanisms that need it.
         **options: Further arguments of the layer's class, in place of this module's own;
             `relative_positions` may be a name too, or a mapping (see `named_positions`).
 

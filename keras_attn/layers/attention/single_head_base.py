@@ -9,10 +9,14 @@ from keras_attn.layers.attention.attention_layer import (
     AttentionLayer,
     DecodingSteps,
     SourceSteps,
+    masked_source,
     require_sequences,
+    visible_source,
 )
 from keras_attn.layers.attention.capture import record_attention
+from keras_attn.layers.dense import Dense
 from keras_attn.layers.hidden_positions import as_float, without_hidden
+from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.decoding_cache import continued, initial_cache, query_position, visible_slots
@@ -54,6 +58,24 @@ class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):
         key_shape = value_shape if key_shape is None else key_shape
         compared = self._build_comparison(query_shape[-1], key_shape[-1])
         self._cached_widths = (compared, value_shape[-1])
+
+    def _projection(self, name: str, features: int, units: int, offset: int) -> Dense:
+        projection = Dense(
+            units,
+            use_bias=False,
+            kernel_initializer=separate_initializer(self.kernel_initializer, offset),
+            name=name,
+            dtype=self.dtype_policy,
+        )
+        projection.build((None, None, features))
+        return projection
+
+    def _additive_weights(self, query_dim: int, key_dim: int, units: int) -> None:
+        """W and U, by which query and key are projected before they are added, and v."""
+        self.query_projection = self._projection("query", query_dim, units, 0)
+        self.key_projection = self._projection("key", key_dim, units, 1)
+        initializer = separate_initializer(self.kernel_initializer, 2)
+        self.scale = self.add_weight(name="scale", shape=(units, 1), initializer=initializer)
 
     def _build_comparison(self, query_dim: int, key_dim: int) -> int:
         """Creates the weights for the features of query and key; gives the compared key's size."""
@@ -106,23 +128,24 @@ class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):
         return self._attend_source(query, source, masks.combine_masks(*seen))[0], cache
 
     def project_source(self, value, key=None, value_mask=None) -> dict:
-        value_mask, valid = masks.boolean_masks(value_mask=value_mask)
-        value = masks.unless_refused(value, valid)
-        value, key = (
-            x if x is None else without_hidden(as_float(x, self.compute_dtype), value_mask)
-            for x in (value, key)
-        )
+        floats = (x if x is None else as_float(x, self.compute_dtype) for x in (value, key))
+        value, key, value_mask = visible_source(*floats, value_mask)
         source = {"key": self._compared_key(value if key is None else key), "value": value}
-        if value_mask is None:
-            return source
-        # Nothing of padding is left, so that a source of nothing else has a context of zeros.
-        kept = ops.cast(ops.expand_dims(value_mask, -1), value.dtype)
-        return source | {
-            "value": ops.multiply(value, kept),
-            "mask": ops.expand_dims(value_mask, (1, 2)),
-        }
+        return masked_source(source, value_mask, (-1,))
 
     def attend_source(self, query, source: dict, return_attention_scores=False):
+        """Attends to a source projected by `project_source`.
+
+        Args:
+            query: Tensor (batch, target, features). Several hypotheses of one source are side by
+                side along `target`.
+            source: The result of `project_source`.
+            return_attention_scores: Whether to return the attention probabilities too.
+
+        Returns:
+            The output (batch, target, features), and with `return_attention_scores` the
+            probabilities (batch, target, source).
+        """
         found = self._attend_source(query, source, source.get("mask"), return_attention_scores)
         return found if return_attention_scores else found[0]
 

@@ -9,7 +9,12 @@ from keras import ops
 from keras_attn.layers.attention.attention_layer import DecodingSteps, require_same_length
 from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
-from keras_attn.layers.attention.synthesizer_scores import ScoredPositions
+from keras_attn.layers.attention.synthesizer_scores import (
+    DenseScores,
+    FactorizedDenseScores,
+    ScoredPositions,
+    SynthesizedScores,
+)
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
@@ -62,6 +67,15 @@ class SynthesizerAttention(DecodingSteps, BaseMultiHeadAttention):
         self.max_length = max_length
         self._set_dropout(dropout, seed)
 
+    def _made(self, kind: type, *arguments: Any, name: str = "scores") -> SynthesizedScores:
+        return kind(self.num_heads, *arguments, name=name, dtype=self.dtype_policy)
+
+    def _made_dense(self, initializer: Any, factor: int | None = None, name: str = "scores") -> Any:
+        """Dense scores, factorized where a `factor` is given."""
+        kind = DenseScores if factor is None else FactorizedDenseScores
+        sizes = (self.key_dim, self.max_length, *(() if factor is None else (factor,)))
+        return self._made(kind, *sizes, self.use_bias, initializer, name=name)
+
     def build(self, query_shape, value_shape=None, key_shape=None):
         require_same_length(self, query_shape, value=value_shape, key=key_shape)
         self._require_length(query_shape)
@@ -86,7 +100,7 @@ class SynthesizerAttention(DecodingSteps, BaseMultiHeadAttention):
         Args:
             query: Tensor (batch, target, features).
             heads: Its heads, and those of the source, by role.
-            positions: Of the queries, and of which there are synthesized scores.
+            positions: Those of the queries, and of the synthesized scores.
             columns: Takes the source's (..., source) of those synthesized.
         """
         return columns(self.scores(query, positions=positions))

@@ -4,12 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention.synthesizer_base import SynthesizerAttention
-from keras_attn.layers.attention.synthesizer_scores import (
-    DenseScores,
-    FactorizedDenseScores,
-    FactorizedRandomScores,
-    RandomScores,
-)
+from keras_attn.layers.attention.synthesizer_scores import FactorizedRandomScores, RandomScores
 from keras_attn.layers.attention.synthesizers import RANK, largest_divisor
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import computing_dtype
@@ -73,21 +68,17 @@ class SynthesizerMixture(SynthesizerAttention):
 
     def _make_scores(self, number, member):
         """A member's scores; `None` for those of queries and keys."""
-        name = f"{member}_{number}"
-        policy = {"name": name, "dtype": self.dtype_policy}
-        heads, length = self.num_heads, self.max_length
-        dense = (self.use_bias, separate_initializer(self.kernel_initializer, 1000 * (number + 1)))
+        name, length = f"{member}_{number}", self.max_length
+        dense = separate_initializer(self.kernel_initializer, 1000 * (number + 1))
         drawn = separate_initializer(self.scores_initializer, 2 * number)
-        if member == "dense":
-            return DenseScores(heads, self.key_dim, length, *dense, **policy)
-        if member == "factorized_dense":
-            factor = largest_divisor(length)
-            return FactorizedDenseScores(heads, self.key_dim, length, factor, *dense, **policy)
-        if member == "factorized_random":
-            return FactorizedRandomScores(heads, length, RANK, drawn, **policy)
         if member == "dot_product":
             return None
-        return RandomScores(heads, length, drawn, member == "random", **policy)
+        if member.endswith("dense"):
+            factor = largest_divisor(length) if member == "factorized_dense" else None
+            return self._made_dense(dense, factor, name)
+        if member == "factorized_random":
+            return self._made(FactorizedRandomScores, length, RANK, drawn, name=name)
+        return self._made(RandomScores, length, drawn, member == "random", name=name)
 
     def _head_sizes(self):
         compared = dict.fromkeys(("query", "key"), (self.num_heads, self.key_dim))

@@ -1,4 +1,4 @@
-"""Scores that no query is compared with a key for, as in "Synthesizer".
+"""Scores without a comparison of queries and keys, as in "Synthesizer".
 
 Each layer is called with queries (batch, target, features) and the `ScoredPositions`, and gives
 scores (batch or 1, heads, target, length), float32 or wider.
@@ -22,12 +22,12 @@ from keras_attn.validation import require
 
 @dataclass(frozen=True)
 class ScoredPositions:
-    """Of which positions scores are wanted, and for which.
+    """The queries that scores are for, and the number of positions that are scored.
 
     Attributes:
         rows: Takes the queries' rows (batch or 1, heads, target, width) of matrices
             (heads, max_length, width).
-        length: For how many positions there are scores, the first ones.
+        length: Number of positions that are scored, the first ones.
     """
 
     rows: Callable[[Any], Any]
@@ -67,13 +67,13 @@ class HeadScores(Adaptable, Rematerialized, keras.layers.EinsumDense):
     Args:
         num_heads: Number of heads.
         length: Number of scores of each query.
-        use_bias: Whether there is b.
+        use_bias: Whether to add b.
         kernel_initializer: Initializer of W.
         **kwargs: Arguments of `keras.layers.Layer`.
 
     Call arguments:
         hidden: Tensor (batch, heads, target, units).
-        length: How many scores are wanted, the first ones.
+        length: Number of scores for each query, the first ones.
 
     Returns:
         Scores (batch, heads, target, length), float32 or wider.
@@ -166,7 +166,7 @@ class DenseScores(_HiddenScores):
         num_heads: Number of heads.
         units: Size inside.
         length: Number of scores of each query.
-        use_bias: Whether there are b₁ and b₂.
+        use_bias: Whether to add b₁ and b₂.
         kernel_initializer: Initializer of W₁ and W₂.
         **kwargs: Arguments of `keras.layers.Layer`.
     """

@@ -6,16 +6,12 @@ import keras
 
 from keras_attn.layers.attention.head_projection import ROLES
 from keras_attn.layers.attention.synthesizer_base import SynthesizerAttention
-from keras_attn.layers.attention.synthesizer_scores import (
-    DenseScores,
-    FactorizedDenseScores,
-    FactorizedRandomScores,
-    RandomScores,
-)
+from keras_attn.layers.attention.synthesizer_scores import FactorizedRandomScores, RandomScores
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.validation import require, require_positive
 
 RANK = 8  # of the paper
+_OFFSET = len(ROLES) + 1  # after the projections and the output
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -38,15 +34,7 @@ class DenseSynthesizer(SynthesizerAttention):
 
     def __init__(self, num_heads: int, key_dim: int, max_length: int, **kwargs):
         super().__init__(num_heads, key_dim, max_length, **kwargs)
-        self.scores = DenseScores(
-            num_heads,
-            key_dim,
-            max_length,
-            self.use_bias,
-            separate_initializer(self.kernel_initializer, len(ROLES) + 1),
-            name="scores",
-            dtype=self.dtype_policy,
-        )
+        self.scores = self._made_dense(separate_initializer(self.kernel_initializer, _OFFSET))
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -82,16 +70,8 @@ class FactorizedDenseSynthesizer(SynthesizerAttention):
             max_length=max_length,
         )
         self.factor = factor
-        self.scores = FactorizedDenseScores(
-            num_heads,
-            key_dim,
-            max_length,
-            factor,
-            self.use_bias,
-            separate_initializer(self.kernel_initializer, len(ROLES) + 1),
-            name="scores",
-            dtype=self.dtype_policy,
-        )
+        initializer = separate_initializer(self.kernel_initializer, _OFFSET)
+        self.scores = self._made_dense(initializer, factor)
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -124,13 +104,8 @@ class RandomSynthesizer(SynthesizerAttention):
         super().__init__(num_heads, key_dim, max_length, **kwargs)
         self.trainable_scores = trainable_scores
         self.scores_initializer = keras.initializers.get(scores_initializer)
-        self.scores = RandomScores(
-            num_heads,
-            max_length,
-            self.scores_initializer,
-            trainable_scores,
-            name="scores",
-            dtype=self.dtype_policy,
+        self.scores = self._made(
+            RandomScores, max_length, self.scores_initializer, trainable_scores
         )
 
 
@@ -167,14 +142,7 @@ class FactorizedRandomSynthesizer(SynthesizerAttention):
         require_positive(rank=rank)
         self.rank = rank
         self.scores_initializer = keras.initializers.get(scores_initializer)
-        self.scores = FactorizedRandomScores(
-            num_heads,
-            max_length,
-            rank,
-            self.scores_initializer,
-            name="scores",
-            dtype=self.dtype_policy,
-        )
+        self.scores = self._made(FactorizedRandomScores, max_length, rank, self.scores_initializer)
 
 
 def largest_divisor(length: int) -> int:

@@ -319,7 +319,7 @@ def test_a_projected_source_equals_the_whole(mechanism):
 
 @lacking("causal")
 def test_a_decoder_says_that_there_is_no_causal_form(mechanism):
-    with pytest.raises(UserError, match="hide what follows. Received: self_attention="):
+    with pytest.raises(UserError, match="must support causal masking. Received: self_attention="):
         TransformerDecoderBlock(mechanism.make(), FeedForward(5))
     with pytest.raises(UserError, match="use_causal_mask=True"):
         mechanism.make()(X, X, use_causal_mask=True)

@@ -220,7 +220,7 @@ def test_attention_by_name(preset, attention, expected, language_model, classifi
             {"preset": "lm_tiny", "attention": {"name": "random_synthesizer", "max_length": 9}},
             "set `data.max_source_length`. Received: max_length=9",
         ),
-        ({"preset": "lm_tiny", "attention": "global_local"}, "hide what follows"),
+        ({"preset": "lm_tiny", "attention": "global_local"}, "support causal masking"),
     ],
 )
 def test_mistakes(layer, message, language_model, tmp_path):
