@@ -43,8 +43,8 @@ class IntraAttentionCell(CompositeLayer):
         inputs: Tensor (batch, features), one step.
         states: The last h (batch, units); all hidden states (batch, max_length * units), one after
             the other and the latest last; all cells in the same way; 1 where there is a state and
-            0 where there is none yet (batch, max_length); the average h̃ (batch, units). All have
-            the compute dtype.
+            0 where there is none yet (batch, max_length); the average h̃ (batch, units). All of the
+            compute dtype.
 
     Returns:
         h (batch, units) and the new states.
