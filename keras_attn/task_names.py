@@ -1,6 +1,7 @@
 """Names of the tasks, the same in classes, files, recipes, run.yaml and `--task`."""
 
 import warnings
+from typing import Any
 
 from keras_attn.renamed import renamed
 
@@ -26,7 +27,7 @@ RENAMED_TASKS = {
 """Current names by those of the previous version."""
 
 
-def current_task_name(name: str | None, warns: bool = False) -> str | None:
+def current_task_name(name: Any, warns: bool = False) -> Any:
     """Returns the current name of a task.
 
     Args:

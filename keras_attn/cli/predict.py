@@ -4,8 +4,8 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO
 
 from keras_attn.cli import decoding_options
 from keras_attn.cli.terminal import quiet_start
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> None:
         sys.stdout.flush()
 
 
-def _hypotheses(task, options) -> Callable[[list[str] | list[bytes]], Iterator[str]]:
+def _hypotheses(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
     done = 0
 
     def lines(texts):
@@ -104,7 +104,7 @@ def _hypotheses(task, options) -> Callable[[list[str] | list[bytes]], Iterator[s
     return lines
 
 
-def _vectors(task, options) -> Callable[[list[str] | list[bytes]], Iterator[str]]:
+def _vectors(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
     received = {"beams": options.beams, "n_best": options.n_best, "scores": options.scores}
     plain = {"beams": None, "n_best": 1, "scores": False}
     require(

@@ -120,9 +120,9 @@ class Task(abc.ABC):
                 f"{folder / TASK_FILE}: `{key}` must be {expected[kind]}.",
                 **{key: value},
             )
-        name = current_task_name(content["task"])
-        require_one_of("task", name, Task.classes)
-        found = Task.classes[name]
+        task = current_task_name(content["task"])
+        require_one_of("task", task, Task.classes)
+        found = Task.classes[task]
         require(
             issubclass(found, cls),
             f"The folder must contain a {cls.__name__}.",
@@ -299,7 +299,7 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def _from_parts(
         cls, backbone: keras.Model, tokenizers: dict[str, Tokenizer], settings: dict[str, Any]
-    ) -> "Task":
+    ) -> Self:
         """Builds the task from its loaded parts; `settings` is the content of `task.json`."""
 
 

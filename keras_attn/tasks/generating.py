@@ -9,7 +9,6 @@ import keras
 import tensorflow as tf
 
 from keras_attn.generation import Hypotheses, check_seed
-from keras_attn.tasks.base import Task
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating_signatures import GeneratingSignatures, check_n_best
 from keras_attn.tasks.hypothesis import (
@@ -25,7 +24,6 @@ from keras_attn.tasks.texts import (
     check_texts,
     ids_with_end,
 )
-from keras_attn.tasks.token_view import TokenView
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
@@ -33,7 +31,7 @@ _TEXTS = tf.TensorSpec([None], tf.string)
 _IDS = tf.TensorSpec([None, None], tf.int32)
 
 
-class GeneratingTask(GeneratingSignatures, Task):
+class GeneratingTask(GeneratingSignatures):
     """Generates texts from texts, token by token.
 
     Args:
@@ -46,14 +44,8 @@ class GeneratingTask(GeneratingSignatures, Task):
             is set and the model does not report coverage.
     """
 
-    input_role: ClassVar[str]
-    """Role of the tokenizer of input texts."""
-
     input_name: ClassVar[str]
     """Name of an input text in error messages."""
-
-    output_role: ClassVar[str]
-    """Role of the tokenizer of generated texts."""
 
     continues: ClassVar[bool] = False
     """Whether generated texts continue the input texts."""
@@ -80,16 +72,6 @@ class GeneratingTask(GeneratingSignatures, Task):
             model=type(backbone).__name__,
         )
         self._functions: dict = {}
-
-    @property
-    def input_tokenizer(self) -> Tokenizer:
-        """Tokenizer of input texts."""
-        return self.tokenizers[self.input_role]
-
-    @property
-    def output_tokenizer(self) -> Tokenizer:
-        """Tokenizer of generated texts."""
-        return self.tokenizers[self.output_role]
 
     @abc.abstractmethod
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
@@ -119,10 +101,6 @@ class GeneratingTask(GeneratingSignatures, Task):
         """
         longest = self.decoding.max_length
         return ids_with_end(self.output_tokenizer, texts, longest, "target text")
-
-    @abc.abstractmethod
-    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenView:
-        """Tokenizes input and target texts, strings (batch,), and names their tokens."""
 
     @abc.abstractmethod
     def _begin(

@@ -1,22 +1,49 @@
 """Signatures of exported tasks that generate text."""
 
+import abc
 import itertools
 from collections.abc import Mapping
+from typing import ClassVar
 
 import tensorflow as tf
 
 from keras_attn.tasks.attention import attention_function
+from keras_attn.tasks.base import Task
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.texts import example_texts, real_ids
+from keras_attn.tasks.token_view import TokenView
+from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
 _TEXTS = tf.TensorSpec([None], tf.string)
 _IDS = tf.TensorSpec([None, None], tf.int32)
 
 
-class GeneratingSignatures:
+class GeneratingSignatures(Task):
     """The part of a `GeneratingTask` that an export serves."""
+
+    decoding: DecodingSettings
+
+    input_role: ClassVar[str]
+    """Role of the tokenizer of input texts."""
+
+    output_role: ClassVar[str]
+    """Role of the tokenizer of generated texts."""
+
+    @property
+    def input_tokenizer(self) -> Tokenizer:
+        """Tokenizer of input texts."""
+        return self.tokenizers[self.input_role]
+
+    @property
+    def output_tokenizer(self) -> Tokenizer:
+        """Tokenizer of generated texts."""
+        return self.tokenizers[self.output_role]
+
+    @abc.abstractmethod
+    def read_tokens(self, text: tf.Tensor, target: tf.Tensor) -> TokenView:
+        """Tokenizes input and target texts, strings (batch,), and names their tokens."""
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Returns the signatures of an export (see `keras_attn.tasks.serving`).

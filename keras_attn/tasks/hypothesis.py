@@ -97,7 +97,8 @@ def length_sorted_batches(lengths: list[int], budget: int) -> list[list[int]]:
     Returns:
         For each batch the positions of its items.
     """
-    batches, batch = [], []
+    batches: list[list[int]] = []
+    batch: list[int] = []
     for position in sorted(range(len(lengths)), key=lambda item: lengths[item]):
         if batch and (len(batch) + 1) * max(lengths[position], 1) > budget:
             batches.append(batch)

@@ -1,7 +1,7 @@
 """Image classification."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -67,7 +67,8 @@ class ImageClassificationTask(BaseClassificationTask):
         Raises:
             InvalidArgumentError: An image cannot be decoded.
         """
-        return decode_images(images, *self.image_size, self.channels)
+        height, width = self.image_size
+        return decode_images(images, height, width, self.channels)
 
     def read_tokens(self, strings: tf.Tensor) -> TokenView:
         """Reads images as the model does, with rows and columns of their patches for tokens.
@@ -140,7 +141,7 @@ def _gradient(height: int, width: int, channels: int, dtype: type) -> bytes:
     return tf.io.encode_png((slopes * np.iinfo(dtype).max).astype(dtype)).numpy()
 
 
-def read_inputs(kind: str, words: list[str]) -> list[str] | list[bytes]:
+def read_inputs(kind: str, words: list[str]) -> Sequence[Any]:
     """Converts command-line words or lines to a task's inputs.
 
     Args:

@@ -61,7 +61,8 @@ def measure(
     sources, references = group_references(pairs)
     found = task.predict_n_best(sources, 1, beams, progress)
     hypotheses = [best[0].text if best else "" for best in found]
-    results = {"items": len(sources)} | evaluate_texts(metrics, hypotheses, references)
+    results: dict[str, float | str] = {"items": len(sources)}
+    results |= evaluate_texts(metrics, hypotheses, references)
     signatures = metric_signatures(metrics, references)
     results |= {f"{name}_signature": signature for name, signature in signatures.items()}
     if perplexity:

@@ -58,7 +58,9 @@ def check_pairs(sources: Sequence[str], targets: Sequence[str]) -> tuple[list[st
 def shortened(text: str | bytes) -> str | bytes:
     """Shortens a text for an error message."""
     most = 40
-    return text if len(text) <= most else text[:most] + ("…" if isinstance(text, str) else b"...")
+    if len(text) <= most:
+        return text
+    return text[:most] + "…" if isinstance(text, str) else text[:most] + b"..."
 
 
 def _is_unicode(text: object) -> bool:
@@ -318,7 +320,7 @@ def example_texts(tokenizer: Tokenizer, max_length: int) -> list[str]:
         The texts.
     """
     special = {tokenizer.pad_id, tokenizer.start_id, tokenizer.end_id, tokenizer.unknown_id}
-    ids = range(max(special) + 1, tokenizer.vocabulary_size)
+    ids: Sequence[int] = range(max(special) + 1, tokenizer.vocabulary_size)
     if not ids:  # the last token is special
         ids = sorted(set(range(tokenizer.vocabulary_size)) - special)
     rows = [list(ids[: min(length, max_length - 1)]) for length in (5, 1, 9)]
