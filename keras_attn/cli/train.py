@@ -178,7 +178,7 @@ def run(options: argparse.Namespace) -> int | None:
 
 
 def settings_layers(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The settings in options, as nested layers of which later ones override earlier ones."""
+    """The settings in options, as nested layers; later ones override earlier ones."""
     config = _config(options.config) if options.config else {}
     settings = [setting(assignment) for assignment in options.set]
     for name in ("preset", "init"):  # each takes the other's place, which --set cannot

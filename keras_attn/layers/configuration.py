@@ -22,8 +22,8 @@ _SECTIONS = r"(Args|Call arguments|Returns|Raises|References?|Examples?):\n"
 class Configured:
     """Keeps what the constructor of a layer or a model was given, as its configuration.
 
-    The constructor names its arguments. `**sizes` stands for the fields of the dataclass `sizes`;
-    any other name, such as `**kwargs`, stands for these fields, for the arguments of the parent's
+    The constructor names its arguments. `**sizes` means the fields of the dataclass `sizes`;
+    any other name, such as `**kwargs`, means these fields, for the arguments of the parent's
     constructor, and for those of Keras' own base class. Signature and docstring list all of them,
     and where an argument of the call is not documented, the parent's text is taken.
 
@@ -167,7 +167,7 @@ def _parent(cls: type) -> type | None:
 
 
 def _completed_signature(cls: type, init: Callable) -> inspect.Signature:
-    """The signature with all arguments that `**sizes` or `**kwargs` stand for."""
+    """The signature with all arguments that `**sizes` or `**kwargs` mean."""
     signature = inspect.signature(init)
     own = list(signature.parameters.values())
     (rest,) = [one.name for one in own if one.kind is one.VAR_KEYWORD] or [None]
@@ -202,14 +202,14 @@ def _fields(sizes: type) -> list[inspect.Parameter]:
 
 
 def _after_others(parameter: inspect.Parameter) -> inspect.Parameter:
-    """A parent's argument, which may stand after some that have defaults."""
+    """A parent's argument, which may follow arguments with defaults."""
     if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
         return parameter.replace(kind=parameter.KEYWORD_ONLY)
     return parameter
 
 
 def _completed_docstring(cls: type, signature: inspect.Signature) -> str | None:
-    """The docstring with what `**sizes` or `**kwargs` stand for, and arguments of the call."""
+    """The docstring with the arguments that `**sizes` or `**kwargs` mean, and those of the call."""
     documentation = cls.__doc__
     if documentation is None or not re.search(r"^ +\*\*\w+:", documentation, re.MULTILINE):
         return documentation

@@ -89,7 +89,7 @@ def as_float(x: Any, dtype: str) -> Any:
 
 
 def of_known_features(x: Any, features: int | None) -> Any:
-    """Tells a graph how many features a tensor has, where it does not know."""
+    """Sets the static number of features of a tensor where a graph does not know it."""
     if x is None or x.shape[-1] is not None:
         return x
     return ops.reshape(x, (*ops.shape(x)[:-1], features))

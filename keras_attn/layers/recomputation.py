@@ -41,7 +41,7 @@ def recomputed(layer: keras.layers.Layer, function: Callable, *tensors: Any) -> 
         changed[:] = [i for i, state in enumerate(states) if after[i] is not state]
         return output, [after[i] for i in changed]
 
-    # Weights go in as tensors: on JAX a scope of our own hides what stands for them.
+    # Weights go in as tensors: on JAX a scope of our own hides their tracers.
     remat = _remat_on_torch if keras.backend.backend() == "torch" else keras.remat
     output, after = remat(call)(*tensors, *weights)
     pure.assign(after, changed)

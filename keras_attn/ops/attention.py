@@ -50,7 +50,7 @@ def dot_product_attention(
         key: Float tensor (batch, kv_heads, source, key_dim); `kv_heads` divides `heads`.
         value: Float tensor (batch, kv_heads, source, value_dim).
         mask: Boolean tensor, True where a query may attend, of rank 4 and broadcastable to
-            (batch, heads, target, source); or a tuple of such tensors, of which all must allow.
+            (batch, heads, target, source); or a tuple of such tensors, which must all allow.
             A tuple lets the chunked path keep a mask over the queries and one over the keys
             apart, which joined would fill a (target, source) matrix.
         bias: Finite float tensor added to the scaled scores, of rank 4 and broadcastable to

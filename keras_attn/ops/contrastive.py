@@ -31,7 +31,7 @@ def contrastive_loss(
         sources: Vectors, floating (pairs, features).
         targets: Vectors of their partners, of that shape.
         source_numbers: Integer (pairs,), equal for equal texts, in both lists; 0 for padding.
-        target_numbers: Likewise of the targets.
+        target_numbers: The same of the targets.
         label_smoothing: Fraction of the probability to spread over the candidates, in [0, 1).
 
     Returns:

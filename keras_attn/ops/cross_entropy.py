@@ -45,7 +45,7 @@ def token_cross_entropy(
 
 
 def counts(labels: Any, ignore_id: int = PADDING_ID) -> Any:
-    """Tells which labels count: neither `ignore_id` nor -100."""
+    """Finds the labels that count: neither `ignore_id` nor -100."""
     labels = ops.cast(labels, "int32")
     return ops.not_equal(labels, ignore_id) & ops.not_equal(labels, IGNORED_LABEL)
 
@@ -53,7 +53,7 @@ def counts(labels: Any, ignore_id: int = PADDING_ID) -> Any:
 def have_columns(
     labels: Any, vocabulary: int, first_label: int = 0, ignore_id: int = PADDING_ID
 ) -> Any:
-    """Tells which labels have a column among the logits.
+    """Finds the labels that have a column among the logits.
 
     Args:
         labels: int32, of any shape.

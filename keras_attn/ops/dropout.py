@@ -17,7 +17,7 @@ def dropout(inputs: Any, rate: float, seed: keras.random.SeedGenerator) -> Any:
 
     On a CPU dropout costs the drawing of numbers and walks through memory. Here each element
     costs one random byte, which is compared with a threshold as it is. Every element is dropped
-    with probability `rate`, to nine digits: since a byte tells only 256 levels apart, the
+    with probability `rate`, to nine digits: since a byte has only 256 levels, the
     threshold is itself drawn at each call, from the two levels next to the rate.
 
     Args:
@@ -43,7 +43,7 @@ def dropout(inputs: Any, rate: float, seed: keras.random.SeedGenerator) -> Any:
     size = math.prod(ops.shape(inputs))  # a tensor where one of the sizes is
     words = (size + 3) // 4
     drawn = keras.random.randint((words + 1, 1), -(2**31), 2**31 - 1, "int32", seed)
-    # What is cut off stands at the end, so that nothing is copied.
+    # What is cut off is at the end, so that nothing is copied.
     random_bytes = ops.reshape(ops.view(drawn, "uint8"), (-1,))[:size]
     is_kept = ops.greater_equal(random_bytes, _threshold(rate, drawn[-1, 0]))
     scale = ops.convert_to_tensor(1 / (1 - rate), inputs.dtype)

@@ -42,20 +42,20 @@ def hash_buckets(vectors: Any, rotations: Any) -> Any:
         return buckets, buckets
 
     segments = layout.segments(vectors)
-    # The state that a scan must have: what the segment before gave, of which nothing is used.
+    # The state that a scan must have: the output of the segment before, which is not used.
     state = ops.zeros_like(segments[0, ..., :1], "int32") + ops.zeros((rounds,), "int32")
     buckets = layout.join(ops.scan(visit, state, segments)[1])
     return ops.swapaxes(part(buckets, 2, 0, length), 2, 3)
 
 
 class HashOrder:
-    """The order of positions by bucket in each round of hashing, those of a bucket as they stand.
+    """The order of positions by bucket in each round of hashing, stable within a bucket.
 
     Args:
         buckets: int32 (batch, heads, rounds, length).
 
     Attributes:
-        place: Where each position stands in the order, int32 (batch, heads, rounds, length).
+        place: Place of each position in the order, int32 (batch, heads, rounds, length).
     """
 
     def __init__(self, buckets: Any):

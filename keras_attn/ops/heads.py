@@ -21,7 +21,7 @@ def split_heads(tensor: Any, roles: int, num_heads: int) -> list:
         A list with a tensor (batch, num_heads, length, size) for each role.
     """
     length, size = tensor.shape[1], tensor.shape[2] // (roles * num_heads)
-    if length == 1:  # the heads of a single position stand in place already
+    if length == 1:  # the heads of a single position are in place already
         parts = ops.split(tensor, roles, axis=-1) if roles > 1 else [tensor]
         return [ops.reshape(part, (-1, num_heads, 1, size)) for part in parts]
     rows = _rows(tensor, length)

@@ -187,7 +187,7 @@ def _features(key: Any, value: Any, key_mask: Any) -> tuple[Any, Any]:
 
 def _causal_sums(queries: Any, keys: Any, values: Any) -> Any:
     target, source = ops.shape(queries)[2], ops.shape(keys)[2]
-    # The last query stands at the last key: the shorter side is filled up at its front.
+    # The last query is at the last key: the shorter side is filled up at its front.
     queries = _lengthened(queries, target, source)
     keys, values = (_lengthened(x, source, target) for x in (keys, values))
     cut = Cut.of(ops.shape(queries)[2], _BLOCK)

@@ -37,7 +37,7 @@ def lsh_attention(
     as in the authors' program. In each round of hashing positions are sorted by bucket and
     cut into chunks; a position attends to those of its bucket in its own chunk and in the one
     before, to itself only if there is none else. Rounds are weighted by their sums of
-    exponentials, and what several rounds attend to counts once. Positions that are not real stand
+    exponentials, and what several rounds attend to counts once. Positions that are not real are
     behind all buckets, so that they change nothing. Where the scores are many, one segment of some
     chunks is computed after the other, and once more in the backward pass, which keeps none.
 
@@ -172,7 +172,7 @@ _REAL, _BUCKET, _PLACE, _OF_ROUNDS = range(4)
 
 
 def _marks(buckets: Any, order: HashOrder, real: Any) -> Any:
-    """What tells which pairs meet, in the order of each round.
+    """Arrays that decide which pairs meet, in the order of each round.
 
     Returns:
         int32 (batch, heads, rounds * padded length, 3 + 2 * rounds): whether a position is real,

@@ -28,7 +28,7 @@ def sinusoidal_positions(
         hidden_dim: Width of the encoding.
         max_wavelength: Base of the geometric progression of wavelengths (in units of 2 pi
             positions).
-        dtype: "float32" or "float64". Narrower types cannot tell neighboring positions apart,
+        dtype: "float32" or "float64". Narrower types cannot distinguish neighboring positions,
             so cast the result and not the computation.
         interleaved: Whether sines and cosines alternate; otherwise all sines come first.
 
@@ -125,7 +125,7 @@ def relative_position_bucket(
 def relative_shift(scores: Any, source: Any) -> Any:
     """Turns scores by distance into scores by key.
 
-    Column c of a row stands for distance `greatest - c`, and each row is one position behind the
+    Column c of a row is for distance `greatest - c`, and each row is one position behind the
     next: row i of the result begins at column `target - 1 - i`.
 
     Args:

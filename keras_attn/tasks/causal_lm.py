@@ -93,7 +93,7 @@ class CausalLMTask(GeneratingTask):
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Gives the functions that an exported task serves, those that draw texts among them.
 
-        What is drawn depends on `seed`, int64, of which the lower half is the seed and the upper
+        Samples depend on `seed`, int64, whose lower half is the seed and whose upper
         one the number of the text (see `GeneratingTask.sample`). `sample_default` draws by the
         settings of the task, `sample` and `sample_token_ids` by `temperature`, `top_k` and `top_p`.
         There is one of each for each text, so that a server can put requests together; defaults of

@@ -18,7 +18,7 @@ class TokenView:
     Attributes:
         inputs: Inputs of the model.
         source: The tokens of what an encoder reads, strings (batch, length) with "" as padding.
-        target: The tokens of what a decoder reads, likewise.
+        target: The same for the inputs of a decoder.
         written: For each token of the target the one that is written after it.
     """
 

@@ -17,7 +17,7 @@ LISTOPS = "listops"
 
 @dataclasses.dataclass(frozen=True)
 class Lines:
-    """Texts that stand alone.
+    """Texts without targets.
 
     Attributes:
         texts: The texts.

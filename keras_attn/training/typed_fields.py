@@ -14,7 +14,7 @@ def check_types(settings: Any) -> None:
 
     Args:
         settings: Settings, frozen or not, whose fields are numbers, texts, truth values or lists of
-            texts, each of which may be optional.
+            texts; each may be optional.
 
     Raises:
         UserError: A value is of another type, or no finite number.

@@ -76,7 +76,7 @@ class AttentionInputs(NamedTuple):
         return visible_inputs(dtype, *self)
 
     def pair_masks(self) -> tuple:
-        """Masks of rank 4, for (batch, heads, target, source), all of which must allow a pair."""
+        """Masks of rank 4, for (batch, heads, target, source); all must allow a pair."""
         return masks.separate_masks(*self[3:])
 
     def mask_of_keys(self) -> Any:

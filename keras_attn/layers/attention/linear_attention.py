@@ -147,7 +147,7 @@ class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         return self._project_back(attend_sums(heads["query"], source["sums"]))
 
     def _turns(self, heads) -> dict:
-        """What turns queries and keys of whole sequences, the last query standing at the last key.
+        """Rotations of queries and keys of whole sequences; the last query is at the last key.
 
         Args:
             heads: The heads by role.

@@ -65,7 +65,7 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         seed: Seed of the dropout, a whole number.
         num_key_value_heads: Number of key and value heads, a divisor of `num_heads`; as many as
             query heads by default, 1 for multi-query attention.
-        relative_positions: Layer that makes self-attention depend on distances, of which a copy is
+        relative_positions: Layer that makes self-attention depend on distances; a copy is
             made: `RotaryEmbedding`, `RelativePositionBias` or `AlibiBias`; none by default.
         **kwargs: Further arguments of `BaseMultiHeadAttention`.
 
@@ -296,7 +296,7 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         return self._attend_heads(heads, source.get("mask"), every_query_attends=True, crosses=True)
 
     def _positioned(self, heads) -> dict:
-        """Heads that see distances, the last query standing at the last key."""
+        """Heads with relative positions; the last query is at the last key."""
         if self.relative_positions is None:
             return heads
         query, key = heads["query"], heads["key"]

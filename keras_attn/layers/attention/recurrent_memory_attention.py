@@ -263,7 +263,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         return continued(cache, key, value, real, _ends(past))
 
     def segment_cache(self, memory: Any, states: Any) -> ContinuedCache:
-        """Makes a cache for decoding within a segment, some of whose positions it holds already.
+        """Makes a cache for decoding within a segment that has begun.
 
         Args:
             memory: The memory before the segment.

@@ -21,8 +21,8 @@ class SimpleSelfAttention(BaseSingleHeadAttention):
         UserError: `dropout` is outside [0, 1), or query and key have different sizes.
 
     Reference:
-        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.1, of which it is the
-        case of one head and projections that change nothing.
+        Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.1, with
+        one head and identity projections.
     """
 
     def __init__(self, use_scale: bool = False, **kwargs):

@@ -1,4 +1,4 @@
-"""Base of the mechanisms with one head, each of which has scores of its own."""
+"""Base class of mechanisms with one head, which differ in their scores."""
 
 from functools import partial
 from typing import Any

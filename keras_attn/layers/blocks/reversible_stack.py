@@ -16,7 +16,7 @@ from keras_attn.validation import require
 
 @keras.saving.register_keras_serializable(package="keras_attn")
 class ReversibleStack(TwoStreamLayer):
-    """Reversible blocks one after the other, of which training keeps nothing but the output.
+    """Reversible blocks in sequence; training keeps only their output.
 
     The backward pass computes the inputs of each block from its outputs, from the last block to
     the first, and each part once more. Dropout and masks are those of the forward pass.

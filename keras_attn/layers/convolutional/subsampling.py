@@ -17,7 +17,7 @@ from keras_attn.validation import require, require_positive
 class ConvolutionalSubsampling(CompositeLayer):
     """Convolutions over time, one after the other, that shorten a sequence by their strides.
 
-    An output stands at every `stride`th input, which is in the middle of what it sees; n inputs
+    An output is at every `stride`th input, which is in the middle of what it sees; n inputs
     give ⌈n / stride⌉ outputs. What is padding counts as zeros in every convolution, as what lies
     beyond the ends does, so that padding changes no real output.
 

@@ -86,14 +86,14 @@ class WeightNormalizedDense(WeightNormalized):
 
 @keras.saving.register_keras_serializable(package="keras_attn")
 class GatedConvolution(WeightNormalized):
-    """A convolution over positions, half of whose outputs gate the other half.
+    """A convolution over positions; one half of its outputs gates the other half.
 
         [a; b] = convolution(inputs),    outputs = a · sigmoid(b)
 
     Args:
         units: Number of outputs.
         kernel_size: Number of positions that an output sees.
-        causal: Whether these are the position itself and those before; otherwise it stands in
+        causal: Whether these are the position itself and those before; otherwise it is in
             their middle, for which their number must be odd.
         dropout: Fraction of the inputs that is dropped before the layer.
         **kwargs: Arguments of `keras.layers.Layer`.

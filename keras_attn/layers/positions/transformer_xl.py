@@ -32,7 +32,7 @@ class TransformerXLPositions(ConfiguredLayer, RelativePositions):
 
     Call arguments:
         query: Tensor (batch, num_heads, target, key_dim).
-        key: Tensor (batch, num_heads, source, key_dim), the last query standing at the last key.
+        key: Tensor (batch, num_heads, source, key_dim); the last query is at the last key.
 
     Returns:
         The scores by the square root of `key_dim`, (batch, num_heads, target, source), of the

@@ -28,7 +28,7 @@ class FixedContextDecoder(RecurrentDecoder):
         self.stack.build(inputs_shape)
 
     def call(self, inputs, source=None, source_mask=None, initial_states=None, training=None):
-        # Nothing is masked: padding stands at the end, where no real token sees it.
+        # Nothing is masked: padding is at the end, where no real token sees it.
         return self.stack(inputs, initial_states=initial_states, training=training)[0]
 
     def initial_state(self, source, source_mask=None, initial_states=None, coverage=False):

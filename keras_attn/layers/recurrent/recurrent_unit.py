@@ -72,7 +72,7 @@ class RecurrentUnit:
         if self.intra_attention is None:
             return list(summary)
         hidden, cell = summary
-        # The only state that is there to be read.
+        # The only state that can be read.
         batch, more = ops.shape(hidden)[0], self.intra_attention - 1
         none = ops.zeros((batch, more * self.units), hidden.dtype)
         kept = ops.concatenate(

@@ -148,7 +148,7 @@ class Bert(Backbone):
                 name="pooler",
             )
             self.pooler.build((None, sizes.hidden_dim))
-            self.pooler.trainable = False  # without a gradient, of which `fit` would warn
+            self.pooler.trainable = False  # it has no gradient, and `fit` would warn
 
         # === Config ===
         self.hidden_dim = sizes.hidden_dim

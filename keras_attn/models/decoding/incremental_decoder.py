@@ -94,7 +94,7 @@ class IncrementalDecoder:
         """Predicts the token after `token_ids`.
 
         Args:
-            token_ids: int32 (rows,), the hypotheses of one source standing together.
+            token_ids: int32 (rows,), with the hypotheses of one source next to each other.
             state: What `initial_state`, `prefill` or the step before returned, its hypothesis part
                 with one row for each hypothesis.
             index: Position of the tokens, after a prompt counted from its last token, int32: a

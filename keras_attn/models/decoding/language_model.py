@@ -15,7 +15,7 @@ class LanguageModel(Backbone):
     The output projection is tied with the embedding. Token 0 is padding, at the end of a row.
 
     Args:
-        stack: The layers, of which a position sees none after it.
+        stack: The layers, in which no position sees later ones.
         max_length: Greatest number of positions, or `None`.
         dtype: Dtype policy of all layers; Keras' global one by default.
         name: Name of the model.
@@ -74,15 +74,15 @@ class LanguageModel(Backbone):
     def prefill(
         self, prompt_ids, max_length: int | None = None, beams: int = 1
     ) -> tuple[Any, dict]:
-        """Makes the state from which `step` continues prompts, all of whose tokens run at once.
+        """Makes the state from which `step` continues prompts, in one call for all their tokens.
 
         The last token of each prompt is left to the first step, so that a search can begin with
         it: `start_ids, state = model.prefill(prompt_ids)`, `greedy_search(model.step, state,
         start_ids, …)`. The prompts' keys and values are held once for all hypotheses.
 
         Args:
-            prompt_ids: int32 (batch, length), at least one token a row. 0 is padding wherever it
-                stands: prompts padded on the left, or with 0 between tokens, continue as their
+            prompt_ids: int32 (batch, length), at least one token a row. 0 is padding at any
+                position: prompts padded on the left, or with 0 between tokens, continue as their
                 tokens alone do.
             max_length: Number of positions to make room for from the prompts' last tokens on,
                 at least the `max_length` of the search, as JAX and XLA need it; `None`, on

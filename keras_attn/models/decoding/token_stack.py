@@ -12,7 +12,7 @@ class TokenStack:
     """The layers from token ids, or other inputs, to vectors, in the order of their use.
 
     Attributes:
-        embedding: Embeds token ids, of which 0 is padding; or a function of other inputs.
+        embedding: Embeds token ids, in which 0 is padding; or a function of other inputs.
         positions: Adds positions, takes a `start_index`; or `None`.
         dropout: Dropout of what is embedded.
         blocks: Blocks of an encoder or a decoder.

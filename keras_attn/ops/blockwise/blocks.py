@@ -88,7 +88,7 @@ class Cut:
 
 
 class BlockMask:
-    """A mask of which one block at a time is read; dimensions of 1 are never broadcast.
+    """A mask that is read one block at a time; dimensions of 1 are never broadcast.
 
     Args:
         mask: Boolean tensor of rank 4, broadcastable to (batch, heads, target, source).

@@ -9,7 +9,7 @@ from keras import ops
 from keras_attn.ops.autodiff import custom_gradient, vector_jacobian_product
 from keras_attn.ops.devices import has_accelerator
 
-# Numbers in a segment, as a power of 2: 16 MiB of float32, of which a few are held.
+# Numbers in a segment, as a power of 2: 16 MiB of float32; a few are held.
 SEGMENT_LOG2 = 22
 SEGMENT_LOG2_OF_ACCELERATORS = 26
 

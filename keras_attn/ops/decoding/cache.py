@@ -3,12 +3,12 @@
 Keys and values are held as (batch, heads, slots, width), the hypotheses of one source side by
 side: slot `position * beams + beam`. Nothing in them is ever reordered. Which slots a hypothesis
 may attend to follows from its ancestors: the beam at which it, or the hypothesis that it grew out
-of, stood at each position. So a beam search moves a few integers a step, not all keys and values.
+of, was at each position. So a beam search moves a few integers a step, not all keys and values.
 
 On TensorFlow without XLA a cache that grows costs least: steps attend to no empty slots, and
 nothing is written but what is new and a copy. JAX and XLA need a fixed length, and write in place.
 
-What stands before the first step, a prompt or a memory, is the past of a `ContinuedCache`: all
+The positions before the first step, a prompt or a memory, are the past of a `ContinuedCache`: all
 hypotheses of a source share its slots.
 """
 
@@ -60,7 +60,7 @@ class FixedCache(NamedTuple):
 
 
 class ContinuedCache(NamedTuple):
-    """A cache behind a past, each position of which has one slot for all hypotheses of a source.
+    """A cache behind a past with one slot per position for all hypotheses of a source.
 
     Attributes:
         cache: Keys and values, those of the past in the first slots.
@@ -140,7 +140,7 @@ def continued(cache: Cache, key: Any, value: Any, real: Any, start: Any = None) 
             positions are real, and it begins after them.
 
     Returns:
-        The cache, the next step of which is at index 0.
+        The cache, whose next step is at index 0.
 
     Raises:
         UserError: The cache has a past already.
@@ -188,10 +188,10 @@ def initial_ancestors(batch_size: Any, max_length: int | None = None) -> Any:
 
 
 def extend_ancestors(ancestors: Any, beams: int, index: Any, growing: bool) -> Any:
-    """Adds position `index`, at which every hypothesis stands at its own beam.
+    """Adds position `index`, at which every hypothesis is at its own beam.
 
     Args:
-        ancestors: int32 (rows, positions), the hypotheses of one source standing together.
+        ancestors: int32 (rows, positions), with the hypotheses of one source next to each other.
         beams: Number of hypotheses of each source.
         index: int32, a scalar or one for each row (rows,); not used where `growing`.
         growing: Whether the caches grow.
@@ -248,7 +248,7 @@ def visible_slots(
         window: If given, how many positions away the nearest is that is not attended to.
 
     Returns:
-        Boolean tensors that broadcast to (batch, heads, beams, slots), of which all must allow.
+        Boolean tensors that broadcast to (batch, heads, beams, slots), which must all allow.
     """
     masks = () if ancestor_mask is None else (ancestor_mask,)
     some_empty = ancestor_mask is None and not isinstance(cache, GrowingCache)
@@ -343,7 +343,7 @@ def _require_growth() -> None:
 
 
 def _no_slots() -> Any:
-    """0, of which only the running graph knows."""
+    """0, known only to the running graph."""
     # A loop's variables may grow only along an axis whose size is not known before it runs.
     zero = ops.convert_to_tensor(0, "int32")
     return ops.while_loop(lambda count: count > 0, lambda count: count - 1, zero)

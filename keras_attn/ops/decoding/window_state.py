@@ -10,7 +10,7 @@ from keras_attn.ops.attention import dot_product_attention
 class WindowState(NamedTuple):
     """The last keys (batch, heads, window, key_dim) and values (batch, heads, window, value_dim).
 
-    They stand at the end; before them, while there are fewer than the window holds, whatever.
+    They are at the end; while there are fewer than the window holds, anything is before them.
 
     Attributes:
         key: The keys.

@@ -18,7 +18,7 @@ def frozen(model: keras.Model, patterns: Sequence[str]) -> Iterator[str]:
 
     Args:
         model: The model.
-        patterns: Patterns of whole paths: `*` stands for any characters, slashes among them, `?`
+        patterns: Patterns of whole paths: `*` matches any characters, including slashes, `?`
             for one and `[01]` for one of several.
 
     Yields:

@@ -67,7 +67,7 @@ def write_report(run: str | Path) -> Path:
 
 
 def read_rows(run: Path) -> list[dict[str, str]]:
-    """Reads the rows of a run's metrics.csv, of which there must be one."""
+    """Reads the rows of a run's metrics.csv, at least one."""
     rows = _rows(run / "metrics.csv")
     require(bool(rows), "A report needs a run with at least one row in metrics.csv.", run=str(run))
     return rows

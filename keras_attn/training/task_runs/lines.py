@@ -1,4 +1,4 @@
-"""Base class of runs on texts that stand alone, one a line."""
+"""Base class of runs on texts without targets, one per line."""
 
 from typing import Any, ClassVar
 

@@ -9,7 +9,7 @@ _MOST_SHARDS = 4
 
 
 def resolve_shards(shards: int, jit: str, strategy: str) -> int:
-    """The number of shards of a batch that 0 stands for.
+    """The number of shards of a batch that 0 means.
 
     One per core, at most four, if one CPU computes without XLA; else 1. On two cores two shards
     take 0.78 of the time of one, and four are slower than two.

@@ -17,7 +17,7 @@ from keras_attn.training.workers.cluster import Cluster, WorkerLost, ended_by_al
 from keras_attn.validation import UserError, require, require_one_of
 
 # Distance between the keys of two replicas: large and odd, so that they do not meet the keys that
-# layers draw from small or neighbouring seeds.
+# layers draw from small or neighboring seeds.
 _REPLICA_STRIDE = 0x9E3779B1
 
 
@@ -62,7 +62,7 @@ def make_strategy(
 
 
 def resolve_strategy(name: str) -> str:
-    """The strategy that `"auto"` stands for on this machine; other names as they are.
+    """The strategy that `"auto"` means on this machine; other names as they are.
 
     `"multi_worker"` where TF_CONFIG has several workers, `"mirrored"` with two GPUs or more,
     otherwise `"one"`.
