@@ -5,12 +5,12 @@ import dataclasses
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.validation import UserError
+from keras_attn.validation import UserError, require_positive
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
 Signature = tuple[dict[str, tf.TensorSpec], tf.TensorSpec]
@@ -35,6 +35,41 @@ class Rows(Protocol):
     def lengths_of(self, rows: np.ndarray) -> np.ndarray:
         """Lengths of some rows, (count,) int64."""
         ...
+
+
+def kept_rows(
+    lengths: np.ndarray, empty: np.ndarray, max_length: int | None, name: str, unit: str = "token"
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Chooses the texts to keep: those that are neither empty nor too long.
+
+    Args:
+        lengths: Length of each text, (texts,).
+        empty: Whether a text has no token, (texts,).
+        max_length: Longest text that is kept; `None` for no limit.
+        name: Where the texts come from, for an error.
+        unit: What an empty text lacks, for an error.
+
+    Returns:
+        Whether a text is kept, (texts,); and the fields of `Examples`.
+
+    Raises:
+        UserError: `max_length` is not a positive integer, or no text is left.
+    """
+    if max_length is not None:
+        require_positive(max_length=max_length)
+    long = np.zeros(len(lengths), bool) if max_length is None else lengths > max_length
+    keep = ~(empty | long)
+    if not keep.any():
+        raise UserError(
+            f"No text of {name} is left: of {len(lengths):,} texts {empty.sum():,} have no {unit} "
+            f"and {long.sum():,} are too long. Received: max_length={max_length}."
+        )
+    return keep, {
+        "indices": np.flatnonzero(keep),
+        "name": name,
+        "dropped_long": int(long.sum()),
+        "dropped_empty": int(empty.sum()),
+    }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.examples import Batch, Examples, kept_rows
 from keras_attn.data.files import Pairs
 from keras_attn.data.token_rows import TokenRows
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import UserError, require_positive
+from keras_attn.validation import UserError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,28 +59,13 @@ class LabelledExamples(Examples):
             UserError: `max_length` is not a positive integer, a label is not in `labels`, or no
                 text is left.
         """
-        if max_length is not None:
-            require_positive(max_length=max_length)
         classes = class_numbers(pairs, labels, cls.kind)
         text = TokenRows.from_texts(pairs.sources, tokenizer)
         empty = text.lengths == 1
         if with_start:
             text = text.with_first(tokenizer.start_id)
-        long = np.zeros(len(pairs), bool) if max_length is None else text.lengths > max_length
-        keep = ~(empty | long)
-        if not keep.any():
-            raise UserError(
-                f"No text of {pairs.name} is left: of {len(pairs):,} texts {empty.sum():,} have no "
-                f"token and {long.sum():,} are too long. Received: max_length={max_length}."
-            )
-        return cls(
-            text=text.select(keep),
-            classes=classes[keep],
-            indices=np.flatnonzero(keep),
-            name=pairs.name,
-            dropped_long=int(long.sum()),
-            dropped_empty=int(empty.sum()),
-        )
+        keep, fields = kept_rows(text.lengths, empty, max_length, pairs.name)
+        return cls(text=text.select(keep), classes=classes[keep], **fields)
 
     @property
     def sides(self) -> dict[str, TokenRows]:

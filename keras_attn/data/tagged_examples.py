@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.examples import Batch, Examples, kept_rows
 from keras_attn.data.files import Pairs
 from keras_attn.data.labelled_examples import label_numbers
 from keras_attn.data.token_rows import TokenRows
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
-from keras_attn.validation import UserError, require, require_positive
+from keras_attn.validation import require
 
 _IDS = tf.TensorSpec([None, None], tf.int32)
 
@@ -63,8 +63,6 @@ class TaggedExamples(Examples):
             UserError: `max_length` is not a positive integer, the numbers of words and tags of a
                 text differ, a tag is not in `labels`, or no text is left.
         """
-        if max_length is not None:
-            require_positive(max_length=max_length)
         words, tags = (list(map(split_words, texts)) for texts in (pairs.sources, pairs.targets))
         for row, (of_text, of_tags) in enumerate(zip(words, tags, strict=True), 1):
             require(
@@ -87,21 +85,8 @@ class TaggedExamples(Examples):
         empty = text.lengths == 0
         text = text.with_first(tokenizer.start_id).with_last(tokenizer.end_id)
         labelled = TokenRows(labels_of_pieces, offsets).with_first(0).with_last(0)
-        long = np.zeros(len(pairs), bool) if max_length is None else text.lengths > max_length
-        keep = ~(empty | long)
-        if not keep.any():
-            raise UserError(
-                f"No text of {pairs.name} is left: of {len(pairs):,} texts {empty.sum():,} have no "
-                f"word and {long.sum():,} are too long. Received: max_length={max_length}."
-            )
-        return cls(
-            text=text.select(keep),
-            tags=labelled.select(keep),
-            indices=np.flatnonzero(keep),
-            name=pairs.name,
-            dropped_long=int(long.sum()),
-            dropped_empty=int(empty.sum()),
-        )
+        keep, fields = kept_rows(text.lengths, empty, max_length, pairs.name, unit="word")
+        return cls(text=text.select(keep), tags=labelled.select(keep), **fields)
 
     @property
     def sides(self) -> dict[str, TokenRows]:

@@ -3,6 +3,7 @@
 import abc
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -13,7 +14,7 @@ import tensorflow as tf
 
 from keras_attn.files import replaced_file, write_text
 from keras_attn.tokenizers.lowercase import Lowercase
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError, require, require_positive
 
 CONFIG_FILE = "tokenizer.json"
 FORMAT_VERSION = 1
@@ -221,6 +222,42 @@ def read_texts(texts: Iterable[str], lowercase: bool = False) -> Iterator[str]:
         else:
             strings = tf.constant([text.encode() for _, text in block], tf.string)
             yield from (string.decode() for string in lower(strings).numpy())
+
+
+def frequent(counts: Counter[str], min_count: int, what: str) -> list[str]:
+    """Lists what occurs often enough in texts, sorted by falling count, then by code points.
+
+    Args:
+        counts: Number of occurrences.
+        min_count: Smallest number that is enough.
+        what: Name of an item in error messages, such as "character".
+
+    Raises:
+        UserError: Nothing occurs often enough.
+    """
+    require_positive(min_count=min_count)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    found = [item for item, count in ordered if count >= min_count]
+    require(
+        bool(found),
+        f"`texts` must contain a {what} that occurs at least `min_count` times.",
+        **{"min_count": min_count, f"distinct_{what}s": len(counts)},
+    )
+    return found
+
+
+def ids_after_special_tokens(keys: tf.Tensor, unknown_id: int) -> tf.lookup.StaticHashTable:
+    """Makes a table from keys to ids that follow those of the special tokens.
+
+    Args:
+        keys: The keys in the order of their ids.
+        unknown_id: The id of anything else.
+    """
+    first = len(SPECIAL_TOKENS)
+    ids = tf.range(first, first + len(keys), dtype=tf.int32)
+    return tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(keys, ids), default_value=unknown_id
+    )
 
 
 def _is_text(value: Any) -> bool:

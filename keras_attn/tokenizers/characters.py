@@ -6,8 +6,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
-from keras_attn.validation import require, require_positive
+from keras_attn.tokenizers.base import (
+    SPECIAL_TOKENS,
+    Tokenizer,
+    frequent,
+    ids_after_special_tokens,
+    read_texts,
+)
+from keras_attn.validation import require
 
 
 class CharacterTokenizer(Tokenizer):
@@ -37,14 +43,8 @@ class CharacterTokenizer(Tokenizer):
                 character=character,
             )
         super().__init__([*SPECIAL_TOKENS, *characters], lowercase)
-        first = len(SPECIAL_TOKENS)
-        self._id_of_code = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(
-                tf.constant([ord(character) for character in characters], tf.int32),
-                tf.range(first, first + len(characters), dtype=tf.int32),
-            ),
-            default_value=self.unknown_id,
-        )
+        codes = tf.constant([ord(character) for character in characters], tf.int32)
+        self._id_of_code = ids_after_special_tokens(codes, self.unknown_id)
 
     @classmethod
     def train(
@@ -63,22 +63,10 @@ class CharacterTokenizer(Tokenizer):
         Raises:
             UserError: No character occurs often enough, or an item of `texts` is not text.
         """
-        require_positive(min_count=min_count)
         counts: Counter[str] = Counter()
         for text in read_texts(texts, lowercase):
             counts.update(text)
-        characters = [
-            character
-            for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-            if count >= min_count
-        ]
-        require(
-            bool(characters),
-            "`texts` must contain a character that occurs at least `min_count` times.",
-            min_count=min_count,
-            distinct_characters=len(counts),
-        )
-        return cls(characters, lowercase)
+        return cls(frequent(counts, min_count, "character"), lowercase)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         codes = tf.strings.unicode_decode(strings, "UTF-8", errors="replace")

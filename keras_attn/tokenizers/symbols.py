@@ -6,8 +6,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, read_texts
-from keras_attn.validation import require, require_positive
+from keras_attn.tokenizers.base import (
+    SPECIAL_TOKENS,
+    Tokenizer,
+    frequent,
+    ids_after_special_tokens,
+    read_texts,
+)
+from keras_attn.validation import require
 
 _WHITESPACE = " \t\n\r\f\v"
 
@@ -40,14 +46,8 @@ class SymbolTokenizer(Tokenizer):
                 symbol=symbol,
             )
         super().__init__([*SPECIAL_TOKENS, *symbols], lowercase)
-        first = len(SPECIAL_TOKENS)
-        self._id_of_symbol = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(
-                tf.constant([symbol.encode() for symbol in symbols], tf.string),
-                tf.range(first, first + len(symbols), dtype=tf.int32),
-            ),
-            default_value=self.unknown_id,
-        )
+        keys = tf.constant([symbol.encode() for symbol in symbols], tf.string)
+        self._id_of_symbol = ids_after_special_tokens(keys, self.unknown_id)
 
     @classmethod
     def train(
@@ -66,25 +66,13 @@ class SymbolTokenizer(Tokenizer):
         Raises:
             UserError: No symbol occurs often enough, or an item of `texts` is not text.
         """
-        require_positive(min_count=min_count)
         counts: Counter[str] = Counter()
         for text in read_texts(texts, lowercase):
             # Bytes split at ASCII whitespace, as the graph does; str would split at more.
             counts.update(symbol.decode() for symbol in text.encode().split())
         for special in SPECIAL_TOKENS:
             counts.pop(special, None)
-        symbols = [
-            symbol
-            for symbol, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-            if count >= min_count
-        ]
-        require(
-            bool(symbols),
-            "`texts` must contain a symbol that occurs at least `min_count` times.",
-            min_count=min_count,
-            distinct_symbols=len(counts),
-        )
-        return cls(symbols, lowercase)
+        return cls(frequent(counts, min_count, "symbol"), lowercase)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
         symbols = tf.strings.split(strings)
