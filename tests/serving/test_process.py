@@ -97,7 +97,7 @@ def test_what_runs_code_when_it_is_loaded_is_no_model(keras_attn, tmp_path):  # 
     np.save(task / "weights.npy", np.array([_Evil(trace)], object), allow_pickle=True)
     with zipfile.ZipFile(tmp_path / "model.keras", "w") as archive:
         archive.writestr("config.json", json.dumps({"class_name": "Lambda", "config": evil}))
-    refusals = {task: "holds a folder for each version", tmp_path / "model.keras": "a folder of"}
+    refusals = {task: "holds a folder for each version", tmp_path / "model.keras": "does not exist"}
     for folder, message in refusals.items():
         status, _, error = keras_attn("serve", f"model={folder}", "--rest-port", "0")
         assert status == 2
