@@ -73,7 +73,9 @@ def old_names(module: str, names: Mapping[str, str], namespace: Mapping[str, Any
 
 
 def load_old_names(names: Mapping[str, type]) -> None:
-    """Registers old class names with Keras, so that it loads files of the previous version.
+    """Lets Keras load files in which classes have the names of the previous version.
+
+    A class of the old name is made for each, because Keras finds weights by the names of classes.
 
     Args:
         names: The classes by their old names.
@@ -81,4 +83,5 @@ def load_old_names(names: Mapping[str, type]) -> None:
     import keras
 
     for name, new in names.items():
-        keras.saving.get_custom_objects()[f"keras_attn>{name}"] = new
+        old = type(name, (new,), {"__module__": new.__module__, "__doc__": new.__doc__})
+        keras.saving.register_keras_serializable(package="keras_attn", name=name)(old)

@@ -1,5 +1,7 @@
 """Names of the version before load and warn."""
 
+import zipfile
+
 import keras
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from keras_attn.models import PRESETS
 from keras_attn.models.presets import find_recipe
 from keras_attn.renamed import renamed_arguments
 from keras_attn.task_names import RENAMED_TASKS, TASK_NAMES
+from tests.harness import numbers
 from tests.models.every_family import EVERY
 
 OLD = {
@@ -50,6 +53,23 @@ def test_decoding_settings_of_the_version_before():
 def test_other_names_are_unknown():
     with pytest.raises(AttributeError, match="no attribute 'Gpt3'"):
         _ = models.Gpt3
+
+
+def test_weights_inside_a_file_of_the_version_before_are_found(tmp_path):
+    # Keras finds the weights of a layer inside a model by the name of its class.
+    old = keras.saving.get_registered_object("keras_attn>SegmentedAttention")
+    assert (old.__name__, old.__base__) == ("SegmentedAttention", layers.SegmentRecurrence)
+    inputs = keras.Input((6, 8))
+    attention = old(layers.RecurrentMemoryAttention(2, 4, memory_length=3), 3)
+    model = keras.Model(inputs, attention(inputs, inputs))
+    model.save(tmp_path / "old.keras")
+    with zipfile.ZipFile(tmp_path / "old.keras") as file:
+        assert b'"registered_name": "keras_attn>SegmentedAttention"' in file.read("config.json")
+    loaded = keras.models.load_model(tmp_path / "old.keras")
+    x = numbers(1, 2, 6, 8)
+    np.testing.assert_array_equal(
+        keras.ops.convert_to_numpy(loaded(x)), keras.ops.convert_to_numpy(model(x))
+    )
 
 
 @pytest.mark.parametrize(
