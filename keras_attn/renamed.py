@@ -3,7 +3,9 @@
 import functools
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+_Class = TypeVar("_Class")
 
 
 def renamed(old: str, new: str) -> str:
@@ -46,6 +48,20 @@ def renamed_arguments(**names: str) -> Callable[[Callable], Callable]:
             return function(*args, **renamed_keys(kwargs, names, owner=""))
 
         return renaming
+
+    return decorate
+
+
+def renamed_fields(**names: str) -> Callable[[type[_Class]], type[_Class]]:
+    """Makes a decorator for a dataclass that accepts old names of its fields.
+
+    Args:
+        **names: New names by the old ones; using an old one issues a `DeprecationWarning`.
+    """
+
+    def decorate(cls: type[_Class]) -> type[_Class]:
+        cls.__init__ = renamed_arguments(**names)(cls.__init__)
+        return cls
 
     return decorate
 

@@ -48,6 +48,8 @@ def test_decoding_settings_of_the_version_before():
     assert DecodingSettings.from_dict({"beams": 2, "free_end": True}) == expected
     with pytest.warns(DeprecationWarning, match="`free_end` is now"):
         assert DecodingSettings(beams=2).replace(free_end=True) == expected
+    with pytest.warns(DeprecationWarning, match="`free_end` is now"):
+        assert DecodingSettings(beams=2, free_end=True) == expected
 
 
 def test_other_names_are_unknown():

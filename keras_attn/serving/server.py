@@ -11,6 +11,7 @@ from pathlib import Path
 import grpc
 import uvicorn
 
+from keras_attn.renamed import renamed_arguments
 from keras_attn.serving.grpc_services import WholeMessages, add_services
 from keras_attn.serving.hosts import AllowedHosts
 from keras_attn.serving.http_protocol import protocol
@@ -53,6 +54,7 @@ class Server:
         ports: Addresses on which it listens; after the start with the actual ports.
     """
 
+    @renamed_arguments(tell="log")
     def __init__(
         self,
         folders: Mapping[str, Path],

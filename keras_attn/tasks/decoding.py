@@ -19,13 +19,14 @@ from keras_attn.generation import (
     sample,
 )
 from keras_attn.limits import GENERATED_TOKENS, HYPOTHESES
-from keras_attn.renamed import renamed_arguments, renamed_keys
+from keras_attn.renamed import renamed_arguments, renamed_fields, renamed_keys
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of, require_positive
 
 RENAMED_DECODING = {"free_end": "forced_end_is_free"}
 
 
+@renamed_fields(**RENAMED_DECODING)
 @dataclasses.dataclass(frozen=True)
 class DecodingSettings:
     """Settings of beam search and sampling.

@@ -5,7 +5,7 @@ import difflib
 import math
 from typing import Any
 
-from keras_attn.renamed import renamed_arguments
+from keras_attn.renamed import renamed_fields
 from keras_attn.training.precisions import PRECISIONS
 from keras_attn.training.typed_fields import check_types
 from keras_attn.validation import UserError, require, require_one_of, require_positive, require_rate
@@ -24,6 +24,7 @@ RENAMED_SETTINGS = {
 """New names of settings by those of the version before."""
 
 
+@renamed_fields(**RENAMED_SETTINGS)
 @dataclasses.dataclass(frozen=True)
 class TrainingSettings:
     """Settings of a training.
@@ -199,8 +200,6 @@ class TrainingSettings:
         """All settings as plain values; `from_dict` makes equal settings of them."""
         return dataclasses.asdict(self)
 
-
-TrainingSettings.__init__ = renamed_arguments(**RENAMED_SETTINGS)(TrainingSettings.__init__)
 
 _AT_LEAST_ZERO = (
     *("warmup_steps", "learning_rate_floor", "consistency", "clip_norm", "weight_decay", "seed"),
