@@ -1,0 +1,38 @@
+"""Operations of tasks in folders above: one module imports them by name."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import keras_attn
+from keras_attn.tasks import operations
+from keras_attn.validation import UserError
+
+PACKAGE = Path(keras_attn.__file__).parent
+# Backends that may be absent, and packages that import their own modules late.
+OTHERS = {
+    *("ops/autodiff.py", "ops/devices.py", "ops/known_values.py", "benchmarks/layer_call.py"),
+    *("__init__.py", "export/__init__.py", "training/__init__.py", "registration.py"),
+}
+
+
+def imports_by_name(path):
+    names = {"import_module", "__import__", "find_spec_from_name"}
+    return any(
+        isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", None)) in names
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+
+
+def test_one_module_imports_folders_above_by_name():
+    found = {str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py") if imports_by_name(p)}
+    assert found == {"tasks/operations.py"} | OTHERS
+
+
+@pytest.mark.parametrize("name", operations._HOMES)
+def test_an_operation_is_registered_where_it_is_looked_for(name):
+    with pytest.raises((TypeError, UserError)):
+        operations.perform(name)
+    assert operations._OPERATIONS[name].__module__ == operations._HOMES[name]
