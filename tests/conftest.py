@@ -4,6 +4,7 @@ import gc
 import os
 import pathlib
 import random
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "PYTEST_XDIST_WORKER" in os.environ:  # there is one for each core already
@@ -126,9 +127,16 @@ def _light_collections():
     gc.freeze()
 
 
+def _enable_xla():
+    """Takes back what runs SavedModels as TensorFlow Serving does: no XLA in the whole process."""
+    c_api = sys.modules.get("keras_attn.export.c_api")
+    if c_api is not None:
+        c_api.load_tensorflow()._ZN10tensorflow20EnableXlaCompilationEv()
+
+
 @pytest.fixture(autouse=True)
 def _same_numbers():
-    """Every test starts from the same seeds and leaves dtype policy and determinism as they were.
+    """Every test starts from the same seeds and leaves dtype policy, determinism and XLA as before.
 
     Keras draws the seeds of initializers and dropout from `random`. `keras.utils.set_random_seed`
     would also reset TensorFlow's context, and with it the resources of SentencePiece tokenizers.
@@ -143,6 +151,7 @@ def _same_numbers():
         from tensorflow.python.framework.config import disable_op_determinism
 
         disable_op_determinism()
+        _enable_xla()
 
 
 @pytest.fixture(scope="session")

@@ -90,7 +90,7 @@ def test_a_prefix(keras_attn, task_folder):
         (["--sample", "--top-p", "1.5"], "Received: top_p=1.5."),
         (["--sample", "--seed", "-3"], "Received: seed=-3."),
         (["--sample", "--samples", "0"], "Received: samples=0."),
-        (["--prefix", "xyz"], "A prefix must be written in tokens"),
+        (["--prefix", "xyz"], "A prefix must consist of tokens"),
     ],
 )
 def test_mistakes_are_told_in_one_line(keras_attn, task_folder, options, message):

@@ -139,7 +139,7 @@ def test_a_vocabulary_may_hold_paths(tmp_path, served_ops):
 
 
 def test_there_must_be_a_saved_model(tmp_path, served_ops):
-    with pytest.raises(UserError, match=r"holds 'saved_model.pb'.*folder='.*'"):
+    with pytest.raises(UserError, match=r"must contain 'saved_model.pb'.*folder='.*'"):
         lint_saved_model(tmp_path, served_ops)
     with pytest.raises(UserError, match=r"The folder of the SavedModel does not exist.*/absent'"):
         lint_saved_model(tmp_path / "absent", served_ops)

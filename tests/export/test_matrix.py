@@ -117,34 +117,34 @@ MATRIX = {
     "seq2seq ConvSeq2Seq": lambda: seq2seq(
         ConvSeq2Seq, num_layers=1, hidden_dim=6, learned_positions=LENGTH
     ),
-    "lm CausalTransformer": lambda: language_model(CausalTransformer, beams=1, **SIZES),
-    "lm GPT2": lambda: language_model(GPT2, max_length=11, **SIZES),
-    "lm CompressiveTransformer": lambda: language_model(
+    "causal_lm CausalTransformer": lambda: language_model(CausalTransformer, beams=1, **SIZES),
+    "causal_lm GPT2": lambda: language_model(GPT2, max_length=11, **SIZES),
+    "causal_lm CompressiveTransformer": lambda: language_model(
         CompressiveTransformer, segment_length=3, memory_length=3, compressed_length=2, **SIZES
     ),
-    "lm Reformer": lambda: language_model(
+    "causal_lm Reformer": lambda: language_model(
         Reformer, num_buckets=4, num_hashes=2, chunk_length=4, **SIZES
     ),
-    "classify TransformerEncoder": lambda: classification(TransformerEncoder, **SIZES),
-    "classify Bert": lambda: classification(Bert, **BERT),
-    "classify ETC": lambda: classification(ETC, **ETC_SIZES),
-    "classify_images PatchEncoder": lambda: images(
+    "classification TransformerEncoder": lambda: classification(TransformerEncoder, **SIZES),
+    "classification Bert": lambda: classification(Bert, **BERT),
+    "classification ETC": lambda: classification(ETC, **ETC_SIZES),
+    "image_classification PatchEncoder": lambda: images(
         PatchEncoder, image_size=4, patch_size=2, **SIZES
     ),
-    "mlm Bert": lambda: masked(Bert, pooler=False, **BERT),
-    "mlm TransformerEncoder": lambda: masked(TransformerEncoder, **SIZES),
-    "mlm ETC": lambda: masked(ETC, **ETC_SIZES),
-    "tag Bert": lambda: tags(Bert, pooler=False, **BERT),
-    "tag TransformerEncoder": lambda: tags(TransformerEncoder, **SIZES),
-    "tag ETC": lambda: tags(ETC, **ETC_SIZES),
-    "embed Bert": lambda: embedding(Bert, **BERT),
-    "embed TransformerEncoder": lambda: embedding(TransformerEncoder, **SIZES),
-    "embed ETC": lambda: embedding(ETC, **ETC_SIZES),
+    "masked_lm Bert": lambda: masked(Bert, pooler=False, **BERT),
+    "masked_lm TransformerEncoder": lambda: masked(TransformerEncoder, **SIZES),
+    "masked_lm ETC": lambda: masked(ETC, **ETC_SIZES),
+    "token_classification Bert": lambda: tags(Bert, pooler=False, **BERT),
+    "token_classification TransformerEncoder": lambda: tags(TransformerEncoder, **SIZES),
+    "token_classification ETC": lambda: tags(ETC, **ETC_SIZES),
+    "embedding Bert": lambda: embedding(Bert, **BERT),
+    "embedding TransformerEncoder": lambda: embedding(TransformerEncoder, **SIZES),
+    "embedding ETC": lambda: embedding(ETC, **ETC_SIZES),
 }
 # What no other test of the default suite exports and verifies. tests/cli/test_everything.py and the
 # tests of each kind of task do so with what is usual for it.
 # Its segments are put together in Python.
-WITHOUT_ATTENTION = {"lm CompressiveTransformer"}
+WITHOUT_ATTENTION = {"causal_lm CompressiveTransformer"}
 # Heads of other models; and an encoder of what no task reads.
 NOT_SERVED = {"MaskedLanguageModel", "SequenceClassifier", "TokenClassifier", "FeatureEncoder"}
 

@@ -15,13 +15,13 @@ pytestmark = pytest.mark.tensorflow
 KINDS = [
     "seq2seq Transformer",
     "seq2seq RecurrentSeq2Seq",
-    "lm GPT2",
-    "classify Bert",
-    "classify ETC",
-    "mlm Bert",
-    "tag Bert",
-    "embed Bert",
-    "classify_images PatchEncoder",
+    "causal_lm GPT2",
+    "classification Bert",
+    "classification ETC",
+    "masked_lm Bert",
+    "token_classification Bert",
+    "embedding Bert",
+    "image_classification PatchEncoder",
 ]
 OF_IDS = ("token_ids", "n_best_token_ids", "score_token_ids", "sample_token_ids")
 # What a user gives, and the same ids with their padding at the end.
@@ -63,7 +63,10 @@ def test_padding_counts_for_nothing_wherever_it_stands(kind):
         found = graph(**inputs_of(graph, GIVEN, TARGETS))
         right = graph(**inputs_of(graph, ALIGNED, ALIGNED_TARGETS))
         for output, values in right.items():
-            of_tokens = kind in ("mlm Bert", "tag Bert") and values.shape[-1 - ("tag" in kind)] == 6
+            of_tokens = (
+                kind in ("masked_lm Bert", "token_classification Bert")
+                and values.shape[-1 - ("token_classification" in kind)] == 6
+            )
             ours, theirs = found[output].numpy(), values.numpy()
             for row in range(3):
                 if not of_tokens:
@@ -77,7 +80,7 @@ def test_padding_counts_for_nothing_wherever_it_stands(kind):
 
 
 def test_a_score_counts_tokens_alone():
-    graph = graphs("lm GPT2")["score_token_ids"]
+    graph = graphs("causal_lm GPT2")["score_token_ids"]
     found = graph(**inputs_of(graph, GIVEN, TARGETS))
     assert found["length"].numpy().tolist() == [2, 3, 1]
     assert (found["log_probability"].numpy() < 0).all()
@@ -100,7 +103,7 @@ def test_empty_batches_and_rows_without_an_id(kind):
 
 
 def test_a_row_without_an_id_continues_as_the_empty_text():
-    graphs_of_lm = graphs("lm GPT2")
+    graphs_of_lm = graphs("causal_lm GPT2")
     from_ids = graphs_of_lm["token_ids"](text_ids=tf.zeros([1, 0], tf.int32))
     from_text = graphs_of_lm["serving_default"](text=tf.constant([""]))
     np.testing.assert_allclose(from_ids["score"], from_text["score"], rtol=1e-5)

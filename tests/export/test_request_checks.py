@@ -11,7 +11,14 @@ from tests.export.test_matrix import LENGTH, MATRIX
 
 pytestmark = pytest.mark.tensorflow
 
-KINDS = ["seq2seq Transformer", "lm GPT2", "classify Bert", "mlm Bert", "tag Bert", "embed Bert"]
+KINDS = [
+    "seq2seq Transformer",
+    "causal_lm GPT2",
+    "classification Bert",
+    "masked_lm Bert",
+    "token_classification Bert",
+    "embedding Bert",
+]
 IDS = tf.TensorSpec([None, None], tf.int32)
 
 

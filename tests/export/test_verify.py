@@ -157,8 +157,8 @@ def _truncate(path, length):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (shutil.rmtree, "holds 'saved_model.pb'"),
-        (_remove("saved_model.pb"), "holds 'saved_model.pb'"),
+        (shutil.rmtree, "must contain 'saved_model.pb'"),
+        (_remove("saved_model.pb"), "must contain 'saved_model.pb'"),
         (_remove(MANIFEST), "not exported by keras_attn"),
         (lambda copy: (copy / MANIFEST).write_text("[]"), "format version.*format_version=None"),
         (lambda copy: (copy / MANIFEST).write_text("{"), "valid JSON is expected"),

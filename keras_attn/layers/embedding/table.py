@@ -67,4 +67,4 @@ class AddedEmbedding(EmbeddingTable):
 
     def _added(self, inputs, ids):
         vectors = self._look_up(ids)  # (1 or batch, length, features)
-        return ops.add(ops.cast(inputs, vectors.dtype), vectors)
+        return ops.cast(inputs, vectors.dtype) + vectors

@@ -27,7 +27,7 @@ def called(capsys, *arguments):
 def run(tmp_path_factory):
     numbers = {"steps": 100, "validate_every": 50, "label_smoothing": 0.0}
     folder, results = made.trained(
-        "classify_images", tmp_path_factory.mktemp("images"), (120, 30), hold_out=30, **numbers
+        "image_classification", tmp_path_factory.mktemp("images"), (120, 30), hold_out=30, **numbers
     )
     return folder / "run", results
 

@@ -129,7 +129,7 @@ def test_a_label_that_training_has_not(classifier, tmp_path):
     folder, _ = classifier
     valid = written(tmp_path / "valid.tsv", ["ab\tother", "b\twithout"])
     data = {"train": str(folder / "train"), "valid": valid}
-    with pytest.raises(UserError, match=r"Text 1 of .*valid.tsv has a label that the training"):
+    with pytest.raises(UserError, match=r"Text 1 of .*valid.tsv has a label that does not occur"):
         job.train(tmp_path / "run", {"preset": "encoder_tiny", "data": data, "model": made.SIZES})
 
 
