@@ -70,7 +70,7 @@ from keras_attn.layers.attention.distance_attention import DistanceAttention
 ATTENTION["distance"] = _Whole(DistanceAttention)
 """,
     "keras_attn/cli/train.py": """
-EPILOG = EPILOG.replace("additive or luong", "additive, distance or luong")
+__doc__ = __doc__.replace("additive or luong", "additive, distance or luong")
 """,
     "keras_attn/benchmarks/mechanisms.py": """
 MECHANISMS["distance"] = Measured(
@@ -223,7 +223,7 @@ from keras_attn.convert.echo import convert_echo
 CONVERTERS["echo"] = convert_echo
 """,
     "keras_attn/cli/convert.py": """
-EPILOG = EPILOG.replace("  gpt2     causal_lm", "  gpt2     causal_lm\\n  echo     causal_lm")
+__doc__ = __doc__.replace("  gpt2     causal_lm", "  gpt2     causal_lm\\n  echo     causal_lm")
 """,
     "tests/convert/make_echo_golden.py": '''
 """Writes the tiny checkpoint."""

@@ -1,12 +1,5 @@
-"""Average the last checkpoints of a run into a new task."""
+"""Average the last checkpoints of a run into a new task.
 
-import argparse
-from pathlib import Path
-
-from keras_attn.cli.terminal import quiet_start
-from keras_attn.validation import UserError, require, require_positive
-
-EPILOG = """\
 A run keeps the checkpoints of its last validations; training.keep_checkpoints or
 training.average_last set their number.
 
@@ -14,6 +7,12 @@ examples:
   keras-attn average runs/en-de --last 5
   keras-attn evaluate runs/en-de/average-5 --data test.en test.de
 """
+
+import argparse
+from pathlib import Path
+
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import UserError, require, require_positive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,13 +1,5 @@
-"""Convert a Hugging Face checkpoint to a task folder."""
+"""Convert a Hugging Face checkpoint to a task folder.
 
-import argparse
-import sys
-from pathlib import Path
-
-from keras_attn.cli.terminal import quiet_start
-from keras_attn.validation import UserError
-
-EPILOG = """\
 CHECKPOINT is a folder written by `save_pretrained` of transformers or sentence-transformers, with
 config.json, safetensors and the files of the tokenizer. Supported models and their tasks:
   bert     masked_lm (BertForMaskedLM, BertForPreTraining), classification
@@ -32,6 +24,13 @@ examples:
   keras-attn convert opus-mt-en-de models/en-de && keras-attn predict models/en-de "That is good."
   keras-attn convert g2p_en/checkpoint20.npz models/g2p && keras-attn predict models/g2p attention
 """
+
+import argparse
+import sys
+from pathlib import Path
+
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

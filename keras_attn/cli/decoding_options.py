@@ -12,16 +12,6 @@ if TYPE_CHECKING:
 
 AnyTask = TypeVar("AnyTask", bound="Task | Exported")
 
-HELP = """\
---set decoding.NAME=VALUE changes the decoding of a task (that of a SavedModel is fixed):
-  no_repeat_ngram=3          no sequence of three tokens occurs twice
-  'banned_words=[the, "a b"]'   texts that must not occur in the generated text
-  length_penalty=1.0         higher for longer texts; length_penalty_form=gnmt or length
-  coverage_penalty=0.2       favors texts that cover the source (recurrent models with attention)
-  stopping=exact             when a search stops: exact, early or heuristic
-  min_length=5, max_length=60   in tokens, end included
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options."""

@@ -1,15 +1,5 @@
-"""Measure a trained or exported model on texts or images."""
+"""Measure a trained or exported model on texts or images.
 
-import argparse
-import json
-from pathlib import Path
-
-from keras_attn.cli import decoding_options
-from keras_attn.cli.output_file import output_file
-from keras_attn.cli.terminal import progress, quiet_start
-from keras_attn.files import write_text
-
-EPILOG = """\
 Lines with the same source are one item with several references (for tags, every line is an item).
 
 metrics:
@@ -34,6 +24,15 @@ examples:
   keras-attn evaluate runs/g2p --data cmudict
   keras-attn evaluate exported/en-de --data test.en test.de --metrics bleu chrf --json scores.json
 """
+
+import argparse
+import json
+from pathlib import Path
+
+from keras_attn.cli import decoding_options
+from keras_attn.cli.output_file import output_file
+from keras_attn.cli.terminal import progress, quiet_start
+from keras_attn.files import write_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

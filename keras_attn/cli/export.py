@@ -1,14 +1,5 @@
-"""Export a trained model as a SavedModel for TensorFlow Serving."""
+"""Export a trained model as a SavedModel for TensorFlow Serving.
 
-import argparse
-import sys
-
-from keras_attn.cli import decoding_options
-from keras_attn.cli.assignments import add_old_option
-from keras_attn.cli.terminal import quiet_start
-from keras_attn.validation import require
-
-EPILOG = """\
 The SavedModel maps strings to strings. It is written to DIR/<version>/, where the version is the
 next free number. Its signatures:
   serving_default   text -> the best text, its score and log-probability
@@ -42,6 +33,14 @@ examples:
   keras-attn verify exported/g2p
   tensorflow_model_server --model_name=g2p --model_base_path=$PWD/exported/g2p --rest_api_port=8501
 """
+
+import argparse
+import sys
+
+from keras_attn.cli import decoding_options
+from keras_attn.cli.assignments import add_old_option
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import require
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

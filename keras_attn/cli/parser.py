@@ -128,12 +128,12 @@ def _make_parser() -> tuple[_Parser, dict[str, _Parser]]:
     commands = {}
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2]
-        summary = (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
+        summary, _, page = (module.__doc__ or "").strip().partition(".\n\n")
         commands[name] = subparsers.add_parser(
             name,
             help=summary[0].lower() + summary[1:],
             description=f"{summary}.",
-            epilog=module.EPILOG,
+            epilog=page,
             formatter_class=_Layout,
             allow_abbrev=False,
         )

@@ -1,18 +1,5 @@
-"""Predict texts, labels or vectors with a trained or exported model."""
+"""Predict texts, labels or vectors with a trained or exported model.
 
-import argparse
-import itertools
-import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, BinaryIO
-
-from keras_attn.cli import decoding_options
-from keras_attn.cli.terminal import quiet_start
-from keras_attn.limits import LINE_BYTES
-from keras_attn.validation import UserError, require, require_positive
-
-EPILOG = f"""\
 Prints one line for each TEXT or each line of standard input; put `--` before a TEXT that begins
 with a dash. --n-best and --samples print N lines for each text, after the number of the text and a
 tab. --scores appends the score (log-probability divided by the length penalty) and the
@@ -29,7 +16,14 @@ random from the model's distribution, which these options change, in this order:
 Their defaults are the settings of the task (`keras-attn train --set decoding.temperature=0.7`). The
 same --seed always draws the same texts.
 
-{decoding_options.HELP}
+--set decoding.NAME=VALUE changes the decoding of a task (that of a SavedModel is fixed):
+  no_repeat_ngram=3          no sequence of three tokens occurs twice
+  'banned_words=[the, "a b"]'   texts that must not occur in the generated text
+  length_penalty=1.0         higher for longer texts; length_penalty_form=gnmt or length
+  coverage_penalty=0.2       favors texts that cover the source (recurrent models with attention)
+  stopping=exact             when a search stops: exact, early or heuristic
+  min_length=5, max_length=60   in tokens, end included
+
 examples:
   keras-attn predict runs/g2p hello world
   keras-attn predict exported/en-de < test.en > test.hyp
@@ -41,6 +35,18 @@ examples:
   keras-attn predict runs/tags "Anna lives in Rome ."
   keras-attn predict runs/digits --n-best 3 --scores scan.png
 """
+
+import argparse
+import itertools
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+from keras_attn.cli import decoding_options
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.limits import LINE_BYTES
+from keras_attn.validation import UserError, require, require_positive
 
 _CHUNK = 1024  # lines read before they are predicted
 _SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty")

@@ -1,4 +1,11 @@
-"""List the named models: sizes, parameters, paper, and the recipes that train them."""
+"""List the named models: sizes, parameters, paper, and the recipes that train them.
+
+examples:
+  keras-attn presets
+  keras-attn presets --vocabulary 10000
+  keras-attn presets --recipe bert_tiny.token_classification > my.yaml
+  keras-attn train --config my.yaml --data ...
+"""
 
 import argparse
 import functools
@@ -8,14 +15,6 @@ import yaml
 
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import require_positive
-
-EPILOG = """\
-examples:
-  keras-attn presets
-  keras-attn presets --vocabulary 10000
-  keras-attn presets --recipe bert_tiny.token_classification > my.yaml
-  keras-attn train --config my.yaml --data ...
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,12 +1,5 @@
-"""Make a page or a picture of a run: curves, results, samples, settings."""
+"""Make a page or a picture of a run: curves, results, samples, settings.
 
-import argparse
-from pathlib import Path
-
-from keras_attn.files import replaced_file
-from keras_attn.validation import UserError
-
-EPILOG = """\
 `train` writes RUN/report.html at its end if matplotlib is installed (pip install
 'keras_attn[viz]'). This command writes it again, also for a run in progress.
 
@@ -14,6 +7,12 @@ examples:
   keras-attn report runs/g2p
   keras-attn report runs/g2p --picture curves.png
 """
+
+import argparse
+from pathlib import Path
+
+from keras_attn.files import replaced_file
+from keras_attn.validation import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,16 +1,5 @@
-"""Serve exported models on this machine, with TensorFlow Serving's API: for development."""
+"""Serve exported models on this machine, with TensorFlow Serving's API: for development.
 
-import argparse
-import importlib.util
-import os
-import re
-import sys
-from pathlib import Path
-
-from keras_attn.cli.terminal import quiet_start
-from keras_attn.validation import UserError, require, require_positive
-
-EPILOG = """\
 A development server, without authentication or encryption, in one process. For production use
 TensorFlow Serving, which serves the same folders to the same clients.
 
@@ -24,6 +13,16 @@ examples:
   curl http://127.0.0.1:8501/v1/models/g2p
   curl -d '{"instances": ["transformer"]}' http://127.0.0.1:8501/v1/models/g2p:predict
 """
+
+import argparse
+import importlib.util
+import os
+import re
+import sys
+from pathlib import Path
+
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.validation import UserError, require, require_positive
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _MOST_THREADS = 1024  # of this process

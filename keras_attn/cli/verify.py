@@ -1,8 +1,5 @@
-"""Verify an exported model in TensorFlow's C++ runtime, as TensorFlow Serving runs it."""
+"""Verify an exported model in TensorFlow's C++ runtime, as TensorFlow Serving runs it.
 
-import argparse
-
-EPILOG = """\
 Checks that a server can run the SavedModel, loads it in TensorFlow's C++ runtime without Python and
 with XLA disabled, compares its outputs with those of the task before its export, and replays the
 warm-up records. Exits with status 1 if outputs differ or a server could not run it, with status 2
@@ -12,6 +9,8 @@ examples:
   keras-attn verify exported/g2p        the newest version
   keras-attn verify exported/g2p/3
 """
+
+import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,13 +1,5 @@
-"""Show the attention of a model for a text, as a picture or an interactive page."""
+"""Show the attention of a model for a text, as a picture or an interactive page.
 
-import argparse
-
-from keras_attn.cli.output_file import output_file
-from keras_attn.cli.terminal import quiet_start
-from keras_attn.files import replaced_file
-from keras_attn.validation import UserError, require
-
-EPILOG = """\
 FILE.html is a self-contained page with the attention of all layers and heads, their mean, attention
 rollout and, for seq2seq models, an alignment. FILE.png contains a heat map for each layer and head;
 it needs matplotlib (pip install 'keras_attn[viz]').
@@ -20,6 +12,13 @@ examples:
   keras-attn visualize runs/en-de "A dog runs." --target "Ein Hund rennt." --out attention.html
   keras-attn visualize runs/g2p colonel --attention cross --layer 2 --out cross.png
 """
+
+import argparse
+
+from keras_attn.cli.output_file import output_file
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.files import replaced_file
+from keras_attn.validation import UserError, require
 
 _GROUPS = ("encoder", "decoder", "cross")
 

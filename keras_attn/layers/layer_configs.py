@@ -77,21 +77,3 @@ def serialize_layer(layer: keras.layers.Layer | None) -> dict | None:
     description = keras.saving.serialize_keras_object(layer)
     description.pop("build_config", None)
     return description
-
-
-def deserialize_layers(config: dict, *parts: str, custom_objects: dict | None = None) -> dict:
-    """Builds the layers that `serialize_layer` described within a configuration.
-
-    Args:
-        config: The configuration, which stays as it is.
-        *parts: Entries that describe a layer, are `None` or are missing.
-        custom_objects: Classes and functions that Keras does not know by their names.
-
-    Returns:
-        The configuration with layers for their descriptions.
-    """
-    return config | {
-        part: keras.saving.deserialize_keras_object(config[part], custom_objects=custom_objects)
-        for part in parts
-        if config.get(part) is not None
-    }

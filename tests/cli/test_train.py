@@ -165,8 +165,8 @@ def test_from_a_file_to_a_task(keras_attn, tmp_path):
 
 
 def test_help_names_every_mechanism():
-    from keras_attn.cli.train import EPILOG
+    from keras_attn.cli import train
     from keras_attn.layers.attention.registry import ATTENTION
 
-    named = EPILOG.partition("mechanism: ")[2].partition(".")[0].replace(" or ", ", ")
+    named = train.__doc__.partition("mechanism: ")[2].partition(".")[0].replace(" or ", ", ")
     assert {name.strip() for name in named.split(",")} == set(ATTENTION)

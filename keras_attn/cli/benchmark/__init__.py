@@ -1,4 +1,20 @@
-"""Benchmark training, decoding or attention: a line of JSON for each measurement."""
+"""Benchmark training, decoding or attention: a line of JSON for each measurement.
+
+examples:
+  keras-attn benchmark train --workload train-small --jit
+  keras-attn benchmark train --workload train-small --profile
+  keras-attn benchmark fit --preset transformer_big --precision mixed_bfloat16 --batch 128
+  keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
+  keras-attn benchmark generate --preset gpt2_small --vocabulary 50257 --jit
+  keras-attn benchmark tokenization saved_models/g2p_en --batch 16
+  keras-attn benchmark attention --mechanisms dense local lsh --lengths 2048 8192 --plot growth.png
+  keras-attn benchmark complexity --lengths 1024 2048 4096 --widths 256 512 1024
+  keras-attn benchmark depth --blocks 1 4 12
+  keras-attn benchmark duplication --length 256 --steps 10000
+  keras-attn benchmark serve saved_models/g2p_en
+
+`keras-attn benchmark KIND --help` lists the options of each.
+"""
 
 import argparse
 
@@ -28,23 +44,6 @@ KINDS = (
     duplication,
     serve,
 )
-
-EPILOG = """\
-examples:
-  keras-attn benchmark train --workload train-small --jit
-  keras-attn benchmark train --workload train-small --profile
-  keras-attn benchmark fit --preset transformer_big --precision mixed_bfloat16 --batch 128
-  keras-attn benchmark decode --batches 1 64 --beams 4 --json decode.jsonl
-  keras-attn benchmark generate --preset gpt2_small --vocabulary 50257 --jit
-  keras-attn benchmark tokenization saved_models/g2p_en --batch 16
-  keras-attn benchmark attention --mechanisms dense local lsh --lengths 2048 8192 --plot growth.png
-  keras-attn benchmark complexity --lengths 1024 2048 4096 --widths 256 512 1024
-  keras-attn benchmark depth --blocks 1 4 12
-  keras-attn benchmark duplication --length 256 --steps 10000
-  keras-attn benchmark serve saved_models/g2p_en
-
-`keras-attn benchmark KIND --help` lists the options of each.
-"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
