@@ -363,9 +363,10 @@ SECTIONS = {
             "tests/layers/attention/test_gradients.py",
             "tests/layers/attention/test_pages.py",
             "tests/layers/attention/test_distance_attention.py",
+            "tests/benchmarks/test_attention.py",
             "tests/cli/test_train.py",
         ],
-        "distance or every",
+        "distance or every or named",
     ),
     "A new model family": (
         FAMILY,

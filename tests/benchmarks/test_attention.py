@@ -4,6 +4,7 @@ import pytest
 
 from keras_attn.benchmarks.attention import measure_attention
 from keras_attn.benchmarks.mechanisms import MECHANISMS, Measured
+from keras_attn.layers.attention.registry import ATTENTION
 from keras_attn.validation import UserError
 
 pytestmark = pytest.mark.tensorflow
@@ -50,3 +51,7 @@ def test_mistakes_are_told():
         list(measure_attention([0]))
     with pytest.raises(UserError, match="global_local does not support causal"):
         list(measure_attention([8], ["dense", "global_local"], causal=True))
+
+
+def test_every_named_mechanism_has_a_theoretical_cost():
+    assert set(ATTENTION) <= set(MECHANISMS)

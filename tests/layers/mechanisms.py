@@ -16,6 +16,7 @@ class Mechanism:
         pairs: Whether `attention_mask` may differ between queries.
         scores: Whether it returns attention probabilities.
         causal: Whether it takes `use_causal_mask`.
+        always_causal: Whether it is causal without `use_causal_mask` too.
         steps: Whether it decodes step by step.
         slopes: Whether its gradients are its slopes; none goes into a memory of its own.
     """
@@ -25,6 +26,7 @@ class Mechanism:
     pairs: bool = True
     scores: bool = True
     causal: bool = True
+    always_causal: bool = False
     steps: bool = True
     slopes: bool = True
 

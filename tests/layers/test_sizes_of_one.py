@@ -17,7 +17,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 @pytest.mark.parametrize("groups", GROUPS, ids=" ".join)
-def test_in_a_process_of_its_own(groups):
+def test_every_layer_in_a_process_of_its_own(groups):
     script = PROJECT / "tests" / "layers" / "sizes_of_one.py"
     environment = os.environ | {"PYTHONPATH": str(PROJECT), "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(

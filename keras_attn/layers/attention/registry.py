@@ -27,7 +27,7 @@ from keras_attn.layers.attention.synthesizers import (
 from keras_attn.layers.positions.registry import named_positions
 from keras_attn.validation import making, require_one_of
 
-_WINDOW = 33  # of positions, the middle one among them
+_WINDOW = 33  # positions: the middle one and 16 on each side for `global_local`, 32 for `local`
 _CHUNK = 32
 
 

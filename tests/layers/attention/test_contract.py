@@ -10,6 +10,7 @@ from keras_attn.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from keras_attn.layers.attention.registry import ATTENTION, named_attention
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.differentiation import value_and_gradients
@@ -360,3 +361,17 @@ def test_lengths_that_only_the_running_graph_knows(mechanism):
     model = keras.Model([x, mask], layer(x, x, query_mask=mask, value_mask=mask))
     expected = numpy(layer(X, X, query_mask=REAL, value_mask=REAL))
     np.testing.assert_allclose(model.predict([X, REAL], verbose=0), expected, atol=5e-6)
+
+
+def classes_of(layer):
+    """The class of a layer, and that of the attention that it runs in segments."""
+    return {type(layer), type(getattr(layer, "attention", layer))}
+
+
+def test_every_named_mechanism_is_in_the_table():
+    held = set().union(*(classes_of(mechanism.make()) for mechanism in MECHANISMS.values()))
+    named = {
+        kind: classes_of(named_attention(kind, num_heads=2, key_dim=4, max_length=16))
+        for kind in ATTENTION
+    }
+    assert {kind for kind, classes in named.items() if not classes <= held} == set()
