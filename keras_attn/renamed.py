@@ -1,6 +1,7 @@
 """Support for the names of the previous version, which work for one more version."""
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -11,6 +12,14 @@ _Class = TypeVar("_Class")
 def renamed(old: str, new: str) -> str:
     """Returns the sentence that a user of an old name reads."""
     return f"{old} is now {new}; the old name will be removed in the next version."
+
+
+def warn_of_old_name(notice: str) -> None:
+    """Issues a `DeprecationWarning` at the first caller outside of this package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("keras_attn"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(notice, DeprecationWarning, stacklevel=level + 1)
 
 
 def renamed_keys(
@@ -29,7 +38,7 @@ def renamed_keys(
         new = names.get(name, name)
         if name != new and owner is not None:
             notice = renamed(f"`{owner}{name}`", f"`{owner}{new}`")
-            warnings.warn(notice, DeprecationWarning, stacklevel=3)
+            warn_of_old_name(notice)
         if name == new or new not in values:
             found[new] = value
     return found
@@ -82,7 +91,7 @@ def old_names(module: str, names: Mapping[str, str], namespace: Mapping[str, Any
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         notice = renamed(f"{module}.{name}", f"{module}.{names[name]}")
-        warnings.warn(notice, DeprecationWarning, stacklevel=2)
+        warn_of_old_name(notice)
         return namespace[names[name]]
 
     return getattr_of_module

@@ -1,9 +1,8 @@
 """Names of the tasks, the same in classes, files, recipes, run.yaml and `--task`."""
 
-import warnings
 from typing import Any
 
-from keras_attn.renamed import renamed
+from keras_attn.renamed import renamed, warn_of_old_name
 
 TASK_NAMES = (
     "seq2seq",
@@ -37,6 +36,5 @@ def current_task_name(name: Any, warns: bool = False) -> Any:
     """
     new = RENAMED_TASKS.get(name, name) if isinstance(name, str) else name
     if warns and new != name:
-        notice = renamed(f"The task `{name}`", f"`{new}`")
-        warnings.warn(notice, DeprecationWarning, stacklevel=3)
+        warn_of_old_name(renamed(f"The task `{name}`", f"`{new}`"))
     return new

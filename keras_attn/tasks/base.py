@@ -84,6 +84,7 @@ class Task(abc.ABC):
             "task": self.kind,
             "backbone": _describe(self.backbone),
             "tokenizers": sorted(self.tokenizers),
+            **({"preset": self.preset} if self.preset else {}),
             **self._settings(),
         }
         (folder / TASK_FILE).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -136,7 +137,10 @@ class Task(abc.ABC):
             weights = WeightsFile(folder / WEIGHTS_FILE)
             backbone = _make_backbone(description, dtype, weights)
             weights.load(backbone)
-            return found._from_parts(backbone, tokenizers, content)
+            loaded = found._from_parts(backbone, tokenizers, content)
+            preset = content.get("preset")
+            loaded.preset = preset if isinstance(preset, str) else None
+            return loaded
         except UserError:
             raise
         except _DAMAGES as error:
@@ -207,6 +211,7 @@ class Task(abc.ABC):
         out: str | Path | None = None,
         columns: str | Sequence[str] | None = None,
         resume: bool = False,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
         **settings: Any,
     ) -> Any:
         """Trains the task, as `keras-attn train` does, and keeps the best weights.
@@ -218,9 +223,10 @@ class Task(abc.ABC):
             validation: Validation data in the same form; by default a part of `train` is held out.
             test: Data to evaluate the trained task on, in the same form.
             out: The run folder, which receives checkpoints, metrics.csv and the trained task; by
-                default a temporary folder.
+                default a temporary folder. It must be new or empty, unless the run is resumed.
             columns: Columns of tables, such as `("text", "label")`.
-            resume: Whether to resume the run in `out`.
+            resume: Whether to resume the run in `out`, if there is one.
+            callbacks: Keras callbacks, called as by `keras_attn.training.Trainer`.
             **settings: Settings of the run: those of the section `training` by name, such as
                 `epochs`, `learning_rate` and `batch_tokens`, and other sections as dicts, such as
                 `metrics=["bleu"]` and `decoding={"beams": 4}`.
@@ -238,7 +244,8 @@ class Task(abc.ABC):
             >>> task.fit(pairs, out="runs/g2p", epochs=3)
             >>> task.predict(["attention"])
         """
-        return perform("fit", self, train, validation, test, out, columns, resume, **settings)
+        options = {"resume": resume, "callbacks": callbacks, **settings}
+        return perform("fit", self, train, validation, test, out, columns, **options)
 
     def evaluate(
         self,

@@ -1,26 +1,34 @@
 """Operations of tasks: made from a preset, trained, and measured by one call."""
 
+import contextlib
 import csv
 import dataclasses
+import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import keras
+
 from keras_attn.models import get_preset
+from keras_attn.task_names import current_task_name
 from keras_attn.tasks import Task
 from keras_attn.tasks.operations import operation
 from keras_attn.training import measuring
 from keras_attn.training.given_data import written_data
 from keras_attn.training.prepared import prepare, read_data
+from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, require_new
 from keras_attn.training.resolving import check
 from keras_attn.training.run import train
-from keras_attn.training.run_settings import DataSettings, RunSettings
-from keras_attn.training.settings import TrainingSettings
+from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings
+from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.training.task_runs import TASK_RUNS
-from keras_attn.validation import require
+from keras_attn.validation import require, require_one_of
 
 _START, _DATA = "start", "data"
+# Tasks whose inputs are the names of files.
+_OF_FILES = ("image_classification",)
 # Sections of a recipe that a task has already.
 _OF_THE_TASK = ("tokenizers", "model", "attention")
 
@@ -51,6 +59,9 @@ def from_preset(
 ) -> Task:
     """Makes a task with random weights; see `Task.from_preset`."""
     preset = get_preset(name)
+    task = current_task_name(task, warns=True)
+    if task is not None:
+        require_one_of("task", task, preset.tasks)
     fitting = [one for one in preset.tasks if issubclass(TASK_RUNS[one].task_class, task_class)]
     require(
         bool(fitting) and task in (None, *fitting),
@@ -59,9 +70,10 @@ def from_preset(
         tasks=preset.tasks,
         task=task,
     )
+    task = task or fitting[0]
     with tempfile.TemporaryDirectory() as folder:
-        paths = written_data(data, Path(folder), "train", columns)
-        start = {"preset": name, "task": task or fitting[0], "data": {"train": paths}}
+        paths = written_data(data, Path(folder), "train", columns, task in _OF_FILES)
+        start = {"preset": name, "task": task, "data": {"train": paths}}
         resolved = RunSettings.resolve(start, _layer(settings))
         check(resolved)
         run_data = read_data(resolved)
@@ -81,24 +93,37 @@ def fit(
     out: str | Path | None = None,
     columns: str | Sequence[str] | None = None,
     resume: bool = False,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
     **settings: Any,
 ) -> FitResult:
     """Trains a task; see `Task.fit`."""
     if out is None:
+        require(not resume, "`resume=True` needs `out`, the folder of the run.", out=out)
         with tempfile.TemporaryDirectory() as folder:
             run = Path(folder) / "run"
-            result = fit(task, train_data, validation, test, run, columns, False, **settings)
+            options = {"callbacks": callbacks, **settings}
+            result = fit(task, train_data, validation, test, run, columns, **options)
             return dataclasses.replace(result, folder=None)
-    out = Path(out)
-    layers = [] if resume else _layers_of(task, out)
+    out, layer = Path(out), _layer(settings)
     given = {"train": train_data, "valid": validation, "test": test}
-    data = {
-        name: written_data(value, out / _DATA, name, columns)
-        for name, value in given.items()
-        if value is not None
-    }
-    ready = vars(task).pop("run_data", None)
-    results = train(out, *layers, {"data": data}, _layer(settings), resume=resume, ready=ready)
+    given = {name: value for name, value in given.items() if value is not None}
+    resume = resume and (out / RUN_FILE).is_file()
+    options = {"resume": resume, "callbacks": callbacks}
+    with tempfile.TemporaryDirectory() as staged:
+        data = {
+            name: written_data(value, Path(staged), name, columns, task.kind in _OF_FILES)
+            for name, value in given.items()
+        }
+        if resume:
+            data = _moved(data, Path(staged), _same_file, out)
+            results = train(out, {"data": data}, layer, **options)
+        else:
+            require_new(out, allowed=())
+            with _left_as_it_was(out):
+                layers = _layers_of(task, out)
+                data = _moved(data, Path(staged), _new_file, out)
+                ready = vars(task).pop("run_data", None)
+                results = train(out, *layers, {"data": data}, layer, ready=ready, **options)
     trained = Task.load(out / "task")
     if _shapes(trained) == _shapes(task):
         task.backbone.set_weights(trained.backbone.get_weights())
@@ -120,9 +145,50 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measures a task; see `Task.evaluate`."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = written_data(data, Path(folder), "data", columns)
+        paths = written_data(data, Path(folder), "data", columns, task.kind in _OF_FILES)
         chosen = [metrics] if isinstance(metrics, str) else metrics
         return measuring.evaluate(task, DataSettings(paths), chosen, **options)
+
+
+def _moved(
+    data: dict[str, list[str]], staged: Path, move: Callable[[Path, Path], Path], out: Path
+) -> dict[str, list[str]]:
+    """Puts data that were in memory into the run folder, and returns all paths."""
+
+    def place(path: str) -> str:
+        return str(move(Path(path), out / _DATA)) if Path(path).parent == staged else path
+
+    return {name: list(map(place, paths)) for name, paths in data.items()}
+
+
+def _new_file(file: Path, folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copy(file, folder))
+
+
+def _same_file(file: Path, folder: Path) -> Path:
+    kept = folder / file.name
+    require(
+        kept.is_file() and kept.read_bytes() == file.read_bytes(),
+        "A run is resumed with the data that it began with; these are different.",
+        data=file.stem,
+        run=str(folder.parent),
+    )
+    return kept
+
+
+@contextlib.contextmanager
+def _left_as_it_was(out: Path) -> Iterator[None]:
+    """Removes what was written into a new or empty folder if no training began in it."""
+    existed = out.exists()
+    try:
+        yield
+    except BaseException:
+        if not any((out / CHECKPOINTS_FOLDER).glob("*")):
+            for entry in list(out.iterdir()) if existed else [out]:
+                if entry.name[0] != "." or not existed or entry.name == ".lock":
+                    shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        raise
 
 
 def _layers_of(task: Task, out: Path) -> list[dict[str, Any]]:
@@ -138,6 +204,11 @@ def _layers_of(task: Task, out: Path) -> list[dict[str, Any]]:
 def _layer(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings by section: names of `TrainingSettings` belong to "training"."""
     training = {field.name for field in dataclasses.fields(TrainingSettings)}
+    sections = {field.name for field in dataclasses.fields(RunSettings)} | {"extends"}
+    for name in settings:
+        if name not in RENAMED_SETTINGS:
+            require_one_of("setting", name, [*sorted(sections), *sorted(training)])
+    training |= set(RENAMED_SETTINGS)
     layer = {name: value for name, value in settings.items() if name not in training}
     numbers = {name: value for name, value in settings.items() if name in training}
     if numbers:

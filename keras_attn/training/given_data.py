@@ -1,5 +1,6 @@
 """Data in memory, written to the files that runs read."""
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,11 @@ from keras_attn.validation import UserError, require
 
 
 def written_data(
-    data: Any, folder: Path, name: str, columns: str | Sequence[str] | None = None
+    data: Any,
+    folder: Path,
+    name: str,
+    columns: str | Sequence[str] | None = None,
+    of_files: bool = False,
 ) -> list[str]:
     """Writes data to a file, unless they are files already.
 
@@ -22,12 +27,13 @@ def written_data(
         folder: Where the file is written.
         name: Name of the file, without its ending.
         columns: Names of the columns to take, in their order; needed for a table.
+        of_files: Whether the first part of each example is the path of a file.
 
     Returns:
         A value of the setting `data.train`.
 
     Raises:
-        UserError: The data are of another form, empty, or lack a column.
+        UserError: The data are of another form, empty, or lack a column or a value.
     """
     if isinstance(data, str | Path):
         return [str(data)]
@@ -44,6 +50,10 @@ def written_data(
             row=number,
             parts=len(row),
         )
+        for place, part in enumerate(row):
+            require(not _is_missing(part), f"`{name}` lacks a value.", example=number, part=place)
+        if of_files:
+            row = (Path(row[0]).absolute(), *row[1:])
         texts = [" ".join(str(part).split("\t")) for part in row]
         texts = [" ".join(text.splitlines()) for text in texts]
         changed += any(text != str(part) for text, part in zip(texts, row, strict=True))
@@ -58,7 +68,7 @@ def written_data(
 
 def _rows(data: Any, columns: str | Sequence[str] | None) -> Iterable[tuple]:
     names = getattr(data, "column_names", None) or getattr(data, "columns", None)
-    if names is None and hasattr(data, "keys"):
+    if names is None and hasattr(data, "keys") and not hasattr(data, "iloc"):  # but for a Series
         names = data.keys()
     if names is not None:
         return zip(*_columns(data, list(names), columns), strict=True)
@@ -83,6 +93,13 @@ def _rows(data: Any, columns: str | Sequence[str] | None) -> Iterable[tuple]:
             f"Received: {type(data).__name__}."
         )
     return ((row,) if _is_text(row) else tuple(row) for row in data)
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is `None`, NaN, or what pandas has for a missing one."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and math.isnan(value)
 
 
 def _is_text(value: Any) -> bool:

@@ -141,6 +141,7 @@ def _source_task(settings: RunSettings, run: TaskRun) -> Task | None:
     if not settings.init:
         return None
     task = Task.load(task_folder(settings.init), dtype=settings.training.precision)
+    task.preset = None  # to be trained
     classes = (run.task_class, *run.other_starts)
     require(
         isinstance(task, classes),

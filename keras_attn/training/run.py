@@ -1,9 +1,11 @@
 """A whole run: from texts to a trained and measured task."""
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import keras
 
 from keras_attn.training.loop.trainer import Trainer
 from keras_attn.training.measuring import measure_test
@@ -24,6 +26,7 @@ def train(
     *layers: Mapping[str, Any],
     resume: bool = False,
     ready: RunData | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> dict[str, float] | None:
     """Runs a training from texts to a saved task.
 
@@ -36,6 +39,7 @@ def train(
         resume: Continue the run in the folder; its own run.yaml is the first layer then. If there
             is none yet, and the layers name data, it begins.
         ready: Data whose examples are used again if they are those of this run.
+        callbacks: Callbacks for the training (see `Trainer`).
 
     Returns:
         The metrics on the test texts; `None` without any, and for workers other than the first.
@@ -57,7 +61,7 @@ def train(
         if workers.is_chief:
             _describe(data, prepared)
         run_file = RunFile(out, prepared.settings, is_resumed)
-        callbacks = [run_file] if workers.is_chief else []
+        callbacks = [*([run_file] if workers.is_chief else []), *callbacks]
         trainer = Trainer(prepared.task, prepared.settings.training, out, callbacks)
         trainer.fit(prepared.examples, prepared.validation, is_resumed)
         run_file.require_true(workers)

@@ -3,12 +3,14 @@
 import ast
 import pathlib
 
+import keras
 import numpy as np
 import pytest
+import yaml
 
 import keras_attn
 from keras_attn.data import PairExamples
-from keras_attn.models import Bert
+from keras_attn.models import Bert, get_preset
 from keras_attn.tasks import CausalLMTask, ClassificationTask, Seq2SeqTask, Task
 from keras_attn.training.given_data import written_data
 from keras_attn.validation import UserError
@@ -100,13 +102,115 @@ def test_it_is_measured_and_exported(fitted, tmp_path):
     measured = task.evaluate((["ab", "cd"], ["B A", "D C"]), metrics="per")
     assert set(measured) == {"per", "items"}
     version = task.export(tmp_path / "exported")
-    assert keras_attn.load(version).predict(["ab"]) == task.predict(["ab"])
+    exported = keras_attn.load(version)
+    assert exported.predict(["ab"]) == exported.generate(["ab"]) == task.predict(["ab"])
+    assert exported.evaluate((["ab", "cd"], ["B A", "D C"]), metrics="per") == measured
 
 
 def test_it_goes_on(fitted):
     task, *_, result = fitted
     more = task.fit(PAIRS, out=result.folder, resume=True, epochs=3)
     assert [row["epoch"] for row in more.history] == [1, 2, 3]
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "must be empty, or the run in it resumed"),
+        ({"resume": True, "epochs": 5}, "data that it began with; these are different"),
+    ],
+)
+def test_a_refused_fit_leaves_a_run_as_it_was(fitted, options, message):
+    task, *_, result = fitted
+    before = contents(result.folder)
+    with pytest.raises(UserError, match=message):
+        task.fit(PAIRS[:20], out=result.folder, **options)
+    assert contents(result.folder) == before
+
+
+def test_files_of_others_are_left_alone(fitted, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "train.tsv").write_text("precious")
+    with pytest.raises(UserError, match="must be empty, .* which holds data"):
+        fitted[0].fit(PAIRS, out=tmp_path)
+    assert [*contents(tmp_path).values()] == [b"precious"]
+    assert not (tmp_path / "start").exists()
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_wrong_settings_leave_no_folder(fitted, exists, tmp_path):
+    out = tmp_path / "run"
+    if exists:
+        out.mkdir()
+    with pytest.raises(UserError, match="steps=-3"):
+        fitted[0].fit(PAIRS, out=out, steps=-3)
+    assert out.exists() == exists
+    assert not exists or not [*out.iterdir()]
+
+
+def test_callbacks_are_called(fitted):
+    class Seen(keras.callbacks.Callback):
+        def __init__(self):
+            super().__init__()
+            self.calls = []
+
+        def on_epoch_end(self, epoch, logs=None):
+            self.calls.append(epoch)
+
+    seen = Seen()
+    fitted[0].fit(PAIRS, callbacks=[seen], **FIT | {"epochs": 2})
+    assert len(seen.calls) == 2
+
+
+def test_a_task_that_was_saved_trains_by_the_recipe_of_its_preset(tmp_path):
+    task = Task.from_preset("g2p_small", PAIRS, **SMALL)
+    task.save(tmp_path / "task")
+    loaded = keras_attn.load(tmp_path / "task")
+    assert loaded.preset == "g2p_small"
+    loaded.fit(PAIRS, out=tmp_path / "run", steps=1, batch_tokens=256)
+    settings = yaml.safe_load((tmp_path / "run" / "run.yaml").read_text())
+    recipe = get_preset("g2p_small").recipe()
+    assert settings["training"]["learning_rate"] == recipe["training"]["learning_rate"]
+    assert settings["metrics"] == recipe["metrics"]
+    assert loaded.preset is None
+    assert keras_attn.load(tmp_path / "run").preset is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epoch": 3}, "`setting` must be one of .* Did you mean 'epochs'"),
+        ({"resume": True}, "`resume=True` needs `out`"),
+    ],
+)
+def test_settings_that_are_not_understood(fitted, settings, message):
+    with pytest.raises(UserError, match=message):
+        fitted[0].fit(PAIRS, **settings)
+
+
+def test_a_task_by_its_name():
+    labels = [(f"{word} {n}", word) for word in ("good", "bad") for n in range(9)]
+    with pytest.warns(DeprecationWarning, match="`classify` is now `classification`"):
+        task = Task.from_preset("encoder_tiny", labels, task="classify")
+    assert isinstance(task, ClassificationTask)
+    with pytest.raises(UserError, match="Did you mean 'classification'"):
+        Task.from_preset("encoder_tiny", labels, task="classificaton")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_missing_values_are_no_texts(missing, tmp_path):
+    with pytest.raises(UserError, match="`train` lacks a value. Received: example=1, part=0"):
+        written_data([("a", "b"), (missing, "c")], tmp_path, "train")
+
+
+def test_names_of_files_hold_in_every_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (path,) = written_data([("x/0.png", "top")], tmp_path / "data", "train", of_files=True)
+    assert pathlib.Path(path).read_text("utf-8") == f"{tmp_path}/x/0.png\ttop\n"
 
 
 @pytest.mark.slow

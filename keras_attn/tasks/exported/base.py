@@ -1,12 +1,14 @@
 """Base class of exported tasks: a loaded SavedModel and calls of its signatures."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.tasks.operations import perform
 from keras_attn.tasks.texts import shortened
 from keras_attn.validation import UserError, asserted, require
 
@@ -38,6 +40,16 @@ class Exported:
         require_signatures(folder, model, self.needs)
         self.folder = folder
         self._model = model
+
+    def evaluate(
+        self,
+        data: Any,
+        metrics: str | Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> dict[str, Any]:
+        """Evaluates the exported task (see `Task.evaluate`)."""
+        return perform("evaluate", self, data, metrics, columns, **options)
 
 
 def require_signatures(folder: Path, model: Any, names: frozenset[str]) -> None:

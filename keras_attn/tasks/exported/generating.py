@@ -27,6 +27,10 @@ class ExportedSeq2Seq(Exported):
         """Generates the most probable text for each input (see `Seq2SeqTask.predict`)."""
         return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1, beams)]
 
+    def generate(self, *texts: Any, **options: Any) -> Any:
+        """Generates texts; an alias of `predict`."""
+        return self.predict(*texts, **options)
+
     def predict_n_best(
         self,
         texts: Sequence[str],
