@@ -98,6 +98,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Exports and prints the version folder."""
+    require(
+        not options.quantize_only or options.quantize != "float32",
+        "--quantize-only needs --quantize.",
+        quantize_only=options.quantize_only,
+        quantize=options.quantize,
+    )
     with quiet_start():
         from keras_attn.data import read_texts
         from keras_attn.export import export_saved_model

@@ -51,7 +51,7 @@ def task_folder(path: str | Path) -> Path:
             f"{path} has no task. If it is a Hugging Face checkpoint, convert it: `keras-attn "
             f"convert {path} OUT`."
         )
-    raise UserError(f"{path} is neither a run nor a task folder.")
+    raise UserError(f"{path} is neither a run nor a task folder, and holds no export.")
 
 
 def open_task(path: str | Path) -> Task | Exported:

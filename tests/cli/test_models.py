@@ -93,9 +93,10 @@ def test_a_text_that_is_too_long(keras_attn, model):
     ("arguments", "message"),
     [
         (["predict", "nowhere"], "nowhere does not exist"),
-        (["predict", "."], ". is neither a run nor a task folder."),
+        (["predict", "."], ". is neither a run nor a task folder, and holds no export."),
         (["evaluate", "nowhere", "--data", "a.tsv"], "nowhere does not exist"),
         (["export", "nowhere", "out"], "nowhere does not exist"),
+        (["export", "nowhere", "out", "--quantize-only", "x"], "--quantize-only needs --quantize."),
         (
             ["verify", "nowhere"],
             "The folder of the SavedModel does not exist. Received: folder='nowhere'.",
