@@ -69,7 +69,6 @@ class BaseMultiHeadAttention(AttentionLayer):
     """
 
     sizes = ProjectionOptions
-    relative_positions = None
 
     def __init__(self, num_heads: int, key_dim: int, **kwargs):
         options, of_keras = split_options(ProjectionOptions, kwargs)
@@ -91,6 +90,7 @@ class BaseMultiHeadAttention(AttentionLayer):
         self.kernel_constraint = keras.constraints.get(options.kernel_constraint)
         self.bias_constraint = keras.constraints.get(options.bias_constraint)
         self.output_initializer = keras.initializers.get(options.output_initializer)
+        self.relative_positions = None
 
     def _set_positions(self, relative_positions: keras.layers.Layer | None) -> None:
         sizes = (self.num_heads, self.key_dim)
