@@ -141,3 +141,14 @@ def test_settings_and_recipes_of_the_version_before(tmp_path):
     assert RunSettings.read(tmp_path / "run.yaml") == settings
     with pytest.warns(DeprecationWarning, match="The task `tag` is now"):
         assert find_recipe("bert_tiny.tag") == find_recipe("bert_tiny.token_classification")
+
+
+@pytest.mark.tensorflow
+def test_a_run_of_the_version_before_is_measured_as_what_it_was(tmp_path):
+    from keras_attn.cli.evaluate import _settings_of_run
+    from keras_attn.training.measuring import run_of
+
+    (tmp_path / "run.yaml").write_text("task: mlm\ntraining:\n  parts: 2\n")
+    recorded = _settings_of_run(str(tmp_path))
+    assert recorded == {"task": "masked_lm", "training": {"cpu_shards": 2}}
+    assert run_of(None, recorded).name == "masked_lm"

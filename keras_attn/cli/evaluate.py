@@ -93,9 +93,9 @@ def run(options: argparse.Namespace) -> None:
 
 def _settings_of_run(model: str) -> dict:
     """The settings of the run that is `model`, or that holds it."""
-    from keras_attn.training.run_settings import RUN_FILE, read_yaml
+    from keras_attn.training.run_settings import RUN_FILE, read_run_file
 
     for folder in (Path(model), Path(model).resolve().parent):
         if (folder / RUN_FILE).is_file():
-            return read_yaml(folder / RUN_FILE)
+            return read_run_file(folder / RUN_FILE)
     return {}

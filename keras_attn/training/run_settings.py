@@ -146,7 +146,7 @@ class RunSettings:
     @classmethod
     def read(cls, path: str | Path, *layers: Mapping[str, Any]) -> "RunSettings":
         """Reads a run's own run.yaml, merges further settings over it and resolves them."""
-        return cls.resolve(_with_new_names(read_yaml(path), warns=False), *layers)
+        return cls.resolve(read_run_file(path), *layers)
 
     def write(self, path: str | Path) -> None:
         """Writes run.yaml, under a temporary name first."""
@@ -178,6 +178,11 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     content = documents.read_yaml(path)
     require(isinstance(content, dict), f"{path} must hold sections of settings.", found=content)
     return content
+
+
+def read_run_file(path: str | Path) -> dict[str, Any]:
+    """Reads a run's own run.yaml, also one of the previous version, under the current names."""
+    return _with_new_names(read_yaml(path), warns=False)
 
 
 def _with_new_names(layer: Mapping[str, Any], warns: bool = True) -> dict[str, Any]:
@@ -238,7 +243,7 @@ def _recipe_of_init(init: str, task: str | None) -> dict[str, Any]:
     known = task or kind
     recipe = recipe_of("fine_tuning", "", known) if known else {"task": RunSettings.task}
     path = Path(init) / RUN_FILE
-    metrics = read_yaml(path).get("metrics") if path.is_file() else None
+    metrics = read_run_file(path).get("metrics") if path.is_file() else None
     if metrics and kind in (None, recipe["task"]):
         recipe["metrics"] = as_texts("metrics", metrics)
     return recipe

@@ -16,7 +16,7 @@ from keras_attn.training.reporting.progress import say
 from keras_attn.training.reporting.run_folder import RunFolder
 from keras_attn.training.resolving import check_metric, goal_of
 from keras_attn.training.resuming import flat
-from keras_attn.training.run_settings import RUN_FILE, RunSettings, read_yaml
+from keras_attn.training.run_settings import RUN_FILE, RunSettings, read_run_file
 from keras_attn.training.state import metric_goal
 from keras_attn.tuning.chief import led_by_the_chief
 from keras_attn.tuning.oracles import make_oracle
@@ -183,7 +183,7 @@ def _conclude(
         )
         raise UserError(f"All {len(results)} trials failed: {reasons}.")
     draw(results, objective, out / PICTURE_FILE)
-    found = read_yaml(out / _TRIALS / f"trial_{best.number}" / RUN_FOLDER / RUN_FILE)
+    found = read_run_file(out / _TRIALS / f"trial_{best.number}" / RUN_FOLDER / RUN_FILE)
     # The time limit of a trial does not apply to the full training.
     limits = ("epochs", "steps", "max_minutes", "max_parameters")
     ends = {name: getattr(base.training, name) for name in limits}
