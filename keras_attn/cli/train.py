@@ -63,7 +63,7 @@ from keras_attn.cli.assignments import add_set_option, put, setting
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.processes import python_command
 from keras_attn.renamed import renamed
-from keras_attn.task_names import RENAMED_TASKS, TASK_NAMES
+from keras_attn.task_names import TASK_NAMES, current_task_name
 from keras_attn.validation import UserError, require
 
 # From options to the sections and names of run.yaml.
@@ -110,10 +110,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _task_name(name: str) -> str:
     """Returns the name of a task; a name of the previous version prints the current one."""
-    if name in RENAMED_TASKS:
-        notice = renamed(f"--task {name}", f"--task {RENAMED_TASKS[name]}")
-        print(f"keras-attn: {notice}", file=sys.stderr)
-    return RENAMED_TASKS.get(name, name)
+    new = current_task_name(name)
+    if new != name:
+        print(f"keras-attn: {renamed(f'--task {name}', f'--task {new}')}", file=sys.stderr)
+    return new
 
 
 def add_setting_arguments(parser: argparse.ArgumentParser) -> None:

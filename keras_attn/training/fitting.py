@@ -180,13 +180,15 @@ def _same_file(file: Path, folder: Path) -> Path:
 @contextlib.contextmanager
 def _left_as_it_was(out: Path) -> Iterator[None]:
     """Removes what was written into a new or empty folder if no training began in it."""
-    existed = out.exists()
+    before = set(out.iterdir()) if out.is_dir() else None
     try:
         yield
     except BaseException:
         if not any((out / CHECKPOINTS_FOLDER).glob("*")):
-            for entry in list(out.iterdir()) if existed else [out]:
-                if entry.name[0] != "." or not existed or entry.name == ".lock":
+            if before is None:
+                shutil.rmtree(out, ignore_errors=True)
+            else:
+                for entry in set(out.iterdir()) - before:
                     shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
         raise
 

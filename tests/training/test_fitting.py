@@ -152,6 +152,14 @@ def test_wrong_settings_leave_no_folder(fitted, exists, tmp_path):
     assert not exists or not [*out.iterdir()]
 
 
+def test_a_folder_that_cannot_be_made_is_the_error(fitted, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    for out in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(UserError, match="must exist. Received"):
+            fitted[0].fit(PAIRS, out=out)
+    assert [*contents(tmp_path).values()] == [b"mine"]
+
+
 def test_callbacks_are_called(fitted):
     class Seen(keras.callbacks.Callback):
         def __init__(self):

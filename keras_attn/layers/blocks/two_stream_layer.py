@@ -63,14 +63,5 @@ class TwoStreamLayer(CompositeLayer):
     def compute_mask(self, first, previous_mask):
         return previous_mask, previous_mask
 
-    def compute_output_spec(
-        self,
-        first,
-        second,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        use_causal_mask=False,
-        mask=None,
-    ):
+    def compute_output_spec(self, first, second, *masks, **options):
         return tuple(keras.KerasTensor(first.shape, self.compute_dtype) for _ in range(2))
