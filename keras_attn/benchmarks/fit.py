@@ -15,7 +15,7 @@ from keras_attn.benchmarks.memory import peak_memory
 from keras_attn.models import Transformer
 from keras_attn.ops.devices import has_accelerator
 from keras_attn.training.loop.losses import TokenCrossEntropy
-from keras_attn.training.precisions import PRECISIONS
+from keras_attn.training.settings import PRECISIONS
 from keras_attn.validation import require_one_of, require_positive
 
 VOCABULARY = 37_000  # of source and target together, as in the paper's English to German

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from keras_attn.cli.assignments import add_old_option, add_set_option, setting
+from keras_attn.cli.options import add_old_option, add_set_option, setting
 from keras_attn.validation import UserError
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ import json
 from pathlib import Path
 
 from keras_attn.cli import decoding_options
-from keras_attn.cli.output_file import output_file
+from keras_attn.cli.options import output_file
 from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import write_text
 
@@ -47,12 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="cmudict (its test words), FILE.tsv, SRC TGT; for language models FILE …; for images "
         "digits, FOLDER or FILE.tsv (see `keras-attn train --help`)",
     )
-    add(
-        "--metrics",
-        nargs="+",
-        metavar="NAME",
-        help="metrics (default: those of the run, or of the kind of data)",
-    )
+    metrics = "metrics (default: those of the run, or of the kind of data)"
+    add("--metrics", nargs="+", metavar="NAME", help=metrics)
     add("--perplexity", action="store_true", help="add the perplexity of the targets")
     decoding_options.add_arguments(parser)
     add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
@@ -73,15 +69,8 @@ def run(options: argparse.Namespace) -> None:
         stress = recorded.get("data", {}).get("stress", False)
     data = DataSettings(options.data, stress=stress, skip_bad_lines=options.skip_bad_lines)
     task = decoding_options.decoding_as_told(open_task(options.model), options.set)
-    results = evaluate(
-        task,
-        data,
-        options.metrics,
-        recorded,
-        progress,
-        beams=options.beams,
-        perplexity=options.perplexity,
-    )
+    how = {"beams": options.beams, "perplexity": options.perplexity}
+    results = evaluate(task, data, options.metrics, recorded, progress, **how)
     items = results.pop("items")
     print(f"{run_of(task, recorded).items:<15} {items:>9,}")
     for name, value in results.items():

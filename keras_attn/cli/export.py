@@ -38,7 +38,7 @@ import argparse
 import sys
 
 from keras_attn.cli import decoding_options
-from keras_attn.cli.assignments import add_old_option
+from keras_attn.cli.options import add_old_option, add_value
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import require
 
@@ -49,12 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("model", metavar="MODEL", help="a run or a task folder")
     add("folder", metavar="DIR", help="folder of the model's versions")
     decoding_options.add_arguments(parser)
-    add(
-        "--n-best",
-        type=int,
-        metavar="N",
-        help="hypotheses of n_best (default: 4, or the number of beams)",
-    )
+    n_best = "hypotheses of n_best (default: 4, or the number of beams)"
+    add("--n-best", type=int, metavar="N", help=n_best)
     add("--model-version", type=int, metavar="N", help="version (default: the next free number)")
     add(
         "--examples",
@@ -62,12 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file of typical texts, or names of PNG files, for warm-up and `verify` (default: the "
         "most common tokens)",
     )
-    add(
-        "--quantize",
-        default="float32",
-        metavar="DTYPE",
-        help="dtype of stored weights: float32, float16, bfloat16 or int8 (default: float32)",
-    )
+    stored = "dtype of stored weights: float32, float16, bfloat16 or int8"
+    add_value(parser, "--quantize", "float32", stored, "DTYPE")
     add(
         "--quantize-only",
         default="",
@@ -76,13 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "matrices)",
     )
     add_old_option(parser, "--only", "--quantize-only")
-    add(
-        "--tolerance",
-        type=float,
-        default=0.001,
-        metavar="X",
-        help="largest change of outputs by --quantize (default: 0.001)",
-    )
+    add_value(parser, "--tolerance", 0.001, "largest change of outputs by --quantize", "X")
     add(
         "--serving-config",
         metavar="DIR",

@@ -44,6 +44,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from keras_attn.cli import decoding_options
+from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.limits import LINE_BYTES
 from keras_attn.validation import UserError, require, require_positive
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help="a run, a task folder or a SavedModel")
     add("texts", nargs="*", metavar="TEXT", help="default: the lines of standard input")
-    add("--n-best", type=int, default=1, metavar="N", help="hypotheses for each text (default: 1)")
+    add_value(parser, "--n-best", 1, "hypotheses for each text")
     add("--scores", action="store_true", help="print scores and log-probabilities too")
     add("--prefix", metavar="TEXT", help="beginning of every predicted text, in whole words")
     add("--sample", action="store_true", help="sample instead of searching")
@@ -67,12 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, metavar="S", help="seed of the random numbers (default: 0)")
     add("--temperature", type=float, metavar="T", help="divide the logits by T")
     add("--top-k", type=int, metavar="K", help="draw from the K most probable tokens, 0 for all")
-    add(
-        "--top-p",
-        type=float,
-        metavar="P",
-        help="draw from the most probable tokens that have P together, 1 for all",
-    )
+    top_p = "draw from the most probable tokens that have P together, 1 for all"
+    add("--top-p", type=float, metavar="P", help=top_p)
     add("--repetition-penalty", type=float, metavar="R", help="above 1 to avoid repetition")
 
 
@@ -111,8 +108,8 @@ def _hypotheses(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
 
 
 def _vectors(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
-    received = {"beams": options.beams, "n_best": options.n_best, "scores": options.scores}
     plain = {"beams": None, "n_best": 1, "scores": False}
+    received = {name: getattr(options, name) for name in plain}
     require(
         received == plain, "--beams, --n-best and --scores do not apply to embeddings.", **received
     )
@@ -133,12 +130,8 @@ def _check_together(options: argparse.Namespace) -> None:
         "n_best": None if options.n_best == 1 else options.n_best,
         "prefix": options.prefix,
     }
-    wrong, rule = (
-        (searching, "cannot be used with --sample.")
-        if options.sample
-        else (drawing, "needs --sample.")
-    )
-    for name, value in wrong.items():
+    rule = "cannot be used with --sample." if options.sample else "needs --sample."
+    for name, value in (searching if options.sample else drawing).items():
         if value is not None:
             raise UserError(f"--{name.replace('_', '-')} {rule} Received: {value}")
 

@@ -13,20 +13,15 @@ import inspect
 
 import yaml
 
+from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import require_positive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `presets`."""
-    parser.add_argument(
-        "--vocabulary",
-        type=int,
-        default=41_000,
-        metavar="N",
-        help="count parameters for N tokens shared by source and target (default: 41000, which "
-        "fits the table of the Transformer's paper)",
-    )
+    count = "count parameters for N tokens shared by source and target (default: 41000, which fits "
+    add_value(parser, "--vocabulary", 41_000, count + "the table of the Transformer's paper)")
     parser.add_argument(
         "--recipe",
         metavar="NAME",

@@ -21,6 +21,7 @@ import re
 import sys
 from pathlib import Path
 
+from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.validation import UserError, require, require_positive
 
@@ -32,24 +33,12 @@ _MODULES = ("grpc", "prometheus_client", "starlette", "tensorflow_serving", "uvi
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `serve`."""
     add = parser.add_argument
-    add(
-        "models",
-        nargs="+",
-        metavar="NAME=DIR",
-        help="name of a model, and the folder of its versions",
-    )
-    add(
-        "--rest-port", type=int, default=8501, metavar="N", help="0 for a free port (default: 8501)"
-    )
-    add(
-        "--grpc-port", type=int, default=8500, metavar="N", help="0 for a free port (default: 8500)"
-    )
-    add(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="address to listen on (default: only this machine)",
-    )
+    models = "name of a model, and the folder of its versions"
+    add("models", nargs="+", metavar="NAME=DIR", help=models)
+    add_value(parser, "--rest-port", 8501, "0 for a free port")
+    add_value(parser, "--grpc-port", 8500, "0 for a free port")
+    address = "address to listen on (default: only this machine)"
+    add_value(parser, "--host", "127.0.0.1", address, "ADDRESS")
     add(
         "--allowed-hosts",
         nargs="+",
@@ -58,75 +47,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="additional names allowed in Host and Origin of requests; '*' for all (see "
         "docs/serving.md)",
     )
-    add(
-        "--poll", type=float, default=2.0, metavar="S", help="look for versions every S seconds (2)"
-    )
+    add_value(parser, "--poll", 2.0, "look for versions every S seconds", "S")
     add("--xla", action="store_true", help="enable XLA, for models exported with --jit")
-    add = parser.add_argument_group("batching of simultaneous requests").add_argument
-    add(
-        "--batch-rows",
-        type=int,
-        default=64,
-        metavar="N",
-        help="most rows of a batch; 1 for no batching (default: 64)",
-    )
-    add(
-        "--batch-delay",
-        type=float,
-        default=0.0,
-        metavar="MS",
-        help="wait for more requests (default: 0)",
-    )
-    add(
-        "--batch-threads",
-        type=int,
-        default=min(2, os.cpu_count() or 1),
-        metavar="N",
-        help="batches of a model at the same time; they share the cores (default: 2)",
-    )
-    add = parser.add_argument_group("limits").add_argument
-    add(
-        "--max-body",
-        type=int,
-        default=4 << 20,
-        metavar="BYTES",
-        help="most bytes of a request (4 MiB)",
-    )
-    add(
-        "--max-rows",
-        type=int,
-        default=256,
-        metavar="N",
-        help="most rows of a request (default: 256)",
-    )
-    add(
-        "--max-text",
-        type=int,
-        default=1 << 20,
-        metavar="BYTES",
-        help="most bytes of a text or image (1 MiB)",
-    )
-    add(
-        "--max-queue",
-        type=int,
-        default=512,
-        metavar="N",
-        help="most waiting requests (default: 512)",
-    )
-    add(
-        "--timeout",
-        type=float,
-        default=30.0,
-        metavar="S",
-        help="time limit of an answer (default: 30)",
-    )
-    add(
-        "--read-timeout",
-        type=float,
-        default=10.0,
-        metavar="S",
-        help="time limit of reading a request (default: 10)",
-    )
+    group = parser.add_argument_group("batching of simultaneous requests")
+    add_value(group, "--batch-rows", 64, "most rows of a batch; 1 for no batching")
+    add_value(group, "--batch-delay", 0.0, "wait for more requests", "MS")
+    threads = "batches of a model at the same time; they share the cores (default: 2)"
+    add_value(group, "--batch-threads", min(2, os.cpu_count() or 1), threads)
+    group = parser.add_argument_group("limits")
+    add_value(group, "--max-body", 4 << 20, "most bytes of a request (default: 4 MiB)", "BYTES")
+    add_value(group, "--max-rows", 256, "most rows of a request")
+    most_text = "most bytes of a text or image (default: 1 MiB)"
+    add_value(group, "--max-text", 1 << 20, most_text, "BYTES")
+    add_value(group, "--max-queue", 512, "most waiting requests")
+    add_value(group, "--timeout", 30.0, "time limit of an answer", "S")
+    add_value(group, "--read-timeout", 10.0, "time limit of reading a request", "S")
 
 
 def run(options: argparse.Namespace) -> None:

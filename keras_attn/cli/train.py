@@ -59,31 +59,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from keras_attn.cli.assignments import add_set_option, put, setting
+from keras_attn.cli.options import add_set_option, setting
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.processes import python_command
 from keras_attn.renamed import renamed
 from keras_attn.task_names import TASK_NAMES, current_task_name
 from keras_attn.validation import UserError, require
 
-# From options to the sections and names of run.yaml.
-_PLACES = {
-    "task": ("task",),
-    "preset": ("preset",),
-    "init": ("init",),
-    "data": ("data", "train"),
-    "valid": ("data", "valid"),
-    "test": ("data", "test"),
-    "stress": ("data", "stress"),
-    "skip_bad_lines": ("data", "skip_bad_lines"),
-    "epochs": ("training", "epochs"),
-    "steps": ("training", "steps"),
-    "max_minutes": ("training", "max_minutes"),
-    "batch_tokens": ("training", "batch_tokens"),
-    "precision": ("training", "precision"),
-    "strategy": ("training", "strategy"),
-    "jit": ("training", "jit"),
-    "seed": ("training", "seed"),
+# Options by the section of run.yaml that they set.
+_SECTIONS = {
+    "data": ("train", "valid", "test", "stress", "skip_bad_lines"),
+    "training": (
+        *("epochs", "steps", "max_minutes", "batch_tokens"),
+        *("precision", "strategy", "jit", "seed"),
+    ),
 }
 
 
@@ -126,7 +115,8 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
         help="the task to train (default: that of the preset or of --init)",
     )
     add("--preset", metavar="NAME", help="model sizes and recipe (see `keras-attn presets`)")
-    add("--data", nargs="+", metavar="DATA", help="training data (see `keras-attn train --help`)")
+    training_data = "training data (see `keras-attn train --help`)"
+    add("--data", nargs="+", dest="train", metavar="DATA", help=training_data)
     add("--valid", nargs="+", metavar="DATA", help="validation data, used to choose the best model")
     add("--test", nargs="+", metavar="DATA", help="test data, measured at the end")
     add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
@@ -226,18 +216,19 @@ def _cluster(options: argparse.Namespace):
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, as nested settings."""
-    settings: dict[str, Any] = {}
-    for name, place in _PLACES.items():
-        value = getattr(options, name, None)
-        if value is not None:
-            put(settings, place, value)
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    settings: dict[str, Any] = {
+        name: given[name] for name in ("task", "preset", "init") if name in given
+    }
+    for section, names in _SECTIONS.items():
+        if values := {name: given[name] for name in names if name in given}:
+            settings[section] = values
     # If only one of both is given, it replaces that of the recipe.
     ends = {"epochs", "steps"}
     training = settings.get("training", {})
     if len(ends & set(training)) == 1:
         settings["training"] = dict.fromkeys(ends) | training
-    if "init" in settings and "preset" not in settings:
-        settings["preset"] = None
-    elif "preset" in settings and "init" not in settings:
-        settings["init"] = None
+    # So do a preset and a task to start from.
+    if "init" in settings or "preset" in settings:
+        settings = {"init": None, "preset": None} | settings
     return settings

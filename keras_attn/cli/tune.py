@@ -33,14 +33,8 @@ from keras_attn.validation import UserError
 
 # Fields of TuningSettings.
 _NUMBERS = (
-    "algorithm",
-    "trials",
-    "minutes",
-    "trial_minutes",
-    "trial_epochs",
-    "max_parameters",
-    "workers",
-    "seed",
+    *("algorithm", "trials", "minutes", "trial_minutes", "trial_epochs"),
+    *("max_parameters", "workers", "seed"),
 )
 
 
@@ -51,22 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     train_command.add_setting_arguments(parser)
     add("--space", metavar="FILE", help="file of the search space (see below)")
     add("--algorithm", metavar="NAME", help="random, bayesian (the default) or hyperband")
-    add(
-        "--trials",
-        type=int,
-        metavar="N",
-        help="most trials (default: 12; hyperband chooses a number)",
-    )
+    trials = "most trials (default: 12; hyperband chooses a number)"
+    add("--trials", type=int, metavar="N", help=trials)
     add("--minutes", type=float, metavar="M", help="start no trial after M minutes")
     add("--trial-minutes", type=float, metavar="M", help="training time of a trial")
     add("--trial-epochs", type=int, metavar="N", help="epochs of a trial")
     add("--max-parameters", type=int, metavar="N", help="refuse models with more parameters")
-    add(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="trials at the same time, in processes of their own (1)",
-    )
+    workers = "trials at the same time, in processes of their own (1)"
+    add("--workers", type=int, metavar="N", help=workers)
     add("--resume", action="store_true", help="continue the search in the folder with its settings")
 
 

@@ -15,7 +15,7 @@ examples:
 
 import argparse
 
-from keras_attn.cli.output_file import output_file
+from keras_attn.cli.options import output_file
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.files import replaced_file
 from keras_attn.validation import UserError, require

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from keras_attn.renamed import renamed_fields
-from keras_attn.training.precisions import PRECISIONS
 from keras_attn.training.typed_fields import check_types
 from keras_attn.validation import UserError, require, require_one_of, require_positive, require_rate
 
@@ -15,6 +14,7 @@ STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
 OPTIMIZERS = ("adam", "muon")
 SCHEDULES = ("transformer", "inverse_square_root", "cosine", "constant")
 GOALS = ("auto", "min", "max")
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16", "float64")
 
 RENAMED_SETTINGS = {
     "parts": "cpu_shards",

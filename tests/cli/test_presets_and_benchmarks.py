@@ -243,7 +243,7 @@ def test_benchmark_duplication(keras_attn, monkeypatch):
     from keras_attn.benchmarks import duplication
 
     monkeypatch.setattr(duplication, "STEPS_AT_ONCE", 2)
-    monkeypatch.setattr(duplication, "TEST_ROWS", 2)
+    monkeypatch.setattr(duplication, "TEST_BATCHES", 1)
     options = ("--length", "16", "--steps", "2", "--trained", "lsh-2")
     status, output, error = keras_attn("benchmark", "duplication", *options)
     assert status == 0, error

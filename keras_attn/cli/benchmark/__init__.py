@@ -30,19 +30,12 @@ from keras_attn.cli.benchmark import (
     tokenization,
     train,
 )
-from keras_attn.cli.output_file import output_file
+from keras_attn.cli.benchmark.common import print_lines, use_backend
+from keras_attn.cli.options import output_file
 
 KINDS = (
-    train,
-    fit,
-    decode,
-    generate,
-    tokenization,
-    attention,
-    complexity,
-    depth,
-    duplication,
-    serve,
+    *(train, fit, decode, generate, tokenization),
+    *(attention, complexity, depth, duplication, serve),
 )
 
 
@@ -59,12 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             allow_abbrev=False,
         )
         module.add_arguments(kind)
-        kind.add_argument(
-            "--json", type=output_file, metavar="FILE", help="write the lines to a file too"
-        )
-        kind.set_defaults(run_kind=module.run, parser=kind)
+        lines = "write the lines to a file too"
+        kind.add_argument("--json", type=output_file, metavar="FILE", help=lines)
+        kind.set_defaults(kind=module, parser=kind)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Runs one of the kinds."""
-    options.run_kind(options)
+    """Measures and prints, then what one of the kinds concludes from all measurements."""
+    if "backend" in options:
+        use_backend(options)
+    measured = print_lines(options.kind.measure(options), options.json)
+    if hasattr(options.kind, "conclude"):
+        options.kind.conclude(measured, options)

@@ -2,44 +2,32 @@
 
 import argparse
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from keras_attn.benchmarks import growth
 from keras_attn.benchmarks.attention import measure_attention
 from keras_attn.benchmarks.mechanisms import MECHANISMS
-from keras_attn.cli.benchmark.common import (
-    add_backend,
-    add_jit,
-    add_lengths,
-    add_precision,
-    print_lines,
-    use_backend,
-)
-from keras_attn.cli.output_file import picture_file
+from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.options import add_value, picture_file
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark attention`."""
     add = parser.add_argument
-    add(
-        "--mechanisms",
-        nargs="+",
-        metavar="NAME",
-        help=f"which to measure (default: all): {', '.join(MECHANISMS)}",
-    )
-    add_lengths(parser, [512 << doubled for doubled in range(7)])
+    mechanisms = f"which to measure (default: all): {', '.join(MECHANISMS)}"
+    add("--mechanisms", nargs="+", metavar="NAME", help=mechanisms)
+    lengths = [512 << doubled for doubled in range(7)]
+    add_value(parser, "--lengths", lengths, "numbers of positions (default: 512 to 32768)")
     add("--causal", action="store_true", help="use causal masking where possible")
-    add("--rounds", type=int, default=1, metavar="N", help="processes per measurement (default: 1)")
-    add(
-        "--plot", type=picture_file, metavar="FILE.png", help="draw the figures, with the extra viz"
-    )
-    add_precision(parser)
-    add_jit(parser)
-    add_backend(parser)
+    add_value(parser, "--rounds", 1, "processes per measurement")
+    plot = "draw the figures, with the extra viz"
+    add("--plot", type=picture_file, metavar="FILE.png", help=plot)
+    add_shared(parser, "--forward", "--precision", "--jit", "--backend")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measures and prints, then a table, and draws a picture where one is asked for."""
-    use_backend(options)
+def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    """Measures, and says which mechanisms are left out."""
     if options.plot:
         growth.require_matplotlib()
     if options.causal and options.mechanisms is None:
@@ -48,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
             f"Left out, because they do not support causal masking: {', '.join(left_out)}.",
             file=sys.stderr,
         )
-    figures = measure_attention(
+    return measure_attention(
         options.lengths,
         options.mechanisms,
         options.causal,
@@ -57,7 +45,10 @@ def run(options: argparse.Namespace) -> None:
         precision=options.precision,
         rounds=options.rounds,
     )
-    measured = print_lines(options, figures)
+
+
+def conclude(measured: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    """Prints a table, and draws a picture where one is asked for."""
     print(f"\n{growth.attention_table(measured)}")
     if options.plot:
         growth.draw_attention(measured, options.plot)

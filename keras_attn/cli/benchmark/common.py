@@ -3,24 +3,37 @@
 import argparse
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from keras_attn.files import write_text
-from keras_attn.training.precisions import PRECISIONS
+from keras_attn.training.settings import PRECISIONS
 from keras_attn.validation import require_one_of
 
 BACKENDS = ("tensorflow", "jax")
 
 
-def add_backend(parser: argparse.ArgumentParser) -> None:
-    """Adds the backend to measure."""
-    parser.add_argument(
-        "--backend",
-        default=os.environ.get("KERAS_BACKEND") or BACKENDS[0],
-        choices=BACKENDS,
-        help=f"Keras backend; jax needs no TensorFlow (default: KERAS_BACKEND, or {BACKENDS[0]})",
-    )
+def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Adds options that several benchmarks have, by their names."""
+    shared: dict[str, dict[str, Any]] = {
+        "--forward": {"action": "store_true", "help": "without the gradients"},
+        "--jit": {"action": "store_true", "help": "compile with XLA"},
+        "--precision": {
+            "default": "float32",
+            "choices": PRECISIONS,
+            "metavar": "NAME",
+            "help": f"Keras dtype policy: {', '.join(PRECISIONS)} (default: float32)",
+        },
+        "--backend": {
+            "default": os.environ.get("KERAS_BACKEND") or BACKENDS[0],
+            "choices": BACKENDS,
+            "help": "Keras backend; jax needs no TensorFlow (default: KERAS_BACKEND, or "
+            f"{BACKENDS[0]})",
+        },
+    }
+    for name in names:
+        parser.add_argument(name, **shared[name])
 
 
 def use_backend(options: argparse.Namespace) -> None:
@@ -33,43 +46,7 @@ def use_backend(options: argparse.Namespace) -> None:
     os.environ["KERAS_BACKEND"] = options.backend
 
 
-def add_jit(parser: argparse.ArgumentParser) -> None:
-    """Adds the choice of XLA."""
-    parser.add_argument("--jit", action="store_true", help="compile with XLA")
-
-
-def add_precision(parser: argparse.ArgumentParser) -> None:
-    """Adds the precision."""
-    parser.add_argument(
-        "--precision",
-        default="float32",
-        choices=PRECISIONS,
-        metavar="NAME",
-        help=f"Keras dtype policy: {', '.join(PRECISIONS)} (default: float32)",
-    )
-
-
-def add_steps(parser: argparse.ArgumentParser) -> None:
-    """Adds the number of steps to time."""
-    parser.add_argument(
-        "--steps", type=int, default=9, metavar="N", help="steps timed (default: 9)"
-    )
-
-
-def add_lengths(parser: argparse.ArgumentParser, lengths: Sequence[int]) -> None:
-    """Adds the lengths to measure, and the choice of gradients."""
-    parser.add_argument(
-        "--lengths",
-        type=int,
-        nargs="+",
-        default=list(lengths),
-        metavar="N",
-        help=f"numbers of positions (default: {lengths[0]} to {lengths[-1]})",
-    )
-    parser.add_argument("--forward", action="store_true", help="without the gradients")
-
-
-def print_lines(options: argparse.Namespace, figures: Iterable[dict[str, Any]]) -> list[dict]:
+def print_lines(figures: Iterable[dict[str, Any]], file: Path | None) -> list[dict[str, Any]]:
     """Prints each measurement at once, and writes all to the file, if any.
 
     Returns:
@@ -79,7 +56,6 @@ def print_lines(options: argparse.Namespace, figures: Iterable[dict[str, Any]]) 
     for figure in figures:
         measured.append(figure)
         print(json.dumps(figure), flush=True)
-        if options.json:
-            lines = "".join(json.dumps(figure) + "\n" for figure in measured)
-            write_text(options.json, lines)
+        if file:
+            write_text(file, "".join(json.dumps(figure) + "\n" for figure in measured))
     return measured

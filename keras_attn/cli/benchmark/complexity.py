@@ -5,36 +5,29 @@ first width, for the width at the first length.
 """
 
 import argparse
+from collections.abc import Iterable
+from typing import Any
 
 from keras_attn.benchmarks import growth
 from keras_attn.benchmarks.complexity import measure_complexity
-from keras_attn.cli.benchmark.common import (
-    add_backend,
-    add_jit,
-    add_lengths,
-    print_lines,
-    use_backend,
-)
+from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.options import add_value
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark complexity`."""
-    add_lengths(parser, [1024, 2048, 4096, 8192])
-    parser.add_argument(
-        "--widths",
-        type=int,
-        nargs="+",
-        default=[256, 512, 1024],
-        metavar="N",
-        help="numbers of features (default: 256 512 1024)",
-    )
-    add_jit(parser)
-    add_backend(parser)
+    lengths = [1024, 2048, 4096, 8192]
+    add_value(parser, "--lengths", lengths, "numbers of positions (default: 1024 to 8192)")
+    add_value(parser, "--widths", [256, 512, 1024], "numbers of features")
+    add_shared(parser, "--forward", "--jit", "--backend")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measures and prints, then a table."""
-    use_backend(options)
+def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    """Measures."""
     how = {"backward": not options.forward, "jit": options.jit}
-    measured = print_lines(options, measure_complexity(options.lengths, options.widths, **how))
+    return measure_complexity(options.lengths, options.widths, **how)
+
+
+def conclude(measured: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    """Prints a table."""
     print(f"\n{growth.complexity_table(measured)}")

@@ -1,8 +1,11 @@
 """The `token_ids` signature of an exported model: random weights, forced length."""
 
 import argparse
+from collections.abc import Iterable
+from typing import Any
 
-from keras_attn.cli.benchmark.common import add_jit, print_lines
+from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 
 
@@ -11,14 +14,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--batches", type=int, nargs="+", metavar="N", help="batch sizes (default: 1 16 64)")
     add("--beams", type=int, nargs="+", metavar="N", help="beam widths (default: 1 4)")
-    add("--runs", type=int, default=3, metavar="N", help="runs timed (default: 3)")
-    add_jit(parser)
+    add_value(parser, "--runs", 3, "runs timed")
+    add_shared(parser, "--jit")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measures and prints."""
+def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    """Measures."""
     with quiet_start():
         from keras_attn.benchmarks.decode import benchmark_decoding
-    print_lines(
-        options, benchmark_decoding(options.batches, options.beams, options.jit, options.runs)
-    )
+    return benchmark_decoding(options.batches, options.beams, options.jit, options.runs)

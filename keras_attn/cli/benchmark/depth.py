@@ -5,29 +5,26 @@ program and the gradients of the weights.
 """
 
 import argparse
+from collections.abc import Iterable
+from typing import Any
 
 from keras_attn.benchmarks.depth import depth_table, measure_depth
-from keras_attn.cli.benchmark.common import add_backend, print_lines, use_backend
+from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.options import add_value
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark depth`."""
-    parser.add_argument(
-        "--blocks",
-        type=int,
-        nargs="+",
-        default=[1, 4, 12],
-        metavar="N",
-        help="numbers of blocks (default: 1 4 12)",
-    )
-    parser.add_argument(
-        "--length", type=int, default=4096, metavar="N", help="positions (default: 4096)"
-    )
-    add_backend(parser)
+    add_value(parser, "--blocks", [1, 4, 12], "numbers of blocks")
+    add_value(parser, "--length", 4096, "positions")
+    add_shared(parser, "--backend")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measures and prints, then a table."""
-    use_backend(options)
-    measured = print_lines(options, measure_depth(options.blocks, options.length))
+def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    """Measures."""
+    return measure_depth(options.blocks, options.length)
+
+
+def conclude(measured: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    """Prints a table."""
     print(f"\n{depth_table(measured)}")

@@ -4,57 +4,40 @@ A layer is trained with full attention or with hashing, and evaluated with more 
 """
 
 import argparse
+from collections.abc import Iterable
+from typing import Any
 
-from keras_attn.cli.benchmark.common import add_backend, print_lines, use_backend
+from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import progress, quiet_start
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark duplication`."""
-    add = parser.add_argument
-    add(
-        "--trained",
-        nargs="+",
-        default=["full", "lsh-4"],
-        metavar="KIND",
-        help="attention to train with: full, lsh-1, lsh-2, lsh-4 (default: full lsh-4)",
-    )
-    add(
-        "--length",
-        type=int,
-        default=256,
-        metavar="N",
-        help="tokens of a sequence, even (default: 256)",
-    )
-    add(
-        "--steps",
-        type=int,
-        default=2_000,
-        metavar="N",
-        help="updates, a multiple of 100 (default: 2000)",
-    )
-    add(
-        "--seed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="seed of weights, data and hashes (default: 0)",
-    )
-    add_backend(parser)
+    trained = "attention to train with: full, lsh-1, lsh-2, lsh-4"
+    add_value(parser, "--trained", ["full", "lsh-4"], trained, "KIND")
+    add_value(parser, "--length", 256, "tokens of a sequence, even")
+    add_value(parser, "--steps", 2_000, "updates, a multiple of 100")
+    add_value(parser, "--seed", 0, "seed of weights, data and hashes")
+    add_shared(parser, "--backend")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Trains, evaluates and prints, then a table."""
-    use_backend(options)
+def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    """Trains and evaluates."""
     with quiet_start():
         from keras_attn.benchmarks import duplication
     with progress(options.steps * len(options.trained), "training") as advance:
-        figures = duplication.measure_duplication(
+        yield from duplication.measure_duplication(
             options.trained,
             options.length,
             options.steps,
             seed=options.seed,
             watch=lambda *_: advance(duplication.STEPS_AT_ONCE),
         )
-        measured = print_lines(options, figures)
-    print(f"\n{duplication.duplication_table(measured)}")
+
+
+def conclude(measured: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    """Prints a table."""
+    from keras_attn.benchmarks.duplication import duplication_table
+
+    print(f"\n{duplication_table(measured)}")

@@ -1,51 +1,27 @@
 """Load test of `keras-attn serve`: requests per second, latencies, overhead of REST."""
 
 import argparse
+from collections.abc import Iterable
+from typing import Any
 
-from keras_attn.cli.benchmark.common import print_lines
+from keras_attn.cli.options import add_value
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark serve`."""
-    add = parser.add_argument
-    add("model", metavar="DIR", help="an exported model, whose golden examples are the requests")
-    add(
-        "--clients",
-        type=int,
-        nargs="+",
-        default=[1, 8, 64],
-        metavar="N",
-        help="clients at the same time (default: 1 8 64)",
-    )
-    add(
-        "--threads",
-        type=int,
-        nargs="+",
-        default=[1, 2],
-        metavar="N",
-        help="batches at the same time (default: 1 2)",
-    )
-    add(
-        "--seconds",
-        type=float,
-        default=5.0,
-        metavar="S",
-        help="duration of each measurement (default: 5)",
-    )
-    add(
-        "--direct-calls",
-        type=int,
-        default=200,
-        metavar="N",
-        help="calls to measure the overhead of REST; 0 for none (default: 200)",
-    )
+    model = "an exported model, whose golden examples are the requests"
+    parser.add_argument("model", metavar="DIR", help=model)
+    add_value(parser, "--clients", [1, 8, 64], "clients at the same time")
+    add_value(parser, "--threads", [1, 2], "batches at the same time")
+    add_value(parser, "--seconds", 5.0, "duration of each measurement", "S")
+    calls = "calls to measure the overhead of REST; 0 for none"
+    add_value(parser, "--direct-calls", 200, calls)
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measures and prints."""
+def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    """Measures."""
     from keras_attn.benchmarks.serve import measure_serving
 
-    figures = measure_serving(
+    return measure_serving(
         options.model, options.clients, options.threads, options.seconds, options.direct_calls
     )
-    print_lines(options, figures)

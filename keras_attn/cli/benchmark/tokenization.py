@@ -1,23 +1,24 @@
 """Time that tokenization in the graph adds to an exported model's answer."""
 
 import argparse
+from collections.abc import Iterable
+from typing import Any
 
-from keras_attn.cli.benchmark.common import print_lines
+from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `benchmark tokenization`."""
-    add = parser.add_argument
-    add("model", metavar="MODEL", help="an exported model, such as saved_models/g2p_en")
-    add("--batch", type=int, default=16, metavar="N", help="texts at a time (default: 16)")
-    add("--runs", type=int, default=30, metavar="N", help="runs timed of each (default: 30)")
+    model = "an exported model, such as saved_models/g2p_en"
+    parser.add_argument("model", metavar="MODEL", help=model)
+    add_value(parser, "--batch", 16, "texts at a time")
+    add_value(parser, "--runs", 30, "runs timed of each")
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measures and prints."""
+def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    """Measures."""
     with quiet_start():
         from keras_attn.benchmarks.tokenization import benchmark_tokenization
 
-        figures = benchmark_tokenization(options.model, options.batch, options.runs)
-    print_lines(options, [figures])
+        return [benchmark_tokenization(options.model, options.batch, options.runs)]

