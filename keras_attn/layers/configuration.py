@@ -22,10 +22,10 @@ _SECTIONS = r"(Args|Call arguments|Returns|Raises|References?|Examples?):\n"
 class Configured:
     """Keeps what the constructor of a layer or a model was given, as its configuration.
 
-    The constructor names its arguments. `**sizes` means the fields of the dataclass `sizes`;
-    any other name, such as `**kwargs`, means these fields, for the arguments of the parent's
-    constructor, and for those of Keras' own base class. Signature and docstring list all of them,
-    and where an argument of the call is not documented, the parent's text is taken.
+    The constructor names its arguments. `**kwargs` means the fields of the dataclass `sizes`, the
+    arguments of the parent's constructor, and those of Keras' own base class. Signature and
+    docstring list all of them, and where an argument of the call is not documented, the parent's
+    text is taken.
 
     A subclass names this class before that of Keras.
     """
@@ -167,24 +167,26 @@ def _parent(cls: type) -> type | None:
 
 
 def _completed_signature(cls: type, init: Callable) -> inspect.Signature:
-    """The signature with all arguments that `**sizes` or `**kwargs` mean."""
+    """The signature with all arguments that `**kwargs` means."""
     signature = inspect.signature(init)
     own = list(signature.parameters.values())
-    (rest,) = [one.name for one in own if one.kind is one.VAR_KEYWORD] or [None]
-    if rest is None:
+    if all(one.kind is not one.VAR_KEYWORD for one in own):
         return signature
     further = [] if cls.sizes is None else _fields(cls.sizes)
-    parent = None if rest == "sizes" else _parent(cls)
-    if parent is not None:
+    if parent := _parent(cls):
         further += map(_after_others, inspect.signature(parent.__init__).parameters.values())
-    elif rest != "sizes":
+    else:
         further.append(inspect.Parameter("kwargs", inspect.Parameter.VAR_KEYWORD))
     named = {*signature.parameters, *cls.fixed_arguments} - {"kwargs"}
     further = {one.name: one for one in reversed(further) if one.name not in named}
     first = [one for one in own if one.kind is one.POSITIONAL_OR_KEYWORD]
     last = [one for one in own if one.kind is one.KEYWORD_ONLY]
     parameters = [*first, *reversed(further.values()), *last]
-    return signature.replace(parameters=sorted(parameters, key=lambda one: one.kind))
+    # Keras' own arguments are the last, by their place too where all others are.
+    kind = inspect.Parameter.KEYWORD_ONLY if last else inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [one.replace(kind=kind) if one.name in _OF_KERAS else one for one in parameters]
+    order = sorted(parameters, key=lambda one: (one.kind, one.name in _OF_KERAS))
+    return signature.replace(parameters=order)
 
 
 def _fields(sizes: type) -> list[inspect.Parameter]:
@@ -209,7 +211,7 @@ def _after_others(parameter: inspect.Parameter) -> inspect.Parameter:
 
 
 def _completed_docstring(cls: type, signature: inspect.Signature) -> str | None:
-    """The docstring with the arguments that `**sizes` or `**kwargs` mean, and those of the call."""
+    """The docstring with the arguments that `**kwargs` means, and those of the call."""
     documentation = cls.__doc__
     if documentation is None or not re.search(r"^ +\*\*\w+:", documentation, re.MULTILINE):
         return documentation

@@ -25,6 +25,14 @@ class Backbone(ConfiguredModel):
         """Keeps the layers of a `TokenStack` as attributes."""
         self.positions, self.blocks, self.norm = stack.positions, stack.blocks, stack.norm
 
+    def _take_token_parts(self, stack: Any, max_length: int | None) -> None:
+        """Keeps the layers of a `TokenStack` from ids, and the greatest number of positions."""
+        self.hidden_dim = stack.embedding.hidden_dim
+        self.embedding = stack.embedding
+        self._take_parts(stack)
+        self._embedded = stack.embedded
+        self.max_length = max_length
+
     def get_quantization_layer_structure(self, mode: str | None = None) -> dict[str, Any] | None:
         """The layers in their order, for the quantization modes "gptq" and "awq".
 

@@ -5,7 +5,7 @@ from typing import Any
 import keras
 
 from keras_attn.layers.composite_layer import computing_policy, serialize_policies
-from keras_attn.layers.configuration import Configured
+from keras_attn.layers.configuration import Configured, split_options
 from keras_attn.models.named_inputs import NamedInputs
 
 
@@ -20,18 +20,20 @@ class ConfiguredModel(Configured, NamedInputs):
         trainable: Whether its weights are to be trained.
     """
 
+    fixed_arguments = ("inputs", "outputs")
+
     def __init__(
         self,
         inputs: dict,
         outputs: Any,
         *,
-        dtype: keras.DTypePolicy,
-        name: str | None,
-        trainable: bool,
+        dtype=None,
+        name: str | None = None,
+        trainable: bool = True,
     ):
         super().__init__(inputs, outputs, name=name, trainable=trainable)
         # By which `compile` knows whether to scale the loss; Keras would quantize by it again.
-        self.dtype_policy = computing_policy(dtype)
+        self.dtype_policy = computing_policy(keras.dtype_policies.get(dtype))
 
     def get_config(self):
         return {
@@ -41,6 +43,16 @@ class ConfiguredModel(Configured, NamedInputs):
         } | self.given_config()
 
 
-def policy_of(dtype: Any) -> keras.DTypePolicy:
-    """The dtype policy that an argument `dtype` names; Keras' global one for `None`."""
-    return keras.dtype_policies.get(dtype)
+def read_options(kind: type, options: dict[str, Any]) -> tuple[Any, keras.DTypePolicy, dict]:
+    """Reads a constructor's keyword arguments.
+
+    Args:
+        kind: Dataclass of the model's sizes.
+        options: Its fields, and arguments of `ConfiguredModel`.
+
+    Returns:
+        The sizes, the dtype policy, and the arguments of `ConfiguredModel` with that policy.
+    """
+    sizes, others = split_options(kind, options)
+    dtype = keras.dtype_policies.get(others.get("dtype"))
+    return sizes, dtype, others | {"dtype": dtype}

@@ -15,7 +15,7 @@ from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.transformer.sizes import StackSizes, greatest_length
 from keras_attn.validation import require, require_rate
 
@@ -49,7 +49,7 @@ class Bert(Backbone):
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
         attention: Attention layer to build that of every block from, multi-head by default.
-        **sizes: Fields of `BertSizes`.
+        **kwargs: Fields of `BertSizes`, and further arguments of `Backbone`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length), "segment_ids": int32 (batch, length)}`.
@@ -81,13 +81,10 @@ class Bert(Backbone):
         pooler: bool = True,
         recompute: bool = False,
         attention: keras.layers.Layer | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
         require_rate(attention_dropout=attention_dropout)
-        dtype, sizes = policy_of(dtype), BertSizes(**sizes)
+        sizes, dtype, kwargs = read_options(BertSizes, kwargs)
 
         # === Layers ===
         embedding = TokenEmbedding(
@@ -134,7 +131,7 @@ class Bert(Backbone):
         for block in blocks:
             x = block(x)
         inputs = {"token_ids": token_ids, "segment_ids": segment_ids}
-        super().__init__(inputs, x, dtype=dtype, name=name, trainable=trainable)
+        super().__init__(inputs, x, **kwargs)
 
         # === Pooler, beside the graph ===
         self.pooler = None

@@ -5,8 +5,9 @@ import keras
 from keras_attn.layers.attention.compressive_memory_attention import CompressiveMemoryAttention
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.attention.segment_recurrence import SegmentRecurrence
+from keras_attn.layers.configuration import split_options
 from keras_attn.models.transformer.causal_transformer import CausalTransformer
-from keras_attn.models.transformer.sizes import StackSizes
+from keras_attn.models.transformer.sizes import HEADS_AND_POSITIONS, StackSizes
 from keras_attn.validation import require
 
 
@@ -29,10 +30,7 @@ class CompressiveTransformer(CausalTransformer):
             `CompressiveMemoryAttention`. What it learns it learns from a loss of its own, which
             training adds.
         attention_dropout: Fraction of the attention probabilities to drop in training.
-        activation_dropout: Fraction of the activations inside the feed-forward networks to drop
-            in training.
-        norm_first: Pre-norm with a norm after the last block, instead of post-norm.
-        **sizes: Fields of `StackSizes`.
+        **kwargs: Fields of `StackSizes`, and further arguments of `CausalTransformer`.
 
     Raises:
         UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, there is no
@@ -44,6 +42,7 @@ class CompressiveTransformer(CausalTransformer):
     """
 
     sizes = StackSizes
+    fixed_arguments = ("self_attention", "recompute", *HEADS_AND_POSITIONS)
 
     def __init__(
         self,
@@ -55,19 +54,14 @@ class CompressiveTransformer(CausalTransformer):
         compression_rate: int = 3,
         compression: str = "convolution",
         attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        norm_first: bool = False,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
         require(
             compressed_length >= 0,
             "`compressed_length` must not be negative.",
             compressed_length=compressed_length,
         )
-        blocks = StackSizes(**sizes)
+        blocks, _ = split_options(StackSizes, kwargs)
         memory = (blocks.num_heads, blocks.head_dim, memory_length)
         if compressed_length:
             attention = CompressiveMemoryAttention(
@@ -82,11 +76,6 @@ class CompressiveTransformer(CausalTransformer):
         super().__init__(
             vocabulary_size,
             self_attention=SegmentRecurrence(attention, segment_length),
-            activation_dropout=activation_dropout,
-            norm_first=norm_first,
             absolute_positions=False,
-            dtype=dtype,
-            name=name,
-            trainable=trainable,
-            **sizes,
+            **kwargs,
         )

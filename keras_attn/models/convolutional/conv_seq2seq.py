@@ -11,7 +11,6 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.configured_model import policy_of
 from keras_attn.models.decoding.encoder_decoder import (
     id_inputs,
     require_rows,
@@ -73,12 +72,11 @@ class ConvSeq2Seq(Backbone):
         dropout: float = 0.1,
         tie_output: bool = False,
         dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
+        **kwargs,
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim)
         require_rate(dropout=dropout)
-        dtype = policy_of(dtype)
+        dtype = keras.dtype_policies.get(dtype)
         attentions, width = decoder_layers or num_layers, embedding_dim or hidden_dim
 
         # === Layers ===
@@ -127,7 +125,7 @@ class ConvSeq2Seq(Backbone):
         x = target_dropout(target_positions(target_embedding(inputs["target_ids"])))
         x = decoder(x, key=key, value=value, source_mask=padding_mask)
         logits = output_embedding(output_dropout(x), reverse=True)
-        super().__init__(inputs, logits, dtype=dtype, name=name, trainable=trainable)
+        super().__init__(inputs, logits, dtype=dtype, **kwargs)
 
         # === What steps need ===
         self.hidden_dim = hidden_dim

@@ -17,9 +17,7 @@ class LanguageModel(Backbone):
     Args:
         stack: The layers, in which no position sees later ones.
         max_length: Greatest number of positions, or `None`.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
+        **kwargs: Further arguments of `Backbone`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length)}`, beginning with the start id.
@@ -28,26 +26,15 @@ class LanguageModel(Backbone):
         Logits of the next token at each position, (batch, length, vocabulary).
     """
 
-    def __init__(
-        self,
-        stack: TokenStack,
-        max_length: int | None,
-        dtype: keras.DTypePolicy,
-        name: str | None,
-        trainable: bool,
-    ):
+    fixed_arguments = (*Backbone.fixed_arguments, "stack", "max_length")
+
+    def __init__(self, stack: TokenStack, max_length: int | None, **kwargs):
         # === Functional graph ===
         token_ids = keras.Input((None,), dtype="int32", name="token_ids")
         logits = stack.projection(stack(token_ids), reverse=True)
-        super().__init__(
-            {"token_ids": token_ids}, logits, dtype=dtype, name=name, trainable=trainable
-        )
+        super().__init__({"token_ids": token_ids}, logits, **kwargs)
 
-        self.hidden_dim = stack.embedding.hidden_dim
-        self.embedding = stack.embedding
-        self._take_parts(stack)
-        self.max_length = max_length
-        self._embedded = stack.embedded
+        self._take_token_parts(stack, max_length)
         self._decoder = IncrementalDecoder(stack, max_length)
 
     def initial_state(self, batch_size, max_length: int | None = None, beams: int = 1) -> dict:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import keras
 from keras import ops
 
 from keras_attn.models.backbone import Backbone
@@ -20,9 +19,7 @@ class StackedSeq2Seq(Backbone):
         encoder: The layers from source ids to vectors.
         decoder: The layers from target ids, which attend to what was encoded.
         max_length: Greatest number of positions, or `None`.
-        dtype: Dtype policy of all layers; Keras' global one by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
+        **kwargs: Further arguments of `Backbone`.
 
     Call arguments:
         inputs: `{"source_ids": int32 (batch, source), "target_ids": int32 (batch, target)}`, the
@@ -32,20 +29,14 @@ class StackedSeq2Seq(Backbone):
         Logits of the next target token at each position, (batch, target, target vocabulary).
     """
 
-    def __init__(
-        self,
-        encoder: TokenStack,
-        decoder: TokenStack,
-        max_length: int | None,
-        dtype: keras.DTypePolicy,
-        name: str | None,
-        trainable: bool,
-    ):
+    fixed_arguments = (*Backbone.fixed_arguments, "encoder", "decoder", "max_length")
+
+    def __init__(self, encoder: TokenStack, decoder: TokenStack, max_length: int | None, **kwargs):
         # === Functional graph ===
         inputs = id_inputs()
         x = decoder(inputs["target_ids"], encoder(inputs["source_ids"]))
         logits = decoder.projection(x, reverse=True)
-        super().__init__(inputs, logits, dtype=dtype, name=name, trainable=trainable)
+        super().__init__(inputs, logits, **kwargs)
 
         self.source_embedding = encoder.embedding
         self.target_embedding = decoder.embedding

@@ -14,7 +14,7 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.transformer.sizes import StackSizes
 from keras_attn.ops import masks
 from keras_attn.validation import require_positive, require_rate
@@ -53,7 +53,7 @@ class ETC(Backbone):
         attention_dropout: Fraction of the attention probabilities to drop in training.
         share_projections: Whether the attention of units and tokens has the same weights.
         norm_first: Pre-norm with a norm after the last block, instead of post-norm.
-        **sizes: Fields of `ETCSizes`.
+        **kwargs: Fields of `ETCSizes`, and further arguments of `Backbone`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length), "unit_ids": int32 (batch, length)}`, the unit
@@ -86,14 +86,11 @@ class ETC(Backbone):
         attention_dropout: float = 0.1,
         share_projections: bool = True,
         norm_first: bool = False,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
         require_positive(num_units=num_units, unit_length=unit_length, max_distance=max_distance)
         require_rate(attention_dropout=attention_dropout)
-        dtype, sizes = policy_of(dtype), ETCSizes(**sizes)
+        sizes, dtype, kwargs = read_options(ETCSizes, kwargs)
 
         # === Layers ===
         self_labels = 2 * max_distance + 1
@@ -134,7 +131,7 @@ class ETC(Backbone):
             for name in ("token_ids", "unit_ids")
         }
         tokens, _ = encoder(inputs["token_ids"], inputs["unit_ids"])
-        super().__init__(inputs, tokens, dtype=dtype, name=name, trainable=trainable)
+        super().__init__(inputs, tokens, **kwargs)
 
         # === Config ===
         self.hidden_dim = sizes.hidden_dim

@@ -12,7 +12,7 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.language_model import LanguageModel
 from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.models.transformer.sizes import StackSizes, greatest_length
@@ -46,7 +46,7 @@ class GPT2(LanguageModel):
         recompute: Whether the backward pass computes each block again: less memory in training,
             for about a third more time.
         self_attention: Attention layer to build that of every block from, multi-head by default.
-        **sizes: Fields of `GPT2Sizes`.
+        **kwargs: Fields of `GPT2Sizes`, and further arguments of `LanguageModel`.
 
     Raises:
         UserError: A size is not positive, a rate outside [0, 1), `num_heads` does not divide
@@ -67,13 +67,10 @@ class GPT2(LanguageModel):
         epsilon: float = 1e-5,
         recompute: bool = False,
         self_attention: keras.layers.Layer | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
         require_rate(attention_dropout=attention_dropout)
-        dtype, sizes = policy_of(dtype), GPT2Sizes(**sizes)
+        sizes, dtype, kwargs = read_options(GPT2Sizes, kwargs)
 
         # === Layers ===
         small = keras.initializers.RandomNormal(stddev=0.02)
@@ -123,7 +120,5 @@ class GPT2(LanguageModel):
         super().__init__(
             stack,
             max_length=greatest_length(max_length, self_attention),
-            dtype=dtype,
-            name=name,
-            trainable=trainable,
+            **kwargs,
         )

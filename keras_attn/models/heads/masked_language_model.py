@@ -26,8 +26,7 @@ class MaskedLanguageModel(EncoderModel):
         activation: Activation of the dense layer; Keras' "gelu" is the exact one.
         epsilon: Added to the variance in the normalization.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
+        **kwargs: Further arguments of `EncoderModel`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length), "positions": int32 (batch, count)}`, 0 at
@@ -51,18 +50,15 @@ class MaskedLanguageModel(EncoderModel):
         encoder: keras.Model,
         activation: str = "gelu",
         epsilon: float = 1e-12,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
+        **kwargs,
     ):
-        require(isinstance(encoder, keras.Model), "`encoder` must be a model.", encoder=encoder)
+        dtype, kwargs = self._read(encoder, kwargs)
         embedding = getattr(encoder, "embedding", None)
         require(
             isinstance(embedding, TokenEmbedding),
             "`encoder` must have a token embedding, from which the logits are computed.",
             encoder=type(encoder).__name__,
         )
-        dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)
 
         # === Layers ===
         transform = Dense(
@@ -82,7 +78,7 @@ class MaskedLanguageModel(EncoderModel):
         chosen = ops.take_along_axis(vectors, ops.expand_dims(positions, -1), axis=1)
         logits = bias(embedding(norm(transform(chosen)), reverse=True))
         inputs = {"token_ids": token_ids, "positions": positions}
-        super().__init__(inputs, logits, encoder, dtype=dtype, name=name, trainable=trainable)
+        super().__init__(inputs, logits, encoder, **kwargs)
 
         # === Config ===
         self.transform = transform

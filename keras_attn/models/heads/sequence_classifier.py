@@ -27,8 +27,7 @@ class SequenceClassifier(EncoderModel):
             position 0, or "pooler" for what an encoder with a pooler, as `Bert`, makes of that.
         dropout: Fraction of the pooled features to drop in training.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
+        **kwargs: Further arguments of `EncoderModel`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding; or all that the encoder takes.
@@ -47,13 +46,10 @@ class SequenceClassifier(EncoderModel):
         num_classes: int,
         pooling: str = "mean",
         dropout: float = 0.1,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
+        **kwargs,
     ):
-        require(isinstance(encoder, keras.Model), "`encoder` must be a model.", encoder=encoder)
+        dtype, kwargs = self._read(encoder, kwargs)
         require_positive(num_classes=num_classes)
-        dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)
 
         # === Layers ===
         pooled_dropout = Dropout(dropout, dtype=dtype, name="pooled_dropout")
@@ -69,7 +65,7 @@ class SequenceClassifier(EncoderModel):
             pool = SequencePooling(pooling, dtype=dtype, name="pool")
             pooled = pool(encoder(inputs), mask=mask)
         logits = output(pooled_dropout(pooled))
-        super().__init__(inputs, logits, encoder, dtype=dtype, name=name, trainable=trainable)
+        super().__init__(inputs, logits, encoder, **kwargs)
 
         # === Config ===
         self.num_classes = num_classes

@@ -19,8 +19,7 @@ class TokenClassifier(EncoderModel):
         num_classes: Number of classes.
         dropout: Fraction of the features to drop in training.
         dtype: Dtype policy of what follows the encoder; the encoder's by default.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
+        **kwargs: Further arguments of `EncoderModel`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length)}`, 0 at padding.
@@ -41,11 +40,9 @@ class TokenClassifier(EncoderModel):
         encoder: keras.Model,
         num_classes: int,
         dropout: float = 0.1,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
+        **kwargs,
     ):
-        require(isinstance(encoder, keras.Model), "`encoder` must be a model.", encoder=encoder)
+        dtype, kwargs = self._read(encoder, kwargs)
         input_name = getattr(encoder, "input_name", "token_ids")
         require(
             input_name == "token_ids",
@@ -55,7 +52,6 @@ class TokenClassifier(EncoderModel):
         )
         require_positive(num_classes=num_classes)
         require_rate(dropout=dropout)
-        dtype = keras.dtype_policies.get(encoder.dtype_policy if dtype is None else dtype)
 
         # === Layers ===
         vector_dropout = Dropout(dropout, dtype=dtype, name="vector_dropout")
@@ -64,7 +60,7 @@ class TokenClassifier(EncoderModel):
         # === Functional graph ===
         inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
         logits = output(vector_dropout(encoder(inputs)))
-        super().__init__(inputs, logits, encoder, dtype=dtype, name=name, trainable=trainable)
+        super().__init__(inputs, logits, encoder, **kwargs)
 
         # === Config ===
         self.num_classes = num_classes

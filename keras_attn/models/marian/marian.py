@@ -13,7 +13,7 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.biased_token import BiasedTokenEmbedding
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.sinusoidal import SinusoidalPositionEncoding
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.stacked_seq2seq import StackedSeq2Seq
 from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.models.transformer.sizes import StackSizes, greatest_length
@@ -55,7 +55,7 @@ class Marian(StackedSeq2Seq):
         encoder_attention: Template of the encoder's attention, multi-head by default.
         self_attention: Template of the decoder's self-attention, multi-head by default.
         cross_attention: Template of the attention to the source, multi-head by default.
-        **sizes: Fields of `MarianSizes`.
+        **kwargs: Fields of `MarianSizes`, and further arguments of `StackedSeq2Seq`.
 
     Raises:
         UserError: A size is not positive, a rate outside [0, 1), or a number of heads does not
@@ -83,14 +83,10 @@ class Marian(StackedSeq2Seq):
         encoder_attention: keras.layers.Layer | None = None,
         self_attention: keras.layers.Layer | None = None,
         cross_attention: keras.layers.Layer | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
         require_rate(attention_dropout=attention_dropout, activation_dropout=activation_dropout)
-        sizes = MarianSizes(**sizes)
-        dtype = policy_of(dtype)
+        sizes, dtype, kwargs = read_options(MarianSizes, kwargs)
         policy = {"dtype": dtype}
 
         def embedding(kind: type[TokenEmbedding], size: int, name: str) -> TokenEmbedding:
@@ -167,7 +163,5 @@ class Marian(StackedSeq2Seq):
             stack("source", source, encoder_blocks),
             stack("target", target, decoder_blocks, output=output),
             max_length=greatest_length(encoder_attention, self_attention),
-            dtype=dtype,
-            name=name,
-            trainable=trainable,
+            **kwargs,
         )

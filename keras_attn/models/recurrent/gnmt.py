@@ -5,7 +5,6 @@ import keras
 from keras_attn.layers.attention.additive_attention import AdditiveAttention
 from keras_attn.layers.recurrent.attentive_decoder import AttentiveDecoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
-from keras_attn.models.configured_model import policy_of
 from keras_attn.models.recurrent.recurrent_model import RecurrentModel
 from keras_attn.validation import require_positive, require_rate
 
@@ -59,12 +58,11 @@ class GNMT(RecurrentModel):
         dropout: float = 0.2,
         tie_output: bool = False,
         dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
+        **kwargs,
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim)
         require_rate(dropout=dropout)
-        dtype = policy_of(dtype)
+        dtype = keras.dtype_policies.get(dtype)
         arguments = {
             "cell": "lstm",
             "units": hidden_dim,
@@ -90,6 +88,5 @@ class GNMT(RecurrentModel):
             output_bias=False,
             dropout=dropout,
             dtype=dtype,
-            name=name,
-            trainable=trainable,
+            **kwargs,
         )

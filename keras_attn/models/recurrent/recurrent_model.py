@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import keras
 from keras import ops
 
 from keras_attn.layers.dropout import Dropout
@@ -34,9 +35,16 @@ class RecurrentModel(Backbone):
         output_bias: Whether the logits have a bias for each token.
         dropout: Fraction of the decoder's outputs to drop in training.
         dtype: Dtype policy of all layers.
-        name: Name of the model.
-        trainable: Whether its weights are to be trained.
+        **kwargs: Further arguments of `Backbone`.
     """
+
+    fixed_arguments = (
+        *Backbone.fixed_arguments,
+        "encoder",
+        "decoder",
+        "decoder_starts_from_encoder",
+        "output_bias",
+    )
 
     def __init__(
         self,
@@ -48,9 +56,8 @@ class RecurrentModel(Backbone):
         tie_output: bool,
         output_bias: bool,
         dropout: float,
-        dtype: Any,
-        name: str | None,
-        trainable: bool,
+        dtype: keras.DTypePolicy,
+        **kwargs,
     ):
         # === Layers ===
         hidden_dim = decoder.unit.units
@@ -83,7 +90,7 @@ class RecurrentModel(Backbone):
             initial_states=ends if decoder_starts_from_encoder else None,
         )
         logits = output_embedding(output_dropout(x), reverse=True)
-        super().__init__(inputs, logits, dtype=dtype, name=name, trainable=trainable)
+        super().__init__(inputs, logits, dtype=dtype, **kwargs)
 
         # === What steps need ===
         self.hidden_dim = hidden_dim

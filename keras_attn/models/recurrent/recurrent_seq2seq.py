@@ -9,7 +9,6 @@ from keras_attn.layers.recurrent.fixed_context_decoder import FixedContextDecode
 from keras_attn.layers.recurrent.input_feeding_decoder import InputFeedingDecoder
 from keras_attn.layers.recurrent.recurrent_decoder import RecurrentDecoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
-from keras_attn.models.configured_model import policy_of
 from keras_attn.models.recurrent.recurrent_model import RecurrentModel
 from keras_attn.validation import require, require_one_of, require_positive, require_rate
 
@@ -82,8 +81,7 @@ class RecurrentSeq2Seq(RecurrentModel):
         tie_output: bool = True,
         output_bias: bool = False,
         dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
+        **kwargs,
     ):
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim)
         require_rate(dropout=dropout)
@@ -92,7 +90,7 @@ class RecurrentSeq2Seq(RecurrentModel):
             "A bidirectional encoder needs an even `hidden_dim`.",
             hidden_dim=hidden_dim,
         )
-        dtype = policy_of(dtype)
+        dtype = keras.dtype_policies.get(dtype)
         encoder = RecurrentStack(
             cell,
             hidden_dim // 2 if bidirectional else hidden_dim,
@@ -125,8 +123,7 @@ class RecurrentSeq2Seq(RecurrentModel):
             output_bias=output_bias,
             dropout=dropout,
             dtype=dtype,
-            name=name,
-            trainable=trainable,
+            **kwargs,
         )
 
 

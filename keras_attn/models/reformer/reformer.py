@@ -8,7 +8,7 @@ from keras_attn.layers.attention.lsh_attention import LSHAttention
 from keras_attn.layers.blocks.feed_forward import FeedForward
 from keras_attn.layers.blocks.reversible_block import ReversibleBlock
 from keras_attn.layers.blocks.reversible_stack import ReversibleStack
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.language_model import LanguageModel
 from keras_attn.models.decoding.reversible_token_stack import ReversibleTokenStack
 from keras_attn.models.transformer.sizes import StackSizes, TransformerParts, TransformerSizes
@@ -32,7 +32,7 @@ class Reformer(LanguageModel):
         activation_dropout: Fraction of the activations inside the feed-forward networks to drop
             in training.
         learned_positions: Number of positions with a learned vector each, instead of sinusoids.
-        **sizes: Fields of `StackSizes`.
+        **kwargs: Fields of `StackSizes`, and further arguments of `LanguageModel`.
 
     Raises:
         UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, or
@@ -54,12 +54,9 @@ class Reformer(LanguageModel):
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         learned_positions: int | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
-        dtype, sizes = policy_of(dtype), StackSizes(**sizes)
+        sizes, dtype, kwargs = read_options(StackSizes, kwargs)
         parts = TransformerParts(
             TransformerSizes(
                 **dataclasses.asdict(sizes),
@@ -95,8 +92,6 @@ class Reformer(LanguageModel):
             dropout=parts.dropout(),
             norm=parts.last_norm(),
         )
-        super().__init__(
-            stack, max_length=learned_positions, dtype=dtype, name=name, trainable=trainable
-        )
+        super().__init__(stack, max_length=learned_positions, **kwargs)
         self.blocks = blocks
         self._embedded = None  # of two streams

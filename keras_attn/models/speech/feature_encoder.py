@@ -7,7 +7,7 @@ from keras_attn.layers.attached_mask import AttachedMask
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes, greatest_length
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
@@ -24,7 +24,7 @@ class FeatureEncoder(Backbone):
         front_end: Layer to build that from which makes vectors of size `hidden_dim` of the
             features, such as `ConvolutionalSubsampling(hidden_dim)`; a projection by default.
         attention: Attention layer to build that of every block from, multi-head by default.
-        **sizes: Fields of `TransformerSizes`.
+        **kwargs: Fields of `TransformerSizes`, and further arguments of `Backbone`.
 
     Call arguments:
         inputs: `{"features": float32 (batch, length, features), "padding_mask": bool (batch,
@@ -53,13 +53,10 @@ class FeatureEncoder(Backbone):
         front_end: keras.layers.Layer | None = None,
         *,
         attention: keras.layers.Layer | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
         require_positive(features=features)
-        dtype, sizes = policy_of(dtype), TransformerSizes(**sizes)
+        sizes, dtype, kwargs = read_options(TransformerSizes, kwargs)
         parts = TransformerParts(sizes, dtype)
         attach = AttachedMask(dtype=dtype, name="padding")
         front = copy_layer(front_end or Dense(sizes.hidden_dim), "front_end", dtype=dtype)
@@ -75,9 +72,7 @@ class FeatureEncoder(Backbone):
             "features": keras.Input((None, features), dtype="float32", name="features"),
             "padding_mask": keras.Input((None,), dtype="bool", name="padding_mask"),
         }
-        super().__init__(
-            inputs, stack(list(inputs.values())), dtype=dtype, name=name, trainable=trainable
-        )
+        super().__init__(inputs, stack(list(inputs.values())), **kwargs)
         self.hidden_dim = sizes.hidden_dim
         self.front_end = front
         self._take_parts(stack)

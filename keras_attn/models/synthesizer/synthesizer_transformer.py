@@ -9,7 +9,8 @@ from keras_attn.layers.attention.synthesizers import (
     FactorizedRandomSynthesizer,
     RandomSynthesizer,
 )
-from keras_attn.models.transformer.sizes import StackSizes
+from keras_attn.layers.configuration import split_options
+from keras_attn.models.transformer.sizes import HEADS_AND_POSITIONS, StackSizes
 from keras_attn.models.transformer.transformer import Transformer
 from keras_attn.validation import require, require_one_of
 
@@ -35,11 +36,7 @@ class SynthesizerTransformer(Transformer):
             `"factorized_random"` or `"dot_product"`; several are mixed before the softmax.
         max_length: Greatest length of a source, and of a target.
         attention_dropout: Fraction of the attention probabilities to drop in training.
-        activation_dropout: Fraction of the activations inside the feed-forward networks to drop
-            in training.
-        norm_first: Pre-norm with a norm after the last block, instead of post-norm.
-        recompute: Whether the backward pass computes each block again.
-        **sizes: Fields of `StackSizes`.
+        **kwargs: Fields of `StackSizes`, and further arguments of `Transformer`.
 
     Raises:
         UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, or there are
@@ -50,6 +47,12 @@ class SynthesizerTransformer(Transformer):
     """
 
     sizes = StackSizes
+    fixed_arguments = (
+        "encoder_attention",
+        "self_attention",
+        "cross_attention",
+        *HEADS_AND_POSITIONS,
+    )
 
     def __init__(
         self,
@@ -59,36 +62,19 @@ class SynthesizerTransformer(Transformer):
         max_length: int = 256,
         *,
         attention_dropout: float = 0.0,
-        activation_dropout: float = 0.0,
-        norm_first: bool = False,
-        recompute: bool = False,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
         scores = (scores,) if isinstance(scores, str) else tuple(scores)
-        blocks = StackSizes(**sizes)
-        attention = _synthesizer(
-            scores,
-            blocks.num_heads,
-            blocks.head_dim,
-            max_length,
-            dropout=attention_dropout,
-        )
+        blocks, _ = split_options(StackSizes, kwargs)
+        sizes = (blocks.num_heads, blocks.head_dim, max_length)
+        attention = _synthesizer(scores, *sizes, dropout=attention_dropout)
         super().__init__(
             vocabulary_size,
             target_vocabulary_size,
             encoder_attention=attention,
             self_attention=attention,
             attention_dropout=attention_dropout,
-            activation_dropout=activation_dropout,
-            norm_first=norm_first,
-            recompute=recompute,
-            dtype=dtype,
-            name=name,
-            trainable=trainable,
-            **sizes,
+            **kwargs,
         )
 
 

@@ -13,7 +13,7 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.relative_position_bias import RelativePositionBias
 from keras_attn.layers.rms_normalization import RMSNormalization
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.encoder_decoder import token_embeddings
 from keras_attn.models.decoding.stacked_seq2seq import StackedSeq2Seq
 from keras_attn.models.decoding.token_stack import TokenStack
@@ -53,7 +53,7 @@ class T5(StackedSeq2Seq):
         encoder_attention: Template of the encoder's attention, multi-head by default.
         self_attention: Template of the decoder's self-attention, multi-head by default.
         cross_attention: Template of the attention to the source, multi-head by default.
-        **sizes: Fields of `T5Sizes`.
+        **kwargs: Fields of `T5Sizes`, and further arguments of `StackedSeq2Seq`.
 
     Raises:
         UserError: A size is not positive, a rate outside [0, 1), or the buckets do not fit
@@ -82,13 +82,9 @@ class T5(StackedSeq2Seq):
         encoder_attention: keras.layers.Layer | None = None,
         self_attention: keras.layers.Layer | None = None,
         cross_attention: keras.layers.Layer | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
-        sizes = T5Sizes(**sizes)
-        dtype = policy_of(dtype)
+        sizes, dtype, kwargs = read_options(T5Sizes, kwargs)
         policy = {"dtype": dtype}
 
         # === Layers ===
@@ -176,9 +172,7 @@ class T5(StackedSeq2Seq):
             stack("source", source_embedding, encoder_blocks, "encoder"),
             stack("target", target_embedding, decoder_blocks, "decoder", output=output),
             max_length=greatest_length(encoder_attention, self_attention),
-            dtype=dtype,
-            name=name,
-            trainable=trainable,
+            **kwargs,
         )
 
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.language_model import LanguageModel
 from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes, greatest_length
@@ -17,7 +17,7 @@ class CausalTransformer(LanguageModel):
     Args:
         vocabulary_size: Number of tokens.
         self_attention: Attention layer to build that of every block from, multi-head by default.
-        **sizes: Fields of `TransformerSizes`.
+        **kwargs: Fields of `TransformerSizes`, and further arguments of `LanguageModel`.
 
     Raises:
         UserError: A size is not positive, there are learned positions but none are
@@ -35,12 +35,9 @@ class CausalTransformer(LanguageModel):
         vocabulary_size: int,
         *,
         self_attention: keras.layers.Layer | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
-        dtype, sizes = policy_of(dtype), TransformerSizes(**sizes)
+        sizes, dtype, kwargs = read_options(TransformerSizes, kwargs)
         parts = TransformerParts(sizes, dtype)
         stack = TokenStack(
             parts.embedding(vocabulary_size),
@@ -52,7 +49,5 @@ class CausalTransformer(LanguageModel):
         super().__init__(
             stack,
             max_length=greatest_length(sizes.learned_positions, self_attention),
-            dtype=dtype,
-            name=name,
-            trainable=trainable,
+            **kwargs,
         )

@@ -122,6 +122,16 @@ class TransformerSizes(StackSizes):
         return self.key_dim is None or self.value_dim is None
 
 
+HEADS_AND_POSITIONS = (
+    "key_dim",
+    "value_dim",
+    "learned_positions",
+    "absolute_positions",
+    "rotary_positions",
+)
+"""Fields of `TransformerSizes` that models with an attention of their own do not take."""
+
+
 class TransformerParts:
     """Makes the layers of a Transformer.
 

@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.encoder_decoder import token_embeddings
 from keras_attn.models.decoding.stacked_seq2seq import StackedSeq2Seq
 from keras_attn.models.decoding.token_stack import TokenStack
@@ -22,7 +22,7 @@ class Transformer(StackedSeq2Seq):
         encoder_attention: Template of the encoder's attention, multi-head by default.
         self_attention: Template of the decoder's self-attention, multi-head by default.
         cross_attention: Template of the attention to the source, multi-head by default.
-        **sizes: Fields of `TransformerSizes`.
+        **kwargs: Fields of `TransformerSizes`, and further arguments of `StackedSeq2Seq`.
 
     Raises:
         UserError: A size is not positive, there are learned positions but none are
@@ -42,12 +42,9 @@ class Transformer(StackedSeq2Seq):
         encoder_attention: keras.layers.Layer | None = None,
         self_attention: keras.layers.Layer | None = None,
         cross_attention: keras.layers.Layer | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
-        dtype, sizes = policy_of(dtype), TransformerSizes(**sizes)
+        sizes, dtype, kwargs = read_options(TransformerSizes, kwargs)
         parts = TransformerParts(sizes, dtype)
         source_embedding, target_embedding = token_embeddings(
             vocabulary_size, target_vocabulary_size, sizes.hidden_dim, dtype=dtype
@@ -74,7 +71,5 @@ class Transformer(StackedSeq2Seq):
             encoder,
             decoder,
             max_length=greatest_length(sizes.learned_positions, encoder_attention, self_attention),
-            dtype=dtype,
-            name=name,
-            trainable=trainable,
+            **kwargs,
         )

@@ -3,7 +3,7 @@
 import keras
 
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes, greatest_length
 
 
@@ -16,7 +16,7 @@ class TransformerEncoder(Backbone):
     Args:
         vocabulary_size: Number of tokens.
         attention: Attention layer to build that of every block from, multi-head by default.
-        **sizes: Fields of `TransformerSizes`.
+        **kwargs: Fields of `TransformerSizes`, and further arguments of `Backbone`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length)}`.
@@ -39,24 +39,15 @@ class TransformerEncoder(Backbone):
         vocabulary_size: int,
         *,
         attention: keras.layers.Layer | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
-        dtype, sizes = policy_of(dtype), TransformerSizes(**sizes)
+        sizes, dtype, kwargs = read_options(TransformerSizes, kwargs)
         parts = TransformerParts(sizes, dtype)
         stack = parts.encoder(parts.embedding(vocabulary_size), attention)
         token_ids = keras.Input((None,), dtype="int32", name="token_ids")
         super().__init__(
             {"token_ids": token_ids},
             stack(token_ids),
-            dtype=dtype,
-            name=name,
-            trainable=trainable,
+            **kwargs,
         )
-        self.hidden_dim = sizes.hidden_dim
-        self.embedding = stack.embedding
-        self._take_parts(stack)
-        self._embedded = stack.embedded
-        self.max_length = greatest_length(sizes.learned_positions, attention)
+        self._take_token_parts(stack, greatest_length(sizes.learned_positions, attention))

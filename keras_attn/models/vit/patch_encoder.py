@@ -14,7 +14,7 @@ from keras_attn.layers.embedding.patch import (
 )
 from keras_attn.layers.random_shift import RandomShift
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.configured_model import policy_of
+from keras_attn.models.configured_model import read_options
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes
 from keras_attn.validation import require_positive
 
@@ -47,7 +47,7 @@ class PatchEncoder(Backbone):
         random_shift: Most pixels by which images are moved at random in training.
         learned_positions: Whether each position has a learned vector, instead of sinusoids.
         attention: Attention layer to build that of every block from, multi-head by default.
-        **sizes: Fields of `PatchSizes`.
+        **kwargs: Fields of `PatchSizes`, and further arguments of `Backbone`.
 
     Call arguments:
         inputs: `{"images": float32 (batch, height, width, channels)}`, usually from -1 to 1.
@@ -77,16 +77,13 @@ class PatchEncoder(Backbone):
         *,
         learned_positions: bool = True,
         attention: keras.layers.Layer | None = None,
-        dtype=None,
-        name: str | None = None,
-        trainable: bool = True,
-        **sizes,
+        **kwargs,
     ):
         image_size = checked_size("image_size", image_size)
         patch_size = checked_size("patch_size", patch_size)
         require_positive(channels=channels)
         length = number_of_patches(image_size, patch_size) + bool(class_token)
-        dtype, sizes = policy_of(dtype), PatchSizes(**sizes)
+        sizes, dtype, kwargs = read_options(PatchSizes, kwargs)
         learned = length if learned_positions and sizes.absolute_positions else None
         sizes = dataclasses.replace(sizes, learned_positions=learned)
         parts = TransformerParts(sizes, dtype)
@@ -99,9 +96,7 @@ class PatchEncoder(Backbone):
             lambda images: functools.reduce(lambda x, layer: layer(x), embedding, images), attention
         )
         images = keras.Input((*both_sides(image_size), channels), dtype="float32", name="images")
-        super().__init__(
-            {"images": images}, stack(images), dtype=dtype, name=name, trainable=trainable
-        )
+        super().__init__({"images": images}, stack(images), **kwargs)
         self.image_size = both_sides(image_size)
         self.channels = channels
         self.hidden_dim = sizes.hidden_dim
