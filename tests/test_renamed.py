@@ -102,7 +102,7 @@ def test_files_of_the_version_before_load(name, new, old, module):
 @pytest.mark.tensorflow
 def test_tasks_have_one_name_everywhere():
     from keras_attn.tasks import Task
-    from keras_attn.tasks.exported import Exported
+    from keras_attn.tasks.exported.base import Exported
     from keras_attn.training.task_runs import TASK_RUNS
 
     assert sorted(TASK_RUNS) == sorted(TASK_NAMES)

@@ -8,7 +8,7 @@ from keras_attn.validation import UserError
 
 if TYPE_CHECKING:
     from keras_attn.tasks import Task
-    from keras_attn.tasks.exported import Exported
+    from keras_attn.tasks.exported.base import Exported
 
 AnyTask = TypeVar("AnyTask", bound="Task | Exported")
 

@@ -6,16 +6,15 @@ from keras_attn.tasks.causal_lm import CausalLMTask
 from keras_attn.tasks.classification import ClassificationTask
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.embedding import EmbeddingTask
-from keras_attn.tasks.exported import (
-    ExportedCausalLM,
+from keras_attn.tasks.exported.generating import ExportedCausalLM, ExportedSeq2Seq
+from keras_attn.tasks.exported.labelling import (
     ExportedClassification,
     ExportedEmbedding,
     ExportedImageClassification,
     ExportedMaskedLM,
-    ExportedSeq2Seq,
     ExportedTokenClassification,
-    open_exported,
 )
+from keras_attn.tasks.exported.loading import open_exported
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.hypothesis import Hypothesis
 from keras_attn.tasks.image_classification import ImageClassificationTask, read_inputs

@@ -47,7 +47,7 @@ def attention_function(
     model: keras.Model,
     read: Callable[..., TokenView],
     inputs: Mapping[str, tf.TensorSpec],
-    example_inputs: Callable[[Sequence[Any]], Mapping[str, Any]],
+    example_inputs: Callable[[Sequence[Any]], Mapping[str, Any]] | None = None,
 ) -> ServingFunction:
     """Makes the signature that returns a model's attention weights.
 
@@ -59,23 +59,26 @@ def attention_function(
 
     Args:
         model: The model.
-        read: Converts the inputs to what the model reads.
+        read: Converts the inputs, in the order of `inputs`, to what the model reads.
         inputs: The inputs' specifications by name.
-        example_inputs: Converts example texts to the function's inputs.
+        example_inputs: Converts example texts to the function's inputs; by default the texts
+            themselves are each of the inputs.
 
     Returns:
         The signature.
     """
 
     def attention(**strings: tf.Tensor) -> dict[str, tf.Tensor]:
-        reading = read(**strings)
+        reading = read(*(strings[name] for name in inputs))
         with capture_attention() as found:
             model(reading.inputs, training=False)
         return _outputs(_grouped(model, found), reading)
 
-    return ServingFunction(
-        attention, inputs, lambda texts: example_inputs(texts[:_EXAMPLES]), optional=True
-    )
+    def examples(texts: Sequence[Any]) -> Mapping[str, Any]:
+        texts = texts[:_EXAMPLES]
+        return example_inputs(texts) if example_inputs else dict.fromkeys(inputs, texts)
+
+    return ServingFunction(attention, inputs, examples, optional=True)
 
 
 def _grouped(

@@ -45,6 +45,15 @@ class Task(abc.ABC):
     preset: str | None = None
     """Name of the preset, if the weights are still those of its random initialization."""
 
+    _roles: ClassVar[tuple[str, ...]] = ("text",)
+    """Roles of the tokenizers, in the order of the constructor's arguments."""
+
+    _saved: ClassVar[tuple[str, ...]] = ()
+    """The constructor's other arguments, which are attributes and are saved in `task.json`."""
+
+    _saved_later: ClassVar[dict[str, Any]] = {}
+    """Values of those that are missing in older folders."""
+
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         if "kind" in vars(cls):  # not the base class of several tasks
@@ -298,16 +307,18 @@ class Task(abc.ABC):
             print(f"model: randomly initialized, of the sizes of {self.preset}")  # noqa: T201
         self.backbone.summary()
 
-    @abc.abstractmethod
     def _settings(self) -> dict[str, Any]:
         """Returns the task's own settings as JSON values."""
+        return {name: getattr(self, name) for name in self._saved}
 
     @classmethod
-    @abc.abstractmethod
     def _from_parts(
         cls, backbone: keras.Model, tokenizers: dict[str, Tokenizer], settings: dict[str, Any]
     ) -> Self:
         """Builds the task from its loaded parts; `settings` is the content of `task.json`."""
+        settings = cls._saved_later | settings
+        saved = {name: settings[name] for name in cls._saved}
+        return cls(backbone, *(tokenizers[role] for role in cls._roles), **saved)
 
 
 def _read_json(path: Path) -> dict:

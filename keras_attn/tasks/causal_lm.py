@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import ClassVar
 
 import keras
 import numpy as np
@@ -12,11 +13,16 @@ from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.generating_signatures import first_of_each
 from keras_attn.tasks.hypothesis import perplexity_of
-from keras_attn.tasks.serving import ServingFunction
-from keras_attn.tasks.texts import check_texts, fitting_ids, label_log_probabilities, padded
+from keras_attn.tasks.serving import IDS, TEXTS, ServingFunction, compiled
+from keras_attn.tasks.texts import (
+    check_positions,
+    check_texts,
+    fitting_ids,
+    label_log_probabilities,
+    padded,
+)
 from keras_attn.tasks.token_view import TokenView, token_texts
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import require
 
 
 class CausalLMTask(GeneratingTask):
@@ -42,6 +48,8 @@ class CausalLMTask(GeneratingTask):
     input_name = "prompt"
     input_role = output_role = "text"
     continues = True
+    _saved = ("decoding", "add_start")
+    _saved_later: ClassVar = {"add_start": True}
 
     def __init__(
         self,
@@ -51,16 +59,10 @@ class CausalLMTask(GeneratingTask):
         add_start: bool = True,
     ):
         super().__init__(backbone, {"text": tokenizer}, decoding)
-        positions = getattr(backbone, "max_length", None)
+        lengths = self._lengths
+        message = "The decoding lengths, less 1, must not exceed the model's positions together."
         # The last token generated is never read.
-        needed = self.decoding.max_source_length + self.decoding.max_length - 1
-        require(
-            positions is None or needed <= positions,
-            "The decoding lengths, less 1, must not exceed the model's positions together.",
-            positions=positions,
-            max_source_length=self.decoding.max_source_length,
-            max_length=self.decoding.max_length,
-        )
+        check_positions(backbone, sum(lengths.values()) - 1, message, **lengths)
         self.tokenizer = tokenizer
         self.add_start = bool(add_start)
         self._nll = tf.function(
@@ -117,8 +119,7 @@ class CausalLMTask(GeneratingTask):
         def example_ids(texts):
             return {"text_ids": self.input_ids(tf.constant(texts)), **_examples(len(texts))}
 
-        texts = {"text": tf.TensorSpec([None], tf.string), "seed": tf.TensorSpec([None], tf.int64)}
-        ids = {"text_ids": tf.TensorSpec([None, None], tf.int32), "seed": texts["seed"]}
+        seed = {"seed": tf.TensorSpec([None], tf.int64)}
         settings = {
             "temperature": tf.TensorSpec([None], tf.float32),
             "top_k": tf.TensorSpec([None], tf.int32),
@@ -127,29 +128,21 @@ class CausalLMTask(GeneratingTask):
         return super().serving_functions(n_best, jit) | {
             "sample": ServingFunction(
                 sample,
-                texts | settings,
+                {"text": TEXTS} | seed | settings,
                 lambda texts: {"text": texts, **_examples(len(texts))},
             ),
             "sample_default": ServingFunction(
                 sample,
-                texts,
+                {"text": TEXTS} | seed,
                 lambda texts: {"text": texts, "seed": _examples(len(texts))["seed"]},
             ),
             "sample_token_ids": ServingFunction(
                 sample_ids,
-                ids | settings,
+                {"text_ids": IDS} | seed | settings,
                 example_ids,
                 longest={"text_ids": self.decoding.max_source_length},
             ),
         }
-
-    def _settings(self):
-        return super()._settings() | {"add_start": self.add_start}
-
-    @classmethod
-    def _from_parts(cls, backbone, tokenizers, settings):
-        decoding = DecodingSettings.from_dict(settings["decoding"])
-        return cls(backbone, tokenizers["text"], decoding, settings.get("add_start", True))
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Turns prompts into ids, the start id before them and 0 as padding."""
@@ -217,15 +210,15 @@ class CausalLMTask(GeneratingTask):
             values = label_log_probabilities(labels, logits)
             return tf.reduce_sum(tf.where(counted, values, 0.0), axis=1)
 
-        if jit:
-            log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
         prompt, target = _tokens(input_ids), _tokens(target_ids)
         whole = tf.concat([prompt, target], axis=1)
         labels = padded(whole[:, 1:])
         places = tf.range(1, tf.shape(labels)[1] + 1)
         counted = places >= tf.cast(prompt.row_lengths(), tf.int32)[:, None]
         return {
-            "log_probability": log_probabilities(padded(whole[:, :-1]), labels, counted),
+            "log_probability": compiled(log_probabilities, jit)(
+                padded(whole[:, :-1]), labels, counted
+            ),
             "length": tf.cast(target.row_lengths(), tf.int32),
         }
 

@@ -1,13 +1,16 @@
 """Text classification."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import keras
 import tensorflow as tf
 
 from keras_attn.tasks.labels import BaseClassificationTask
+from keras_attn.tasks.serving import IDS
 from keras_attn.tasks.texts import (
     batches_by_length,
+    check_positions,
     check_texts,
     example_texts,
     framed_ids,
@@ -16,7 +19,7 @@ from keras_attn.tasks.texts import (
 )
 from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import require, require_positive
+from keras_attn.validation import require_positive
 
 
 class ClassificationTask(BaseClassificationTask):
@@ -37,7 +40,8 @@ class ClassificationTask(BaseClassificationTask):
 
     kind = "classification"
     served_input = "text"
-    _encoding = ("token_ids", tf.TensorSpec([None, None], tf.int32))
+    _saved = ("labels", "max_length", "with_start")
+    _saved_later: ClassVar = {"with_start": False}
 
     def __init__(
         self,
@@ -49,33 +53,10 @@ class ClassificationTask(BaseClassificationTask):
     ):
         super().__init__(backbone, {"text": tokenizer}, labels)
         require_positive(max_length=max_length)
-        positions = getattr(backbone, "max_length", None)
-        require(
-            positions is None or max_length <= positions,
-            "`max_length` must not exceed the model's positions.",
-            positions=positions,
-            max_length=max_length,
-        )
+        check_positions(backbone, max_length, max_length=max_length)
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.with_start = bool(with_start)
-
-    def _settings(self):
-        return {
-            "labels": self.labels,
-            "max_length": self.max_length,
-            "with_start": self.with_start,
-        }
-
-    @classmethod
-    def _from_parts(cls, backbone, tokenizers, settings):
-        return cls(
-            backbone,
-            tokenizers["text"],
-            settings["labels"],
-            settings["max_length"],
-            settings.get("with_start", False),  # missing in older folders
-        )
 
     @property
     def frame(self) -> int:
@@ -114,8 +95,8 @@ class ClassificationTask(BaseClassificationTask):
         return example_texts(self.tokenizer, self.max_length + 1 - self.frame)
 
     @property
-    def _longest(self):
-        return {"token_ids": self.max_length}
+    def _encoding(self):
+        return "token_ids", IDS, {"token_ids": self.max_length}
 
     def _encoded(self, strings):
         return self.input_ids(strings)

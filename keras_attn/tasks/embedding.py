@@ -8,29 +8,25 @@ import tensorflow as tf
 
 from keras_attn.layers import SequencePooling
 from keras_attn.ops.contrastive import contrastive_loss
-from keras_attn.tasks.attention import attention_function
-from keras_attn.tasks.base import Task
-from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.hypothesis import in_batches
+from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
+from keras_attn.tasks.text_task import TextTask
 from keras_attn.tasks.texts import (
     FRAME,
     batches_by_length,
     check_framed_length,
     check_texts,
-    example_texts,
     framed_ids,
     real_ids,
 )
-from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of
 
-_TEXTS = tf.TensorSpec([None], tf.string)
-_IDS = tf.TensorSpec([None, None], tf.int32)
 _POOLER = "pooler"
 _POOLINGS = ("mean", "max", "first", _POOLER)
 
 
-class EmbeddingTask(Task):
+class EmbeddingTask(TextTask):
     """Embeds texts as vectors.
 
     A text is put between the tokenizer's start and end tokens (`[CLS]` and `[SEP]` for
@@ -52,6 +48,7 @@ class EmbeddingTask(Task):
     """
 
     kind = "embedding"
+    _saved = ("pooling", "normalize", "max_length", "truncate")
 
     def __init__(
         self,
@@ -78,25 +75,12 @@ class EmbeddingTask(Task):
         self.max_length = max_length
         self.truncate = bool(truncate)
         self._pool = None if pooling == _POOLER else SequencePooling(pooling, dtype="float32")
-        self._vectors = tf.function(self._embed_texts, input_signature=[_TEXTS], autograph=False)
+        self._vectors = tf.function(self._embed_texts, input_signature=[TEXTS], autograph=False)
 
     @property
     def features(self) -> int:
         """Size of a text's vector."""
         return self.backbone.output_shape[-1]
-
-    def _settings(self):
-        return {
-            "pooling": self.pooling,
-            "normalize": self.normalize,
-            "max_length": self.max_length,
-            "truncate": self.truncate,
-        }
-
-    @classmethod
-    def _from_parts(cls, backbone, tokenizers, settings):
-        names = ("pooling", "normalize", "max_length", "truncate")
-        return cls(backbone, tokenizers["text"], **{name: settings[name] for name in names})
 
     def loss(self, labels: tf.Tensor, vectors: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
         """Sums of the contrastive cross-entropy over pairs of texts (see `contrastive_loss`).
@@ -128,15 +112,16 @@ class EmbeddingTask(Task):
                 truncate.
         """
         texts = check_texts("texts", texts)
-        results = np.zeros((len(texts), self.features), np.float32)
-        for positions in batches_by_length(
+        batches = batches_by_length(
             self.tokenizer, texts, "text", self.max_length, frame=FRAME, truncate=self.truncate
-        ):
-            batch = tf.constant([texts[position] for position in positions])
-            results[positions] = self._vectors(batch).numpy()
-            if progress:
-                progress(len(positions))
-        return results
+        )
+        rows = in_batches(
+            batches,
+            lambda batch: [self._vectors(tf.constant(batch)).numpy()],
+            texts,
+            progress=progress,
+        )
+        return np.array(rows, np.float32).reshape(len(texts), self.features)
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Tokenizes texts, with start and end tokens around each and 0 as padding.
@@ -152,46 +137,14 @@ class EmbeddingTask(Task):
         """
         return framed_ids(self.tokenizer, texts, self.max_length, "text", self.truncate)
 
-    def read_tokens(self, text: tf.Tensor) -> TokenView:
-        """Tokenizes texts for the model and names their tokens.
-
-        Args:
-            text: Strings (batch,).
-
-        Raises:
-            InvalidArgumentError: A text exceeds the maximum length, and the task does not truncate.
-        """
-        return read_source(self.tokenizer, self.input_ids(text))
-
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
         del n_best  # a text has one vector
-        embed = self._embed
-        if jit:
-            embed = tf.function(embed, jit_compile=True, autograph=False)
-
-        def from_texts(text):
-            return {"embedding": embed(self.input_ids(text))}
-
-        def from_ids(token_ids):
-            return {"embedding": embed(real_ids(token_ids))}
-
-        return {
-            "serving_default": ServingFunction(from_texts, {"text": _TEXTS}),
-            "token_ids": ServingFunction(
-                from_ids,
-                {"token_ids": _IDS},
-                lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
-                longest={"token_ids": self.max_length},
-            ),
-            "attention": attention_function(
-                self.backbone, self.read_tokens, {"text": _TEXTS}, lambda texts: {"text": texts}
-            ),
-        }
-
-    def example_texts(self) -> list[str]:
-        """Returns a few texts of different lengths, made of the most frequent tokens."""
-        return example_texts(self.tokenizer, self.max_length - 1)
+        embed = compiled(self._embed, jit)
+        return self._signatures(
+            lambda text: {"embedding": embed(self.input_ids(text))},
+            lambda token_ids: {"embedding": embed(real_ids(token_ids))},
+        )
 
     def _embed_texts(self, texts):
         return self._embed(self.input_ids(texts))

@@ -13,11 +13,14 @@ from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating_signatures import GeneratingSignatures, check_n_best
 from keras_attn.tasks.hypothesis import (
     COLUMNS,
+    SCORE_COLUMNS,
     Hypothesis,
     best_text,
-    hypotheses_in_batches,
+    found_hypotheses,
+    in_batches,
     perplexity_of,
 )
+from keras_attn.tasks.serving import TEXTS, compiled
 from keras_attn.tasks.texts import (
     batches_by_length,
     check_pairs,
@@ -26,9 +29,6 @@ from keras_attn.tasks.texts import (
 )
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
-
-_TEXTS = tf.TensorSpec([None], tf.string)
-_IDS = tf.TensorSpec([None, None], tf.int32)
 
 
 class GeneratingTask(GeneratingSignatures):
@@ -49,6 +49,8 @@ class GeneratingTask(GeneratingSignatures):
 
     continues: ClassVar[bool] = False
     """Whether generated texts continue the input texts."""
+
+    _saved = ("decoding",)
 
     def __init__(
         self,
@@ -116,8 +118,19 @@ class GeneratingTask(GeneratingSignatures):
     def _score_ids(self, input_ids: tf.Tensor, target_ids: tf.Tensor, jit: bool = False) -> dict:
         """Returns `log_probability` and `length` of each target, both (batch,)."""
 
+    @property
+    def _lengths(self) -> dict[str, int]:
+        """The maximum lengths of texts, by setting."""
+        decoding = self.decoding
+        return {"max_source_length": decoding.max_source_length, "max_length": decoding.max_length}
+
     def _settings(self):
-        return {"decoding": vars(self.decoding)}
+        return super()._settings() | {"decoding": vars(self.decoding)}
+
+    @classmethod
+    def _from_parts(cls, backbone, tokenizers, settings):
+        decoding = DecodingSettings.from_dict(settings["decoding"])
+        return super()._from_parts(backbone, tokenizers, settings | {"decoding": decoding})
 
     def generate(self, *texts: Any, **options: Any) -> Any:
         """Generates texts; an alias of `predict`."""
@@ -184,17 +197,11 @@ class GeneratingTask(GeneratingSignatures):
         texts = check_texts("texts", texts)
         options = {"decoding": decoding, "n_best": n_best}
         if prefixes is None:
-            generate = self._function(self._generate_texts, _TEXTS, **options)
-            return self._in_batches(texts, progress, lambda _, batch: generate(batch))
+            generate = self._function(self._generate_texts, TEXTS, **options)
+            return self._hypotheses(generate, progress, texts)
         texts, prefixes = self._check_prefixes(texts, prefixes)
-        complete = self._function(self._complete_texts, _TEXTS, _TEXTS, **options)
-        return self._in_batches(
-            texts,
-            progress,
-            lambda positions, batch: complete(
-                batch, tf.constant([prefixes[position] for position in positions])
-            ),
-        )
+        complete = self._function(self._complete_texts, TEXTS, TEXTS, **options)
+        return self._hypotheses(complete, progress, texts, prefixes)
 
     def sample(
         self,
@@ -233,30 +240,31 @@ class GeneratingTask(GeneratingSignatures):
         texts = check_texts("texts", texts)
         draw = self._function(
             self._sample_texts,
-            _TEXTS,
-            tf.TensorSpec([], tf.uint32),
+            TEXTS,
             tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([], tf.uint32),
             decoding=decoding,
             rules=decoding.sampling,
             samples=samples,
         )
-        seed = tf.constant(seed, tf.uint32)
-        return self._in_batches(
-            texts,
-            progress,
-            lambda positions, batch: draw(batch, seed, tf.constant(positions) + first_number),
-        )
+        draw = functools.partial(draw, seed=tf.constant(seed, tf.uint32))
+        numbers = range(first_number, first_number + len(texts))
+        return self._hypotheses(draw, progress, texts, numbers)
 
-    def _in_batches(self, texts, progress, generate) -> list[list[Hypothesis]]:
-        """Calls `generate(positions, texts)` for batches of texts of similar lengths."""
+    def _hypotheses(self, generate, progress, *inputs) -> list[list[Hypothesis]]:
+        rows = self._in_batches(generate, COLUMNS, *inputs, progress=progress)
+        return [found_hypotheses(*row) for row in rows]
 
-        def columns(positions):
-            outputs = generate(positions, tf.constant([texts[position] for position in positions]))
-            return [outputs[name].numpy() for name in COLUMNS]
+    def _in_batches(self, function, names, texts, *others, progress=None) -> list[tuple]:
+        """The named outputs of a function for texts, called for texts of similar lengths."""
+
+        def predict(*batch):
+            outputs = function(*map(tf.constant, batch))
+            return [outputs[name].numpy() for name in names]
 
         longest = self.decoding.max_source_length
         batches = batches_by_length(self.input_tokenizer, texts, self.input_name, longest)
-        return hypotheses_in_batches(batches, columns, progress)
+        return in_batches(batches, predict, texts, *others, progress=progress)
 
     def _check_prefixes(self, texts, prefixes) -> tuple[list[str], list[str]]:
         texts, prefixes = check_pairs(texts, prefixes)
@@ -293,18 +301,9 @@ class GeneratingTask(GeneratingSignatures):
     def _scores(self, sources, targets) -> list[tuple[float, int]]:
         sources, targets = check_pairs(sources, targets)
         batches_by_length(self.output_tokenizer, targets, "target text", self.decoding.max_length)
-        score = self._function(self._score_texts, _TEXTS, _TEXTS)
-        results: list[tuple[float, int]] = [(0.0, 0)] * len(sources)
-        longest = self.decoding.max_source_length
-        for positions in batches_by_length(self.input_tokenizer, sources, self.input_name, longest):
-            outputs = score(
-                tf.constant([sources[position] for position in positions]),
-                tf.constant([targets[position] for position in positions]),
-            )
-            columns = (outputs[name].numpy() for name in ("log_probability", "length"))
-            for position, row in zip(positions, zip(*columns, strict=True), strict=True):
-                results[position] = (float(row[0]), int(row[1]))
-        return results
+        score = self._function(self._score_texts, TEXTS, TEXTS)
+        rows = self._in_batches(score, SCORE_COLUMNS, sources, targets)
+        return [(float(log_probability), int(length)) for log_probability, length in rows]
 
     def _generate_texts(self, texts, decoding, n_best, jit=False) -> dict:
         input_ids = self.input_ids(texts)
@@ -323,11 +322,9 @@ class GeneratingTask(GeneratingSignatures):
         found = self._search()(input_ids, decoding, n_best, prefix_ids)
         return self._outputs(input_ids, found)
 
-    def _sample_texts(
-        self, texts, seed, source_numbers, decoding, rules, samples, jit=False
-    ) -> dict:
+    def _sample_texts(self, texts, source_numbers, seed, decoding, rules, samples) -> dict:
         input_ids = self.input_ids(texts)
-        draw = self._draw(decoding, rules, samples, jit)
+        draw = self._draw(decoding, rules, samples)
         return self._outputs(input_ids, draw(input_ids, seed, source_numbers))
 
     def _outputs(self, input_ids, found) -> dict:
@@ -349,8 +346,7 @@ class GeneratingTask(GeneratingSignatures):
             step, tokenizer = self.backbone.step, self.output_tokenizer
             return decoding.search(step, begin, tokenizer, n_best, prefix_ids)
 
-        # Strings cannot be compiled: XLA gets what lies between the tokenizers.
-        return tf.function(search, jit_compile=True, autograph=False) if jit else search
+        return compiled(search, jit)
 
     def _draw(self, decoding, rules, samples, jit=False) -> Callable[..., Hypotheses]:
         def draw(input_ids, seed, source_numbers):
@@ -361,7 +357,7 @@ class GeneratingTask(GeneratingSignatures):
             step, tokenizer = self.backbone.step, self.output_tokenizer
             return decoding.sample(step, begin, tokenizer, rules, **options)
 
-        return tf.function(draw, jit_compile=True, autograph=False) if jit else draw
+        return compiled(draw, jit)
 
     def _function(self, function: Callable, *specs: tf.TensorSpec, **options: Any) -> Callable:
         """The graph of a method of this task, with some of its arguments, traced once."""

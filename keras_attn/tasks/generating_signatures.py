@@ -10,14 +10,11 @@ import tensorflow as tf
 from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
 from keras_attn.tasks.decoding import DecodingSettings
-from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.serving import IDS, TEXTS, ServingFunction
 from keras_attn.tasks.texts import example_texts, real_ids
 from keras_attn.tasks.token_view import TokenView
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
-
-_TEXTS = tf.TensorSpec([None], tf.string)
-_IDS = tf.TensorSpec([None, None], tf.int32)
 
 
 class GeneratingSignatures(Task):
@@ -85,9 +82,9 @@ class GeneratingSignatures(Task):
             targets = self.target_ids(tf.constant(self._example_targets(texts)))
             return example_ids(texts) | {"target_ids": targets}
 
-        texts, ids = {"text": _TEXTS}, {ids_name: _IDS}
+        texts, ids = {"text": TEXTS}, {ids_name: IDS}
         longest = {ids_name: self.decoding.max_source_length}
-        pairs = texts | {"target": _TEXTS}
+        pairs = texts | {"target": TEXTS}
         return {
             "serving_default": ServingFunction(best, texts),
             "n_best": ServingFunction(several, texts),
@@ -96,7 +93,7 @@ class GeneratingSignatures(Task):
             "n_best_token_ids": ServingFunction(several_ids, ids, example_ids, longest=longest),
             "score_token_ids": ServingFunction(
                 score_ids,
-                ids | {"target_ids": _IDS},
+                ids | {"target_ids": IDS},
                 example_id_pairs,
                 longest=longest | {"target_ids": self.decoding.max_length},
             ),

@@ -1,10 +1,8 @@
 """Hypothesis, the result of a prediction, and batches of predictions."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
-
-import numpy as np
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 
 class Hypothesis(NamedTuple):
@@ -43,6 +41,9 @@ def perplexity_of(scores: list[tuple[float, int]]) -> float:
 #: Names of a graph's outputs that `found_hypotheses` takes.
 COLUMNS = ("text", "score", "log_probability")
 
+#: Names of the outputs of a graph that scores texts.
+SCORE_COLUMNS = ("log_probability", "length")
+
 
 def found_hypotheses(texts, scores, log_probabilities) -> list[Hypothesis]:
     """Converts one input's outputs to hypotheses, leaving out empty places.
@@ -62,25 +63,29 @@ def found_hypotheses(texts, scores, log_probabilities) -> list[Hypothesis]:
     ]
 
 
-def hypotheses_in_batches(
+def in_batches(
     batches: list[list[int]],
-    generate: Callable[[list[int]], Sequence[np.ndarray]],
+    predict: Callable[..., Sequence[Iterable]],
+    *inputs: Sequence,
     progress: Callable[[int], None] | None = None,
-) -> list[list[Hypothesis]]:
+) -> list[Any]:
     """Predicts batch by batch.
 
     Args:
-        batches: For each batch the positions of its texts.
-        generate: Returns a batch's texts, scores and log-probabilities, each (batch, n_best).
-        progress: Called with the number of texts done after each batch.
+        batches: For each batch the positions of its inputs.
+        predict: Takes a batch of each of `inputs`, and returns the columns of the answers: arrays
+            with a row for each input.
+        *inputs: Sequences with a value for each input, such as the texts.
+        progress: Called with the number of inputs done after each batch.
 
     Returns:
-        For each text its hypotheses.
+        For each input a tuple with its row of each column.
     """
-    results: list[list[Hypothesis]] = [[] for positions in batches for _ in positions]
+    results: list[Any] = [None for positions in batches for _ in positions]
     for positions in batches:
-        for position, row in zip(positions, zip(*generate(positions), strict=True), strict=True):
-            results[position] = found_hypotheses(*row)
+        columns = predict(*([values[position] for position in positions] for values in inputs))
+        for position, row in zip(positions, zip(*columns, strict=True), strict=True):
+            results[position] = row
         if progress:
             progress(len(positions))
     return results

@@ -1,7 +1,7 @@
 """Image classification."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import keras
 import numpy as np
@@ -34,7 +34,8 @@ class ImageClassificationTask(BaseClassificationTask):
 
     kind = "image_classification"
     served_input = "image_bytes"
-    _longest: ClassVar = {}
+    _roles = ()
+    _saved = ("labels",)
 
     def __init__(self, backbone: keras.Model, labels: Sequence[str]):
         super().__init__(backbone, {}, labels)
@@ -46,14 +47,7 @@ class ImageClassificationTask(BaseClassificationTask):
 
     @property
     def _encoding(self):
-        return "pixels", tf.TensorSpec([None, *self.image_size, self.channels], tf.uint8)
-
-    def _settings(self):
-        return {"labels": self.labels}
-
-    @classmethod
-    def _from_parts(cls, backbone, tokenizers, settings):
-        return cls(backbone, settings["labels"])
+        return "pixels", tf.TensorSpec([None, *self.image_size, self.channels], tf.uint8), {}
 
     def pixels(self, images: tf.Tensor) -> tf.Tensor:
         """Decodes PNG images inside a graph.
@@ -101,7 +95,8 @@ class ImageClassificationTask(BaseClassificationTask):
         return {"images": scaled_pixels(tf.cast(encoded, tf.float32))}
 
     def _batches(self, inputs):
-        return image_batches(inputs)
+        images = check_images(inputs)
+        return images, image_batches(images)
 
 
 def _patches(model: keras.Model) -> list[str] | None:
@@ -115,23 +110,11 @@ def _patches(model: keras.Model) -> list[str] | None:
     return first + [f"{row},{column}" for row in range(rows) for column in range(columns)]
 
 
-def image_batches(images: Sequence[bytes]) -> tuple[list[bytes], list[list[int]]]:
-    """Checks PNG images and groups them into batches.
-
-    Args:
-        images: Contents of PNG files.
-
-    Returns:
-        The images as a list, and for each batch the positions of its images.
-
-    Raises:
-        UserError: An item is not a PNG image, or is damaged.
-    """
-    images = check_images(images)
+def image_batches(images: Sequence[bytes]) -> list[list[int]]:
+    """Groups images into batches, and returns the positions of the images of each."""
+    positions = list(range(len(images)))
     begins = range(0, len(images), _IMAGES_A_BATCH)
-    return images, [
-        list(range(begin, min(begin + _IMAGES_A_BATCH, len(images)))) for begin in begins
-    ]
+    return [positions[begin : begin + _IMAGES_A_BATCH] for begin in begins]
 
 
 def _gradient(height: int, width: int, channels: int, dtype: type) -> bytes:

@@ -11,14 +11,12 @@ import tensorflow as tf
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
-from keras_attn.tasks.hypothesis import Hypothesis, best_text
-from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.hypothesis import Hypothesis, best_text, in_batches
+from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_view import TokenView
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
-
-_STRINGS = tf.TensorSpec([None], tf.string)
 
 
 class LabelTask(Task):
@@ -90,7 +88,7 @@ class BaseClassificationTask(LabelTask):
     ):
         super().__init__(backbone, tokenizers, labels)
         self._probabilities = tf.function(
-            self._probabilities_of, input_signature=[_STRINGS], autograph=False
+            self._probabilities_of, input_signature=[TEXTS], autograph=False
         )
 
     def predict(self, inputs: Sequence[Any]) -> list[str]:
@@ -156,22 +154,20 @@ class BaseClassificationTask(LabelTask):
             UserError: An input is invalid.
         """
         inputs, batches = self._batches(inputs)
-        results = np.zeros((len(inputs), len(self.labels)), np.float32)
-        for positions in batches:
-            batch = tf.constant([inputs[position] for position in positions])
-            results[positions] = self._probabilities(batch).numpy()
-            if progress:
-                progress(len(positions))
-        return results
+
+        def classify(batch):
+            return [self._probabilities(tf.constant(batch)).numpy()]
+
+        rows = in_batches(batches, classify, inputs, progress=progress)
+        return np.array(rows, np.float32).reshape(len(inputs), len(self.labels))
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
-        classify = self._classify
-        if jit:
-            classify = tf.function(classify, jit_compile=True, autograph=False)
+        classify = compiled(self._classify, jit)
+        strings = {self.served_input: TEXTS}
 
         def best(**strings):
-            probabilities = classify(self._encoded(strings[self.served_input]))
+            probabilities = classify(self._encoded(*strings.values()))
             places = tf.argmax(probabilities, axis=1)
             return {
                 "label": tf.gather(tf.constant(self.labels), places),
@@ -179,47 +175,30 @@ class BaseClassificationTask(LabelTask):
             }
 
         def several(**strings):
-            probabilities, places = tf.math.top_k(
-                classify(self._encoded(strings[self.served_input])), min(n_best, len(self.labels))
-            )
-            return {
-                "label": tf.gather(tf.constant(self.labels), places),
-                "probability": probabilities,
-            }
+            probabilities = classify(self._encoded(*strings.values()))
+            highest, places = tf.math.top_k(probabilities, min(n_best, len(self.labels)))
+            return {"label": tf.gather(tf.constant(self.labels), places), "probability": highest}
 
         def numeric(**encoded):
             return {"probabilities": classify(*encoded.values())}
 
-        def read(**strings):
-            return self.read_tokens(strings[self.served_input])
-
-        name, spec = self._encoding
+        name, spec, longest = self._encoding
         return {
-            "serving_default": ServingFunction(best, {self.served_input: _STRINGS}),
-            "n_best": ServingFunction(several, {self.served_input: _STRINGS}),
+            "serving_default": ServingFunction(best, strings),
+            "n_best": ServingFunction(several, strings),
             name: ServingFunction(
                 numeric,
                 {name: spec},
-                lambda strings: {name: self._encoded(tf.constant(strings))},
-                longest=self._longest,
+                lambda examples: {name: self._encoded(tf.constant(examples))},
+                longest=longest,
             ),
-            "attention": attention_function(
-                self.backbone,
-                read,
-                {self.served_input: _STRINGS},
-                lambda strings: {self.served_input: strings},
-            ),
+            "attention": attention_function(self.backbone, self.read_tokens, strings),
         }
 
     @property
     @abc.abstractmethod
-    def _encoding(self) -> tuple[str, tf.TensorSpec]:
-        """Name and specification of the tensor that strings are encoded to."""
-
-    @property
-    @abc.abstractmethod
-    def _longest(self) -> dict[str, int]:
-        """Maximum number of ids in a row, by input (see `ServingFunction`)."""
+    def _encoding(self) -> tuple[str, tf.TensorSpec, dict[str, int]]:
+        """Name and specification of the tensor that strings are encoded to, and its `longest`."""
 
     @abc.abstractmethod
     def _encoded(self, strings: tf.Tensor) -> tf.Tensor:

@@ -8,31 +8,25 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.data import MaskedExamples, Masking, require_mask_token
-from keras_attn.tasks.attention import attention_function
-from keras_attn.tasks.base import Task
-from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
+from keras_attn.tasks.hypothesis import Hypothesis, best_text, found_hypotheses, in_batches
 from keras_attn.tasks.measuring import token_scores
-from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
+from keras_attn.tasks.text_task import TextTask
 from keras_attn.tasks.texts import (
     FRAME,
     batches_by_length,
     check_framed_length,
     check_texts,
     example_texts,
-    framed_ids,
     padded,
     real_ids,
 )
-from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.word_piece import CONTINUED, MASK
 from keras_attn.validation import require, require_positive
 
-_TEXTS = tf.TensorSpec([None], tf.string)
-_IDS = tf.TensorSpec([None, None], tf.int32)
 
-
-class MaskedLMTask(Task):
+class MaskedLMTask(TextTask):
     """Fills the gaps of texts, each written as `[MASK]`.
 
     Each gap is filled with one token, independently of the others: the probability of a filled text
@@ -51,6 +45,7 @@ class MaskedLMTask(Task):
     """
 
     kind = "masked_lm"
+    _saved = ("max_length",)
 
     def __init__(self, backbone: keras.Model, tokenizer: WordPieceTokenizer, max_length: int = 256):
         super().__init__(backbone, {"text": tokenizer})
@@ -61,16 +56,9 @@ class MaskedLMTask(Task):
         self._ordinary = ~tokenizer.is_special
         self._filled = tf.function(
             self._fill,
-            input_signature=[_TEXTS, tf.TensorSpec([], tf.int32)],
+            input_signature=[TEXTS, tf.TensorSpec([], tf.int32)],
             autograph=False,
         )
-
-    def _settings(self):
-        return {"max_length": self.max_length}
-
-    @classmethod
-    def _from_parts(cls, backbone, tokenizers, settings):
-        return cls(backbone, tokenizers["text"], settings["max_length"])
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Fills the gaps of each text with their most probable tokens.
@@ -113,13 +101,13 @@ class MaskedLMTask(Task):
         )
         texts = check_texts("texts", texts)
 
-        def columns(positions):
-            batch = tf.constant([texts[position] for position in positions])
-            filled, scores = self._filled(batch, n_best)
+        def fill(batch):
+            filled, scores = self._filled(tf.constant(batch), n_best)
             return filled.numpy(), scores.numpy(), scores.numpy()
 
         batches = batches_by_length(self.tokenizer, texts, "text", self.max_length, frame=FRAME)
-        return hypotheses_in_batches(batches, columns, progress)
+        rows = in_batches(batches, fill, texts, progress=progress)
+        return [found_hypotheses(*row) for row in rows]
 
     def masked_scores(self, texts: Sequence[str], whole_words: bool = False) -> dict[str, float]:
         """Masks tokens of texts and measures how well the model predicts them.
@@ -142,36 +130,9 @@ class MaskedLMTask(Task):
         )
         return token_scores(self.backbone, examples)
 
-    def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Tokenizes texts, with start and end tokens around each and 0 as padding.
-
-        Args:
-            texts: Strings (batch,).
-
-        Returns:
-            int32 (batch, length).
-
-        Raises:
-            InvalidArgumentError: A text exceeds the task's maximum length.
-        """
-        return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
-
-    def read_tokens(self, text: tf.Tensor) -> TokenView:
-        """Tokenizes texts for the model and names their tokens.
-
-        Args:
-            text: Strings (batch,).
-
-        Raises:
-            InvalidArgumentError: A text exceeds the task's maximum length.
-        """
-        return read_source(self.tokenizer, self.input_ids(text))
-
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
-        best = self._best_tokens
-        if jit:
-            best = tf.function(best, jit_compile=True, autograph=False)
+        best = compiled(self._best_tokens, jit)
         most = min(n_best, int(self._ordinary.sum()))
 
         def single(text):
@@ -201,20 +162,9 @@ class MaskedLMTask(Task):
             filled = tf.reshape(filled, [-1, most, tf.shape(token_ids)[1]])
             return {"token_ids": filled, "probability": tf.exp(totals)}
 
-        def example_ids(texts):
-            return {"token_ids": self.input_ids(tf.constant(texts))}
-
-        ids, longest = {"token_ids": _IDS}, {"token_ids": self.max_length}
-        return {
-            "serving_default": ServingFunction(single, {"text": _TEXTS}),
-            "n_best": ServingFunction(several, {"text": _TEXTS}),
-            "token_ids": ServingFunction(from_ids, ids, example_ids, longest=longest),
-            "n_best_token_ids": ServingFunction(
-                several_from_ids, ids, example_ids, longest=longest
-            ),
-            "attention": attention_function(
-                self.backbone, self.read_tokens, {"text": _TEXTS}, lambda texts: {"text": texts}
-            ),
+        return self._signatures(single, from_ids) | {
+            "n_best": ServingFunction(several, {"text": TEXTS}),
+            "n_best_token_ids": self._ids_signature(several_from_ids),
         }
 
     def example_texts(self) -> list[str]:

@@ -23,11 +23,8 @@ from keras_attn.validation import require_one_of
 
 if TYPE_CHECKING:
     from keras_attn.tasks.embedding import EmbeddingTask
-    from keras_attn.tasks.exported import (
-        ExportedEmbedding,
-        ExportedSeq2Seq,
-        ExportedTokenClassification,
-    )
+    from keras_attn.tasks.exported.generating import ExportedSeq2Seq
+    from keras_attn.tasks.exported.labelling import ExportedEmbedding, ExportedTokenClassification
     from keras_attn.tasks.seq2seq import Seq2SeqTask
     from keras_attn.tasks.token_classification import TokenClassificationTask
 

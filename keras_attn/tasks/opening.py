@@ -14,7 +14,8 @@ from pathlib import Path
 
 from keras_attn.model_versions import SAVED_MODEL, version_folders
 from keras_attn.tasks.base import TASK_FILE, Task
-from keras_attn.tasks.exported import Exported, open_exported
+from keras_attn.tasks.exported.base import Exported
+from keras_attn.tasks.exported.loading import open_exported
 from keras_attn.validation import UserError
 
 RUN_TASK = "task"

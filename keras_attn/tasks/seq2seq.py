@@ -5,10 +5,10 @@ import tensorflow as tf
 
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask
-from keras_attn.tasks.texts import ids_with_end, label_log_probabilities
+from keras_attn.tasks.serving import compiled
+from keras_attn.tasks.texts import check_positions, ids_with_end, label_log_probabilities
 from keras_attn.tasks.token_view import TokenView, token_texts
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import require
 
 
 class Seq2SeqTask(GeneratingTask):
@@ -28,8 +28,7 @@ class Seq2SeqTask(GeneratingTask):
 
     kind = "seq2seq"
     input_name = "source text"
-    input_role = "source"
-    output_role = "target"
+    input_role, output_role = _roles = ("source", "target")
 
     def __init__(
         self,
@@ -40,22 +39,11 @@ class Seq2SeqTask(GeneratingTask):
     ):
         tokenizers = {"source": source_tokenizer, "target": target_tokenizer}
         super().__init__(backbone, tokenizers, decoding)
-        positions = getattr(backbone, "max_length", None)
-        require(
-            positions is None
-            or max(self.decoding.max_source_length, self.decoding.max_length) <= positions,
-            "The decoding lengths must not exceed the model's positions.",
-            positions=positions,
-            max_source_length=self.decoding.max_source_length,
-            max_length=self.decoding.max_length,
-        )
+        lengths = self._lengths
+        message = "The decoding lengths must not exceed the model's positions."
+        check_positions(backbone, max(lengths.values()), message, **lengths)
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
-
-    @classmethod
-    def _from_parts(cls, backbone, tokenizers, settings):
-        decoding = DecodingSettings.from_dict(settings["decoding"])
-        return cls(backbone, tokenizers["source"], tokenizers["target"], decoding)
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Tokenizes source texts, with an end token after each and 0 as padding."""
@@ -148,9 +136,8 @@ class Seq2SeqTask(GeneratingTask):
             logits = self.backbone({"source_ids": source_ids, "target_ids": target_ids})
             return tf.reduce_sum(label_log_probabilities(labels, logits), axis=1)
 
-        if jit:
-            log_probabilities = tf.function(log_probabilities, jit_compile=True, autograph=False)
+        inputs = (input_ids, self.shifted(target_ids))
         return {
-            "log_probability": log_probabilities(input_ids, self.shifted(target_ids), target_ids),
+            "log_probability": compiled(log_probabilities, jit)(*inputs, target_ids),
             "length": tf.math.count_nonzero(target_ids, axis=1, dtype=tf.int32),
         }

@@ -7,6 +7,12 @@ from typing import Any, Protocol
 import keras
 import tensorflow as tf
 
+TEXTS = tf.TensorSpec([None], tf.string)
+"""Specification of a batch of strings."""
+
+IDS = tf.TensorSpec([None, None], tf.int32)
+"""Specification of a batch of padded ids."""
+
 
 @dataclasses.dataclass(frozen=True)
 class ServingFunction:
@@ -29,6 +35,11 @@ class ServingFunction:
     example_inputs: Callable[[Sequence[Any]], Mapping[str, Any]] | None = None
     optional: bool = False
     longest: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+def compiled(function: Callable, jit: bool) -> Callable:
+    """Compiles a function of numbers with XLA if `jit`; XLA cannot compile string ops."""
+    return tf.function(function, jit_compile=True, autograph=False) if jit else function
 
 
 class Servable(Protocol):

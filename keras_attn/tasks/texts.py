@@ -64,13 +64,8 @@ def shortened(text: str | bytes) -> str | bytes:
 
 
 def _is_unicode(text: object) -> bool:
-    if not isinstance(text, str):
-        return False
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, from malformed input
-        return False
-    return True
+    # A lone surrogate, from malformed input, would be replaced.
+    return isinstance(text, str) and text.encode(errors="replace").decode() == text
 
 
 FRAME = 2
@@ -92,13 +87,28 @@ def check_framed_length(backbone: keras.Model, max_length: int) -> None:
         "`max_length` must leave room for a token between start and end.",
         max_length=max_length,
     )
+    check_positions(backbone, max_length, max_length=max_length)
+
+
+def check_positions(
+    backbone: keras.Model,
+    needed: int,
+    expectation: str = "`max_length` must not exceed the model's positions.",
+    **received: int,
+) -> None:
+    """Raises unless a model has as many positions as a task needs, or any number of them.
+
+    Args:
+        backbone: The model.
+        needed: Number of positions that the task needs.
+        expectation: What the error message says of the lengths that it shows.
+        **received: The task's lengths, by name.
+
+    Raises:
+        UserError: The model has too few positions.
+    """
     positions = getattr(backbone, "max_length", None)
-    require(
-        positions is None or max_length <= positions,
-        "`max_length` must not exceed the model's positions.",
-        positions=positions,
-        max_length=max_length,
-    )
+    require(positions is None or needed <= positions, expectation, positions=positions, **received)
 
 
 def batches_by_length(

@@ -6,31 +6,27 @@ import keras
 import tensorflow as tf
 
 from keras_attn.ops.padding import order_with_padding_last
-from keras_attn.tasks.attention import attention_function
-from keras_attn.tasks.hypothesis import Hypothesis, best_text, hypotheses_in_batches
+from keras_attn.tasks.hypothesis import Hypothesis, best_text, found_hypotheses, in_batches
 from keras_attn.tasks.labels import LabelTask
-from keras_attn.tasks.serving import ServingFunction
+from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
+from keras_attn.tasks.text_task import TextTask
 from keras_attn.tasks.texts import (
     FRAME,
     check_framed_length,
     check_pairs,
     check_texts,
-    example_texts,
     fitting,
     fitting_batches,
     framed,
     real_ids,
 )
-from keras_attn.tasks.token_view import TokenView, read_source
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
 from keras_attn.validation import require, require_one_of
 
-_TEXTS = tf.TensorSpec([None], tf.string)
-_IDS = tf.TensorSpec([None, None], tf.int32)
 _NUMBERS = tf.TensorSpec([None], tf.int32)
 
 
-class TokenClassificationTask(LabelTask):
+class TokenClassificationTask(LabelTask, TextTask):
     """Tags each word of a text, for example with named entities or parts of speech.
 
     Words are separated by ASCII white space and tokenized one by one; start and end tokens surround
@@ -54,6 +50,7 @@ class TokenClassificationTask(LabelTask):
     """
 
     kind = "token_classification"
+    _saved = ("labels", "max_length")
 
     def __init__(
         self,
@@ -68,15 +65,8 @@ class TokenClassificationTask(LabelTask):
         check_framed_length(backbone, max_length)
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self._answers = tf.function(self._answer, input_signature=[_TEXTS], autograph=False)
-        self._scores = tf.function(self._score, input_signature=[_TEXTS, _NUMBERS], autograph=False)
-
-    def _settings(self):
-        return {"labels": self.labels, "max_length": self.max_length}
-
-    @classmethod
-    def _from_parts(cls, backbone, tokenizers, settings):
-        return cls(backbone, tokenizers["text"], settings["labels"], settings["max_length"])
+        self._answers = tf.function(self._answer, input_signature=[TEXTS], autograph=False)
+        self._scores = tf.function(self._score, input_signature=[TEXTS, _NUMBERS], autograph=False)
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Predicts the tags of each text's words, separated by spaces.
@@ -111,12 +101,13 @@ class TokenClassificationTask(LabelTask):
         check_one_answer(n_best, beams)
         texts = check_texts("texts", texts)
 
-        def columns(positions):
-            outputs = self._answers(tf.constant([texts[position] for position in positions]))
+        def tag(batch):
+            outputs = self._answers(tf.constant(batch))
             score = outputs["log_probability"].numpy()[:, None]
             return outputs["tags"].numpy()[:, None], score, score
 
-        return hypotheses_in_batches(self._batches(texts), columns, progress)
+        rows = in_batches(self._batches(texts), tag, texts, progress=progress)
+        return [found_hypotheses(*row) for row in rows]
 
     def score(self, texts: Sequence[str], tags: Sequence[str]) -> list[float]:
         """Computes the log-probability of the tags of each text, the sum over its words.
@@ -136,13 +127,12 @@ class TokenClassificationTask(LabelTask):
             require(words == len(row), "Every word must have a tag.", words=words, tags=len(row))
             for tag in row:
                 require_one_of("tag", tag, numbers)
-        results = [0.0] * len(texts)
-        for positions in self._batches(texts):
-            batch = tf.constant([texts[at] for at in positions])
-            flat = tf.constant([numbers[tag] for at in positions for tag in rows[at]], tf.int32)
-            for position, value in zip(positions, self._scores(batch, flat).numpy(), strict=True):
-                results[position] = float(value)
-        return results
+
+        def score(batch, rows_of_batch):
+            flat = [numbers[tag] for row in rows_of_batch for tag in row]
+            return [self._scores(tf.constant(batch), tf.constant(flat, tf.int32)).numpy()]
+
+        return [float(value) for (value,) in in_batches(self._batches(texts), score, texts, rows)]
 
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
         """Tokenizes texts, with start and end tokens around each and 0 as padding.
@@ -158,47 +148,21 @@ class TokenClassificationTask(LabelTask):
         """
         return self._tokenized(texts)[1]
 
-    def read_tokens(self, text: tf.Tensor) -> TokenView:
-        """Tokenizes texts for the model and names their tokens.
-
-        Args:
-            text: Strings (batch,).
-
-        Raises:
-            InvalidArgumentError: A text exceeds the task's maximum length.
-        """
-        return read_source(self.tokenizer, self.input_ids(text))
-
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
         del n_best  # a word has one tag
-        classify = self._classify
-        if jit:
-            classify = tf.function(classify, jit_compile=True, autograph=False)
+        classify = compiled(self._classify, jit)
 
         def from_ids(token_ids):
             scores = classify(real_ids(token_ids))
             places = tf.argsort(order_with_padding_last(token_ids))  # of each id in what is read
             return {"probabilities": tf.exp(tf.gather(scores, places, axis=1, batch_dims=1))}
 
-        return {
-            "serving_default": ServingFunction(
-                lambda text: self._answer(text, classify), {"text": _TEXTS}
-            ),
-            "token_ids": ServingFunction(
-                from_ids,
-                {"token_ids": _IDS},
-                lambda texts: {"token_ids": self.input_ids(tf.constant(texts))},
-                longest={"token_ids": self.max_length},
-            ),
-            "attention": attention_function(
-                self.backbone, self.read_tokens, {"text": _TEXTS}, lambda texts: {"text": texts}
-            ),
-        }
+        return self._signatures(lambda text: self._answer(text, classify), from_ids)
 
     def example_texts(self) -> list[str]:
         """Returns a few texts of different lengths, made of the most frequent tokens."""
-        texts = example_texts(self.tokenizer, self.max_length - 1)
+        texts = super().example_texts()
         texts = [*texts, " ".join(texts)]
         lengths = self.lengths(texts)
         return [

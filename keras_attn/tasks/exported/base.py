@@ -1,13 +1,14 @@
 """Base class of exported tasks: a loaded SavedModel and calls of its signatures."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.tasks.hypothesis import in_batches, length_sorted_batches
 from keras_attn.tasks.operations import perform
 from keras_attn.tasks.texts import shortened
 from keras_attn.validation import UserError, asserted, require
@@ -32,6 +33,9 @@ class Exported:
     needs: ClassVar[frozenset[str]] = frozenset()
     """Names of required signatures."""
 
+    _frame: ClassVar[int] = 1
+    """Number of special tokens around a text."""
+
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         Exported.classes[cls.kind] = cls
@@ -40,6 +44,27 @@ class Exported:
         require_signatures(folder, model, self.needs)
         self.folder = folder
         self._model = model
+
+    def _in_batches(
+        self,
+        signature: str,
+        columns: Callable[[dict[str, np.ndarray]], Sequence[np.ndarray]],
+        progress: Callable[[int], None] | None = None,
+        **inputs: Sequence,
+    ) -> list[tuple]:
+        """Calls a signature for batches of similar lengths (see `in_batches`)."""
+
+        def predict(*batch: list) -> Sequence[np.ndarray]:
+            named = dict(zip(inputs, batch, strict=True))
+            return columns(run_signature(self._model.signatures[signature], **named))
+
+        batches = self._batches(next(iter(inputs.values())))
+        return in_batches(batches, predict, *inputs.values(), progress=progress)
+
+    def _batches(self, inputs: Sequence[Any]) -> list[list[int]]:
+        """For each batch the positions of its inputs."""
+        lengths = [len(text) + self._frame for text in inputs]
+        return length_sorted_batches(lengths, budget=4096)
 
     def evaluate(
         self,

@@ -1,16 +1,17 @@
 """Exported tasks that generate text."""
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from keras_attn.generation import SamplingRules, check_seed
-from keras_attn.tasks.exported.base import Exported, check_exported, run_signature
+from keras_attn.tasks.exported.base import Exported, check_exported
 from keras_attn.tasks.hypothesis import (
     COLUMNS,
+    SCORE_COLUMNS,
     Hypothesis,
     best_text,
-    hypotheses_in_batches,
-    length_sorted_batches,
+    found_hypotheses,
     perplexity_of,
 )
 from keras_attn.tasks.texts import check_pairs, check_texts
@@ -49,18 +50,17 @@ class ExportedSeq2Seq(Exported):
         require(prefixes is None, "An export does not support prefixes.", prefixes=prefixes)
         texts = check_texts("texts", texts)
         require(beams is None, "The beams of an exported model cannot be changed.", beams=beams)
-        signature = self._model.signatures["serving_default" if n_best == 1 else "n_best"]
 
-        def columns(positions):
-            outputs = run_signature(signature, text=[texts[position] for position in positions])
+        def columns(outputs):
             columns = [outputs[name] for name in COLUMNS]
             if n_best == 1:
                 columns = [column[:, None] for column in columns]
             check_exported(n_best, columns[0])
             return [column[:, :n_best] for column in columns]
 
-        batches = length_sorted_batches([len(text) + 1 for text in texts], budget=4096)
-        return hypotheses_in_batches(batches, columns, progress)
+        signature = "serving_default" if n_best == 1 else "n_best"
+        rows = self._in_batches(signature, columns, progress, text=texts)
+        return [found_hypotheses(*row) for row in rows]
 
     def sample(
         self,
@@ -93,18 +93,15 @@ class ExportedSeq2Seq(Exported):
         SamplingRules(**values)
         check_seed(seed)
         texts = check_texts("texts", texts)
-
-        def columns(positions):
-            outputs = run_signature(
-                self._model.signatures["sample"],
-                text=[texts[position] for position in positions],
-                seed=[seed + ((position + first_number) << 32) for position in positions],
-                **{name: [value] * len(positions) for name, value in values.items()},
-            )
-            return [outputs[name][:, None] for name in COLUMNS]
-
-        batches = length_sorted_batches([len(text) + 1 for text in texts], budget=4096)
-        return hypotheses_in_batches(batches, columns, progress)
+        rows = self._in_batches(
+            "sample",
+            lambda outputs: [outputs[name][:, None] for name in COLUMNS],
+            progress,
+            text=texts,
+            seed=[seed + ((first_number + place) << 32) for place in range(len(texts))],
+            **{name: [value] * len(texts) for name, value in values.items()},
+        )
+        return [found_hypotheses(*row) for row in rows]
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         """Computes the log-probability of each target (see `Seq2SeqTask.score`)."""
@@ -116,17 +113,9 @@ class ExportedSeq2Seq(Exported):
 
     def _scores(self, sources, targets) -> list[tuple[float, int]]:
         sources, targets = check_pairs(sources, targets)
-        results: list[tuple[float, int]] = [(0.0, 0)] * len(sources)
-        for positions in length_sorted_batches([len(text) + 1 for text in sources], budget=4096):
-            outputs = run_signature(
-                self._model.signatures["score"],
-                text=[sources[position] for position in positions],
-                target=[targets[position] for position in positions],
-            )
-            rows = zip(outputs["log_probability"], outputs["length"], strict=True)
-            for position, (log_probability, length) in zip(positions, rows, strict=True):
-                results[position] = (float(log_probability), int(length))
-        return results
+        columns = itemgetter(*SCORE_COLUMNS)
+        rows = self._in_batches("score", columns, text=sources, target=targets)
+        return [(float(log_probability), int(length)) for log_probability, length in rows]
 
 
 class ExportedCausalLM(ExportedSeq2Seq):

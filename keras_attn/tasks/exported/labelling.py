@@ -1,17 +1,13 @@
-"""Exported tasks that predict labels, filled texts or tags."""
+"""Exported tasks that predict labels, filled texts, tags or vectors."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from keras_attn.tasks.exported.base import Exported, check_exported, run_signature
-from keras_attn.tasks.hypothesis import (
-    Hypothesis,
-    best_text,
-    hypotheses_in_batches,
-    length_sorted_batches,
-)
+from keras_attn.data import check_images
+from keras_attn.tasks.exported.base import Exported, check_exported
+from keras_attn.tasks.hypothesis import Hypothesis, best_text, found_hypotheses
 from keras_attn.tasks.image_classification import ImageClassificationTask, image_batches
 from keras_attn.tasks.texts import check_texts
 from keras_attn.tasks.token_classification import check_one_answer
@@ -44,22 +40,19 @@ class ExportedClassification(Exported):
         """
         require_positive(n_best=n_best)
         require(beams is None, "A classifier has no beam search.", beams=beams)
-        texts, batches = self._batches(texts)
+        texts = self._check(texts)
 
-        def columns(positions):
-            inputs = {self._served_input: [texts[position] for position in positions]}
-            outputs = run_signature(self._model.signatures["n_best"], **inputs)
+        def columns(outputs):
             check_exported(n_best, outputs[self._column])
             with np.errstate(divide="ignore"):
                 scores = np.log(outputs["probability"][:, :n_best])
             return outputs[self._column][:, :n_best], scores, scores
 
-        return hypotheses_in_batches(batches, columns, progress)
+        rows = self._in_batches("n_best", columns, progress, **{self._served_input: texts})
+        return [found_hypotheses(*row) for row in rows]
 
-    def _batches(self, texts: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
-        """Returns the checked inputs, and for each batch the positions of its inputs."""
-        texts = check_texts("texts", texts)
-        return texts, length_sorted_batches([len(text) + 1 for text in texts], budget=4096)
+    def _check(self, texts: Sequence[Any]) -> list[Any]:
+        return check_texts("texts", texts)
 
 
 class ExportedImageClassification(ExportedClassification):
@@ -68,8 +61,11 @@ class ExportedImageClassification(ExportedClassification):
     kind = ImageClassificationTask.kind
     _served_input = ImageClassificationTask.served_input
 
-    def _batches(self, texts: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
-        return image_batches(texts)
+    def _check(self, texts):
+        return check_images(texts)
+
+    def _batches(self, inputs):
+        return image_batches(inputs)
 
 
 class ExportedMaskedLM(ExportedClassification):
@@ -84,6 +80,7 @@ class ExportedTokenClassification(Exported):
 
     kind = "token_classification"
     needs = frozenset({"token_ids"})
+    _frame = 2
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Predicts the tags of each text (see `TokenClassificationTask.predict`)."""
@@ -102,13 +99,31 @@ class ExportedTokenClassification(Exported):
             UserError: A text is too long, or `n_best` or `beams` is invalid.
         """
         check_one_answer(n_best, beams)
-        texts = check_texts("texts", texts)
-        signature = self._model.signatures["serving_default"]
 
-        def columns(positions):
-            outputs = run_signature(signature, text=[texts[position] for position in positions])
+        def columns(outputs):
             score = outputs["log_probability"][:, None]
             return outputs["tags"][:, None], score, score
 
-        batches = length_sorted_batches([len(text) + 2 for text in texts], budget=4096)
-        return hypotheses_in_batches(batches, columns, progress)
+        texts = check_texts("texts", texts)
+        rows = self._in_batches("serving_default", columns, progress, text=texts)
+        return [found_hypotheses(*row) for row in rows]
+
+
+class ExportedEmbedding(Exported):
+    """An exported `EmbeddingTask`."""
+
+    kind = "embedding"
+    needs = frozenset({"token_ids"})
+    _frame = 2
+
+    def predict(
+        self, texts: Sequence[str], progress: Callable[[int], None] | None = None
+    ) -> np.ndarray:
+        """Embeds texts (see `EmbeddingTask.predict`)."""
+        texts = check_texts("texts", texts)
+        signature = self._model.signatures["serving_default"]
+        features = signature.structured_outputs["embedding"].shape[1]
+        rows = self._in_batches(
+            "serving_default", lambda outputs: [outputs["embedding"]], progress, text=texts
+        )
+        return np.array(rows, np.float32).reshape(len(texts), features)
