@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_attn.layers.attention.attention_inputs import AttentionInputs
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.hidden_positions import without_hidden
+from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.layers.positions.relative_positions import refuse_relative_positions
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
@@ -61,16 +61,40 @@ class AttentionLayer(CompositeLayer):
         inputs = (query, value, key, query_mask, value_mask, key_mask, attention_mask)
         return self._call_checked(inputs, return_attention_scores, training, use_causal_mask)
 
-    def _call_checked(self, inputs: tuple, *options: Any, **further: Any) -> Any:
+    def _call_checked(
+        self, inputs: tuple, return_attention_scores: bool, *options: Any, **further: Any
+    ) -> Any:
         """Attends with boolean masks. Traced masks of other numbers make the outputs NaN."""
         inputs = AttentionInputs(*inputs)
         self._require_inputs(inputs)
+        if return_attention_scores:  # which are refused where there are none
+            self._scores_shape(inputs.query.shape, inputs.value.shape)
         inputs, valid = inputs.with_boolean_masks()
-        return masks.unless_refused(self._attend(inputs, *options, **further), valid)
+        result = self._attend(inputs, return_attention_scores, *options, **further)
+        return masks.unless_refused(result, valid)
+
+    @property
+    def _has_one_length(self) -> bool:
+        """Whether value and key must be as long as the query."""
+        return not self.can_cross
+
+    def _require_shapes(self, **shapes: tuple | None) -> None:
+        """Raises unless the shapes of the inputs, the query first, are those of sequences."""
+        for name, shape in shapes.items():
+            if shape is None:
+                continue
+            named = {f"{name}_shape": shape}
+            require(len(shape) >= 3, f"`{name}` must be (batch, length, features).", **named)
+            lengths = {shapes["query"][1], shape[1]} - {None}
+            require(
+                len(lengths) < 2 or not self._has_one_length,
+                f"{type(self).__name__} needs a `{name}` as long as the `query`.",
+                **named | {"query_shape": shapes["query"]},
+            )
 
     def _require_inputs(self, inputs: AttentionInputs) -> None:
         """Raises unless the tensors of a call fit together."""
-        inputs.require_fitting(getattr(self, "num_heads", 1), same_length=not self.can_cross)
+        inputs.require_fitting(getattr(self, "num_heads", 1), same_length=self._has_one_length)
 
     def _attend(
         self,
@@ -79,7 +103,10 @@ class AttentionLayer(CompositeLayer):
         training: bool | None,
         use_causal_mask: bool,
     ) -> Any:
-        """What `call` returns, given boolean masks that fit."""
+        """What `call` returns, given boolean masks that fit.
+
+        Scores are asked for only where `_scores_shape` gives their shape.
+        """
         raise NotImplementedError
 
     def _set_dropout(self, dropout: float, seed: int | None) -> None:
@@ -103,8 +130,17 @@ class AttentionLayer(CompositeLayer):
         return output, keras.KerasTensor(self._scores_shape(*shapes), self.compute_dtype)
 
     def _scores_shape(self, query_shape: tuple, value_shape: tuple) -> tuple:
-        """The shape of attention scores, where the mechanism has any."""
-        require_no_scores(self, return_attention_scores=True)
+        """The shape of attention scores; raises where the mechanism has none."""
+        self._refuse_scores()
+
+    def _refuse_scores(self, **settings: Any) -> None:
+        """Raises because these settings build no scores that could be returned."""
+        require(
+            False,
+            f"{type(self).__name__} builds no matrix of scores, so it cannot return them.",
+            return_attention_scores=True,
+            **settings,
+        )
 
 
 class DecodingSteps:
@@ -201,80 +237,28 @@ class SourceSteps:
         """
         raise NotImplementedError
 
+    def _visible_source(self, value: Any, key: Any, value_mask: Any) -> tuple[Any, Any, Any]:
+        """Value and key of a source without its padding, and its mask as a boolean one."""
+        value_mask, valid = masks.boolean_masks(value_mask=value_mask)
+        value, key = (x if x is None else as_float(x, self.compute_dtype) for x in (value, key))
+        value = masks.unless_refused(value, valid)
+        return without_hidden(value, value_mask), without_hidden(key, value_mask), value_mask
 
-def visible_source(value: Any, key: Any, value_mask: Any) -> tuple[Any, Any, Any]:
-    """Value and key of a source without its padding, and its mask as a boolean one."""
-    value_mask, valid = masks.boolean_masks(value_mask=value_mask)
-    value = masks.unless_refused(value, valid)
-    return without_hidden(value, value_mask), without_hidden(key, value_mask), value_mask
+    def _masked_source(self, source: dict, value_mask: Any, axes: tuple[int, ...]) -> dict:
+        """A projected source with its mask.
 
+        Args:
+            source: `"key"` and `"value"`.
+            value_mask: Boolean (batch, source), or `None`.
+            axes: The axes by which the mask is expanded to the rank of the value.
 
-def masked_source(source: dict, value_mask: Any, axes: tuple[int, ...]) -> dict:
-    """A projected source with its mask.
-
-    Args:
-        source: `"key"` and `"value"`.
-        value_mask: Boolean (batch, source), or `None`.
-        axes: The axes by which the mask is expanded to the rank of the value.
-
-    Returns:
-        The source; with a mask its values at padding are 0 and `"mask"` is (batch, 1, 1, source).
-    """
-    if value_mask is None:
-        return source
-    # Nothing of padding is left, so that a source of nothing else has a context of zeros.
-    kept = ops.cast(ops.expand_dims(value_mask, axes), source["value"].dtype)
-    mask = ops.expand_dims(value_mask, (1, 2))
-    return source | {"value": ops.multiply(source["value"], kept), "mask": mask}
-
-
-def require_no_scores(layer: keras.layers.Layer, return_attention_scores: bool) -> None:
-    """Refuses to return scores that a mechanism does not build.
-
-    Raises:
-        UserError: `return_attention_scores` is set.
-    """
-    require(
-        not return_attention_scores,
-        f"{type(layer).__name__} builds no matrix of scores, so it cannot return them.",
-        return_attention_scores=return_attention_scores,
-    )
-
-
-def require_sequences(**shapes: tuple | None) -> None:
-    """Refuses to be built for anything but sequences of vectors.
-
-    Args:
-        **shapes: Shapes of the inputs by name, or `None`.
-
-    Raises:
-        UserError: A shape has fewer axes than batch, length and features.
-    """
-    for name, shape in shapes.items():
-        require(
-            shape is None or len(shape) >= 3,
-            f"`{name}` must be (batch, length, features).",
-            **{f"{name}_shape": shape},
-        )
-
-
-def require_same_length(
-    layer: keras.layers.Layer, query_shape: tuple, **shapes: tuple | None
-) -> None:
-    """Refuses to be built for sequences of another length than the query's.
-
-    Args:
-        layer: The attention layer, which attends within one sequence.
-        query_shape: Shape of the query.
-        **shapes: Shapes of the other inputs by name, or `None`.
-
-    Raises:
-        UserError: A known length differs.
-    """
-    for name, shape in shapes.items():
-        lengths = {query_shape[1], query_shape[1] if shape is None else shape[1]} - {None}
-        require(
-            len(lengths) < 2,
-            f"{type(layer).__name__} needs a `{name}` as long as the `query`.",
-            **{f"{name}_shape": shape, "query_shape": query_shape},
-        )
+        Returns:
+            The source; with a mask its values at padding are 0 and `"mask"` is (batch, 1, 1,
+            source).
+        """
+        if value_mask is None:
+            return source
+        # Nothing of padding is left, so that a source of nothing else has a context of zeros.
+        kept = ops.cast(ops.expand_dims(value_mask, axes), source["value"].dtype)
+        mask = ops.expand_dims(value_mask, (1, 2))
+        return source | {"value": ops.multiply(source["value"], kept), "mask": mask}

@@ -59,6 +59,25 @@ def require_cross_attention(name: str, layer: Any) -> None:
     )
 
 
+def require_steps(name: str, layer: Any, *methods: str) -> None:
+    """Raises unless a layer can decode step by step.
+
+    Args:
+        name: Name of the argument in the message.
+        layer: An attention layer.
+        *methods: Names of the methods that decoding calls.
+
+    Raises:
+        UserError: A method is missing.
+    """
+    require(
+        all(hasattr(layer, method) for method in methods),
+        f"Decoding step by step needs a layer as `{name}` with "
+        f"{' and '.join(f'`{method}`' for method in methods)}.",
+        **{name: type(layer).__name__},
+    )
+
+
 def _require_attention(name: str, layer: Any, arguments: tuple[str, ...]) -> None:
     is_layer = isinstance(layer, keras.layers.Layer)
     parameters = inspect.signature(layer.call).parameters if is_layer else {}

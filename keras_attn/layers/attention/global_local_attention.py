@@ -6,7 +6,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_layer import require_no_scores, require_same_length
 from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.attention.global_local_streams import (
     GlobalLocalPieces,
@@ -121,7 +120,6 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
             self.global_attention = BaseMultiHeadAttention.from_config(config)
 
     def build(self, query_shape, value_shape=None, key_shape=None, global_query_shape=None):
-        require_same_length(self, query_shape, value=value_shape, key=key_shape)
         super().build(query_shape, value_shape, key_shape)
         if self.global_attention is not None and global_query_shape is not None:
             self.global_attention.build(global_query_shape)
@@ -157,7 +155,6 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
 
     def _attend(self, inputs, return_attention_scores, training, use_causal_mask, own):
         global_query, global_query_mask, labels, pair_masks = own
-        require_no_scores(self, return_attention_scores)
         require(
             not use_causal_mask,
             "Global positions attend to everything: there is no causal form.",

@@ -5,15 +5,9 @@ from functools import partial
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_layer import (
-    DecodingSteps,
-    SourceSteps,
-    require_no_scores,
-    visible_source,
-)
+from keras_attn.layers.attention.attention_layer import DecodingSteps, SourceSteps
 from keras_attn.layers.attention.capture import is_capturing, record_attention
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
-from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.positions.rotary import RotaryEmbedding
 from keras_attn.ops import masks
 from keras_attn.ops.linear_attention import (
@@ -79,7 +73,6 @@ class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         self._set_positions(relative_positions)
 
     def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
-        require_no_scores(self, return_attention_scores)
         heads = self._project(*inputs.visible(self.compute_dtype), training)
         mask = inputs.mask_of_keys()
         attend = partial(
@@ -90,18 +83,10 @@ class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
             is_causal=use_causal_mask,
             **self._turns(heads),
         )
-        context = attend(heads["value"])
-        record_attention(
-            self,
-            attend,
-            heads["value"],
-            mask,
-            inputs,
-            inputs.query_mask,
-            is_causal=use_causal_mask,
-            is_softmax=False,
+        recorded = {"inputs": inputs, "is_causal": use_causal_mask, "is_softmax": False}
+        return self._attend_by_keys(
+            attend, heads["value"], mask, inputs.query_mask, training, **recorded
         )
-        return self._project_back(masks.masked_queries(context, inputs.query_mask), training)
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
         return initial_linear_state(
@@ -109,8 +94,7 @@ class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         )
 
     def attend_prompt(self, query, cache, real):
-        query = without_hidden(query, real)
-        heads = self._project(query, query, None)
+        heads = self._project_prompt(query, real)
         key, value, turns = heads["key"], heads["value"], self._turns(heads)
         context = linear_attention(heads["query"], key, value, is_causal=True, **turns)
         real = ops.cast(real, "bool")
@@ -131,7 +115,7 @@ class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         return self._project_back_hypotheses(context, query.shape[1]), cache
 
     def project_source(self, value, key=None, value_mask=None) -> dict:
-        value, key, value_mask = visible_source(value, key, value_mask)
+        value, key, value_mask = self._visible_source(value, key, value_mask)
         heads = self._project(None, value, key)
         mask = masks.mask_of_keys(ops.shape(value)[1], value_mask)
         source = {"sums": sums_of_keys(heads["key"], heads["value"], mask)}

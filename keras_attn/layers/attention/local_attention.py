@@ -5,16 +5,9 @@ from functools import partial
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_layer import (
-    DecodingSteps,
-    require_no_scores,
-    require_same_length,
-)
-from keras_attn.layers.attention.capture import record_attention
+from keras_attn.layers.attention.attention_layer import DecodingSteps
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
-from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.positions.relative_positions import DistanceBias
-from keras_attn.ops import masks
 from keras_attn.ops.decoding.window_state import (
     initial_window_state,
     local_attention_step,
@@ -86,18 +79,11 @@ class LocalAttention(DecodingSteps, BaseMultiHeadAttention):
             relative_positions=type(positions).__name__,
         )
 
-    def build(self, query_shape, value_shape=None, key_shape=None):
-        require_same_length(self, query_shape, value=value_shape, key=key_shape)
-        super().build(query_shape, value_shape, key_shape)
-
     def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
-        require_no_scores(self, return_attention_scores)
         heads = self._positioned(self._project(*inputs.visible(self.compute_dtype), training))
-        mask = inputs.mask_of_keys()
-        context = self._attend_heads(
-            heads, mask, use_causal_mask, inputs.query_mask, **self._dropping(training)
-        )
-        return self._project_back(context, training)
+        masks = (inputs.mask_of_keys(), inputs.query_mask)
+        dropping = self._dropping(training)
+        return self._attend_heads(heads, use_causal_mask, *masks, training, dropping)
 
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
         widths = (self.key_dim, self.value_dim)
@@ -106,9 +92,8 @@ class LocalAttention(DecodingSteps, BaseMultiHeadAttention):
         )
 
     def attend_prompt(self, query, cache, real):
-        query = without_hidden(query, real)
-        heads = self._positioned(self._project(query, query, None))
-        output = self._project_back(self._attend_heads(heads, is_causal=True))
+        heads = self._positioned(self._project_prompt(query, real))
+        output = self._attend_heads(heads, is_causal=True)
         return output, window_state(heads["key"], heads["value"], self.sliding_window, real)
 
     def attend_step(self, query, cache, index, ancestor_mask=None):
@@ -121,20 +106,17 @@ class LocalAttention(DecodingSteps, BaseMultiHeadAttention):
         )
         return self._project_back_hypotheses(context, query.shape[1]), cache
 
-    def _attend_heads(self, heads, mask=None, is_causal=False, query_mask=None, **dropping):
+    def _attend_heads(self, heads, is_causal, key_mask=None, *options):
         attend = partial(
             local_attention,
             heads["query"],
             heads["key"],
             window=self.sliding_window,
-            key_mask=mask,
+            key_mask=key_mask,
             bias=self._bias(2 * self.sliding_window - 1),
             is_causal=is_causal,
         )
-        context = attend(heads["value"], **dropping)
-        value = heads["value"]
-        record_attention(self, attend, value, mask, query_mask=query_mask, is_causal=is_causal)
-        return masks.masked_queries(context, query_mask)
+        return self._attend_by_keys(attend, heads["value"], key_mask, *options, is_causal=is_causal)
 
     def _positioned(self, heads) -> dict:
         """Heads of a sequence that begins at position 0."""

@@ -5,15 +5,8 @@ from functools import partial
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_layer import (
-    DecodingSteps,
-    require_no_scores,
-    require_same_length,
-)
-from keras_attn.layers.attention.capture import record_attention
+from keras_attn.layers.attention.attention_layer import DecodingSteps
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
-from keras_attn.layers.hidden_positions import without_hidden
-from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.decoding.cache import initial_cache
 from keras_attn.ops.decoding.lsh_steps import LSHState, lsh_attention_step, lsh_state
@@ -85,7 +78,6 @@ class LSHAttention(DecodingSteps, BaseMultiHeadAttention):
         self._set_dropout(dropout, seed)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
-        require_same_length(self, query_shape, value=value_shape, key=key_shape)
         super().build(query_shape, value_shape, key_shape)
         self.rotations = self.add_weight(
             name="rotations",
@@ -100,7 +92,6 @@ class LSHAttention(DecodingSteps, BaseMultiHeadAttention):
         return {role: sizes[role] for role in ("query", "value")}
 
     def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
-        require_no_scores(self, return_attention_scores)
         query, value, _ = inputs.visible(self.compute_dtype)
         heads = self._project(query, value, None, training)
         real = inputs.mask_of_keys()
@@ -112,17 +103,12 @@ class LSHAttention(DecodingSteps, BaseMultiHeadAttention):
             real=real,
             is_causal=use_causal_mask,
         )
-        context = attend(heads["value"], **self._dropping(training))
-        record_attention(
-            self,
-            attend,
-            heads["value"],
-            real,
-            query_mask=inputs.query_mask,
-            pattern=partial(self._pattern, heads["query"]),
-            is_causal=use_causal_mask,
-        )
-        return self._project_back(masks.masked_queries(context, inputs.query_mask), training)
+        recorded = {
+            "pattern": partial(self._pattern, heads["query"]),
+            "is_causal": use_causal_mask,
+        }
+        options = (inputs.query_mask, training, self._dropping(training))
+        return self._attend_by_keys(attend, heads["value"], real, *options, **recorded)
 
     def _pattern(self, query) -> dict:
         """The bucket of each position in each round, int32 (batch, heads, rounds, length)."""
@@ -137,8 +123,7 @@ class LSHAttention(DecodingSteps, BaseMultiHeadAttention):
         return LSHState(cache, buckets)
 
     def attend_prompt(self, query, cache, real):
-        query = without_hidden(query, real)
-        heads = self._project(query, query, None)
+        heads = self._project_prompt(query, real)
         vectors = (heads["query"], heads["value"])
         context = lsh_attention(*vectors, self.rotations, self.chunk_length, is_causal=True)
         state = lsh_state(*vectors, cache, real, self.rotations)

@@ -6,13 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention.attention_axes import AttendedAxes
-from keras_attn.layers.attention.attention_layer import (
-    DecodingSteps,
-    SourceSteps,
-    masked_source,
-    require_no_scores,
-    visible_source,
-)
+from keras_attn.layers.attention.attention_layer import DecodingSteps, SourceSteps
 from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.attention.keras_layers import (
     copy_keras_weights,
@@ -20,7 +14,6 @@ from keras_attn.layers.attention.keras_layers import (
     keras_shapes,
 )
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
-from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.ops import masks
 from keras_attn.ops.attention import dot_product_attention
 from keras_attn.ops.decoding.cache import (
@@ -259,8 +252,7 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         return initial_cache(batch_size, heads, widths, self.compute_dtype, max_length, beams)
 
     def attend_prompt(self, query, cache, real):
-        query = without_hidden(query, real)
-        heads = self._positioned(self._project(query, query, None))
+        heads = self._positioned(self._project_prompt(query, real))
         mask = masks.separate_masks(attention_mask=self._windowed(None, heads, True))
         output = self._attend_heads(heads, mask, is_causal=True)
         return output, continued(cache, heads["key"], heads["value"], real)
@@ -287,9 +279,8 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
             "`relative_positions` are for self-attention, not for attention to another sequence.",
             relative_positions=self.relative_positions,
         )
-        value, key, value_mask = visible_source(value, key, value_mask)
-        heads = self._project(None, value, key)
-        return masked_source({"key": heads["key"], "value": heads["value"]}, value_mask, (1, 3))
+        value, key, value_mask = self._visible_source(value, key, value_mask)
+        return self._masked_source(self._project(None, value, key), value_mask, (1, 3))
 
     def attend_source(self, query, source: dict):
         heads = self._project(query, None, None) | source
@@ -331,7 +322,8 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         return super().compute_output_shape(query_shape, value_shape, key_shape)
 
     def _scores_shape(self, query_shape, value_shape):
-        require_no_scores(self, return_attention_scores=self.flash_attention is True)
+        if self.flash_attention:
+            self._refuse_scores(flash_attention=True)
         axes = AttendedAxes.of(self.attention_axes, len(query_shape))
         return axes.scores_shape(query_shape, value_shape, self.num_heads)
 

@@ -7,13 +7,16 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_layer import AttentionLayer, require_sequences
+from keras_attn.layers.attention.attention_layer import AttentionLayer
+from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.attention.head_projection import ROLES, HeadProjection
 from keras_attn.layers.configuration import split_options
 from keras_attn.layers.dense import Dense
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.positions.relative_positions import copy_positions
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.heads import merge_heads
+from keras_attn.ops.masks import masked_queries
 from keras_attn.validation import require_positive
 
 _OF_PROJECTIONS = (
@@ -107,7 +110,7 @@ class BaseMultiHeadAttention(AttentionLayer):
                 query, key and value come from one sequence through one kernel.
             key_shape: Shape of the key, where it is not the value.
         """
-        require_sequences(query=query_shape, value=value_shape, key=key_shape)
+        self._require_shapes(query=query_shape, value=value_shape, key=key_shape)
         if value_shape is None:
             groups = [(query_shape, ROLES)]
         elif key_shape is None:
@@ -161,6 +164,32 @@ class BaseMultiHeadAttention(AttentionLayer):
         for projection in self.projections:
             heads |= projection.heads_of(inputs, training)
         return heads
+
+    def _project_prompt(self, query, real) -> dict:
+        """Heads of a prompt (batch, length, features), without its padding."""
+        query = without_hidden(query, real)
+        return self._project(query, query, None)
+
+    def _attend_by_keys(
+        self, attend, value, key_mask, query_mask=None, training=False, dropping=None, **recorded
+    ):
+        """Attends with a mask that hides keys from all queries alike.
+
+        Args:
+            attend: Function of heads of values that gives contexts.
+            value: The heads of the values.
+            key_mask: The mask of `attend`, (batch or 1, heads or 1, source), or `None`.
+            query_mask: Boolean (batch, target), or `None`.
+            training: Whether the layer is trained.
+            dropping: Further arguments of `attend`, with which its weights are not recorded.
+            **recorded: Arguments of `record_attention`.
+
+        Returns:
+            The output (batch, target, features).
+        """
+        context = attend(value, **(dropping or {}))
+        record_attention(self, attend, value, key_mask, query_mask=query_mask, **recorded)
+        return self._project_back(masked_queries(context, query_mask), training)
 
     def _project_back(self, context, training=False):
         """(batch, heads, target, value_dim) to the output (batch, target, features)."""

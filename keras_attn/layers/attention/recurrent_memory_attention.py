@@ -63,6 +63,7 @@ class RecurrentMemoryAttention(MultiHeadAttention):
     """
 
     can_cross = False
+    _has_one_length = False
     fixed_arguments = ("attention_axes",)
     memory_kind = Memory
     # What is forgotten is gone, unless a subclass compresses it.

@@ -6,12 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.attention_layer import (
-    AttentionLayer,
-    DecodingSteps,
-    require_no_scores,
-    require_same_length,
-)
+from keras_attn.layers.attention.attention_layer import AttentionLayer, DecodingSteps
 from keras_attn.layers.attention.capture import CapturedAttention, rearranged
 from keras_attn.layers.attention.compatibility import build_self_attention
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
@@ -101,7 +96,6 @@ class SegmentRecurrence(DecodingSteps, AttentionLayer):
         inputs.require_fitting(self.attention.num_heads, same_length=True)
 
     def _attend(self, inputs, return_attention_scores, training, use_causal_mask):
-        require_no_scores(self, return_attention_scores)
         query, value, key = (
             of_known_features(x, self.features) for x in inputs.visible(self.compute_dtype)
         )
@@ -232,10 +226,8 @@ class SegmentRecurrence(DecodingSteps, AttentionLayer):
         """Whole segments as rows: (batch * segments, segment_length, …)."""
         return ops.reshape(x, (-1, self.segment_length, *x.shape[2:]))
 
-    def compute_output_spec(self, query, value, *arguments, **options):
-        require_no_scores(self, options.get("return_attention_scores", False))
-        require_same_length(self, query.shape, value=value.shape)
-        return self.attention.compute_output_spec(query, value, *arguments, **options)
+    def compute_output_shape(self, query_shape, value_shape=None, key_shape=None):
+        return self.attention.compute_output_shape(query_shape)
 
 
 def _rows_mask(mask: Any, batch: Any, length: Any) -> Any:

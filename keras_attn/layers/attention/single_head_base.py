@@ -5,17 +5,10 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.layers.attention.attention_layer import (
-    AttentionLayer,
-    DecodingSteps,
-    SourceSteps,
-    masked_source,
-    require_sequences,
-    visible_source,
-)
+from keras_attn.layers.attention.attention_layer import AttentionLayer, DecodingSteps, SourceSteps
 from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.dense import Dense
-from keras_attn.layers.hidden_positions import as_float, without_hidden
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
@@ -53,7 +46,7 @@ class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):
             value_shape: Shape of the value; that of the query by default.
             key_shape: Shape of the key; that of the value by default.
         """
-        require_sequences(query=query_shape, value=value_shape, key=key_shape)
+        self._require_shapes(query=query_shape, value=value_shape, key=key_shape)
         value_shape = query_shape if value_shape is None else value_shape
         key_shape = value_shape if key_shape is None else key_shape
         compared = self._build_comparison(query_shape[-1], key_shape[-1])
@@ -128,10 +121,9 @@ class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):
         return self._attend_source(query, source, masks.combine_masks(*seen))[0], cache
 
     def project_source(self, value, key=None, value_mask=None) -> dict:
-        floats = (x if x is None else as_float(x, self.compute_dtype) for x in (value, key))
-        value, key, value_mask = visible_source(*floats, value_mask)
+        value, key, value_mask = self._visible_source(value, key, value_mask)
         source = {"key": self._compared_key(value if key is None else key), "value": value}
-        return masked_source(source, value_mask, (-1,))
+        return self._masked_source(source, value_mask, (-1,))
 
     def attend_source(self, query, source: dict, return_attention_scores=False):
         """Attends to a source projected by `project_source`.

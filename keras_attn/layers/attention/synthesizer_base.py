@@ -6,7 +6,7 @@ from typing import Any
 
 from keras import ops
 
-from keras_attn.layers.attention.attention_layer import DecodingSteps, require_same_length
+from keras_attn.layers.attention.attention_layer import DecodingSteps
 from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.attention.synthesizer_scores import (
@@ -77,7 +77,6 @@ class SynthesizerAttention(DecodingSteps, BaseMultiHeadAttention):
         return self._made(kind, *sizes, self.use_bias, initializer, name=name)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
-        require_same_length(self, query_shape, value=value_shape, key=key_shape)
         self._require_length(query_shape)
         super().build(query_shape, value_shape, key_shape)
         self._build_scores(query_shape)

@@ -1,7 +1,5 @@
 """The decoder block of the Transformer."""
 
-from functools import partial
-
 import keras
 
 from keras_attn.layers.attention.compatibility import (
@@ -9,6 +7,7 @@ from keras_attn.layers.attention.compatibility import (
     build_self_attention,
     require_cross_attention,
     require_self_attention,
+    require_steps,
 )
 from keras_attn.layers.blocks.block_inputs import read_block_inputs
 from keras_attn.layers.blocks.residual_block import ResidualBlock
@@ -101,14 +100,9 @@ class TransformerDecoderBlock(ResidualBlock):
         source, source_mask = read_block_inputs(
             self.compute_dtype, source, None, source_padding_mask
         )
-        parts = partial(
-            self._parts,
-            attention_mask=attention_mask,
-            source_mask=source_mask,
-            training=training,
-            use_causal_mask=use_causal_mask,
-        )
-        return self._run(parts, training, inputs, *(() if source is None else (source,)))
+        tensors = (inputs,) if source is None else (inputs, source)
+        masks = {"attention_mask": attention_mask, "use_causal_mask": use_causal_mask}
+        return self._run(*tensors, training=training, source_mask=source_mask, **masks)
 
     def _parts(self, inputs, source=None, *, source_mask, training, **masks):
         x = self.self_attention_residual.around(
@@ -123,11 +117,8 @@ class TransformerDecoderBlock(ResidualBlock):
 
     def initial_cache(self, batch_size, max_length=None, beams=1):
         """Makes the empty self-attention cache of decoding (see the attention layer's own)."""
-        require(
-            hasattr(self.self_attention, "attend_step"),
-            "Decoding step by step needs a self-attention with `initial_cache` and `attend_step`.",
-            self_attention=type(self.self_attention).__name__,
-        )
+        steps = ("initial_cache", "attend_step")
+        require_steps("self_attention", self.self_attention, *steps)
         return self.self_attention.initial_cache(batch_size, max_length, beams)
 
     def project_source(self, source, padding_mask=None) -> dict:
@@ -140,12 +131,8 @@ class TransformerDecoderBlock(ResidualBlock):
         Returns:
             The projected source, a dict of tensors with `batch` rows.
         """
-        require(
-            hasattr(self.cross_attention, "attend_source"),
-            "Decoding step by step needs a cross-attention with `project_source` and "
-            "`attend_source`.",
-            cross_attention=type(self.cross_attention).__name__,
-        )
+        steps = ("project_source", "attend_source")
+        require_steps("cross_attention", self.cross_attention, *steps)
         return self.cross_attention.project_source(source, value_mask=padding_mask)
 
     def decode_step(self, inputs, cache, index, source=None, ancestor_mask=None):
@@ -182,11 +169,7 @@ class TransformerDecoderBlock(ResidualBlock):
             The output (batch, length, features), and the cache, in which step 0 follows the last
             position held.
         """
-        require(
-            hasattr(self.self_attention, "attend_prompt"),
-            "Decoding after a prompt needs a self-attention with `attend_prompt`.",
-            self_attention=type(self.self_attention).__name__,
-        )
+        require_steps("self_attention", self.self_attention, "attend_prompt")
         x = self.self_attention_residual.before(inputs)
         y, cache = self.self_attention.attend_prompt(x, cache, real)
         return self._after_self_attention(inputs, y, source), cache

@@ -1,7 +1,5 @@
 """The encoder block of the Transformer."""
 
-from functools import partial
-
 import keras
 
 from keras_attn.layers.attention.compatibility import build_self_attention, require_self_attention
@@ -44,12 +42,7 @@ class TransformerEncoderBlock(ResidualBlock):
         Xiong et al., 2020, https://arxiv.org/abs/2002.04745 (pre-norm).
     """
 
-    def __init__(
-        self,
-        attention: keras.layers.Layer,
-        feed_forward: keras.layers.Layer,
-        **kwargs,
-    ):
+    def __init__(self, attention: keras.layers.Layer, feed_forward: keras.layers.Layer, **kwargs):
         super().__init__(**kwargs)
         require_self_attention("attention", attention)
         self.attention = self._copy("attention", attention)
@@ -59,6 +52,10 @@ class TransformerEncoderBlock(ResidualBlock):
 
     def build(self, input_shape):
         build_self_attention(self.attention, input_shape)
+        self._build_further(input_shape)
+
+    def _build_further(self, input_shape):
+        """Builds everything but the attention."""
         self.feed_forward.build(input_shape)
         self.attention_residual.build(input_shape)
         self.feed_forward_residual.build(input_shape)
@@ -75,13 +72,8 @@ class TransformerEncoderBlock(ResidualBlock):
         inputs, attention_mask = read_block_inputs(
             self.compute_dtype, inputs, mask, padding_mask, attention_mask
         )
-        parts = partial(
-            self._parts,
-            attention_mask=attention_mask,
-            training=training,
-            use_causal_mask=use_causal_mask,
-        )
-        return self._run(parts, training, inputs)
+        masks = {"attention_mask": attention_mask, "use_causal_mask": use_causal_mask}
+        return self._run(inputs, training=training, **masks)
 
     def _parts(self, inputs, training, **masks):
         x = self.attention_residual.around(

@@ -4,12 +4,12 @@ import keras
 
 from keras_attn.layers.attention.global_local_attention import GlobalLocalAttention
 from keras_attn.layers.blocks.block_inputs import mask_of_rows, read_block_inputs
-from keras_attn.layers.blocks.residual_block import ResidualBlock
+from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock
 from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class GlobalLocalEncoderBlock(ResidualBlock):
+class GlobalLocalEncoderBlock(TransformerEncoderBlock):
     """Global-local attention and a feed-forward network, for both sequences.
 
     The feed-forward network and the normalizations are one for both; whether the projections are
@@ -42,28 +42,17 @@ class GlobalLocalEncoderBlock(ResidualBlock):
 
     fixed_arguments = ("recompute", "norm")
 
-    def __init__(
-        self,
-        attention: keras.layers.Layer,
-        feed_forward: keras.layers.Layer,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
+    def __init__(self, attention: keras.layers.Layer, feed_forward: keras.layers.Layer, **kwargs):
         require(
             isinstance(attention, GlobalLocalAttention),
             "`attention` must be a GlobalLocalAttention.",
             attention=type(attention).__name__,
         )
-        self.attention = self._copy("attention", attention)
-        self.feed_forward = self._copy("feed_forward", feed_forward)
-        self.attention_residual = self._residual("attention", 0)
-        self.feed_forward_residual = self._residual("feed_forward", 1)
+        super().__init__(attention, feed_forward, **kwargs)
 
     def build(self, inputs_shape, global_inputs_shape=None):
         self.attention.build(inputs_shape, global_query_shape=global_inputs_shape)
-        self.feed_forward.build(inputs_shape)
-        self.attention_residual.build(inputs_shape)
-        self.feed_forward_residual.build(inputs_shape)
+        self._build_further(inputs_shape)
 
     def call(
         self,

@@ -5,7 +5,11 @@ from functools import partial
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.compatibility import build_self_attention, require_self_attention
+from keras_attn.layers.attention.compatibility import (
+    build_self_attention,
+    require_self_attention,
+    require_steps,
+)
 from keras_attn.layers.blocks.two_stream_layer import TwoStreamLayer
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_configs import copy_layer, require_template, serialize_layer
@@ -13,7 +17,7 @@ from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.layers.seeds import separate_seed
 from keras_attn.ops import masks
-from keras_attn.validation import require, require_rate
+from keras_attn.validation import require_rate
 
 
 class ReversibleBranch(Rematerialized, keras.layers.Layer):
@@ -53,10 +57,8 @@ class ReversibleBranch(Rematerialized, keras.layers.Layer):
             y = self.part(x, training=training)
         return self.dropout(y, training=training)
 
-    def compute_output_spec(
-        self, inputs, attention_mask=None, training=None, use_causal_mask=False
-    ):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -100,19 +102,12 @@ class ReversibleBlock(TwoStreamLayer):
         self.dropout = dropout
         self.epsilon = epsilon
         self.seed = seed
-        self.attention, self.feed_forward = (
-            ReversibleBranch(
-                part,
-                is_attention=name == "attention",
-                dropout=dropout,
-                epsilon=epsilon,
-                seed=separate_seed(seed, offset),
-                name=name,
-                dtype=self.dtype_policy,
-            )
-            for offset, (name, part) in enumerate(
-                (("attention", attention), ("feed_forward", feed_forward))
-            )
+        branch = partial(
+            ReversibleBranch, dropout=dropout, epsilon=epsilon, dtype=self.dtype_policy
+        )
+        self.attention = branch(attention, True, seed=seed, name="attention")
+        self.feed_forward = branch(
+            feed_forward, False, seed=separate_seed(seed, 1), name="feed_forward"
         )
 
     def build(self, first_shape, second_shape=None):
@@ -120,12 +115,8 @@ class ReversibleBlock(TwoStreamLayer):
         self.feed_forward.build(first_shape)
 
     def branches(self, attention_mask=None, training=None, use_causal_mask=False) -> list:
-        attend = partial(
-            self.attention,
-            attention_mask=attention_mask,
-            training=training,
-            use_causal_mask=use_causal_mask,
-        )
+        masks = {"attention_mask": attention_mask, "use_causal_mask": use_causal_mask}
+        attend = partial(self.attention, training=training, **masks)
         feed = partial(self.feed_forward, training=training)
         return [(self.attention, attend), (self.feed_forward, feed)]
 
@@ -142,11 +133,7 @@ class ReversibleBlock(TwoStreamLayer):
     def initial_cache(self, batch_size, max_length: int | None = None, beams: int = 1):
         """Makes the attention's empty cache of decoding (see the attention layer's own)."""
         attention = self.attention.part
-        require(
-            hasattr(attention, "attend_step"),
-            "Decoding step by step needs an attention with `initial_cache` and `attend_step`.",
-            attention=type(attention).__name__,
-        )
+        require_steps("attention", attention, "initial_cache", "attend_step")
         return attention.initial_cache(batch_size, max_length, beams)
 
     def decode_step(self, first, second, cache, index, ancestor_mask=None) -> tuple:

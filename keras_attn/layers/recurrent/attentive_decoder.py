@@ -48,14 +48,12 @@ class AttentiveDecoder(AttendingDecoder):
         residual_from: int | None = None,
         **kwargs,
     ):
-        super().__init__(
-            attention=attention, cell=cell, units=units, num_layers=num_layers, **kwargs
-        )
+        super().__init__(attention, cell=cell, units=units, num_layers=num_layers, **kwargs)
         self.context_to_all = context_to_all
         self.residual_from = residual_from
         options = {"dtype": self.dtype_policy}
         self.bottom_dropout = Dropout(self.dropout, self.seed, name="bottom_dropout", **options)
-        self.bottom = self.unit.make_cell(name="bottom", **options)
+        self.bottom = self._make_cell("bottom")
         self.stack = self.readout = None
         if num_layers > 1:
             first = None if residual_from is None else max(residual_from - 1, 0)
@@ -65,7 +63,7 @@ class AttentiveDecoder(AttendingDecoder):
 
     def build(self, inputs_shape, source_shape):
         batch, length, features = inputs_shape
-        units, context = self.unit.units, self._build_attention(inputs_shape, source_shape)
+        units, context = self.units, self._build_attention(inputs_shape, source_shape)
         self.context_dim = context
         self.bottom.build((batch, features + context))
         if self.stack is not None:
@@ -83,23 +81,18 @@ class AttentiveDecoder(AttendingDecoder):
             return ops.concatenate([hidden, context], axis=-1), after["bottom"]
 
         x = self.bottom_dropout(inputs, training=training)
-        width = self.unit.units + self.context_dim
-        x = recur(step, x, self.unit.start(bottom), width, self.dtype_policy)
-        x, context = ops.split(x, [self.unit.units], axis=-1)
+        width = self.units + self.context_dim
+        x = recur(step, x, self._from_summary(bottom), width, self.dtype_policy)
+        x, context = ops.split(x, [self.units], axis=-1)
         if self.stack is not None:
             given = context if self.context_to_all else None
             x, _ = self.stack(x, initial_states=above, context=given, training=training)
         return self._read_out(x, inputs, context, training)
 
-    def initial_state(self, source, source_mask=None, initial_states=None, coverage=False):
-        bottom, *above = self._summaries(source, initial_states)
-        projected = self.attention.project_source(source, value_mask=source_mask)
-        states = {"bottom": self.unit.start(bottom)}
-        if self.stack is not None:
-            states["above"] = self.stack.start(above)
-        if coverage:
-            states["coverage"] = self._nothing_covered(source, source_mask)
-        return projected, states
+    def _start(self, rows, initial_states):
+        bottom, *above = self._summaries(rows, initial_states)
+        states = {"bottom": self._from_summary(bottom)}
+        return states if self.stack is None else states | {"above": self.stack.start(above)}
 
     def step(self, inputs, projected, states, beams=1):
         x, context, after = self._bottom_step(inputs, projected, states, beams)
@@ -120,4 +113,4 @@ class AttentiveDecoder(AttendingDecoder):
             return x
         x = self.readout(ops.concatenate([x, inputs, context], axis=-1), training=training)
         # The greater of each two neighbors.
-        return ops.max(ops.reshape(x, (*ops.shape(x)[:-1], self.unit.units, 2)), axis=-1)
+        return ops.max(ops.reshape(x, (*ops.shape(x)[:-1], self.units, 2)), axis=-1)

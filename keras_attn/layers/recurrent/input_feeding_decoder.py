@@ -37,22 +37,20 @@ class InputFeedingDecoder(AttendingDecoder):
     def __init__(
         self, cell: str, units: int, num_layers: int, attention: keras.layers.Layer, **kwargs
     ):
-        super().__init__(
-            attention=attention, cell=cell, units=units, num_layers=num_layers, **kwargs
-        )
+        super().__init__(attention, cell=cell, units=units, num_layers=num_layers, **kwargs)
         options = {"dtype": self.dtype_policy}
         self.input_dropout = Dropout(self.dropout, self.seed, name="input_dropout", **options)
         self.seed_generator = None
         if self.dropout and num_layers > 1:
             self.seed_generator = keras.random.SeedGenerator(separate_seed(self.seed, 1))
-        self.cells = [self.unit.make_cell(name=f"cell_{i}", **options) for i in range(num_layers)]
+        self.cells = [self._make_cell(f"cell_{i}") for i in range(num_layers)]
         self.attentional = Dense(
             units, activation="tanh", use_bias=False, name="attentional", **options
         )
 
     def build(self, inputs_shape, source_shape):
         batch, _, features = inputs_shape
-        units, context = self.unit.units, self._build_attention(inputs_shape, source_shape)
+        units, context = self.units, self._build_attention(inputs_shape, source_shape)
         for i, cell in enumerate(self.cells):
             cell.build((batch, units if i else features + units))
         self.attentional.build((batch, context + units))
@@ -70,35 +68,25 @@ class InputFeedingDecoder(AttendingDecoder):
             x, masks = ops.split(x, [features], axis=-1)
             masks = ops.split(masks, self.num_layers - 1, axis=-1) if masks.shape[-1] else None
             nested = keras.tree.pack_sequence_as(states, flat)
-            outputs, nested = self._step(x, projected, nested, 1, masks)
+            outputs, nested = self.step(x, projected, nested, masks=masks)
             return outputs, keras.tree.flatten(nested)
 
-        return recur(step, x, keras.tree.flatten(states), self.unit.units, self.dtype_policy)
+        return recur(step, x, keras.tree.flatten(states), self.units, self.dtype_policy)
 
-    def initial_state(self, source, source_mask=None, initial_states=None, coverage=False):
-        projected = self.attention.project_source(source, value_mask=source_mask)
-        states = self._start(source, initial_states)
-        if coverage:
-            states["coverage"] = self._nothing_covered(source, source_mask)
-        return projected, states
-
-    def step(self, inputs, projected, states, beams=1):
-        return self._step(inputs, projected, states, beams)
-
-    def _start(self, rows, initial_states) -> dict:
+    def _start(self, rows, initial_states):
         summaries = self._summaries(rows, initial_states)
         return {
-            "cells": [self.unit.start(summary) for summary in summaries],
+            "cells": [self._from_summary(summary) for summary in summaries],
             "fed": ops.zeros_like(summaries[0][0]),
         }
 
     def _dropout_masks(self, x) -> Any:
-        width = (self.num_layers - 1) * self.unit.units
+        width = (self.num_layers - 1) * self.units
         ones = ops.ones((*ops.shape(x)[:-1], width), x.dtype)
         return drop_out(ones, self.dropout, self.seed_generator)
 
-    def _step(self, x, projected, states, beams, masks=None) -> tuple[Any, dict]:
-        x, after = ops.concatenate([x, states["fed"]], axis=-1), []
+    def step(self, inputs, projected, states, beams=1, masks=None):
+        x, after = ops.concatenate([inputs, states["fed"]], axis=-1), []
         for i, (cell, before) in enumerate(zip(self.cells, states["cells"], strict=True)):
             if i and masks is not None:
                 x = ops.multiply(x, masks[i - 1])

@@ -1,11 +1,11 @@
-"""Base classes of recurrent decoders, with attention and without."""
+"""Recurrent decoders: the base classes with attention and without, and the one without."""
 
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attn.layers.attention.compatibility import require_cross_attention
+from keras_attn.layers.attention.compatibility import require_cross_attention, require_steps
 from keras_attn.layers.attention.single_head_base import BaseSingleHeadAttention
 from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.layers.recurrent.recurrent_layer import RecurrentLayer
@@ -27,7 +27,7 @@ class RecurrentDecoder(RecurrentLayer):
         inputs: Tensor (batch, target, features), of the layer's compute dtype.
         source: Tensor (batch, source, source features).
         source_mask: Boolean (batch, source), `False` at padding.
-        initial_states: For each layer the summary of another one (`RecurrentUnit`); zeros by
+        initial_states: For each layer the summary of another one (`RecurrentLayer`); zeros by
             default.
         training: Whether dropout is applied.
 
@@ -73,10 +73,10 @@ class RecurrentDecoder(RecurrentLayer):
 
     def _stack(self, num_layers, **arguments) -> RecurrentStack:
         return RecurrentStack(
-            self.unit.cell,
-            self.unit.units,
+            self.cell,
+            self.units,
             num_layers,
-            intra_attention=self.unit.intra_attention,
+            intra_attention=self.intra_attention,
             dropout=self.dropout,
             seed=separate_seed(self.seed, 1),
             name="stack",
@@ -88,12 +88,44 @@ class RecurrentDecoder(RecurrentLayer):
         """The summaries to start from, zeros for as many rows where none are given."""
         if initial_states is not None:
             return initial_states
-        return [self.unit.zeros(rows, self.compute_dtype)] * self.num_layers
+        zeros = ops.zeros((ops.shape(rows)[0], self.units), self.compute_dtype)
+        return [[zeros] if self.cell == "gru" else [zeros, zeros]] * self.num_layers
 
-    def compute_output_spec(
-        self, inputs, source=None, source_mask=None, initial_states=None, training=None
-    ):
-        return keras.KerasTensor((*inputs.shape[:-1], self.unit.units), self.compute_dtype)
+    def compute_output_shape(self, inputs_shape):
+        return (*inputs_shape[:-1], self.units)
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class FixedContextDecoder(RecurrentDecoder):
+    """Recurrent layers that start from what the encoder's layers ended with, and nothing else.
+
+    Args:
+        **kwargs: Arguments of `RecurrentDecoder`.
+
+    Raises:
+        UserError: A size is not positive, or `dropout` is outside [0, 1).
+
+    Reference:
+        Sutskever et al., 2014, https://arxiv.org/abs/1409.3215, section 2; Cho et al. (2014),
+        https://arxiv.org/abs/1406.1078, have the decoder read the context at every step as well.
+    """
+
+    def __init__(self, cell: str, units: int, num_layers: int, **kwargs):
+        super().__init__(cell, units, num_layers, **kwargs)
+        self.stack = self._stack(num_layers)
+
+    def build(self, inputs_shape):
+        self.stack.build(inputs_shape)
+
+    def call(self, inputs, source=None, source_mask=None, initial_states=None, training=None):
+        # Nothing is masked: padding is at the end, where no real token sees it.
+        return self.stack(inputs, initial_states=initial_states, training=training)[0]
+
+    def initial_state(self, source, source_mask=None, initial_states=None, coverage=False):
+        return {}, self.stack.start(self._summaries(source, initial_states))
+
+    def step(self, inputs, projected, states, beams=1):
+        return self.stack.step(inputs, states)
 
 
 class AttendingDecoder(RecurrentDecoder):
@@ -108,23 +140,18 @@ class AttendingDecoder(RecurrentDecoder):
         super().__init__(**kwargs)
         require_cross_attention("attention", attention)
         self.attention = copy_layer(attention, "attention", dtype=self.dtype_policy)
-        kind = type(attention).__name__
-        require(
-            hasattr(attention, "attend_source"),
-            "A recurrent decoder needs an attention with `project_source` and `attend_source`.",
-            attention=kind,
-        )
+        require_steps("attention", attention, "project_source", "attend_source")
         rate = getattr(attention, "dropout", 0.0)
         require(
             not rate,
             "A recurrent decoder's attention has no dropout.",
-            attention=kind,
+            attention=type(attention).__name__,
             dropout=rate,
         )
 
     def _build_attention(self, inputs_shape, source_shape) -> int:
         """Builds the attention; gives the size of a context."""
-        query_shape = (inputs_shape[0], 1, self.unit.units)
+        query_shape = (inputs_shape[0], 1, self.units)
         self.attention.build(query_shape, source_shape)
         return self.attention.compute_output_shape(query_shape, source_shape)[-1]
 
@@ -144,7 +171,7 @@ class AttendingDecoder(RecurrentDecoder):
         Returns:
             The contexts, and the coverage where there is one.
         """
-        query = ops.reshape(query, (-1, beams, self.unit.units))
+        query = ops.reshape(query, (-1, beams, self.units))
         if coverage is None:
             context = self.attention.attend_source(query, projected)
         else:
@@ -155,8 +182,15 @@ class AttendingDecoder(RecurrentDecoder):
             coverage = ops.add(coverage, scores)
         return ops.reshape(context, (-1, context.shape[-1])), coverage
 
-    def _nothing_covered(self, source: Any, source_mask: Any) -> Any:
-        """The coverage before the first token: 0, at padding 1."""
-        if source_mask is None:
-            return ops.zeros(ops.shape(source)[:2], "float32")
-        return ops.cast(ops.logical_not(source_mask), "float32")
+    def initial_state(self, source, source_mask=None, initial_states=None, coverage=False):
+        projected = self.attention.project_source(source, value_mask=source_mask)
+        states = self._start(source, initial_states)
+        if coverage and source_mask is None:
+            states["coverage"] = ops.zeros(ops.shape(source)[:2], "float32")
+        elif coverage:
+            states["coverage"] = ops.cast(ops.logical_not(source_mask), "float32")
+        return projected, states
+
+    def _start(self, rows: Any, initial_states: Any) -> dict:
+        """The states before the first token, without a coverage."""
+        raise NotImplementedError

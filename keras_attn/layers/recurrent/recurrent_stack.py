@@ -1,5 +1,6 @@
 """Recurrent layers one above the other."""
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -27,7 +28,7 @@ class RecurrentStack(RecurrentLayer):
     Call arguments:
         inputs: Tensor (batch, length, features), of the layer's compute dtype.
         mask: Boolean (batch, length), `False` at padding, which no layer reads.
-        initial_states: For each layer the summary of another one (`RecurrentUnit`); zeros by
+        initial_states: For each layer the summary of another one (`RecurrentLayer`); zeros by
             default.
         context: Tensor (batch, length, context features) that every layer reads too.
         training: Whether dropout is applied.
@@ -64,20 +65,16 @@ class RecurrentStack(RecurrentLayer):
         )
         self.bidirectional_layers = bidirectional_layers
         self.residual_from = residual_from
+        dropout = partial(Dropout, self.dropout, dtype=self.dtype_policy)
         self.dropouts = [
-            Dropout(
-                self.dropout,
-                separate_seed(self.seed, i),
-                name=f"dropout_{i}",
-                dtype=self.dtype_policy,
-            )
+            dropout(seed=separate_seed(self.seed, i), name=f"dropout_{i}")
             for i in range(num_layers)
         ]
         self.recurrent_layers = [self._layer(i) for i in range(num_layers)]
 
     def _layer(self, i) -> keras.layers.Layer:
         options = {"name": f"layer_{i}", "dtype": self.dtype_policy}
-        layer = self.unit.make_layer(**options)
+        layer = self._make_layer(**options)
         if not self._reads_both(i):
             return layer
         both = keras.layers.Bidirectional(layer, **options)
@@ -89,12 +86,15 @@ class RecurrentStack(RecurrentLayer):
     def _reads_both(self, i) -> bool:
         return i < self.bidirectional_layers
 
+    def _output_size(self, i) -> int:
+        return self.units * (2 if self._reads_both(i) else 1)
+
     def build(self, inputs_shape, context_shape=None):
         width = inputs_shape[-1]
         for i, layer in enumerate(self.recurrent_layers):
             features = width + (0 if context_shape is None else context_shape[-1])
             layer.build((*inputs_shape[:-1], features))
-            output = self.unit.units * (2 if self._reads_both(i) else 1)
+            output = self._output_size(i)
             require(
                 not self._is_residual(i) or output == width,
                 "A residual connection needs an input and an output of the same size.",
@@ -107,22 +107,18 @@ class RecurrentStack(RecurrentLayer):
     def call(self, inputs, mask=None, initial_states=None, context=None, training=None):
         mask, valid = masks.boolean_masks(mask=mask)
         inputs = masks.unless_refused(without_hidden(inputs, mask), valid)
+        starts = [None] * self.num_layers if initial_states is None else self.start(initial_states)
         x, summaries = inputs, []
-        for i, (layer, dropout) in enumerate(
-            zip(self.recurrent_layers, self.dropouts, strict=True)
-        ):
-            options = {}
-            if initial_states is not None:
-                options["initial_state"] = self.unit.start(initial_states[i])
-            y = _with_context(dropout(x, training=training), context)
-            y, *states = layer(y, mask=mask, **options)
-            summaries.append(self._summary(i, states))
+        for i, layer in enumerate(self.recurrent_layers):
+            y = _with_context(self.dropouts[i](x, training=training), context)
+            y, *states = layer(y, mask=mask, initial_state=starts[i])
+            summaries.append(self._summary_of(i, states))
             x = ops.add(x, y) if self._is_residual(i) else y
         return x, summaries
 
     def start(self, summaries: list) -> list:
         """The states of all layers before their first step, from summaries of other layers."""
-        return [self.unit.start(summary) for summary in summaries]
+        return [self._from_summary(summary) for summary in summaries]
 
     def step(self, inputs: Any, states: list, context: Any = None) -> tuple[Any, list]:
         """Reads one more position.
@@ -145,27 +141,24 @@ class RecurrentStack(RecurrentLayer):
     def _is_residual(self, i) -> bool:
         return self.residual_from is not None and i >= self.residual_from
 
-    def _summary(self, i, states) -> list:
+    def _summary_of(self, i, states) -> list:
         if not self._reads_both(i):
-            return self.unit.summary(states)
+            return self._summary(states)
         middle = len(states) // 2
-        forward, backward = self.unit.summary(states[:middle]), self.unit.summary(states[middle:])
+        forward, backward = self._summary(states[:middle]), self._summary(states[middle:])
         return [ops.concatenate(both, axis=-1) for both in zip(forward, backward, strict=True)]
 
     def compute_output_spec(
         self, inputs, mask=None, initial_states=None, context=None, training=None
     ):
-        units = [
-            self.unit.units * (2 if self._reads_both(i) else 1) for i in range(self.num_layers)
-        ]
-        parts = 1 if self.unit.cell == "gru" else 2
+        sizes = [self._output_size(i) for i in range(self.num_layers)]
+        parts = 1 if self.cell == "gru" else 2
 
         def spec(*shape):
             return keras.KerasTensor((inputs.shape[0], *shape), self.compute_dtype)
 
-        return spec(inputs.shape[1], units[-1]), [
-            [spec(size) for _ in range(parts)] for size in units
-        ]
+        summaries = [[spec(size) for _ in range(parts)] for size in sizes]
+        return spec(inputs.shape[1], sizes[-1]), summaries
 
 
 def _with_context(x, context) -> Any:

@@ -60,7 +60,7 @@ class RecurrentModel(Backbone):
         **kwargs,
     ):
         # === Layers ===
-        hidden_dim = decoder.unit.units
+        hidden_dim = decoder.units
         # The encoder gets the padding mask. The decoder needs none: its padding is at the end,
         # which no real token sees, and a masked step costs more.
         source_embedding, target_embedding = token_embeddings(

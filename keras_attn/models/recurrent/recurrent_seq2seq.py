@@ -5,9 +5,8 @@ import keras
 from keras_attn.layers.attention.additive_attention import AdditiveAttention
 from keras_attn.layers.attention.luong_attention import LuongAttention
 from keras_attn.layers.recurrent.attentive_decoder import AttentiveDecoder
-from keras_attn.layers.recurrent.fixed_context_decoder import FixedContextDecoder
 from keras_attn.layers.recurrent.input_feeding_decoder import InputFeedingDecoder
-from keras_attn.layers.recurrent.recurrent_decoder import RecurrentDecoder
+from keras_attn.layers.recurrent.recurrent_decoder import FixedContextDecoder, RecurrentDecoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from keras_attn.models.recurrent.recurrent_model import RecurrentModel
 from keras_attn.validation import require, require_one_of, require_positive, require_rate

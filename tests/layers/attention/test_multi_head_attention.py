@@ -222,7 +222,7 @@ def test_mistakes_in_the_constructor(arguments, message):
             {"flash_attention": True},
             (X, X),
             {"return_attention_scores": True},
-            "cannot return them. Received: implementation='flash', return_scores=True.",
+            "cannot return them. Received: return_attention_scores=True, flash_attention=True.",
         ),
     ],
 )

@@ -143,12 +143,12 @@ def test_not_causal_on_request():
 def test_keras_attention_trains_but_does_not_decode():
     block = built(self_attention=keras.layers.MultiHeadAttention(2, 3))
     assert tuple(block(X, SOURCE).shape) == (2, 5, 6)
-    with pytest.raises(UserError, match="needs a self-attention .* Received: self_attention='Mult"):
+    with pytest.raises(UserError, match="needs a layer .* Received: self_attention='Mult"):
         block.initial_cache(2, 5)
     block = TransformerDecoderBlock(
         MultiHeadAttention(2, 3), FeedForward(11), keras.layers.MultiHeadAttention(2, 3)
     )
-    with pytest.raises(UserError, match="needs a cross-attention .* Received: cross_attention='Mu"):
+    with pytest.raises(UserError, match="needs a layer .* Received: cross_attention='Mu"):
         block.project_source(SOURCE)
 
 
