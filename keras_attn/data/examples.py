@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.data.token_rows import TokenRows
 from keras_attn.validation import UserError, require_positive
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
@@ -37,32 +38,45 @@ class Rows(Protocol):
         ...
 
 
+IDS = tf.TensorSpec([None, None], tf.int32)
+"""Specification of a batch of padded ids."""
+
+
 def kept_rows(
-    lengths: np.ndarray, empty: np.ndarray, max_length: int | None, name: str, unit: str = "token"
+    empty: np.ndarray,
+    name: str,
+    kind: str = "text",
+    unit: str = "token",
+    **limits: tuple[np.ndarray, int | None],
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Chooses the texts to keep: those that are neither empty nor too long.
+    """Chooses the examples to keep: those that are neither empty nor too long.
 
     Args:
-        lengths: Length of each text, (texts,).
-        empty: Whether a text has no token, (texts,).
-        max_length: Longest text that is kept; `None` for no limit.
-        name: Where the texts come from, for an error.
-        unit: What an empty text lacks, for an error.
+        empty: Whether an example has no token, (examples,).
+        name: Where the examples come from, for an error.
+        kind: What one example is called, for an error.
+        unit: What an empty example lacks, for an error.
+        **limits: By setting, the length of each example, (examples,), and the longest that is kept;
+            `None` for no limit.
 
     Returns:
-        Whether a text is kept, (texts,); and the fields of `Examples`.
+        Whether an example is kept, (examples,); and the fields of `Examples`.
 
     Raises:
-        UserError: `max_length` is not a positive integer, or no text is left.
+        UserError: A limit is not a positive integer, or no example is left.
     """
-    if max_length is not None:
-        require_positive(max_length=max_length)
-    long = np.zeros(len(lengths), bool) if max_length is None else lengths > max_length
+    long = np.zeros(len(empty), bool)
+    for setting, (lengths, longest) in limits.items():
+        if longest is not None:
+            require_positive(**{setting: longest})
+            long |= lengths > longest
+    long &= ~empty
     keep = ~(empty | long)
     if not keep.any():
+        received = ", ".join(f"{setting}={longest}" for setting, (_, longest) in limits.items())
         raise UserError(
-            f"No text of {name} is left: of {len(lengths):,} texts {empty.sum():,} have no {unit} "
-            f"and {long.sum():,} are too long. Received: max_length={max_length}."
+            f"No {kind} of {name} is left: of {len(empty):,} {kind}s {empty.sum():,} have no "
+            f"{unit} and {long.sum():,} are too long. Received: {received}."
         )
     return keep, {
         "indices": np.flatnonzero(keep),
@@ -70,6 +84,37 @@ def kept_rows(
         "dropped_long": int(long.sum()),
         "dropped_empty": int(empty.sum()),
     }
+
+
+def cut_rows(
+    rows: TokenRows, keep: np.ndarray, longest: int | None, name: str
+) -> tuple[TokenRows, np.ndarray, dict[str, Any]]:
+    """Cuts the texts to keep into pieces.
+
+    Args:
+        rows: The texts.
+        keep: Whether a text has a token, (texts,).
+        longest: Most ids of a piece; `None` for no limit.
+        name: Where the texts come from, for an error.
+
+    Returns:
+        The pieces, the number of pieces of each kept text, and the fields of `Examples`.
+
+    Raises:
+        UserError: No text is left.
+    """
+    if not keep.any():
+        raise UserError(f"No text of {name} is left: none of {len(keep):,} texts has a token.")
+    rows, pieces = rows.select(keep).cut(longest or int(rows.lengths.max()))
+    return (
+        rows,
+        pieces,
+        {
+            "indices": np.repeat(np.flatnonzero(keep), pieces),
+            "name": name,
+            "dropped_empty": int((~keep).sum()),
+        },
+    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,15 +136,18 @@ class Examples(abc.ABC):
     kind: ClassVar[str] = "text"
     """What one example is called."""
 
+    _sides: ClassVar[tuple[str, ...]] = ("text",)
+    """Names of the parts of the examples."""
+
     @property
     @abc.abstractmethod
     def signature(self) -> Signature:
         """Specifications of a batch, tensors of unknown sizes."""
 
     @property
-    @abc.abstractmethod
     def sides(self) -> Mapping[str, Rows]:
         """The parts of the examples by name: one side, or a source and a target."""
+        return {name: getattr(self, name) for name in self._sides}
 
     @abc.abstractmethod
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:

@@ -6,7 +6,7 @@ import itertools
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -58,6 +58,9 @@ class Pairs(Generic[Source]):
 Mistake = Callable[[str, str], str | None]
 """Returns a description of a mistake in a source and its target, or `None`."""
 
+Row = tuple[tuple, str | None]
+"""The fields of a row; and a description of its mistake with its place, or `None`."""
+
 
 def read_pairs(
     paths: Sequence[str | os.PathLike] | str | os.PathLike,
@@ -95,15 +98,37 @@ def read_pairs(
         "Pairs are read from one tab-separated file or from two line-aligned files.",
         paths=names,
     )
-    first, last = Path(names[0]), Path(names[-1])
-    if len(names) == 1:
-        sources, targets, skipped = _read_tab_separated(first, skip_bad_lines, mistake)
-    else:
-        sources, targets, skipped = _read_aligned(first, last, skip_bad_lines, mistake)
-    name = " + ".join(names)
-    if not sources:
-        raise UserError(f"{name}: no pair is left because all {skipped:,} lines are malformed.")
-    return Pairs(sources, targets, name, skipped)
+    read = _tab_separated if len(names) == 1 else _aligned
+    rows = read([Path(name) for name in names], skip_bad_lines, mistake)
+    pairs: Pairs[str] = Pairs([], [], " + ".join(names))
+    for source, target in good_rows(rows, pairs, skip_bad_lines):
+        pairs.sources.append(source)
+        pairs.targets.append(target)
+    return pairs
+
+
+def good_rows(rows: Iterable[Row], pairs: Pairs, skip_bad_lines: bool) -> Iterator[tuple]:
+    """Yields the fields of well-formed rows, and refuses or counts the others.
+
+    Args:
+        rows: The rows.
+        pairs: The pairs that the caller collects; malformed rows are counted in its `skipped`.
+        skip_bad_lines: Whether malformed rows are counted instead of raising.
+
+    Raises:
+        UserError: A row is malformed, or every row was left out.
+    """
+    for fields, mistake in rows:
+        if mistake is None:
+            yield fields
+        elif skip_bad_lines:
+            pairs.skipped += 1
+        else:
+            raise UserError(f"{mistake}. {_HINT}")
+    if not pairs.sources:
+        raise UserError(
+            f"{pairs.name}: no pair is left because all {pairs.skipped:,} lines are malformed."
+        )
 
 
 def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
@@ -130,51 +155,30 @@ def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
     return texts
 
 
-def _read_tab_separated(
-    path: Path, skip_bad_lines: bool, mistake: Mistake
-) -> tuple[list[str], list[str], int]:
-    sources, targets, skipped = [], [], 0
+def _tab_separated(paths: list[Path], skip_bad_lines: bool, mistake: Mistake) -> Iterator[Row]:
+    (path,) = paths
     for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
         line = line or ""
         source, tab, target = line.partition("\t")
-        whole = bool(tab) and "\t" not in target and not is_empty(source) and not is_empty(target)
-        wrong = mistake(source, target) if whole else None
-        if whole and wrong is None:
-            sources.append(source)
-            targets.append(target)
-        elif skip_bad_lines:
-            skipped += 1
-        elif whole:
-            raise UserError(f"{place_of(path, number, len(source) + 2)}{wrong}. {_HINT}")
+        column, found, wrong = len(source) + 2, None, None
+        if not tab:
+            column, found = len(line) + 1, "no tab"
+        elif "\t" in target:
+            column, found = column + target.index("\t"), f"{line.count(tab)} tabs"
+        elif is_empty(source):
+            column, found = 1, "an empty source"
+        elif is_empty(target):
+            found = "an empty target"
         else:
-            raise UserError(_tab_mistake(path, number, line))
-    return sources, targets, skipped
+            wrong = mistake(source, target)
+        if found:
+            wrong = f"expected source<TAB>target, found {found} in {excerpt(line)}"
+        yield (source, target), wrong and f"{place_of(path, number, column)}{wrong}"
 
 
-def _tab_mistake(path: Path, number: int, line: str) -> str:
-    """Describes the mistake in a line that is not `source<TAB>target`."""
-    source, tab, target = line.partition("\t")
-    tabs = line.count("\t")
-    if not tab:
-        column, found = len(line) + 1, "no tab"
-    elif "\t" in target:
-        column, found = len(source) + target.index("\t") + 2, f"{tabs} tabs"
-    elif is_empty(source):
-        column, found = 1, "an empty source"
-    else:
-        column, found = len(source) + 2, "an empty target"
-    return (
-        place_of(path, number, column)
-        + f"expected source<TAB>target, found {found} in {excerpt(line)}. {_HINT}"
-    )
-
-
-def _read_aligned(
-    source_path: Path, target_path: Path, skip_bad_lines: bool, mistake: Mistake
-) -> tuple[list[str], list[str], int]:
-    paths = (source_path, target_path)
+def _aligned(paths: list[Path], skip_bad_lines: bool, mistake: Mistake) -> Iterator[Row]:
+    source_path, target_path = paths
     files = [iterate_lines(path, skip_bad_lines) for path in paths]
-    sources, targets, skipped = [], [], 0
     for number, row in enumerate(itertools.zip_longest(*files, fillvalue=_MISSING), 1):
         if _MISSING in row:
             shorter = row.index(_MISSING)
@@ -188,14 +192,8 @@ def _read_aligned(
         source, target = (str(line or "") for line in row)
         bad_path = source_path if is_empty(source) else target_path if is_empty(target) else None
         wrong = "expected a text, found an empty line" if bad_path else mistake(source, target)
-        if wrong is None:
-            sources.append(source)
-            targets.append(target)
-        elif skip_bad_lines:
-            skipped += 1
-        else:
-            raise UserError(f"{place_of(bad_path or target_path, number, 1)}{wrong}. {_HINT}")
-    return sources, targets, skipped
+        place = wrong and place_of(bad_path or target_path, number, 1)
+        yield (source, target), wrong and f"{place}{wrong}"
 
 
 def iterate_lines(path: Path, skip_bad_lines: bool | None = None) -> Iterator[str | None]:

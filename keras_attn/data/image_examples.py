@@ -65,6 +65,7 @@ class ImageExamples(Examples):
     classes: np.ndarray
 
     kind: ClassVar = "image"
+    _sides = ("image",)
 
     @classmethod
     def from_pairs(
@@ -105,12 +106,6 @@ class ImageExamples(Examples):
         shape = [None, *self.image.content.shape[1:]]
         return {"images": tf.TensorSpec(shape, tf.float32)}, tf.TensorSpec([None], tf.int32)
 
-    @property
-    def sides(self) -> dict[str, ImageRows]:
-        """The images."""
-        return {"image": self.image}
-
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
-        labels = np.zeros(shape[0], np.int32)
-        labels[: len(rows)] = self.classes[rows]
+        labels = np.pad(self.classes[rows], (0, shape[0] - len(rows)))
         return {"images": self.image.padded(rows, shape[0])}, labels

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples, kept_rows
+from keras_attn.data.examples import IDS, Batch, Examples, kept_rows
 from keras_attn.data.files import Pairs
 from keras_attn.data.token_rows import TokenRows
 from keras_attn.tokenizers import Tokenizer
@@ -29,10 +29,7 @@ class LabelledExamples(Examples):
     text: TokenRows
     classes: np.ndarray
 
-    signature: ClassVar = (
-        {"token_ids": tf.TensorSpec([None, None], tf.int32)},
-        tf.TensorSpec([None], tf.int32),
-    )
+    signature: ClassVar = ({"token_ids": IDS}, tf.TensorSpec([None], tf.int32))
 
     @classmethod
     def from_pairs(
@@ -64,17 +61,11 @@ class LabelledExamples(Examples):
         empty = text.lengths == 1
         if with_start:
             text = text.with_first(tokenizer.start_id)
-        keep, fields = kept_rows(text.lengths, empty, max_length, pairs.name)
+        keep, fields = kept_rows(empty, pairs.name, max_length=(text.lengths, max_length))
         return cls(text=text.select(keep), classes=classes[keep], **fields)
 
-    @property
-    def sides(self) -> dict[str, TokenRows]:
-        """The texts."""
-        return {"text": self.text}
-
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
-        labels = np.zeros(shape[0], np.int32)
-        labels[: len(rows)] = self.classes[rows]
+        labels = np.pad(self.classes[rows], (0, shape[0] - len(rows)))
         return {"token_ids": self.text.padded(rows, shape)}, labels
 
 

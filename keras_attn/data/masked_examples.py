@@ -5,15 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.examples import IDS, Batch, Examples, cut_rows
 from keras_attn.data.masking import Masking
-from keras_attn.data.token_rows import TokenRows
-from keras_attn.validation import UserError, require
-
-_IDS = tf.TensorSpec([None, None], tf.int32)
-_FRAME = 2  # the start and the end id
+from keras_attn.data.token_rows import FRAME, TokenRows, framed, require_room
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -37,7 +32,7 @@ class MaskedExamples(Examples):
     seed: int = 0
     epoch: int = 0
 
-    signature: ClassVar = ({"token_ids": _IDS, "positions": _IDS}, _IDS)
+    signature: ClassVar = ({"token_ids": IDS, "positions": IDS}, IDS)
 
     @classmethod
     def from_texts(
@@ -63,30 +58,10 @@ class MaskedExamples(Examples):
         Raises:
             UserError: `max_length` is less than 3, or no text is left.
         """
-        require(
-            max_length > _FRAME,
-            "`max_length` must be at least 3: a start, a token and an end.",
-            max_length=max_length,
-        )
-        tokenizer = masking.tokenizer
-        rows = TokenRows.bare(texts, tokenizer)
-        keep = rows.lengths > 0
-        if not keep.any():
-            raise UserError(f"No text of {name} is left: none of {len(texts):,} texts has a token.")
-        rows, pieces = rows.select(keep).cut(max_length - _FRAME)
-        return cls(
-            text=rows.with_first(tokenizer.start_id).with_last(tokenizer.end_id),
-            masking=masking,
-            seed=seed,
-            indices=np.repeat(np.flatnonzero(keep), pieces),
-            name=name,
-            dropped_empty=int((~keep).sum()),
-        )
-
-    @property
-    def sides(self) -> dict[str, TokenRows]:
-        """The pieces."""
-        return {"text": self.text}
+        require_room(max_length)
+        rows = TokenRows.bare(texts, masking.tokenizer)
+        rows, _, fields = cut_rows(rows, rows.lengths > 0, max_length - FRAME, name)
+        return cls(text=framed(rows, masking.tokenizer), masking=masking, seed=seed, **fields)
 
     def of_epoch(self, epoch: int) -> "MaskedExamples":
         """The same texts with the tokens of that epoch hidden."""

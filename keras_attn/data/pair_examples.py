@@ -4,15 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples, shifted
+from keras_attn.data.examples import IDS, Batch, Examples, kept_rows, shifted
 from keras_attn.data.files import Pairs
 from keras_attn.data.token_rows import TokenRows
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import UserError, require_positive
-
-_IDS = tf.TensorSpec([None, None], tf.int32)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,7 +30,8 @@ class PairExamples(Examples):
     start_id: int = 1
 
     kind: ClassVar = "pair"
-    signature: ClassVar = ({"source_ids": _IDS, "target_ids": _IDS}, _IDS)
+    signature: ClassVar = ({"source_ids": IDS, "target_ids": IDS}, IDS)
+    _sides = ("source", "target")
 
     @classmethod
     def from_pairs(
@@ -64,36 +61,19 @@ class PairExamples(Examples):
         source = TokenRows.from_texts(pairs.sources, source_tokenizer)
         target = TokenRows.from_texts(pairs.targets, target_tokenizer)
         # The end id makes every sequence at least one token long.
-        empty = (source.lengths == 1) | (target.lengths == 1)
-        long = np.zeros(len(pairs), bool)
-        for name, maximum, rows in (
-            ("max_source_length", max_source_length, source),
-            ("max_target_length", max_target_length, target),
-        ):
-            if maximum is not None:
-                require_positive(**{name: maximum})
-                long |= rows.lengths > maximum
-        keep = ~(empty | long)
-        if not keep.any():
-            raise UserError(
-                f"No pair of {pairs.name} is left: of {len(pairs):,} pairs {empty.sum():,} have "
-                f"no token and {(long & ~empty).sum():,} are too long. Received: "
-                f"max_source_length={max_source_length}, max_target_length={max_target_length}."
-            )
+        keep, fields = kept_rows(
+            (source.lengths == 1) | (target.lengths == 1),
+            pairs.name,
+            cls.kind,
+            max_source_length=(source.lengths, max_source_length),
+            max_target_length=(target.lengths, max_target_length),
+        )
         return cls(
             source=source.select(keep),
             target=target.select(keep),
             start_id=int(target_tokenizer.start_id),
-            indices=np.flatnonzero(keep),
-            name=pairs.name,
-            dropped_long=int((long & ~empty).sum()),
-            dropped_empty=int(empty.sum()),
+            **fields,
         )
-
-    @property
-    def sides(self) -> dict[str, TokenRows]:
-        """Sources and targets."""
-        return {"source": self.source, "target": self.target}
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
         height, source_width, target_width = shape

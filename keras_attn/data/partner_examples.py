@@ -4,16 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples
+from keras_attn.data.examples import IDS, Batch, Examples
 from keras_attn.data.files import Pairs
-from keras_attn.data.token_rows import TokenRows
+from keras_attn.data.token_rows import FRAME, TokenRows, framed, require_room
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import UserError, require
-
-_IDS = tf.TensorSpec([None, None], tf.int32)
-_FRAME = 2  # the start and the end id
+from keras_attn.validation import UserError
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,7 +31,8 @@ class PartnerExamples(Examples):
     numbers: np.ndarray
 
     kind: ClassVar = "pair"
-    signature: ClassVar = ({"token_ids": _IDS}, _IDS)
+    signature: ClassVar = ({"token_ids": IDS}, IDS)
+    _sides = ("source", "target")
 
     @classmethod
     def from_pairs(cls, pairs: Pairs, tokenizer: Tokenizer, max_length: int) -> "PartnerExamples":
@@ -53,11 +50,7 @@ class PartnerExamples(Examples):
         Raises:
             UserError: `max_length` is less than 3, or no pair is left.
         """
-        require(
-            max_length > _FRAME,
-            "`max_length` must be at least 3: a start, a token and an end.",
-            max_length=max_length,
-        )
+        require_room(max_length)
         source, target = (
             TokenRows.bare(texts, tokenizer) for texts in (pairs.sources, pairs.targets)
         )
@@ -70,10 +63,7 @@ class PartnerExamples(Examples):
             for pair in zip(pairs.sources, pairs.targets, strict=True)
         ]
         source, target = (
-            rows.select(keep)
-            .truncated(max_length - _FRAME)
-            .with_first(tokenizer.start_id)
-            .with_last(tokenizer.end_id)
+            framed(rows.select(keep).truncated(max_length - FRAME), tokenizer)
             for rows in (source, target)
         )
         return cls(
@@ -85,17 +75,11 @@ class PartnerExamples(Examples):
             dropped_empty=int((~keep).sum()),
         )
 
-    @property
-    def sides(self) -> dict[str, TokenRows]:
-        """Sources and targets."""
-        return {"source": self.source, "target": self.target}
-
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
         height, *widths = shape
         whole = (height, max(widths))
         token_ids = [side.padded(rows, whole) for side in (self.source, self.target)]
-        numbers = np.zeros((height, 2), np.int32)
-        numbers[: len(rows)] = self.numbers[rows]
+        numbers = np.pad(self.numbers[rows], ((0, height - len(rows)), (0, 0)))
         labels = [
             np.where(ids == 0, 0, column[:, None])
             for ids, column in zip(token_ids, numbers.T, strict=True)

@@ -2,11 +2,19 @@
 
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keras_attn.data.files import Pairs, excerpt, is_empty, iterate_lines, place_of
-from keras_attn.validation import UserError
+from keras_attn.data.files import (
+    Pairs,
+    Row,
+    excerpt,
+    good_rows,
+    is_empty,
+    iterate_lines,
+    place_of,
+)
 
 
 @dataclass
@@ -45,27 +53,22 @@ def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> 
     """
     path = Path(path)
     pairs = ScoredPairs([], [], str(path))
-    for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
-        line = line or ""
-        columns = line.split("\t")
-        score = _number(columns[-1])
-        if len(columns) == 3 and not any(map(is_empty, columns)) and score is not None:
-            pairs.sources.append(columns[0])
-            pairs.targets.append(columns[1])
-            pairs.scores.append(score)
-        elif skip_bad_lines:
-            pairs.skipped += 1
-        else:
-            raise UserError(
-                place_of(path, number, 1)
-                + f"expected text<TAB>text<TAB>number, found {excerpt(line)}. "
-                "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
-            )
-    if not pairs.sources:
-        raise UserError(
-            f"{path}: no pair is left because all {pairs.skipped:,} lines are malformed."
-        )
+    for source, target, score in good_rows(_rows(path, skip_bad_lines), pairs, skip_bad_lines):
+        pairs.sources.append(source)
+        pairs.targets.append(target)
+        pairs.scores.append(score)
     return pairs
+
+
+def _rows(path: Path, skip_bad_lines: bool) -> Iterator[Row]:
+    for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
+        *texts, last = columns = (line or "").split("\t")
+        score = _number(last)
+        if len(columns) == 3 and not any(map(is_empty, columns)) and score is not None:
+            yield (*texts, score), None
+        else:
+            found = f"expected text<TAB>text<TAB>number, found {excerpt(line or '')}"
+            yield (), place_of(path, number, 1) + found
 
 
 def _number(text: str) -> float | None:

@@ -1,11 +1,13 @@
 """Splits and groups of pairs by their source."""
 
-import numbers
+import hashlib
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from keras_attn.data.files import Pairs
-from keras_attn.validation import UserError, require, require_positive
+from keras_attn.validation import UserError, is_integer, require, require_positive
 
 
 def hold_out(pairs: Pairs, count: int, seed: int) -> tuple[Pairs, Pairs]:
@@ -23,8 +25,7 @@ def hold_out(pairs: Pairs, count: int, seed: int) -> tuple[Pairs, Pairs]:
         UserError: `count` is not positive or leaves no source, or `seed` is negative.
     """
     require_positive(count=count)
-    natural = isinstance(seed, numbers.Integral) and seed >= 0
-    require(natural, "`seed` must be a whole number.", seed=seed)
+    require(is_integer(seed) and seed >= 0, "`seed` must be a whole number.", seed=seed)
     sources = list(dict.fromkeys(pairs.sources))
     if count >= len(sources):
         raise UserError(
@@ -53,6 +54,42 @@ def group_references(pairs: Pairs) -> tuple[list[str], list[list[str]]]:
     for source, target in zip(pairs.sources, pairs.targets, strict=True):
         references.setdefault(source, {})[target] = None
     return list(references), [list(targets) for targets in references.values()]
+
+
+def split_by_hash(content: bytes, test: int, validation: int) -> str:
+    """Finds the part of a data set that an example belongs to, by its content alone.
+
+    Args:
+        content: The example; the first eight bytes of its SHA-256, as a big-endian number modulo
+            100, determine the part.
+        test: Number of the lowest remainders, for the test part.
+        validation: Number of the next remainders, for the validation part.
+
+    Returns:
+        "train", "validation" or "test".
+    """
+    bucket = int.from_bytes(hashlib.sha256(content).digest()[:8], "big") % 100
+    if bucket < test:
+        return "test"
+    return "validation" if bucket < test + validation else "train"
+
+
+def parts_of(rows: Iterable[tuple[str, Any, str]], name: str) -> dict[str, Pairs]:
+    """Divides a data set.
+
+    Args:
+        rows: The part, the source and the target of each pair.
+        name: Name of the data set.
+
+    Returns:
+        The parts "train", "validation" and "test".
+    """
+    names = ("train", "validation", "test")
+    parts: dict[str, Pairs] = {part: Pairs([], [], f"{name}/{part}") for part in names}
+    for part, source, target in rows:
+        parts[part].sources.append(source)
+        parts[part].targets.append(target)
+    return parts
 
 
 def _select(pairs: Pairs, keep: list[bool], part: str) -> Pairs:

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples, kept_rows
+from keras_attn.data.examples import IDS, Batch, Examples, kept_rows
 from keras_attn.data.files import Pairs
 from keras_attn.data.labelled_examples import label_numbers
-from keras_attn.data.token_rows import TokenRows
+from keras_attn.data.token_rows import TokenRows, framed
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
 from keras_attn.validation import require
-
-_IDS = tf.TensorSpec([None, None], tf.int32)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -36,7 +33,7 @@ class TaggedExamples(Examples):
     text: TokenRows
     tags: TokenRows
 
-    signature: ClassVar = ({"token_ids": _IDS}, _IDS)
+    signature: ClassVar = ({"token_ids": IDS}, IDS)
 
     @classmethod
     def from_pairs(
@@ -83,15 +80,11 @@ class TaggedExamples(Examples):
         offsets = pieces.offsets[begins]
         text = TokenRows(pieces.ids, offsets)
         empty = text.lengths == 0
-        text = text.with_first(tokenizer.start_id).with_last(tokenizer.end_id)
+        text = framed(text, tokenizer)
         labelled = TokenRows(labels_of_pieces, offsets).with_first(0).with_last(0)
-        keep, fields = kept_rows(text.lengths, empty, max_length, pairs.name, unit="word")
+        lengths = text.lengths
+        keep, fields = kept_rows(empty, pairs.name, unit="word", max_length=(lengths, max_length))
         return cls(text=text.select(keep), tags=labelled.select(keep), **fields)
-
-    @property
-    def sides(self) -> dict[str, TokenRows]:
-        """The texts."""
-        return {"text": self.text}
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
         return {"token_ids": self.text.padded(rows, shape)}, self.tags.padded(rows, shape)

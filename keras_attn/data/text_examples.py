@@ -4,14 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import tensorflow as tf
 
-from keras_attn.data.examples import Batch, Examples, shifted
+from keras_attn.data.examples import IDS, Batch, Examples, cut_rows, shifted
 from keras_attn.data.token_rows import TokenRows
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import UserError, require_positive
-
-_IDS = tf.TensorSpec([None, None], tf.int32)
+from keras_attn.validation import require_positive
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -30,7 +27,7 @@ class TextExamples(Examples):
     text: TokenRows
     first_ids: np.ndarray
 
-    signature: ClassVar = ({"token_ids": _IDS}, _IDS)
+    signature: ClassVar = ({"token_ids": IDS}, IDS)
 
     @classmethod
     def from_texts(
@@ -55,31 +52,13 @@ class TextExamples(Examples):
             UserError: `max_length` is not a positive integer, or no text is left.
         """
         rows = TokenRows.from_texts(texts, tokenizer)
-        keep = rows.lengths > 1
-        if not keep.any():
-            raise UserError(f"No text of {name} is left: none of {len(texts):,} texts has a token.")
-        rows, indices = rows.select(keep), np.flatnonzero(keep)
-        first_ids = np.full(len(rows), tokenizer.start_id, np.int32)
         if max_length is not None:
             require_positive(max_length=max_length)
-            rows, pieces = rows.cut(max_length)
-            indices = np.repeat(indices, pieces)
-            begins = np.cumsum(pieces) - pieces  # the first piece of each text
-            # The id before each piece; the first piece of a text has none.
-            first_ids = rows.ids[rows.offsets[:-1] - 1]
-            first_ids[begins] = tokenizer.start_id
-        return cls(
-            text=rows,
-            first_ids=first_ids,
-            indices=indices,
-            name=name,
-            dropped_empty=int((~keep).sum()),
-        )
-
-    @property
-    def sides(self) -> dict[str, TokenRows]:
-        """The pieces."""
-        return {"text": self.text}
+        rows, pieces, fields = cut_rows(rows, rows.lengths > 1, max_length, name)
+        # The id before each piece; the first piece of a text has none.
+        first_ids = rows.ids[rows.offsets[:-1] - 1]
+        first_ids[np.cumsum(pieces) - pieces] = tokenizer.start_id
+        return cls(text=rows, first_ids=first_ids, **fields)
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
         labels = self.text.padded(rows, shape)

@@ -7,8 +7,26 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.tokenizers import Tokenizer
+from keras_attn.validation import require
+
+FRAME = 2
+"""Number of ids around a text with start and end ids."""
 
 _TEXTS_A_CALL = 8192
+
+
+def require_room(max_length: int) -> None:
+    """Raises a `UserError` unless a text with start and end ids can have a token between them."""
+    require(
+        max_length > FRAME,
+        "`max_length` must be at least 3: a start, a token and an end.",
+        max_length=max_length,
+    )
+
+
+def framed(rows: "TokenRows", tokenizer: Tokenizer) -> "TokenRows":
+    """Puts the start and the end id around each row."""
+    return rows.with_first(tokenizer.start_id).with_last(tokenizer.end_id)
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,7 +50,7 @@ class GeneratingTask(GeneratingSignatures):
     continues: ClassVar[bool] = False
     """Whether generated texts continue the input texts."""
 
-    _saved = ("decoding",)
+    _saved: ClassVar[tuple[str, ...]] = ("decoding",)
 
     def __init__(
         self,
