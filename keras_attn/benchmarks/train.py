@@ -17,7 +17,7 @@ from keras_attn.tokenizers import CharacterTokenizer, SymbolTokenizer
 from keras_attn.training.loop.optimizer import make_optimizer
 from keras_attn.training.loop.step import TrainingStep
 from keras_attn.training.settings import PRECISIONS, TrainingSettings
-from keras_attn.training.workers.cpu import resolve_shards, share_cores
+from keras_attn.training.workers.strategy import resolve_shards, share_cores
 from keras_attn.validation import require_one_of, require_positive
 
 

@@ -30,19 +30,8 @@ from keras_attn.validation import UserError
 PROGRAM = "keras-attn"
 _LONG_WORD = re.compile(r"(\S{200})\S+")
 COMMANDS = (
-    presets,
-    train,
-    report,
-    tune,
-    evaluate,
-    predict,
-    visualize,
-    export,
-    verify,
-    serve,
-    convert,
-    average,
-    benchmark,
+    *(presets, train, report, tune, evaluate, predict, visualize),
+    *(export, verify, serve, convert, average, benchmark),
 )
 
 _DESCRIPTION = "Train a Transformer on text, measure it, and serve it with TensorFlow Serving."

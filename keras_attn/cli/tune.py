@@ -91,5 +91,5 @@ def _recorded(options: argparse.Namespace) -> dict[str, Any]:
     if not options.resume:
         return {}
     with quiet_start():
-        from keras_attn.tuning.search_file import recorded_search
+        from keras_attn.tuning.tuning_settings import recorded_search
     return recorded_search(options.out).get("tuning", {})

@@ -24,7 +24,7 @@ _HOME = {
     "resolve_strategy": "workers.strategy",
     "TrainingStep": "loop.step",
     "make_optimizer": "loop.optimizer",
-    "TrainingInterrupted": "loop.interruption",
+    "TrainingInterrupted": "loop.ending",
     "ValidationSet": "loop.validation_set",
     "Trainer": "loop.trainer",
     "TrainingResult": "loop.run_weights",

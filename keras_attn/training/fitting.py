@@ -78,7 +78,7 @@ def from_preset(
         check(resolved)
         run_data = read_data(resolved)
     run_data = dataclasses.replace(run_data, texts={"train": run_data.texts["train"]})
-    made = prepare(run_data).task
+    made, _ = prepare(run_data)
     made.preset = name
     made.run_data = run_data
     return made

@@ -12,7 +12,7 @@ from keras_attn.tasks import Task, task_folder
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.description import count_parameters
-from keras_attn.training.reporting.run_files import TokenizerMaker
+from keras_attn.training.reporting.run_folder import TokenizerMaker
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.training.task_runs.base import with_lengths
@@ -40,25 +40,6 @@ class RunData:
     examples: Examples
     source_task: Task | None = None
     loaded_task: Task | None = None
-
-
-@dataclass(frozen=True)
-class PreparedRun:
-    """A run that can be trained and measured.
-
-    Attributes:
-        settings: The settings of the run, complete.
-        task: The task to train.
-        examples: The training examples.
-        validation: The validation set, or `None`.
-        test: The test texts, or `None`.
-    """
-
-    settings: RunSettings
-    task: Task
-    examples: Examples
-    validation: ValidationSet | None
-    test: Any
 
 
 def read_data(
@@ -103,7 +84,9 @@ def read_data(
     return RunData(settings, texts, tokenizers, examples, source, loaded)
 
 
-def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun:
+def prepare(
+    data: RunData, scope: Scope = contextlib.nullcontext
+) -> tuple[Task, ValidationSet | None]:
     """Builds the task of a run and its validation set.
 
     Args:
@@ -111,7 +94,7 @@ def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun
         scope: Makes the scope of the strategy that models are built under.
 
     Returns:
-        The prepared run.
+        The task to train, and the validation set, if there is one.
 
     Raises:
         UserError: The model is too large, or a validation or test text does not fit it.
@@ -122,18 +105,15 @@ def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun
         task = run.task(settings, texts["train"], data.tokenizers, data.source_task)
     if "test" in texts:
         run.check_test(settings, texts["test"], task)
-    most, parameters = (
-        settings.training.max_parameters,
-        count_parameters(task.backbone.trainable_variables),
-    )
+    most = settings.training.max_parameters
+    parameters = count_parameters(task.backbone.trainable_variables)
     if most is not None and parameters > most:
         raise UserError(
             f"The model must have at most {most:,} parameters. Received: {parameters:,}."
         )
-    validation = None
-    if "validation" in texts:
-        validation = run.validation_set(task, settings, texts["validation"])
-    return PreparedRun(settings, task, data.examples, validation, texts.get("test"))
+    if "validation" not in texts:
+        return task, None
+    return task, run.validation_set(task, settings, texts["validation"])
 
 
 def _source_task(settings: RunSettings, run: TaskRun) -> Task | None:
@@ -142,7 +122,7 @@ def _source_task(settings: RunSettings, run: TaskRun) -> Task | None:
         return None
     task = Task.load(task_folder(settings.init), dtype=settings.training.precision)
     task.preset = None  # to be trained
-    classes = (run.task_class, *run.other_starts)
+    classes = tuple(dict.fromkeys((run.task_class, *run.other_starts)))
     require(
         isinstance(task, classes),
         f"`init` must hold a task of kind {' or '.join(one.kind for one in classes)}.",

@@ -7,14 +7,30 @@ from typing import Any
 
 from keras_attn.models import get_preset
 from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER
-from keras_attn.training.resuming import check_changes, without_automatic
-from keras_attn.training.run_settings import RUN_FILE, RunSettings, kind_of_task
+from keras_attn.training.run_settings import RUN_FILE, RunSettings, flat, kind_of_task
+from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.task_runs import TASK_RUNS
-from keras_attn.training.workers.cpu import resolve_shards
-from keras_attn.training.workers.strategy import resolve_jit, resolve_strategy
-from keras_attn.validation import require, require_one_of
+from keras_attn.training.workers.strategy import resolve_jit, resolve_shards, resolve_strategy
+from keras_attn.validation import UserError, require, require_one_of
 
 LOSS_METRICS = ("loss", "nll", "accuracy", "perplexity")
+# Settings that stay as they were when a run is resumed, besides those of other sections.
+_FIXED = (
+    "batch_tokens",
+    "ema_decay",
+    "freeze",
+    "jit",
+    "metric",
+    "metric_goal",
+    "optimizer",
+    "seed",
+)
+MAY_CHANGE = frozenset(
+    # Files may have moved; the checksum shows whether they have other training texts.
+    [f"data.{name}" for name in ("train", "valid", "test")]
+    + [f"training.{f.name}" for f in dataclasses.fields(TrainingSettings) if f.name not in _FIXED]
+)
+_AUTOMATIC = (None, "auto")
 
 
 def settings_of_run(
@@ -100,6 +116,49 @@ def goal_of(settings: RunSettings) -> str:
     if training.metric_goal == "auto" and training.metric in settings.metrics:
         return TASK_RUNS[settings.task].goal(training.metric)
     return training.metric_goal
+
+
+def without_automatic(layer: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Leaves out the settings of a layer that are automatic, since the run has chosen them.
+
+    Args:
+        layer: Nested settings.
+        prefix: Names of the sections that they are in.
+
+    Returns:
+        Nested settings.
+    """
+    kept = {}
+    for name, value in layer.items():
+        place = f"{prefix}{name}"
+        if isinstance(value, Mapping):
+            kept[name] = without_automatic(value, f"{place}.")
+        elif value not in _AUTOMATIC or place in MAY_CHANGE:
+            kept[name] = value
+    return kept
+
+
+def check_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raises if a run would be resumed with other settings than it can have.
+
+    Args:
+        before: The run's settings, nested.
+        now: Those that it would be resumed with.
+
+    Raises:
+        UserError: Names the settings, with their old and new values.
+    """
+    before, now = flat(before), flat(now)
+    changed = [
+        f"{name}={now.get(name)!r}, which is {before.get(name)!r} in {RUN_FILE}"
+        for name in sorted({*before, *now} - MAY_CHANGE)
+        if before.get(name) != now.get(name)
+    ]
+    if changed:
+        raise UserError(
+            "A run that is resumed keeps these settings; start a new run to change them. "
+            f"Received: {', '.join(changed)}."
+        )
 
 
 def _with_choices(settings: RunSettings) -> RunSettings:

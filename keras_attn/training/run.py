@@ -7,18 +7,23 @@ from typing import Any
 
 import keras
 
+from keras_attn.tasks import Task
 from keras_attn.training.loop.trainer import Trainer
 from keras_attn.training.measuring import measure_test
-from keras_attn.training.prepared import PreparedRun, RunData, prepare, read_data
+from keras_attn.training.prepared import RunData, prepare, read_data
 from keras_attn.training.reporting.description import describe_new_head, describe_run
 from keras_attn.training.reporting.report import write_report
-from keras_attn.training.reporting.run_files import RunFile, RunTokenizers
-from keras_attn.training.reporting.run_folder import PREPARED, RunFolder
+from keras_attn.training.reporting.run_folder import (
+    PREPARED,
+    TOKENIZERS_FOLDER,
+    RunFile,
+    RunFolder,
+    RunTokenizers,
+)
 from keras_attn.training.resolving import settings_of_run
 from keras_attn.training.run_settings import RUN_FILE, RunSettings
 from keras_attn.training.task_runs import TASK_RUNS
-from keras_attn.training.workers.joining import joined_workers
-from keras_attn.training.workers.workers import Workers
+from keras_attn.training.workers.workers import Workers, joined_workers
 
 
 def train(
@@ -54,18 +59,19 @@ def train(
     with joined_workers(settings.training) as workers:
         is_resumed = _agree(workers, settings, is_resumed)
         _open(out, settings, is_resumed, workers)
-        tokenizers = RunTokenizers(out, TASK_RUNS[settings.task].roles, is_resumed, workers)
+        roles = TASK_RUNS[settings.task].roles
+        tokenizers = RunTokenizers(out / TOKENIZERS_FOLDER, roles, is_resumed, workers)
         data = read_data(settings, tokenizers, workers.scope, ready)
         workers.require_equal("training data", data.examples.checksum)
-        prepared = prepare(data, workers.scope)
+        task, validation = prepare(data, workers.scope)
         if workers.is_chief:
-            _describe(data, prepared)
-        run_file = RunFile(out, prepared.settings, is_resumed)
+            _describe(data, task)
+        run_file = RunFile(out, data.settings, is_resumed)
         callbacks = [*([run_file] if workers.is_chief else []), *callbacks]
-        trainer = Trainer(prepared.task, prepared.settings.training, out, callbacks)
-        trainer.fit(prepared.examples, prepared.validation, is_resumed)
+        trainer = Trainer(task, data.settings.training, out, callbacks)
+        trainer.fit(data.examples, validation, is_resumed)
         run_file.require_true(workers)
-        return _measure(out, prepared, workers)
+        return _measure(out, data, workers)
 
 
 def _agree(workers: Workers, settings: RunSettings, is_resumed: bool) -> bool:
@@ -88,23 +94,22 @@ def _open(out: Path, settings: RunSettings, is_resumed: bool, workers: Workers) 
         settings.write(out / RUN_FILE)
 
 
-def _describe(data: RunData, prepared: PreparedRun) -> None:
+def _describe(data: RunData, task: Task) -> None:
     """Prints what is trained, and what readers of the test metrics need to know."""
-    task = prepared.task
-    describe_run(prepared.settings, data.texts, data.examples, task)
-    if prepared.test is not None:
-        for line in TASK_RUNS[prepared.settings.task].remarks(task, prepared.test):
+    describe_run(data.settings, data.texts, data.examples, task)
+    if "test" in data.texts:
+        for line in TASK_RUNS[data.settings.task].remarks(task, data.texts["test"]):
             print(line, flush=True)
     if data.source_task is not data.loaded_task:
         describe_new_head(task, data.loaded_task)
 
 
-def _measure(out: Path, prepared: PreparedRun, workers: Workers) -> dict[str, float] | None:
+def _measure(out: Path, data: RunData, workers: Workers) -> dict[str, float] | None:
     """Measures the trained task on the test texts, and writes the report of the run."""
     results = None
     if workers.is_chief:
-        if prepared.test is not None:
-            results = measure_test(out, prepared.settings, prepared.test)
+        if "test" in data.texts:
+            results = measure_test(out, data.settings, data.texts["test"])
         if importlib.util.find_spec("matplotlib"):
             print(f"Report: {write_report(out)}", flush=True)
     workers.barrier()

@@ -16,8 +16,8 @@ from keras_attn.renamed import renamed_keys
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks.decoding import RENAMED_DECODING
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
-from keras_attn.training.typed_fields import as_texts, check_types
-from keras_attn.validation import UserError, require, require_one_of, require_positive
+from keras_attn.training.typed_fields import as_texts, check_numbers, check_types
+from keras_attn.validation import UserError, require, require_one_of
 
 RUN_FILE = "run.yaml"
 # Sections that are one name.
@@ -65,9 +65,8 @@ class DataSettings:
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name in ("hold_out", "decode_limit", "max_source_length", "max_target_length"):
-            if getattr(self, name) is not None:
-                require_positive(**{name: getattr(self, name)})
+        limits = ("hold_out", "decode_limit", "max_source_length", "max_target_length")
+        check_numbers(self, positive=limits)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -183,6 +182,17 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 def read_run_file(path: str | Path) -> dict[str, Any]:
     """Reads a run's own run.yaml, also one of the previous version, under the current names."""
     return _with_new_names(read_yaml(path), warns=False)
+
+
+def flat(sections: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by names such as `training.seed`."""
+    found = {}
+    for name, value in sections.items():
+        if isinstance(value, Mapping) and value:
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[f"{prefix}{name}"] = value
+    return found
 
 
 def _with_new_names(layer: Mapping[str, Any], warns: bool = True) -> dict[str, Any]:

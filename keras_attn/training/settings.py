@@ -6,15 +6,25 @@ import math
 from typing import Any
 
 from keras_attn.renamed import renamed_fields
-from keras_attn.training.typed_fields import check_types
-from keras_attn.validation import UserError, require, require_one_of, require_positive, require_rate
+from keras_attn.training.typed_fields import check_numbers, check_types
+from keras_attn.validation import UserError, require, require_one_of, require_rate
 
-JIT_CHOICES = ("auto", "on", "off")
-STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
-OPTIMIZERS = ("adam", "muon")
-SCHEDULES = ("transformer", "inverse_square_root", "cosine", "constant")
-GOALS = ("auto", "min", "max")
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16", "float64")
+STRATEGIES = ("auto", "one", "mirrored", "multi_worker", "tpu")
+SCHEDULES = ("transformer", "inverse_square_root", "cosine", "constant")
+_CHOICES = {
+    "schedule": SCHEDULES,
+    "optimizer": ("adam", "muon"),
+    "precision": PRECISIONS,
+    "jit": ("auto", "on", "off"),
+    "strategy": STRATEGIES,
+    "metric_goal": ("auto", "min", "max"),
+}
+_POSITIVE = (
+    *("epochs", "steps", "max_parameters"),
+    *("batch_tokens", "accumulate_steps", "keep_checkpoints"),
+)
+_ABOVE_ZERO = ("learning_rate", "epsilon", "max_minutes", "join_timeout", "heartbeat_timeout")
 
 RENAMED_SETTINGS = {
     "parts": "cpu_shards",
@@ -133,34 +143,14 @@ class TrainingSettings:
             epochs=self.epochs,
             steps=self.steps,
         )
-        for name in ("epochs", "steps", "max_parameters"):
-            if getattr(self, name) is not None:
-                require_positive(**{name: getattr(self, name)})
-        require_positive(
-            batch_tokens=self.batch_tokens,
-            accumulate_steps=self.accumulate_steps,
-            keep_checkpoints=self.keep_checkpoints,
-        )
-        require_rate(label_smoothing=self.label_smoothing, beta_1=self.beta_1, beta_2=self.beta_2)
-        require_rate(ema_decay=self.ema_decay)
-        for name in (
-            "learning_rate",
-            "epsilon",
-            "max_minutes",
-            "join_timeout",
-            "heartbeat_timeout",
-        ):
-            value = getattr(self, name)
-            require(value is None or value > 0, f"`{name}` must be above 0.", **{name: value})
-        for name in _AT_LEAST_ZERO:
-            value = getattr(self, name)
-            require(value >= 0, f"`{name}` must be at least 0.", **{name: value})
-        require_one_of("schedule", self.schedule, SCHEDULES)
-        require_one_of("optimizer", self.optimizer, OPTIMIZERS)
-        require_one_of("precision", self.precision, PRECISIONS)
-        require_one_of("jit", self.jit, JIT_CHOICES)
-        require_one_of("strategy", self.strategy, STRATEGIES)
-        require_one_of("metric_goal", self.metric_goal, GOALS)
+        for name in ("label_smoothing", "beta_1", "beta_2", "ema_decay"):
+            require_rate(**{name: getattr(self, name)})
+        check_numbers(self, positive=_POSITIVE, above_zero=_ABOVE_ZERO)
+        for name, value in vars(self).items():
+            negative = isinstance(value, int | float) and value < 0
+            require(not negative, f"`{name}` must be at least 0.", **{name: value})
+        for name, choices in _CHOICES.items():
+            require_one_of(name, getattr(self, name), choices)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingSettings":
@@ -199,10 +189,3 @@ class TrainingSettings:
     def to_dict(self) -> dict[str, Any]:
         """All settings as plain values; `from_dict` makes equal settings of them."""
         return dataclasses.asdict(self)
-
-
-_AT_LEAST_ZERO = (
-    *("warmup_steps", "learning_rate_floor", "consistency", "clip_norm", "weight_decay", "seed"),
-    *("cpu_shards", "validate_every", "patience", "average_last", "checkpoint_every"),
-    *("checkpoint_minutes", "log_every"),
-)

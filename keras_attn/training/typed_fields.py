@@ -1,12 +1,13 @@
-"""Checks of the fields of settings by their types."""
+"""Checks of the fields of settings, by their types and ranges."""
 
 import dataclasses
 import math
 import types
 import typing
+from collections.abc import Iterable
 from typing import Any
 
-from keras_attn.validation import require
+from keras_attn.validation import require, require_positive
 
 
 def check_types(settings: Any) -> None:
@@ -22,6 +23,24 @@ def check_types(settings: Any) -> None:
     for field in dataclasses.fields(settings):
         value = _checked(field.name, field.type, getattr(settings, field.name))
         object.__setattr__(settings, field.name, value)
+
+
+def check_numbers(settings: Any, positive: Iterable[str], above_zero: Iterable[str] = ()) -> None:
+    """Raises for numbers of a dataclass that are out of range; `None` is in range.
+
+    Args:
+        settings: The dataclass.
+        positive: Names of whole numbers above 0.
+        above_zero: Names of numbers above 0.
+
+    Raises:
+        UserError: A number is out of range.
+    """
+    given = {name: value for name, value in vars(settings).items() if value is not None}
+    require_positive(**{name: given[name] for name in positive if name in given})
+    for name in above_zero:
+        value = given.get(name)
+        require(value is None or value > 0, f"`{name}` must be above 0.", **{name: value})
 
 
 def _checked(name: str, annotation: Any, value: Any) -> Any:

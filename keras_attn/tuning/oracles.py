@@ -6,9 +6,7 @@ from typing import Any
 
 import keras_tuner
 
-from keras_attn.validation import require_one_of
-
-ALGORITHMS = ("random", "bayesian", "hyperband")
+from keras_attn.tuning.tuning_settings import TuningSettings
 
 
 class _Watched:
@@ -42,35 +40,25 @@ class _Hyperband(_Watched, keras_tuner.oracles.HyperbandOracle):
     pass
 
 
-def make_oracle(
-    algorithm: str,
-    objective: keras_tuner.Objective,
-    trials: int,
-    max_epochs: int,
-    seed: int,
-    minutes: float | None = None,
-) -> keras_tuner.Oracle:
-    """Makes an oracle.
+def make_oracle(tuning: TuningSettings, objective: keras_tuner.Objective) -> keras_tuner.Oracle:
+    """Makes the oracle of a search, whose time begins.
 
     Args:
-        algorithm: `"random"`, `"bayesian"` (Gaussian process) or `"hyperband"`.
+        tuning: The numbers of the search.
         objective: The value to minimize or maximize.
-        trials: Most trials; Hyperband's number follows from `max_epochs`.
-        max_epochs: Most epochs of a trial, for Hyperband.
-        seed: Seed of random choices.
-        minutes: Time after which no trial is started, or None.
-
-    Raises:
-        UserError: Unknown algorithm.
     """
-    require_one_of("algorithm", algorithm, ALGORITHMS)
-    # A failed trial does not stop the search; if all fail, the search reports it.
-    shared = {"objective": objective, "seed": seed, "max_consecutive_failed_trials": trials + 1}
-    if algorithm == "hyperband":
-        oracle = _Hyperband(max_epochs=max_epochs, **shared)
+    kinds = {"random": _Random, "bayesian": _Bayesian, "hyperband": _Hyperband}
+    if tuning.algorithm == "hyperband":
+        most = {"max_epochs": tuning.trial_epochs}
     else:
-        kind = _Random if algorithm == "random" else _Bayesian
-        oracle = kind(max_trials=trials, **shared)
-    if minutes is not None:
-        oracle.deadline = time.monotonic() + 60 * minutes
+        most = {"max_trials": tuning.trials}
+    oracle = kinds[tuning.algorithm](
+        objective=objective,
+        seed=tuning.seed,
+        # A failed trial does not stop the search; if all fail, the search reports it.
+        max_consecutive_failed_trials=tuning.trials + 1,
+        **most,
+    )
+    if tuning.minutes is not None:
+        oracle.deadline = time.monotonic() + 60 * tuning.minutes
     return oracle

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from keras_attn.recipes import merged
 from keras_attn.validation import UserError, require, require_one_of
@@ -11,16 +11,6 @@ _DIGITS = 12  # significant digits of a number
 _RANGE = ("min", "max", "step", "log")
 # Sections of run.yaml whose settings may be varied.
 _SECTIONS = ("model", "attention", "training", "tokenizers", "decoding")
-
-
-class Dimension(Protocol):
-    """A dimension of a search space."""
-
-    def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
-        """Requests a value from KerasTuner; returns settings by their place."""
-
-    def plain(self, drawn: Any) -> Any:
-        """A value from KerasTuner, as the user would write it."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +24,11 @@ class Choice:
     values: tuple[Any, ...]
 
     def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
-        """See `Dimension`."""
+        """Requests a value from KerasTuner; returns settings by their place."""
         return {name: self.plain(hyperparameters.Choice(name, list(self.values)))}
 
     def plain(self, drawn: Any) -> Any:
-        """See `Dimension`."""
+        """A value from KerasTuner, as the user would write it."""
         # KerasTuner uses integers for true and false.
         return self.values[self.values.index(drawn)]
 
@@ -60,14 +50,14 @@ class Range:
     log: bool = False
 
     def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
-        """See `Dimension`."""
+        """Requests a value from KerasTuner; returns settings by their place."""
         declare = hyperparameters.Int if self._whole else hyperparameters.Float
         step = self.step or (1 if self._whole and not self.log else None)
         sampling = "log" if self.log else "linear"
         return {name: self.plain(declare(name, self.min, self.max, step=step, sampling=sampling))}
 
     def plain(self, drawn: Any) -> Any:
-        """See `Dimension`."""
+        """A value from KerasTuner, as the user would write it."""
         # A sum of steps may not be the nearest floating-point number to the intended value.
         return int(drawn) if self._whole else float(f"{drawn:.{_DIGITS}g}")
 
@@ -87,11 +77,11 @@ class Options:
     groups: Mapping[str, Mapping[str, Any]]
 
     def draw(self, name: str, hyperparameters: Any) -> dict[str, Any]:
-        """See `Dimension`."""
+        """Requests a value from KerasTuner; returns settings by their place."""
         return dict(self.groups[hyperparameters.Choice(name, list(self.groups))])
 
     def plain(self, drawn: Any) -> Any:
-        """See `Dimension`."""
+        """A value from KerasTuner, as the user would write it."""
         return drawn
 
 
@@ -141,11 +131,11 @@ class SearchSpace:
         Args:
             given: Names of settings. A setting of a group removes the whole group.
         """
-        kept = {}
-        for name, entry in self._entries.items():
-            held = SearchSpace({name: entry}).places()
-            if not held & set(given):
-                kept[name] = entry
+        kept = {
+            name: entry
+            for name, entry in self._entries.items()
+            if not SearchSpace({name: entry}).places() & set(given)
+        }
         return SearchSpace(kept)
 
     def draw(self, hyperparameters: Any) -> dict[str, Any]:

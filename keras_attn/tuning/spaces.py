@@ -28,8 +28,8 @@ _BLOCKS_OF_ONE_NORM = {name: _BLOCKS[name] for name in _BLOCKS if name != "model
 _ADDED_POSITIONS = {"sinusoidal": {}, "learned": {"model.learned_positions": MOST_TOKENS}}
 _POSITIONS = _ADDED_POSITIONS | {"rotary": {"model.rotary_positions": True}}
 
-SPACES: Mapping[str, Mapping[str, Any]] = {
-    "Transformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
+_MODELS: Mapping[str, Mapping[str, Any]] = {
+    "Transformer": {**_BLOCKS, "positions": _POSITIONS},
     "SynthesizerTransformer": {
         **_BLOCKS,
         "kinds": {
@@ -38,20 +38,17 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
             "random and dense": {"model.scores": ["random", "dense"]},
             "random and dot product": {"model.scores": ["random", "dot_product"]},
         },
-        **_TRAINING,
     },
     "T5": {
         **_BLOCKS_OF_ONE_NORM,
         "model.gated": [True, False],
         "model.activation": ["relu", "gelu_tanh"],
-        **_TRAINING,
     },
     "TransformerEncoder": {
         **_BLOCKS,
         "attention.name": list(ATTENTION),
         # Not all of these mechanisms support rotary positions.
         "positions": _ADDED_POSITIONS,
-        **_TRAINING,
     },
     "PatchEncoder": {
         **_BLOCKS,
@@ -63,35 +60,27 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
             "sinusoidal": {"model.learned_positions": False},
             "learned": {"model.learned_positions": True},
         },
-        **_TRAINING,
     },
     "ETC": {
         **_BLOCKS,
         "model.radius": [8, 16, 32, 64],
         "model.unit_length": [8, 16, 32],
-        **_TRAINING,
     },
-    "Bert": {
-        **_BLOCKS_OF_ONE_NORM,
-        "attention.name": list(ATTENTION),
-        **_TRAINING,
-    },
-    "GPT2": {**_BLOCKS_OF_ONE_NORM, **_TRAINING},
-    "CausalTransformer": {**_BLOCKS, "positions": _POSITIONS, **_TRAINING},
+    "Bert": {**_BLOCKS_OF_ONE_NORM, "attention.name": list(ATTENTION)},
+    "GPT2": {**_BLOCKS_OF_ONE_NORM},
+    "CausalTransformer": {**_BLOCKS, "positions": _POSITIONS},
     "CompressiveTransformer": {
         **_BLOCKS,
         "model.segment_length": [16, 32, 64, 128],
         "model.memory_length": [16, 32, 64, 128],
         "model.compressed_length": [0, 16, 32, 64, 128],
         "model.compression": ["convolution", "dilated_convolution", "mean", "max"],
-        **_TRAINING,
     },
     "Reformer": {
         **_BLOCKS_OF_ONE_NORM,
         "model.num_buckets": [8, 16, 32],
         "model.num_hashes": [1, 2, 4],
         "model.chunk_length": [16, 32, 64],
-        **_TRAINING,
     },
     "RecurrentSeq2Seq": {
         "model.num_layers": {"min": 1, "max": 4},
@@ -105,14 +94,12 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
             "fixed context": {"model.attention": None},
         },
         "model.dropout": _DROPOUT,
-        **_TRAINING,
     },
     "GNMT": {
         "model.num_layers": {"min": 2, "max": 8},
         "model.hidden_dim": _WIDTHS,
         "model.tie_output": [True, False],
         "model.dropout": _DROPOUT,
-        **_TRAINING,
     },
     "ConvSeq2Seq": {
         "model.num_layers": {"min": 2, "max": 8},
@@ -120,9 +107,10 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
         "model.hidden_dim": _WIDTHS,
         "model.kernel_size": [3, 5],
         "model.dropout": _DROPOUT,
-        **_TRAINING,
     },
 }
+
+SPACES = {family: {**space, **_TRAINING} for family, space in _MODELS.items()}
 
 
 def family_space(family: str) -> SearchSpace:

@@ -12,6 +12,7 @@ from keras_attn.documents import read_json
 from keras_attn.files import write_text
 from keras_attn.processes import python_command, python_environment
 from keras_attn.recipes import merged
+from keras_attn.training.reporting.run_folder import SUMMARY_FILE
 from keras_attn.training.workers.end_with_parent import ending_with_parent
 from keras_attn.tuning.search_space import SearchSpace
 
@@ -19,7 +20,6 @@ RUN_FOLDER = "run"
 SETTINGS_FILE = "settings.yaml"
 LOG_FILE = "log.txt"
 FAILURE_FILE = "failure.txt"
-SUMMARY_FILE = "summary.json"
 _PREFIX = "keras-attn: error: "
 _INTERRUPTED = 130
 
@@ -46,12 +46,8 @@ class TrialRuns(keras_tuner.engine.base_tuner.BaseTuner):
     ) -> None:
         self._space = space
         self._settings = dict(settings)
-        super().__init__(
-            oracle,
-            keras_tuner_space(space),
-            directory=str(directory),
-            project_name="trials",
-        )
+        # KerasTuner calls it once, for the search space.
+        super().__init__(oracle, space.draw, directory=str(directory), project_name="trials")
 
     def run_trial(self, trial: Any) -> dict[str, float]:
         """Runs a trial, and returns the value of the objective."""
@@ -85,11 +81,8 @@ def train(run: Path, settings: Path, log: Path) -> None:
         KeyboardInterrupt: It was interrupted.
     """
     # The training must not see the variables of the search.
-    environment = {
-        name: value
-        for name, value in python_environment().items()
-        if not name.startswith("KERASTUNER_")
-    }
+    variables = python_environment().items()
+    environment = {name: value for name, value in variables if not name.startswith("KERASTUNER_")}
     command = python_command("keras_attn", "train", "--out", str(run))
     command += ["--config", str(settings), "--resume"]
     with log.open("ab") as file:
@@ -105,16 +98,6 @@ def train(run: Path, settings: Path, log: Path) -> None:
     else:
         reason = _last_line(log)
     raise keras_tuner.errors.FailedTrialError(reason)
-
-
-def keras_tuner_space(space: SearchSpace) -> keras_tuner.HyperModel:
-    """A placeholder for a HyperModel, from which KerasTuner gets the search space."""
-
-    class Declared(keras_tuner.HyperModel):
-        def build(self, hp: keras_tuner.HyperParameters) -> None:
-            space.draw(hp)
-
-    return Declared()
 
 
 def _last_line(log: Path) -> str:

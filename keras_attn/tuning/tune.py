@@ -15,19 +15,17 @@ from keras_attn.recipes import merged
 from keras_attn.training.reporting.progress import say
 from keras_attn.training.reporting.run_folder import RunFolder
 from keras_attn.training.resolving import check_metric, goal_of
-from keras_attn.training.resuming import flat
-from keras_attn.training.run_settings import RUN_FILE, RunSettings, read_run_file
+from keras_attn.training.run_settings import RUN_FILE, RunSettings, flat, read_run_file
 from keras_attn.training.state import metric_goal
 from keras_attn.tuning.chief import led_by_the_chief
 from keras_attn.tuning.oracles import make_oracle
 from keras_attn.tuning.processes import tuning_role
 from keras_attn.tuning.results import TrialResult, draw, print_table, results_of, write_csv
-from keras_attn.tuning.search_file import SEARCH_FILE, recorded_search
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.space_check import check_space
 from keras_attn.tuning.spaces import family_space
 from keras_attn.tuning.trial_runs import RUN_FOLDER, TrialRuns
-from keras_attn.tuning.tuning_settings import TuningSettings
+from keras_attn.tuning.tuning_settings import SEARCH_FILE, TuningSettings, recorded_search
 from keras_attn.validation import UserError, require
 
 BEST_FILE = "best.yaml"
@@ -154,15 +152,7 @@ def _tuner(
     shared = merged(settings, {"training": limits, "data": {"test": []}})
     metric = base.training.metric
     objective = keras_tuner.Objective(metric, metric_goal(metric, goal_of(base)))
-    oracle = make_oracle(
-        tuning.algorithm,
-        objective,
-        tuning.trials,
-        tuning.trial_epochs or base.training.epochs or 1,
-        tuning.seed,
-        tuning.minutes,
-    )
-    return TrialRuns(oracle, space, shared, out)
+    return TrialRuns(make_oracle(tuning, objective), space, shared, out)
 
 
 def _write_table(out: Path, oracle: keras_tuner.Oracle, space: SearchSpace) -> None:

@@ -1,9 +1,15 @@
-"""Settings of a search."""
+"""Description of a search: its numbers, and its file."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from keras_attn.tuning.oracles import ALGORITHMS
-from keras_attn.validation import require, require_one_of, require_positive
+from keras_attn.training.run_settings import read_yaml
+from keras_attn.training.typed_fields import check_numbers
+from keras_attn.validation import require, require_one_of
+
+ALGORITHMS = ("random", "bayesian", "hyperband")
+SEARCH_FILE = "search.yaml"
 
 
 @dataclass(frozen=True)
@@ -32,15 +38,19 @@ class TuningSettings:
 
     def __post_init__(self) -> None:
         require_one_of("algorithm", self.algorithm, ALGORITHMS)
-        require_positive(trials=self.trials, workers=self.workers)
-        for name in ("trial_epochs", "max_parameters"):
-            if getattr(self, name) is not None:
-                require_positive(**{name: getattr(self, name)})
-        for name in ("minutes", "trial_minutes"):
-            value = getattr(self, name)
-            require(value is None or value > 0, f"`{name}` must be above 0.", **{name: value})
+        check_numbers(
+            self,
+            positive=("trials", "workers", "trial_epochs", "max_parameters"),
+            above_zero=("minutes", "trial_minutes"),
+        )
         require(
             self.algorithm != "hyperband" or self.trial_epochs is not None,
             "Hyperband needs `trial_epochs`, the most epochs of a trial.",
             trial_epochs=self.trial_epochs,
         )
+
+
+def recorded_search(out: str | Path) -> dict[str, Any]:
+    """Returns "settings", "space" and "tuning" of the search in a folder; empty if none."""
+    path = Path(out) / SEARCH_FILE
+    return read_yaml(path) if path.is_file() else {}

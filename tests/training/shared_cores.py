@@ -6,7 +6,7 @@ import sys
 
 import tensorflow as tf
 
-from keras_attn.training.workers.cpu import share_cores
+from keras_attn.training.workers.strategy import share_cores
 
 if __name__ == "__main__":
     os.sched_getaffinity = lambda process: {0, 1}

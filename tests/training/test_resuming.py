@@ -11,10 +11,10 @@ import yaml
 
 from keras_attn.training import TrainingInterrupted
 from keras_attn.training import run as job
-from keras_attn.training.loop.time_plan import TimePlan
+from keras_attn.training.loop.ending import TimePlan
 from keras_attn.training.reporting import recorder
-from keras_attn.training.resuming import MAY_CHANGE, check_changes, flat, without_automatic
-from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.resolving import MAY_CHANGE, check_changes, without_automatic
+from keras_attn.training.run_settings import RunSettings, flat
 from keras_attn.training.state import TrainingState
 from keras_attn.validation import UserError
 from tests.training.loop.test_trainer import Scripted, Signal

@@ -5,13 +5,18 @@ import pytest
 from keras_attn.data import Pairs
 from keras_attn.training import run_texts
 from keras_attn.training.run_settings import DataSettings
+from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.validation import UserError
 
 PARTS = {part: Pairs([part], [part], part) for part in ("train", "validation", "test")}
 
 
-def read_pair_parts(data):
-    return run_texts.read_parts(data, 1, run_texts.known_pairs, run_texts.read_data)
+def read_pairs(data):
+    return TASK_RUNS["seq2seq"].read_texts(data, 1)
+
+
+def read_lines(data):
+    return TASK_RUNS["masked_lm"].read_texts(data, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +31,7 @@ def test_a_data_sets_own_test_part_can_be_left_out_or_replaced(tmp_path, test, n
     path = tmp_path / "other.tsv"
     path.write_text("a\tb\n")
     named = test and [one.format(path) for one in test]
-    parts = read_pair_parts(DataSettings(train=["listops"], test=named))
+    parts = read_pairs(DataSettings(train=["listops"], test=named))
     found = parts["test"].name if "test" in parts else None
     assert found == (name and name.format(path))
     assert parts["train"] is PARTS["train"]
@@ -36,15 +41,12 @@ def test_lines_without_a_test(tmp_path):
     path = tmp_path / "lines.txt"
     path.write_text("one\ntwo\nthree\n")
     data = DataSettings(train=[str(path)], test=[])
-    assert set(run_texts.read_line_parts(data)) == {"train", "validation"}
+    assert set(read_lines(data)) == {"train", "validation"}
 
 
 @pytest.mark.parametrize(
     ("read", "line", "what"),
-    [
-        (read_pair_parts, "a\tb\n", "different sources"),
-        (run_texts.read_line_parts, "a b\n", "lines"),
-    ],
+    [(read_pairs, "a\tb\n", "different sources"), (read_lines, "a b\n", "lines")],
 )
 def test_too_little_to_hold_something_out(tmp_path, read, line, what):
     path = tmp_path / "one"

@@ -18,8 +18,7 @@ from keras_attn.training import (
     make_optimizer,
     make_strategy,
 )
-from keras_attn.training.workers.feed import distributed_batches
-from keras_attn.training.workers.strategy import replica_random_streams
+from keras_attn.training.workers.strategy import distributed_batches, replica_random_streams
 from tests.training.stand_in import StandInTask, backbone, examples, settings, validation_set
 
 

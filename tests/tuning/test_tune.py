@@ -9,8 +9,7 @@ import keras_tuner
 import pytest
 import yaml
 
-from keras_attn.training.resuming import flat
-from keras_attn.training.run_settings import RunSettings, read_yaml
+from keras_attn.training.run_settings import RunSettings, flat, read_yaml
 from keras_attn.training.workers.cluster import WorkerLost
 from keras_attn.tuning import trial_runs
 from keras_attn.tuning.tune import tune

@@ -2,13 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
-from typing import Any
 
 from keras_attn.benchmarks import growth
 from keras_attn.benchmarks.attention import measure_attention
 from keras_attn.benchmarks.mechanisms import MECHANISMS
-from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.benchmark.common import Figure, Figures, add_shared
 from keras_attn.cli.options import add_value, picture_file
 
 
@@ -26,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--forward", "--precision", "--jit", "--backend")
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> Figures:
     """Measures, and says which mechanisms are left out."""
     if options.plot:
         growth.require_matplotlib()
@@ -47,7 +45,7 @@ def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
     )
 
 
-def conclude(measured: list[dict[str, Any]], options: argparse.Namespace) -> None:
+def conclude(measured: list[Figure], options: argparse.Namespace) -> None:
     """Prints a table, and draws a picture where one is asked for."""
     print(f"\n{growth.attention_table(measured)}")
     if options.plot:

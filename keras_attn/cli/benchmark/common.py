@@ -13,6 +13,12 @@ from keras_attn.validation import require_one_of
 
 BACKENDS = ("tensorflow", "jax")
 
+Figure = dict[str, Any]
+"""What is measured, by name."""
+
+Figures = Iterable[Figure]
+"""Measurements, each made when it is asked for."""
+
 
 def add_shared(parser: argparse.ArgumentParser, *names: str) -> None:
     """Adds options that several benchmarks have, by their names."""
@@ -46,7 +52,7 @@ def use_backend(options: argparse.Namespace) -> None:
     os.environ["KERAS_BACKEND"] = options.backend
 
 
-def print_lines(figures: Iterable[dict[str, Any]], file: Path | None) -> list[dict[str, Any]]:
+def print_lines(figures: Figures, file: Path | None) -> list[Figure]:
     """Prints each measurement at once, and writes all to the file, if any.
 
     Returns:

@@ -5,12 +5,10 @@ first width, for the width at the first length.
 """
 
 import argparse
-from collections.abc import Iterable
-from typing import Any
 
 from keras_attn.benchmarks import growth
 from keras_attn.benchmarks.complexity import measure_complexity
-from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.benchmark.common import Figure, Figures, add_shared
 from keras_attn.cli.options import add_value
 
 
@@ -22,12 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--forward", "--jit", "--backend")
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> Figures:
     """Measures."""
     how = {"backward": not options.forward, "jit": options.jit}
     return measure_complexity(options.lengths, options.widths, **how)
 
 
-def conclude(measured: list[dict[str, Any]], options: argparse.Namespace) -> None:
+def conclude(measured: list[Figure], options: argparse.Namespace) -> None:
     """Prints a table."""
     print(f"\n{growth.complexity_table(measured)}")

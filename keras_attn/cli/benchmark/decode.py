@@ -1,10 +1,8 @@
 """The `token_ids` signature of an exported model: random weights, forced length."""
 
 import argparse
-from collections.abc import Iterable
-from typing import Any
 
-from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.benchmark.common import Figures, add_shared
 from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 
@@ -18,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--jit")
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> Figures:
     """Measures."""
     with quiet_start():
         from keras_attn.benchmarks.decode import benchmark_decoding

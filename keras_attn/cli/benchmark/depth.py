@@ -5,11 +5,9 @@ program and the gradients of the weights.
 """
 
 import argparse
-from collections.abc import Iterable
-from typing import Any
 
 from keras_attn.benchmarks.depth import depth_table, measure_depth
-from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.benchmark.common import Figure, Figures, add_shared
 from keras_attn.cli.options import add_value
 
 
@@ -20,11 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--backend")
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> Figures:
     """Measures."""
     return measure_depth(options.blocks, options.length)
 
 
-def conclude(measured: list[dict[str, Any]], options: argparse.Namespace) -> None:
+def conclude(measured: list[Figure], options: argparse.Namespace) -> None:
     """Prints a table."""
     print(f"\n{depth_table(measured)}")

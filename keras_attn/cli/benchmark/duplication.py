@@ -4,10 +4,8 @@ A layer is trained with full attention or with hashing, and evaluated with more 
 """
 
 import argparse
-from collections.abc import Iterable
-from typing import Any
 
-from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.benchmark.common import Figure, Figures, add_shared
 from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import progress, quiet_start
 
@@ -22,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--backend")
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> Figures:
     """Trains and evaluates."""
     with quiet_start():
         from keras_attn.benchmarks import duplication
@@ -36,7 +34,7 @@ def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
         )
 
 
-def conclude(measured: list[dict[str, Any]], options: argparse.Namespace) -> None:
+def conclude(measured: list[Figure], options: argparse.Namespace) -> None:
     """Prints a table."""
     from keras_attn.benchmarks.duplication import duplication_table
 

@@ -1,10 +1,8 @@
 """Plain `model.fit` of a preset on random ids, compared with the peak speed of matrix products."""
 
 import argparse
-from collections.abc import Iterable
-from typing import Any
 
-from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.benchmark.common import Figures, add_shared
 from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 
@@ -19,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_shared(parser, "--precision", "--jit", "--backend")
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> Figures:
     """Measures."""
     sizes = (options.preset, options.batch, options.length)
     with quiet_start():  # Keras on JAX imports TensorFlow during `fit` if it is installed

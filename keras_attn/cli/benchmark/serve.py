@@ -1,9 +1,8 @@
 """Load test of `keras-attn serve`: requests per second, latencies, overhead of REST."""
 
 import argparse
-from collections.abc import Iterable
-from typing import Any
 
+from keras_attn.cli.benchmark.common import Figures
 from keras_attn.cli.options import add_value
 
 
@@ -18,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_value(parser, "--direct-calls", 200, calls)
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> Figures:
     """Measures."""
     from keras_attn.benchmarks.serve import measure_serving
 

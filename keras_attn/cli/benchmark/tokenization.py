@@ -1,9 +1,8 @@
 """Time that tokenization in the graph adds to an exported model's answer."""
 
 import argparse
-from collections.abc import Iterable
-from typing import Any
 
+from keras_attn.cli.benchmark.common import Figures
 from keras_attn.cli.options import add_value
 from keras_attn.cli.terminal import quiet_start
 
@@ -16,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_value(parser, "--runs", 30, "runs timed of each")
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> Figures:
     """Measures."""
     with quiet_start():
         from keras_attn.benchmarks.tokenization import benchmark_tokenization

@@ -1,10 +1,8 @@
 """Whole optimizer steps on random ids, or real words, with dropout and the output layer."""
 
 import argparse
-from collections.abc import Iterable
-from typing import Any
 
-from keras_attn.cli.benchmark.common import add_shared
+from keras_attn.cli.benchmark.common import Figures, add_shared
 from keras_attn.cli.options import add_value, output_file
 from keras_attn.cli.terminal import quiet_start
 
@@ -32,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def measure(options: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def measure(options: argparse.Namespace) -> Figures:
     """Measures."""
     with quiet_start():
         from keras_attn.benchmarks.profile import use_one_thread

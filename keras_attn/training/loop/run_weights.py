@@ -58,10 +58,11 @@ class TrainingResult:
     average_value: float | None = None
 
 
+@dataclass
 class RunWeights:
     """Writes the weights of a run to its folder, and reads them back at the end.
 
-    Args:
+    Attributes:
         task: The task that is trained.
         optimizer: Its optimizer.
         settings: The settings of the run.
@@ -72,27 +73,23 @@ class RunWeights:
         workers: The workers; only the chief writes.
     """
 
-    def __init__(
-        self,
-        task: Any,
-        optimizer: keras.optimizers.Optimizer,
-        settings: TrainingSettings,
-        state: TrainingState,
-        folder: RunFolder,
-        checkpoints: Checkpoints,
-        stopwatch: Stopwatch,
-        workers: Workers,
-    ) -> None:
-        self._task, self._optimizer, self._settings = task, optimizer, settings
-        self._state, self._folder, self._checkpoints = state, folder, checkpoints
-        self._stopwatch, self._workers = stopwatch, workers
-        self._saved_step = state.step if checkpoints.folders() else -1
+    task: Any
+    optimizer: keras.optimizers.Optimizer
+    settings: TrainingSettings
+    state: TrainingState
+    folder: RunFolder
+    checkpoints: Checkpoints
+    stopwatch: Stopwatch
+    workers: Workers
+
+    def __post_init__(self) -> None:
+        self._saved_step = self.state.step if self.checkpoints.folders() else -1
         self._saved_at = time.monotonic()
 
     @property
     def checkpoint_is_due(self) -> bool:
         """Whether the clock asks for a checkpoint."""
-        return 0 < self._settings.checkpoint_minutes <= (time.monotonic() - self._saved_at) / 60
+        return 0 < self.settings.checkpoint_minutes <= (time.monotonic() - self._saved_at) / 60
 
     def save_checkpoint(self, milestone: bool) -> None:
         """Writes a checkpoint of this step, if there is none yet.
@@ -100,21 +97,21 @@ class RunWeights:
         Args:
             milestone: Whether it is one of a validation, which replaces another of the step.
         """
-        if self._saved_step == self._state.step and not milestone:
+        if self._saved_step == self.state.step and not milestone:
             return
-        self._state.seconds = self._stopwatch.total
-        if self._workers.is_chief:
-            arrays = {**model_arrays(self._task.backbone), **optimizer_arrays(self._optimizer)}
-            self._checkpoints.write(self._state.step, arrays, self._state.to_dict(), milestone)
-        self._saved_step = self._state.step
+        self.state.seconds = self.stopwatch.total
+        if self.workers.is_chief:
+            arrays = {**model_arrays(self.task.backbone), **optimizer_arrays(self.optimizer)}
+            self.checkpoints.write(self.state.step, arrays, self.state.to_dict(), milestone)
+        self._saved_step = self.state.step
         self._saved_at = time.monotonic()
 
     def save_best(self) -> None:
         """Writes the weights as the best ones so far, and the task with them."""
-        if self._workers.is_chief:
-            state = {"step": self._state.step, "metric": self._settings.metric}
-            state["value"] = self._state.best_value
-            write_checkpoint(self._best_folder, model_arrays(self._task.backbone), state)
+        if self.workers.is_chief:
+            state = {"step": self.state.step, "metric": self.settings.metric}
+            state["value"] = self.state.best_value
+            write_checkpoint(self._best_folder, model_arrays(self.task.backbone), state)
             self._save_task()
 
     def confirm(self) -> TrainingResult | None:
@@ -125,16 +122,16 @@ class RunWeights:
         """
         result, arrays = None, self._of_task_folder()
         with contextlib.suppress(OSError, ValueError, TypeError):
-            result = TrainingResult(**read_json(self._folder.summary))
-        sound = arrays is not None and result is not None and result.step == self._state.step
-        if not self._workers.all(sound):
+            result = TrainingResult(**read_json(self.folder.summary))
+        sound = arrays is not None and result is not None and result.step == self.state.step
+        if not self.workers.all(sound):
             return None
         if result.best_value is not None:
             try:
                 read_checkpoint(self._best_folder)
             except UserError as error:
-                self._checkpoints.say(f"{error} The model in {self._folder.task} is kept as it is.")
-        assign_model_arrays(self._task.backbone, arrays)
+                self.checkpoints.say(f"{error} The model in {self.folder.task} is kept as it is.")
+        assign_model_arrays(self.task.backbone, arrays)
         return result
 
     def choose(
@@ -152,7 +149,7 @@ class RunWeights:
         Returns:
             The result of the run.
         """
-        state, model = self._state, self._task.backbone
+        state, model = self.state, self.task.backbone
         candidates = {"best": self._best(), "average": self._average()}
         candidates = {name: arrays for name, arrays in candidates.items() if arrays is not None}
         values = {"best": state.best_value} if "best" in candidates else {}
@@ -166,51 +163,51 @@ class RunWeights:
         if candidates:
             assign_model_arrays(model, candidates[kept])
         else:
-            self._optimizer.finalize_variable_values(model.trainable_variables)
+            self.optimizer.finalize_variable_values(model.trainable_variables)
         result = TrainingResult(
             step=state.step,
             kept=kept,
-            metric=None if measure is None else self._settings.metric,
+            metric=None if measure is None else self.settings.metric,
             value=values.get(kept),
             best_step=state.best_step if state.best_value is not None else None,
             best_value=values.get("best", state.best_value),
             average_value=values.get("average"),
         )
-        if self._workers.is_chief:
+        if self.workers.is_chief:
             self._save_task()
-            write_text(self._folder.summary, json.dumps(asdict(result), indent=1) + "\n")
+            write_text(self.folder.summary, json.dumps(asdict(result), indent=1) + "\n")
         return result
 
     def _best(self) -> Arrays | None:
         """The best weights, or else those of the task folder; `None` without any."""
-        if self._state.best_value is None:
+        if self.state.best_value is None:
             return None
         try:
             arrays, _ = read_checkpoint(self._best_folder)
         except UserError as error:
             arrays = self._of_task_folder()
-            others = "other weights" if arrays is None else f"those of {self._folder.task}"
-            self._checkpoints.say(f"{error} Keeping {others} instead.")
-        return arrays if self._workers.all(arrays is not None) else None
+            others = "other weights" if arrays is None else f"those of {self.folder.task}"
+            self.checkpoints.say(f"{error} Keeping {others} instead.")
+        return arrays if self.workers.all(arrays is not None) else None
 
     def _average(self) -> Arrays | None:
         """The mean of the last milestones; `None` where fewer than two are averaged."""
-        wanted = self._settings.average_last
-        folders = self._checkpoints.milestones()[-wanted:] if wanted > 1 else []
+        wanted = self.settings.average_last
+        folders = self.checkpoints.milestones()[-wanted:] if wanted > 1 else []
         return average_checkpoints(folders) if len(folders) > 1 else None
 
     @property
     def _best_folder(self) -> Path:
-        return self._checkpoints.folder / BEST_FOLDER
+        return self.checkpoints.folder / BEST_FOLDER
 
     def _save_task(self) -> None:
-        with replaced_folder(self._folder.task) as temporary:
-            self._task.save(temporary)
+        with replaced_folder(self.folder.task) as temporary:
+            self.task.save(temporary)
 
     def _of_task_folder(self) -> Arrays | None:
         """The weights in the task folder, `None` without a sound one."""
         try:
-            task = type(self._task).load(self._folder.task, dtype=self._settings.precision)
+            task = type(self.task).load(self.folder.task, dtype=self.settings.precision)
         except (AttributeError, OSError, ValueError):
             return None
         return model_arrays(task.backbone)

@@ -212,10 +212,7 @@ def make_schedule(
 
 
 def schedule_of(
-    settings: TrainingSettings,
-    total_steps: int,
-    hidden_dim: int | None,
-    say: Callable[[str], None],
+    settings: TrainingSettings, total_steps: int, hidden_dim: int | None, say: Callable[[str], None]
 ) -> Schedule:
     """Makes the schedule of a run.
 

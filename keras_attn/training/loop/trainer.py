@@ -19,9 +19,13 @@ from keras_attn.training.loop.checkpoints import (
     assign_model_arrays,
     assign_optimizer_arrays,
 )
-from keras_attn.training.loop.ending import Ending
+from keras_attn.training.loop.ending import (
+    Ending,
+    SignalWatch,
+    StopValidation,
+    TrainingInterrupted,
+)
 from keras_attn.training.loop.freezing import frozen
-from keras_attn.training.loop.interruption import SignalWatch, StopValidation, TrainingInterrupted
 from keras_attn.training.loop.optimizer import averaged_weights, make_optimizer
 from keras_attn.training.loop.restoring import newest_checkpoint, restored_state, resuming_line
 from keras_attn.training.loop.run_weights import RunWeights, TrainingResult
@@ -35,10 +39,10 @@ from keras_attn.training.reporting.recorder import Recorder, SilentRecorder, Sto
 from keras_attn.training.reporting.run_folder import PREPARED, RunFolder
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import TrainingState, means, metric_goal, zero_sums
-from keras_attn.training.workers.feed import distributed_batches
 from keras_attn.training.workers.strategy import (
     check_strategy,
     compiles_whole_updates,
+    distributed_batches,
     resolve_jit,
     strategy_of,
 )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 import keras
@@ -13,33 +14,27 @@ from keras_attn.training.state import TrainingState
 from keras_attn.validation import UserError
 
 
+@dataclass
 class Updates:
     """Makes updates and adds what they return to the state of the run.
 
-    Args:
+    Attributes:
         step: Makes one update.
         model: The model that is trained.
         loss: Its loss, as for `TrainingStep`.
         state: The state of the run.
         skips_failures: Whether an update without finite gradients is skipped, as loss scaling
             does, instead of being an error.
-
-    Attributes:
         tokens: Target tokens of the updates that were fetched; callers may set it back to 0.
     """
 
-    def __init__(
-        self,
-        step: TrainingStep,
-        model: keras.Model,
-        loss: Callable,
-        state: TrainingState,
-        skips_failures: bool,
-    ) -> None:
-        self.tokens = 0.0
-        self._step, self._model, self._loss, self._state = step, model, loss, state
-        self._skips_failures = skips_failures
-        self._pending = []
+    step: TrainingStep
+    model: keras.Model
+    loss: Callable
+    state: TrainingState
+    skips_failures: bool
+    tokens: float = 0.0
+    _pending: list = field(default_factory=list, init=False)
 
     def make(self, batches: list, examples: Examples, plan: EpochPlan) -> None:
         """Makes one update from the next batches of an epoch.
@@ -49,10 +44,10 @@ class Updates:
             examples: The examples of the epoch.
             plan: Its batches.
         """
-        origin = (examples, plan, self._state.batch, len(batches))
-        self._pending.append((self._step(batches), *origin))
-        self._state.step += 1
-        self._state.batch += len(batches)
+        origin = (examples, plan, self.state.batch, len(batches))
+        self._pending.append((self.step(batches), *origin))
+        self.state.step += 1
+        self.state.batch += len(batches)
 
     def fetch(self) -> None:
         """Adds the sums of all updates to the state; waits for the device.
@@ -64,8 +59,8 @@ class Updates:
             values = dict(zip(UPDATE_VALUES, map(float, tensor.numpy()), strict=True))
             loss, norm = values["loss"], values["gradient_norm"]
             if math.isfinite(loss) and math.isfinite(norm):
-                self._state.add(values)
-            elif not self._skips_failures:
+                self.state.add(values)
+            elif not self.skips_failures:
                 self._fail(loss, norm, *origin)
             self.tokens += values["tokens"]
         self._pending = []
@@ -75,10 +70,10 @@ class Updates:
     ) -> NoReturn:
         """Names the batch and the layer whose loss or gradient is not finite."""
         batches = [examples.assemble(plan[begin + number]) for number in range(count)]
-        findings = [first_failure(self._model, self._loss, *batch) for batch in batches]
+        findings = [first_failure(self.model, self.loss, *batch) for batch in batches]
         found = next(filter(None, findings), "With other dropout all values of it are finite.")
         raise UserError(
             f"The loss is no longer a number in batch {begin + 1:,} of epoch "
-            f"{self._state.epoch + 1}. {found} A lower `learning_rate` or more `warmup_steps` may "
+            f"{self.state.epoch + 1}. {found} A lower `learning_rate` or more `warmup_steps` may "
             f"help. Received: loss={loss}, gradient_norm={norm}."
         )

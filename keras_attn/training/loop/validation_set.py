@@ -14,7 +14,7 @@ from keras_attn.data.examples import Examples
 from keras_attn.training.loop.step import make_evaluation_step
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import SUMS, means
-from keras_attn.training.workers.feed import distributed_batches
+from keras_attn.training.workers.strategy import distributed_batches
 from keras_attn.validation import require
 
 

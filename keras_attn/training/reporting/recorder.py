@@ -6,7 +6,7 @@ import json
 import resource
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,7 @@ from keras_attn.files import write_text
 from keras_attn.training.reporting.run_folder import RunFolder
 from keras_attn.training.state import TrainingState
 
-_FIRST_COLUMNS = (
-    "step",
-    "epoch",
-    "loss",
-    "nll",
-    "accuracy",
-    "gradient_norm",
-    "learning_rate",
-)
+_FIRST_COLUMNS = ("step", "epoch", "loss", "nll", "accuracy", "gradient_norm", "learning_rate")
 _TIMING_COLUMNS = (
     "step",
     "epoch",
@@ -145,17 +137,8 @@ def validations(path: Path) -> int:
 class SilentRecorder:
     """Has the methods of `Recorder` and writes nothing: one of several workers writes."""
 
-    def row(self, history: list[dict[str, float]]) -> None:
-        """Does nothing."""
-
-    def samples(self, samples: list[dict[str, Any]]) -> None:
-        """Does nothing."""
-
-    def timing(self, *values: float) -> None:
-        """Does nothing."""
-
-    def close(self) -> None:
-        """Does nothing."""
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
 
 
 class Stopwatch:

@@ -30,6 +30,11 @@ class TaskRun(abc.ABC):
     roles: ClassVar[tuple[str, ...]]
     """The tokenizers of the task, in the order in which they are written."""
 
+    @property
+    def tokenizer_settings(self) -> tuple[str, ...]:
+        """What the section `tokenizers` may hold."""
+        return self.roles
+
     items: ClassVar[str] = "sources"
     """What is counted when a task is measured."""
 
@@ -46,7 +51,7 @@ class TaskRun(abc.ABC):
     """Whether the loss of a row does not depend on the other rows of its batch."""
 
     other_starts: ClassVar[tuple[type[Task], ...]] = ()
-    """Other tasks whose encoder and vocabulary a run can start from."""
+    """Tasks whose encoder and vocabulary a run can start from."""
 
     lengths: ClassVar[Mapping[str, str]] = {"text": "max_source_length"}
     """The settings `data` that limit the sides of the examples."""
@@ -67,6 +72,8 @@ class TaskRun(abc.ABC):
         check_activation(settings.model.get("activation"))
         if settings.attention is not None:
             self.attention(settings, MOST_TOKENS)
+        for role in settings.tokenizers:
+            require_one_of("tokenizers", role, self.tokenizer_settings)
         if self.generates:
             DecodingSettings().replace(**settings.decoding)
         else:
@@ -81,30 +88,48 @@ class TaskRun(abc.ABC):
             metrics=settings.metrics,
         )
 
-    @abc.abstractmethod
     def read_texts(self, data: DataSettings, seed: int) -> dict[str, Any]:
         """Reads the texts: "train", "validation", and "test" if there are some.
 
         Args:
             data: Where they come from.
             seed: Decides what is held out if no validation texts are given.
+
+        Raises:
+            UserError: A file is missing or malformed, or there is too little to hold some out.
         """
+        parts = dict(self.known(data.train, data)) or {"train": self.read_test(data.train, data)}
+        if data.valid is not None:
+            parts["validation"] = self.read_test(data.valid, data)
+        elif "validation" not in parts:
+            parts["train"], parts["validation"] = self.hold_out(parts["train"], data, seed)
+        if data.test is not None:
+            parts.pop("test", None)
+        if data.test:
+            parts["test"] = self.read_test(data.test, data)
+        return parts
+
+    def known(self, paths: list[str], data: DataSettings) -> Mapping[str, Any]:
+        """Returns the parts of a data set that comes with a package; none for files."""
+        return {}
 
     @abc.abstractmethod
     def read_test(self, paths: list[str], data: DataSettings) -> Any:
-        """Reads texts to measure a task on."""
+        """Reads texts to measure a task on: files, or the test part of a known data set."""
+
+    @abc.abstractmethod
+    def hold_out(self, texts: Any, data: DataSettings, seed: int) -> tuple[Any, Any]:
+        """Divides texts into those to train on and those to validate on."""
 
     def train_tokenizers(self, settings: RunSettings, texts: Any) -> dict[str, Tokenizer]:
         """Makes the tokenizers by role from the training texts."""
-        for role in settings.tokenizers:
-            require_one_of("tokenizers", role, self.roles)
         return {
-            role: made_tokenizer(settings.tokenizers.get(role), self.all_texts(texts), role)
+            role: made_tokenizer(settings.tokenizers.get(role), self.all_texts(texts, role), role)
             for role in self.roles
         }
 
-    def all_texts(self, texts: Any) -> list[str]:
-        """Lists the texts that a tokenizer is made from."""
+    def all_texts(self, texts: Any, role: str | None = None) -> list[str]:
+        """Lists the texts that the tokenizer of a role is made from, or one for all of them."""
         return texts.texts
 
     @abc.abstractmethod

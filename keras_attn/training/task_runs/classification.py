@@ -7,10 +7,11 @@ import keras
 
 from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.models import SequenceClassifier
-from keras_attn.tasks import ClassificationTask, LabelTask
+from keras_attn.tasks import ClassificationTask, LabelTask, Task
+from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.task_runs.base import MOST_TOKENS
-from keras_attn.training.task_runs.encoders import encoder_of, other_starts
+from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.pairs import PairsRun
 from keras_attn.validation import require_one_of
 
@@ -22,8 +23,9 @@ class ClassificationRun(PairsRun):
 
     task_class = ClassificationTask
     roles = ("text",)
+    head_class: ClassVar[type[keras.Model]] = SequenceClassifier
     model_settings = ("pooling",)
-    other_starts = other_starts(ClassificationTask)
+    other_starts = ENCODER_TASKS
 
     known_metrics: ClassVar[tuple[str, ...]] = ("exact_match",)
     """Names of the task's metrics."""
@@ -36,7 +38,7 @@ class ClassificationRun(PairsRun):
     def default_metrics(self, data):
         return ["exact_match"]
 
-    def all_texts(self, texts):
+    def all_texts(self, texts, role=None):
         return texts.sources
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
@@ -49,13 +51,31 @@ class ClassificationRun(PairsRun):
         )
 
     def task(self, settings, texts, tokenizers, source_task):
-        labels, tokenizer = self.labels(texts, source_task), tokenizers["text"]
-        longest, with_start = settings.data.max_source_length, False
+        labels, longest = self.labels(texts, source_task), settings.data.max_source_length
         if source_task:
-            model, with_start = source_task.backbone, source_task.with_start
+            model = source_task.backbone
         else:
-            model = self.classifier(settings, labels, longest, tokenizer.vocabulary_size)
-        return ClassificationTask(model, tokenizer, labels, longest, with_start)
+            encoder, head = self.encoder(settings, tokenizers), self.head_in(settings.model)
+            model = self.on_top_of(encoder, labels, head)
+        return self.made(model, tokenizers, labels, longest, source_task)
+
+    def encoder(self, settings: RunSettings, tokenizers: Mapping[str, Tokenizer]) -> keras.Model:
+        """Makes the untrained encoder of a preset."""
+        vocabulary_size = tokenizers["text"].vocabulary_size
+        return self.model(settings, settings.data.max_source_length, vocabulary_size)
+
+    def made(
+        self,
+        model: keras.Model,
+        tokenizers: Mapping[str, Tokenizer],
+        labels: list[str],
+        longest: int | None,
+        source_task: Task | None,
+    ) -> LabelTask:
+        """Makes the task of a model, which may begin with that of `source_task`."""
+        # The start token is before texts as the encoder knows them: those of most tasks have it.
+        with_start = source_task is not None and getattr(source_task, "with_start", True)
+        return ClassificationTask(model, tokenizers["text"], labels, longest, with_start)
 
     def needs_new_head(self, source_task, texts):
         return super().needs_new_head(source_task, texts) or not (
@@ -63,19 +83,16 @@ class ClassificationRun(PairsRun):
         )
 
     def with_new_head(self, source_task, settings, texts):
-        labels, head, with_start = self.labels(texts, None), settings.model, True
-        if isinstance(source_task, ClassificationTask):
-            head, with_start = self.head_of(source_task), source_task.with_start
+        labels, head = self.labels(texts, None), settings.model
+        if isinstance(source_task, self.task_class):
+            head = self.head_in(source_task.backbone.get_config())
         model = self.on_top_of(encoder_of(source_task), labels, head)
-        # The start token is before texts as the encoder knows them: those of most tasks have it.
-        return ClassificationTask(
-            model, source_task.tokenizer, labels, source_task.max_length, with_start
-        )
+        longest = self.lengths_of(source_task).get("text")
+        return self.made(model, source_task.tokenizers, labels, longest, source_task)
 
-    def head_of(self, task: LabelTask) -> dict[str, Any]:
-        """The settings of a task's head."""
-        config = task.backbone.get_config()
-        return {name: config[name] for name in self.model_settings}
+    def head_in(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a head among others."""
+        return {name: sizes[name] for name in self.model_settings if name in sizes}
 
     def source_frame(self, task):
         return task.frame
@@ -102,17 +119,9 @@ class ClassificationRun(PairsRun):
             f"and count as wrong: {shown}"
         ]
 
-    def classifier(
-        self, settings: RunSettings, labels: list[str], longest: int, *arguments: Any
-    ) -> keras.Model:
-        """Makes the untrained encoder and head of a preset; arguments as for `model`."""
-        sizes = settings.model
-        head = {name: sizes[name] for name in self.model_settings if name in sizes}
-        return self.on_top_of(self.model(settings, longest, *arguments), labels, head)
-
     def on_top_of(
         self, encoder: keras.Model, labels: list[str], head: Mapping[str, Any]
     ) -> keras.Model:
         """Puts an untrained head on an encoder, with as much dropout."""
         dropout = encoder.get_config().get("dropout", 0.0)
-        return SequenceClassifier(encoder, len(labels), dropout=dropout, **head)
+        return self.head_class(encoder, len(labels), dropout=dropout, **head)

@@ -14,7 +14,7 @@ from keras_attn.data import (
 from keras_attn.evaluation import CORRELATIONS, RETRIEVAL
 from keras_attn.tasks import EmbeddingTask, measure_vectors
 from keras_attn.training.task_runs.base import MOST_TOKENS
-from keras_attn.training.task_runs.encoders import encoder_of, other_starts
+from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.pairs import PairsRun
 from keras_attn.validation import require, require_one_of
 
@@ -32,7 +32,7 @@ class EmbeddingRun(PairsRun):
     roles = ("text",)
     lengths: ClassVar = {"source": "max_source_length", "target": "max_target_length"}
     model_settings = _POOLING
-    other_starts = other_starts(EmbeddingTask)
+    other_starts = ENCODER_TASKS
     independent_rows = False
 
     def check(self, settings):
@@ -69,7 +69,7 @@ class EmbeddingRun(PairsRun):
     def check_test(self, settings, texts, task):
         pass  # What is too long is cut.
 
-    def all_texts(self, texts):
+    def all_texts(self, texts, role=None):
         return [*texts.sources, *texts.targets]
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):

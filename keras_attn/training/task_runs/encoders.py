@@ -1,7 +1,5 @@
 """Encoders of tasks that another task can start from."""
 
-from typing import get_args
-
 import keras
 
 from keras_attn.tasks import (
@@ -12,14 +10,10 @@ from keras_attn.tasks import (
     TokenClassificationTask,
 )
 
-EncoderTask = ClassificationTask | EmbeddingTask | MaskedLMTask | TokenClassificationTask
+ENCODER_TASKS = (ClassificationTask, EmbeddingTask, MaskedLMTask, TokenClassificationTask)
+"""Tasks whose encoder any of them can start from."""
 
 
-def other_starts(own: type[Task]) -> tuple[type[Task], ...]:
-    """Lists the classes of tasks whose encoder a task of another class can start from."""
-    return tuple(kind for kind in get_args(EncoderTask) if kind is not own)
-
-
-def encoder_of(task: EncoderTask) -> keras.Model:
+def encoder_of(task: Task) -> keras.Model:
     """The model from token ids to vectors in a task, without the task's head."""
     return task.backbone if isinstance(task, EmbeddingTask) else task.backbone.encoder

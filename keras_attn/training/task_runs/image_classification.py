@@ -21,23 +21,17 @@ class ImageClassificationRun(ClassificationRun):
     roles = ()
     lengths: ClassVar = {}
     items = "images"
-    known_data = (DIGITS,)
+    known_data: ClassVar = {DIGITS: lambda data: load_digits()}
     other_starts = ()
 
     def check(self, settings):
-        super().check(settings)
         require(not settings.tokenizers, "Images need no `tokenizers`.", **settings.tokenizers)
+        super().check(settings)
         for name in ("max_source_length", "max_target_length"):
             value = getattr(settings.data, name)
             require(value is None, f"Images have no `data.{name}`.", **{name: value})
 
-    def known(self, paths, data):
-        return load_digits() if list(paths) == [DIGITS] else {}
-
-    def read_test(self, paths, data):
-        known = self.known(paths, data)
-        if known:
-            return known["test"]
+    def read_files(self, paths, data):
         require(
             len(paths) == 1,
             "Images must be digits, one folder, or one tab-separated file.",
@@ -52,17 +46,11 @@ class ImageClassificationRun(ClassificationRun):
     def lengths_of(self, task):
         return {}
 
-    def task(self, settings, texts, tokenizers, source_task):
-        labels = self.labels(texts, source_task)
-        if source_task:
-            return ImageClassificationTask(source_task.backbone, labels)
-        positions = _layout(settings)["positions"]
-        return ImageClassificationTask(self.classifier(settings, labels, positions), labels)
+    def encoder(self, settings, tokenizers):
+        return self.model(settings, _layout(settings)["positions"])
 
-    def with_new_head(self, source_task, settings, texts):
-        labels = self.labels(texts, None)
-        encoder, head = source_task.backbone.encoder, self.head_of(source_task)
-        return ImageClassificationTask(self.on_top_of(encoder, labels, head), labels)
+    def made(self, model, tokenizers, labels, longest, source_task):
+        return ImageClassificationTask(model, labels)
 
     def shown(self, source):
         return source.name

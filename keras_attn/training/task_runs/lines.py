@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from keras_attn.training.run_texts import read_line_parts, read_lines
+from keras_attn.training.run_texts import hold_out_lines, read_lines
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require, require_one_of
 
@@ -24,8 +24,7 @@ class LinesRun(TaskRun):
         """Measures a task on texts."""
         raise NotImplementedError
 
-    def read_texts(self, data, seed):
-        return read_line_parts(data, seed)
+    hold_out = staticmethod(hold_out_lines)
 
     def read_test(self, paths, data):
         return read_lines(paths)

@@ -4,7 +4,7 @@ from keras_attn.data import MaskedExamples, Masking
 from keras_attn.models import MaskedLanguageModel
 from keras_attn.tasks import MaskedLMTask
 from keras_attn.training.task_runs.base import MOST_TOKENS
-from keras_attn.training.task_runs.encoders import encoder_of, other_starts
+from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.lines import LinesRun
 
 
@@ -13,7 +13,7 @@ class MaskedLMRun(LinesRun):
 
     task_class = MaskedLMTask
     measured_tasks = (MaskedLMTask,)
-    other_starts = other_starts(MaskedLMTask)
+    other_starts = ENCODER_TASKS
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         return MaskedExamples.from_texts(

@@ -5,10 +5,11 @@ from typing import Any, ClassVar
 
 import tensorflow as tf
 
-from keras_attn.data import Pairs, group_references
+from keras_attn.data import Pairs, group_references, read_pairs
 from keras_attn.tasks import measure
 from keras_attn.training.loop.validation_set import ValidationSet
-from keras_attn.training.run_texts import CMUDICT, LISTOPS, known_pairs, read_data, read_parts
+from keras_attn.training.run_settings import DataSettings
+from keras_attn.training.run_texts import SETS_OF_PAIRS, DataSets, hold_out_pairs, reported
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require
 
@@ -21,8 +22,10 @@ class PairsRun(TaskRun):
     beams: int | None = None
     """Width of the beam search at validations; `None` without a search."""
 
-    known_data: ClassVar[tuple[str, ...]] = (CMUDICT, LISTOPS)
-    """Names of data sets whose parts are fixed."""
+    known_data: ClassVar[DataSets] = SETS_OF_PAIRS
+    """Data sets whose parts are fixed."""
+
+    hold_out = staticmethod(hold_out_pairs)
 
     def check(self, settings):
         super().check(settings)
@@ -39,14 +42,22 @@ class PairsRun(TaskRun):
         """A source as it is printed."""
         return source
 
-    known = staticmethod(known_pairs)
-    """Returns the parts of a data set by its name; none for files."""
-
-    def read_texts(self, data, seed):
-        return read_parts(data, seed, self.known, self.read_test)
+    def known(self, paths, data):
+        load = self.known_data.get(paths[0]) if len(paths) == 1 else None
+        return load(data) if load else {}
 
     def read_test(self, paths, data):
-        return read_data(paths, data)
+        known = self.known(paths, data)
+        return known["test"] if known else self.read_files(paths, data)
+
+    def read_files(self, paths: list[str], data: DataSettings) -> Pairs:
+        """Reads one tab-separated file, or a source and a target file."""
+        require(
+            len(paths) in (1, 2),
+            "Data must be cmudict, listops, one tab-separated file, or a source and a target file.",
+            data=list(paths),
+        )
+        return reported(read_pairs(paths, skip_bad_lines=data.skip_bad_lines))
 
     def check_test(self, settings, texts, task):
         super().check_test(settings, texts, task)

@@ -1,46 +1,35 @@
 """Runs that pre-train an encoder-decoder on texts alone, as T5 is."""
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from keras_attn.data import CorruptedExamples, SpanCorruption, SpanNoise
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask, token_scores
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.run_settings import DataSettings
-from keras_attn.training.task_runs.base import made_tokenizer
 from keras_attn.training.task_runs.lines import LinesRun
-from keras_attn.training.task_runs.seq2seq import seq2seq_task
-from keras_attn.validation import require, require_one_of
+from keras_attn.training.task_runs.seq2seq import EncoderDecoderRun
+from keras_attn.validation import require
 
 
-class SpanCorruptionRun(LinesRun):
+class SpanCorruptionRun(EncoderDecoderRun, LinesRun):
     """Trains an encoder-decoder to generate the missing spans of texts.
 
     Random spans are replaced by sentinel tokens, and the model learns to generate the missing text.
     """
 
     name = "span_corruption"
-    task_class = Seq2SeqTask
+    tokenizer_settings = ("shared", "source")
     measured_tasks = (Seq2SeqTask,)
-    roles = ("source", "target")
-    lengths: ClassVar = {"source": "max_source_length", "target": "max_target_length"}
-    generates = True
 
     def check(self, settings):
         super().check(settings)
         _noise(settings.data)
-
-    def train_tokenizers(self, settings, texts):
-        options = dict(settings.tokenizers)
-        for role in options:
-            require_one_of("tokenizers", role, ["shared", "source"])
+        shared = settings.tokenizers.get("shared")
         require(
-            options.get("shared") is True,
+            bool(settings.init) or shared is True,
             "Span corruption has one tokenizer for both sides, `tokenizers.shared`.",
-            shared=options.get("shared"),
+            shared=shared,
         )
-        tokenizer = made_tokenizer(options.get("source"), texts.texts, "source")
-        return dict.fromkeys(self.roles, tokenizer)
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         data = settings.data
@@ -68,9 +57,6 @@ class SpanCorruptionRun(LinesRun):
         # Not the length of a few spans: room for the texts of a fine-tuned task.
         decoding = task.decoding if task else DecodingSettings()
         return {"max_source_length": lengths["source"], "max_length": decoding.max_length}
-
-    def task(self, settings, texts, tokenizers, source_task):
-        return seq2seq_task(self, settings, tokenizers, source_task)
 
     def scored(self, task, texts):
         """Measures a task on texts with missing spans as in the paper, the same at each call."""

@@ -1,5 +1,7 @@
 """Runs of tasks from text to a tag for each word."""
 
+from typing import ClassVar
+
 from keras_attn.data import TaggedExamples, read_tagged_texts
 from keras_attn.evaluation import TAGGING
 from keras_attn.models import TokenClassifier
@@ -8,7 +10,7 @@ from keras_attn.tokenizers import split_words
 from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.classification import ClassificationRun
-from keras_attn.training.task_runs.encoders import encoder_of, other_starts
+from keras_attn.training.task_runs.encoders import ENCODER_TASKS
 from keras_attn.validation import require, require_one_of
 
 
@@ -17,10 +19,11 @@ class TokenClassificationRun(ClassificationRun):
 
     task_class = TokenClassificationTask
     items = "texts"
+    head_class = TokenClassifier
     model_settings = ()
-    known_data = ()
+    known_data: ClassVar = {}
     known_metrics = tuple(TAGGING)
-    other_starts = other_starts(TokenClassificationTask)
+    other_starts = ENCODER_TASKS
 
     def goal(self, metric):
         require_one_of("metric", metric, TAGGING)
@@ -29,10 +32,7 @@ class TokenClassificationRun(ClassificationRun):
     def default_metrics(self, data):
         return ["tag_accuracy", "span_f1"]
 
-    def known(self, paths, data):
-        return {}
-
-    def read_test(self, paths, data):
+    def read_files(self, paths, data):
         require(
             len(paths) in (1, 2),
             "Data must be one tab-separated file, or a file of texts and one of their tags.",
@@ -50,19 +50,8 @@ class TokenClassificationRun(ClassificationRun):
             other_tags=held_out,
         )
 
-    def task(self, settings, texts, tokenizers, source_task):
-        labels, tokenizer = self.labels(texts, source_task), tokenizers["text"]
-        longest = settings.data.max_source_length
-        if source_task:
-            model = source_task.backbone
-        else:
-            model = self.classifier(settings, labels, longest, tokenizer.vocabulary_size)
-        return TokenClassificationTask(model, tokenizer, labels, longest)
-
-    def with_new_head(self, source_task, settings, texts):
-        labels = self.labels(texts, None)
-        head = self.on_top_of(encoder_of(source_task), labels, settings.model)
-        return TokenClassificationTask(head, source_task.tokenizer, labels, source_task.max_length)
+    def made(self, model, tokenizers, labels, longest, source_task):
+        return TokenClassificationTask(model, tokenizers["text"], labels, longest)
 
     def source_lengths(self, task, sources):
         return task.lengths(sources)
@@ -73,7 +62,3 @@ class TokenClassificationRun(ClassificationRun):
 
     def all_labels(self, texts):
         return [tag for tags in texts.targets for tag in split_words(tags)]
-
-    def on_top_of(self, encoder, labels, head):
-        dropout = encoder.get_config().get("dropout", 0.0)
-        return TokenClassifier(encoder, len(labels), dropout=dropout)

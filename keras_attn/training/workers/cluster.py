@@ -69,9 +69,7 @@ class Cluster:
         for address in self.workers:
             host, _, port = address.rpartition(":")
             require(
-                bool(host) and is_port(port),
-                "A worker must be given as host:port.",
-                worker=address,
+                bool(host) and is_port(port), "A worker must be given as host:port.", worker=address
             )
         require(
             len(set(self.workers)) == len(self.workers),
@@ -131,9 +129,7 @@ class Cluster:
             ) from error
         others = [*addresses, *({kind} - {"chief", "worker"})]
         require(
-            not others,
-            'TF_CONFIG may have the task types "chief" and "worker".',
-            task_types=others,
+            not others, 'TF_CONFIG may have the task types "chief" and "worker".', task_types=others
         )
         return found
 

@@ -1,17 +1,20 @@
 """Communication of several workers between updates, so that all decide alike."""
 
+import contextlib
 import json
 import random
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.workers.cluster import Cluster, WorkerLost, why_lost
+from keras_attn.training.workers.strategy import make_strategy, share_cores
 from keras_attn.validation import UserError, require
 
 # An exchange costs a message and its answer: often enough for a signal's grace time, seldom enough
@@ -134,6 +137,31 @@ class Workers:
 
         results = self._strategy.run(replica, args=(rows,))
         return self._strategy.experimental_local_results(results)[0]
+
+
+@contextlib.contextmanager
+def joined_workers(settings: TrainingSettings) -> Iterator[Workers]:
+    """Joins the workers of a training, and reports it if one of them is lost.
+
+    Args:
+        settings: The settings of the training, in which nothing is left to be chosen.
+
+    Yields:
+        The workers.
+
+    Raises:
+        WorkerLost: Not all workers joined, or one of them was lost.
+    """
+    share_cores(settings.cpu_shards)
+    workers = Workers(
+        make_strategy(settings.strategy, settings.join_timeout, settings.heartbeat_timeout)
+    )
+    try:
+        yield workers
+    except tf.errors.OpError as error:
+        if workers.workers == 1:
+            raise
+        raise workers.lost(error.message) from error
 
 
 def _appears(path: Path) -> bool:

@@ -6,7 +6,7 @@ import tensorflow as tf
 from keras_attn.data import plan_epoch
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.training import TrainingStep, make_optimizer
-from keras_attn.training.workers.feed import distributed_batches
+from keras_attn.training.workers.strategy import distributed_batches
 from tests.training.stand_in import backbone, examples, settings
 
 pytestmark = pytest.mark.tensorflow

@@ -8,8 +8,7 @@ import tensorflow as tf
 from keras_attn.data import plan_epoch
 from keras_attn.models import Transformer
 from keras_attn.training import Trainer, TrainingStep, make_optimizer, make_strategy
-from keras_attn.training.workers.feed import distributed_batches
-from keras_attn.training.workers.strategy import resolve_jit
+from keras_attn.training.workers.strategy import distributed_batches, resolve_jit
 from keras_attn.validation import UserError
 from tests.training.stand_in import (
     VOCABULARY,

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from keras_attn.training.workers.cpu import resolve_shards
+from keras_attn.training.workers.strategy import resolve_shards
 from tests.training.module_process import run_module
 
 pytestmark = pytest.mark.tensorflow
