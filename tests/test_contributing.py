@@ -67,7 +67,7 @@ __all__ += ["DistanceAttention"]
     "keras_attn/layers/attention/registry.py": """
 from keras_attn.layers.attention.distance_attention import DistanceAttention
 
-ATTENTION["distance"] = _Whole(DistanceAttention)
+ATTENTION["distance"] = (DistanceAttention, {})
 """,
     "keras_attn/cli/train.py": """
 __doc__ = __doc__.replace("additive or luong", "additive, distance or luong")

@@ -4,22 +4,22 @@ from keras_attn.layers.attention.additive_attention import AdditiveAttention
 from keras_attn.layers.attention.compressive_memory_attention import CompressiveMemoryAttention
 from keras_attn.layers.attention.global_local_attention import GlobalLocalAttention
 from keras_attn.layers.attention.global_local_streams import GlobalLocalPieces
+from keras_attn.layers.attention.head_projection import enable_lora
 from keras_attn.layers.attention.intra_attention_cell import IntraAttentionCell
 from keras_attn.layers.attention.linear_attention import LinearAttention
 from keras_attn.layers.attention.local_attention import LocalAttention
-from keras_attn.layers.attention.lora import enable_lora
 from keras_attn.layers.attention.lsh_attention import LSHAttention
 from keras_attn.layers.attention.luong_attention import LuongAttention
 from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.attention.segment_recurrence import SegmentRecurrence
 from keras_attn.layers.attention.simple_self_attention import SimpleSelfAttention
-from keras_attn.layers.attention.synthesizer_mixture import SynthesizerMixture
 from keras_attn.layers.attention.synthesizers import (
     DenseSynthesizer,
     FactorizedDenseSynthesizer,
     FactorizedRandomSynthesizer,
     RandomSynthesizer,
+    SynthesizerMixture,
 )
 from keras_attn.layers.blocks.decoder_block import TransformerDecoderBlock
 from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock

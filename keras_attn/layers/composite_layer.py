@@ -1,4 +1,4 @@
-"""Layers made of other layers."""
+"""Base class of layers, also of those made of other layers."""
 
 import keras
 
@@ -7,7 +7,9 @@ from keras_attn.layers.recomputation import Rematerialized
 
 
 class CompositeLayer(ConfiguredLayer, Rematerialized, keras.layers.Layer):
-    """A layer whose configuration says which of the layers inside of it are quantized."""
+    """A layer that propagates masks; its configuration lists the quantized layers inside of it."""
+
+    supports_masking = True
 
     def get_config(self):
         return super().get_config() | {"dtype": serialize_policies(self)}

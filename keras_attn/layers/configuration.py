@@ -65,10 +65,15 @@ class Configured:
         own = {
             name: _made(value, custom_objects)
             for name, value in config.items()
-            if name not in _OF_KERAS
+            if name not in _OF_KERAS and not cls._makes(name, value)
         }
         with templates_described():
             return cls(**config | own)
+
+    @classmethod
+    def _makes(cls, name: str, value: Any) -> bool:
+        """Whether the constructor makes what a configuration describes."""
+        return False
 
 
 class ConfiguredLayer(Configured):
@@ -100,16 +105,10 @@ class ConfiguredLayer(Configured):
         return value if isinstance(value, tuple) else _described(value)
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
-        # The constructor makes Keras' initializers, in the order that random numbers depend on.
-        own = {
-            name: _made(value, custom_objects)
-            for name, value in config.items()
-            if name not in _OF_KERAS
-            and not (name.endswith(_MADE_BY_LAYERS) and _is_of_keras(value))
-        }
-        with templates_described():
-            return cls(**config | own)
+    def _makes(cls, name, value):
+        # Keras' initializers, in the order that random numbers depend on.
+        is_of_keras = isinstance(value, dict) and (value.get("module") or "").startswith("keras.")
+        return is_of_keras and name.endswith(_MADE_BY_LAYERS)
 
 
 def split_options(kind: type, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -259,10 +258,6 @@ def _documented_fields(sizes: type | None) -> dict[str, str]:
         section = documented.partition("Attributes:\n")[2].partition("\n\n")[0]
         found |= _entries({"Attributes": section}, "Attributes")
     return found
-
-
-def _is_of_keras(value: Any) -> bool:
-    return isinstance(value, dict) and (value.get("module") or "").startswith("keras.")
 
 
 def _described(value: Any) -> Any:

@@ -24,3 +24,16 @@ class Dense(Adaptable, Rematerialized, keras.layers.Dense):
 
     def call(self, inputs, training=None):
         return linear(inputs, self.kernel, self.bias, self.activation, training)
+
+
+def built_dense(features: int, units: int, **options) -> Dense:
+    """Makes a dense layer without a bias, built for vectors of a size.
+
+    Args:
+        features: Size of the vectors.
+        units: Size of the outputs.
+        **options: Further arguments of `Dense`.
+    """
+    dense = Dense(units, use_bias=False, **options)
+    dense.build((None, features))
+    return dense

@@ -3,14 +3,13 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.configuration import ConfiguredLayer
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.hidden_positions import as_float
-from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.validation import require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RandomShift(ConfiguredLayer, Rematerialized, keras.layers.Layer):
+class RandomShift(CompositeLayer):
     """Moves each image up or down and left or right, in training alone.
 
     Both distances are drawn from -most to most, all equally probable. What comes in at an edge is
@@ -31,6 +30,8 @@ class RandomShift(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     Raises:
         UserError: `most` is not positive.
     """
+
+    supports_masking = False
 
     def __init__(self, most: int, seed: int | None = None, **kwargs):
         super().__init__(**kwargs)

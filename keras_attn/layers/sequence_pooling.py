@@ -3,9 +3,8 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.configuration import ConfiguredLayer
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.hidden_positions import as_float
-from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.validation import require_one_of
@@ -14,7 +13,7 @@ _POOLINGS = ("mean", "max", "first")
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SequencePooling(ConfiguredLayer, Rematerialized, keras.layers.Layer):
+class SequencePooling(CompositeLayer):
     """Pools the vectors of a sequence over the positions that are no padding.
 
     Args:
@@ -36,7 +35,6 @@ class SequencePooling(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     def __init__(self, pooling: str = "mean", **kwargs):
         super().__init__(**kwargs)
         require_one_of("pooling", pooling, _POOLINGS)
-        self.supports_masking = True
         self.pooling = pooling
 
     def call(self, inputs, mask=None):

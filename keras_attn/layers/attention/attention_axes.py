@@ -145,13 +145,11 @@ class AttendedAxes:
         )
         for _ in range(leading - given):
             mask = ops.expand_dims(mask, -pairs - 1)
-        query_sizes, value_sizes = ops.shape(query), ops.shape(value)
         heads = ops.shape(mask)[leading - 1]
-        batch = [query_sizes[axis] for axis in (0, *self.others)]
-        target = [query_sizes[axis] for axis in self.axes]
-        source = [value_sizes[axis] for axis in self.axes]
-        mask = ops.broadcast_to(mask, (*batch, heads, *target, *source))
-        return ops.reshape(mask, (math.prod(batch), heads, math.prod(target), math.prod(source)))
+        sizes = self.scores_shape(ops.shape(query), ops.shape(value), heads)
+        target, source = sizes[leading : -len(self.axes)], sizes[-len(self.axes) :]
+        folded = (math.prod(sizes[: leading - 1]), heads, math.prod(target), math.prod(source))
+        return ops.reshape(ops.broadcast_to(mask, sizes), folded)
 
     def fold_inputs(self, inputs: AttentionInputs) -> AttentionInputs:
         """Folds all inputs and masks of a call; plain ones stay as they are."""
@@ -172,22 +170,9 @@ class AttendedAxes:
         if not isinstance(result, tuple):
             return self.unfold(result, inputs.query)
         output, scores = result
-        scores = self.unfold_scores(scores, inputs.query, inputs.value)
-        return self.unfold(output, inputs.query), scores
-
-    def unfold_scores(self, scores: Any, query: Any, value: Any) -> Any:
-        """Undoes the folding for attention scores.
-
-        Args:
-            scores: Tensor (batch * other sizes, heads, target, source).
-            query: Tensor (batch, ..., features).
-            value: Tensor (batch, ..., features).
-
-        Returns:
-            Tensor of the shape that `scores_shape` gives.
-        """
+        query, value = inputs[:2]
         shape = self.scores_shape(ops.shape(query), ops.shape(value), scores.shape[1])
-        return ops.reshape(scores, shape)
+        return self.unfold(output, query), ops.reshape(scores, shape)
 
     def scores_shape(self, query_shape: Any, value_shape: Any, num_heads: int) -> tuple:
         """Gives the shape of attention scores.

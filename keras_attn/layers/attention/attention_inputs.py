@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
-from keras_attn.layers.hidden_positions import visible_inputs
+from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.ops import masks
 from keras_attn.validation import require
 
@@ -43,24 +43,27 @@ class AttentionInputs(NamedTuple):
         Raises:
             UserError: An input or a mask has another rank, or a size differs.
         """
-        for name, x in zip(self._fields[:3], self[:3], strict=True):
+        shapes = {name: None if x is None else _shape(x) for name, x in self._asdict().items()}
+        for name in self._fields[:3]:
             require(
-                x is None or len(_shape(x)) == 3,
+                shapes[name] is None or len(shapes[name]) == 3,
                 f"`{name}` must be (batch, length, features).",
-                **{f"{name}_shape": None if x is None else _shape(x)},
+                **{f"{name}_shape": shapes[name]},
             )
-        batch, target = self.query.shape[:2]
-        source = self.value.shape[1]
-        _require_sizes("value", self.value, {0: batch} | ({1: target} if same_length else {}))
-        if self.key is not None:
-            _require_sizes("key", self.key, {0: batch, 1: source})
+        batch, target, _ = shapes["query"]
+        source = shapes["value"][1]
         pairs = (batch, num_heads, target, source)
-        _require_mask("query_mask", self.query_mask, {2: (batch, target)})
-        _require_mask("value_mask", self.value_mask, {2: (batch, source)})
-        _require_mask("key_mask", self.key_mask, {2: (batch, source)})
-        _require_mask(
-            "attention_mask", self.attention_mask, {2: pairs[2:], 3: (batch, *pairs[2:]), 4: pairs}
-        )
+        expected = {
+            "value": [(batch, target if same_length else source, None)],
+            "key": [(batch, source, None)],
+            "query_mask": [(batch, target)],
+            "value_mask": [(batch, source)],
+            "key_mask": [(batch, source)],
+            "attention_mask": [pairs[2:], (batch, *pairs[2:]), pairs],
+        }
+        for name, of_each_rank in expected.items():
+            if shapes[name] is not None:
+                _require_shape(name, shapes[name], {len(one): one for one in of_each_rank})
 
     def with_boolean_masks(self) -> tuple["AttentionInputs", Any]:
         """Reads the masks: see `keras_attn.ops.masks.boolean_masks`.
@@ -72,8 +75,32 @@ class AttentionInputs(NamedTuple):
         return AttentionInputs(*self[:3], *given), valid
 
     def visible(self, dtype: str) -> tuple[Any, Any, Any]:
-        """Query, value and key without what masks hide: see `visible_inputs`."""
-        return visible_inputs(dtype, *self)
+        """Gives query, value and key as floats, and zeros at positions that are hidden.
+
+        Keys and values are hidden by their masks and by an `attention_mask` that hides them from
+        every query, queries by `query_mask`; the masks must be boolean. A tensor in both roles
+        stays one tensor. What it holds at a key that is hidden is still a query where `query_mask`
+        does not hide that: there its finite numbers are kept, which no real query sees, and only
+        NaN and infinity become 0.
+
+        Args:
+            dtype: Dtype that the mechanism computes in.
+        """
+        real_keys = masks.combine_masks(
+            self.value_mask, self.key_mask, _seen_by_any(self.attention_mask)
+        )
+        sources = [id(x) for x in self[1:3] if x is not None]
+        prepared = {id(None): None}
+        for x in self[:3]:
+            if id(x) in prepared:
+                continue
+            real = real_keys if id(x) in sources else self.query_mask
+            floats = as_float(x, dtype)
+            if x is self.query and real is not None and real is not self.query_mask:
+                prepared[id(x)] = _visible_or_finite_query(floats, real, self.query_mask)
+            else:
+                prepared[id(x)] = without_hidden(floats, real)
+        return tuple(prepared[id(x)] for x in self[:3])
 
     def pair_masks(self) -> tuple:
         """Masks of rank 4, for (batch, heads, target, source); all must allow a pair."""
@@ -84,34 +111,49 @@ class AttentionInputs(NamedTuple):
         return masks.mask_of_keys(ops.shape(self.value)[1], *self[4:])
 
 
-def _require_mask(name: str, mask: Any, sizes_by_rank: dict[int, tuple]) -> None:
-    if mask is None:
-        return
-    shape = _shape(mask)
+def _require_shape(name: str, shape: tuple, by_rank: dict[int, tuple]) -> None:
+    """Raises where the rank or a known size is another; in a mask a size of 1 is for all."""
+    named = {f"{name}_shape": shape}
+    ranks = " or ".join(map(str, by_rank))
+    require(len(shape) in by_rank, f"`{name}` must have rank {ranks}.", **named)
+    expected = by_rank[len(shape)]
+    of_any = (None, 1) if name.endswith("mask") else (None,)
     require(
-        len(shape) in sizes_by_rank,
-        f"`{name}` must have rank {' or '.join(map(str, sizes_by_rank))}.",
-        **{f"{name}_shape": shape},
-    )
-    sizes = dict(enumerate(sizes_by_rank[len(shape)]))
-    _require_sizes(name, mask, sizes, or_one=True)
-
-
-def _require_sizes(name: str, x: Any, sizes: dict[int, int | None], or_one: bool = False) -> None:
-    """Raises where a size is known and another than what is known of it; of a mask 1 is for all."""
-    shape = _shape(x)
-    fits = all(
-        size is None or shape[axis] in (None, size) or (or_one and shape[axis] == 1)
-        for axis, size in sizes.items()
-    )
-    wanted = tuple(sizes.get(axis) for axis in range(len(shape)))
-    require(
-        fits,
+        all(
+            size is None or given in (*of_any, size)
+            for given, size in zip(shape, expected, strict=True)
+        ),
         f"`{name}` does not fit the other inputs.",
-        **{f"{name}_shape": shape, "expected": wanted},
+        **named,
+        expected=expected,
     )
 
 
 def _shape(x: Any) -> tuple:
     """The known sizes; lists have some too."""
     return tuple(x.shape if hasattr(x, "shape") else np.shape(x))
+
+
+def _visible_or_finite_query(x: Any, visible: Any, query_mask: Any) -> Any:
+    kept = ops.isfinite(x)
+    if query_mask is not None:
+        kept = ops.logical_and(kept, ops.expand_dims(query_mask, -1))
+    kept = ops.logical_or(kept, ops.expand_dims(visible, -1))
+    return ops.where(kept, x, ops.zeros((), x.dtype))
+
+
+def _seen_by_any(attention_mask: Any) -> Any:
+    """Marks the keys that some query may attend to.
+
+    Args:
+        attention_mask: Boolean (target, source), (batch, target, source) or
+            (batch, heads or 1, target, source), or `None`.
+
+    Returns:
+        Boolean (batch or 1, source), or `None`.
+    """
+    if attention_mask is None:
+        return None
+    if len(attention_mask.shape) == 2:
+        attention_mask = ops.expand_dims(attention_mask, 0)
+    return ops.any(attention_mask, axis=tuple(range(1, len(attention_mask.shape) - 1)))

@@ -43,7 +43,6 @@ class AttentionLayer(CompositeLayer):
 
     def __init__(self, **kwargs):
         super().__init__(**refuse_relative_positions(self, kwargs))
-        self.supports_masking = True
 
     def call(
         self,

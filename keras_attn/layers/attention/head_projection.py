@@ -1,6 +1,8 @@
 """Projection of one sequence to the heads of several roles with a single matrix product."""
 
+import itertools
 import math
+from collections.abc import Sequence
 
 import keras
 from keras import ops
@@ -80,7 +82,7 @@ class HeadProjection(Dense):
         if len(set(shapes)) == 1:
             return split_heads(x, len(roles), shapes[0][0])
         # Roles of different sizes: grouped queries, a value size of its own.
-        ends = list(_running_sums(math.prod(shape) for shape in shapes))[:-1]
+        ends = list(itertools.accumulate(map(math.prod, shapes)))[:-1]
         parts = zip(ops.split(x, ends, axis=-1), shapes, strict=True)
         return [split_heads(part, 1, num_heads)[0] for part, (num_heads, _) in parts]
 
@@ -180,18 +182,17 @@ class HeadProjection(Dense):
         return None
 
     def _columns(self, roles):
-        kernel = self.kernel
+        """The columns of the kernel and of the bias that belong to roles."""
         if roles == tuple(self.heads):
-            return kernel, self.bias
-        ends = list(_running_sums(self._sizes()))
-        parts = zip(self.heads, self._sizes(), ends, strict=True)
-        spans = {role: (end - size, end) for role, size, end in parts}
-        kernels = [kernel[:, slice(*spans[role])] for role in roles]
-        kernel = ops.concatenate(kernels, axis=-1) if len(roles) > 1 else kernels[0]
-        if self.bias is None:
-            return kernel, None
-        biases = [self.bias[slice(*spans[role])] for role in roles]
-        return kernel, ops.concatenate(biases, axis=-1) if len(roles) > 1 else biases[0]
+            return self.kernel, self.bias
+        ends = dict(zip(self.heads, itertools.accumulate(self._sizes()), strict=True))
+        spans = [slice(ends[role] - math.prod(self.heads[role]), ends[role]) for role in roles]
+
+        def chosen(weight):
+            parts = [weight[..., span] for span in spans]
+            return ops.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
+
+        return chosen(self.kernel), None if self.bias is None else chosen(self.bias)
 
     def _sizes(self) -> list[int]:
         return [math.prod(shape) for shape in self.heads.values()]
@@ -212,8 +213,65 @@ class HeadProjection(Dense):
         ]
 
 
-def _running_sums(sizes):
-    total = 0
-    for size in sizes:
-        total += size
-        yield total
+def enable_lora(
+    layer: keras.layers.Layer,
+    rank: int,
+    lora_alpha: float | None = None,
+    roles: Sequence[str] = ("query", "value"),
+) -> list[HeadProjection]:
+    """Adapts the projections to the heads of all attention in a layer or model, and nothing else.
+
+    Query, key and value of self-attention share one kernel; here each role has an A and a B of its
+    own. All other weights are frozen: to train the head of a classifier too, pass its encoder.
+    Compile a model afterwards. Dense layers and embeddings have their own `enable_lora`, as those
+    of Keras.
+
+    Args:
+        layer: A model, block or attention layer, built; quantized by int8 or int4, or not.
+        rank: Number of columns of each A and of rows of each B.
+        lora_alpha: The products of A and B are multiplied by `lora_alpha / rank`; `rank` by
+            default.
+        roles: The roles to adapt, among "query", "key", "value" and "gate".
+
+    Returns:
+        The projections that were adapted.
+
+    Raises:
+        UserError: No role is given, nothing in the layer projects to one of the roles, as in a
+            layer that is not built, or it has LoRA already.
+
+    Example:
+        >>> model = Bert(11, num_layers=2, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> projections = enable_lora(model, rank=4, roles=("query", "value"))
+        >>> [variable.path for variable in model.trainable_variables][:2]
+        ['block_0/attention/query_key_value/query_lora_a',
+         'block_0/attention/query_key_value/query_lora_b']
+
+    Reference:
+        Hu et al., 2021, https://arxiv.org/abs/2106.09685.
+    """
+    roles = (roles,) if isinstance(roles, str) else tuple(roles)
+    require(
+        bool(roles), "`roles` must name at least one of query, key, value and gate.", roles=roles
+    )
+    projections = {
+        part: [role for role in roles if role in part.heads]
+        for part in layer._flatten_layers()
+        if isinstance(part, HeadProjection) and set(roles) & set(part.heads)
+    }
+    projected = {role for part in projections for role in part.heads}
+    require(
+        set(roles) <= projected,
+        "`layer` must hold attention that is built and projects to each of the `roles`.",
+        layer=type(layer).__name__,
+        roles=roles,
+        projected=sorted(projected),
+    )
+    for part, adapted in projections.items():  # all before any is changed
+        part.require_adaptable(rank, adapted)
+    frozen = layer.trainable_variables
+    for part, adapted in projections.items():
+        part.enable_lora(rank, lora_alpha, roles=adapted)
+    for variable in frozen:
+        variable.trainable = False
+    return list(projections)

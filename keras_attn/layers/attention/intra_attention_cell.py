@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.composite_layer import CompositeLayer
-from keras_attn.layers.dense import Dense
+from keras_attn.layers.dense import Dense, built_dense
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.scores import additive_scores
@@ -56,6 +56,8 @@ class IntraAttentionCell(CompositeLayer):
         Cheng et al., 2016, https://arxiv.org/abs/1601.06733, section 3.1, equations 4 to 8.
     """
 
+    supports_masking = False  # `keras.layers.RNN` masks
+
     def __init__(
         self,
         units: int,
@@ -99,15 +101,9 @@ class IntraAttentionCell(CompositeLayer):
     def _projection(self, name, features, units, offset) -> Dense:
         of_input = name == "input"
         initializer = self.kernel_initializer if of_input else self.recurrent_initializer
-        projection = Dense(
-            units,
-            use_bias=False,
-            kernel_initializer=separate_initializer(initializer, offset),
-            name=name,
-            dtype=self.dtype_policy,
-        )
-        projection.build((None, features))
-        return projection
+        initializer = separate_initializer(initializer, offset)
+        options = {"kernel_initializer": initializer, "dtype": self.dtype_policy}
+        return built_dense(features, units, name=name, **options)
 
     def _initialize_bias(self, shape, dtype=None):
         bias = ops.zeros(shape, dtype)

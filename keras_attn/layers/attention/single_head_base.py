@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attn.layers.attention.attention_layer import AttentionLayer, DecodingSteps, SourceSteps
 from keras_attn.layers.attention.capture import record_attention
-from keras_attn.layers.dense import Dense
+from keras_attn.layers.dense import Dense, built_dense
 from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops import masks
@@ -53,15 +53,9 @@ class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):
         self._cached_widths = (compared, value_shape[-1])
 
     def _projection(self, name: str, features: int, units: int, offset: int) -> Dense:
-        projection = Dense(
-            units,
-            use_bias=False,
-            kernel_initializer=separate_initializer(self.kernel_initializer, offset),
-            name=name,
-            dtype=self.dtype_policy,
-        )
-        projection.build((None, None, features))
-        return projection
+        initializer = separate_initializer(self.kernel_initializer, offset)
+        options = {"kernel_initializer": initializer, "dtype": self.dtype_policy}
+        return built_dense(features, units, name=name, **options)
 
     def _additive_weights(self, query_dim: int, key_dim: int, units: int) -> None:
         """W and U, by which query and key are projected before they are added, and v."""

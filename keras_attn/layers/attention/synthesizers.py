@@ -1,16 +1,28 @@
-"""The synthesizers of one kind of scores: dense or random, whole or factorized."""
+"""The synthesizers: dense or random, whole or factorized, and mixtures of these."""
 
 import math
 
 import keras
+from keras import ops
 
 from keras_attn.layers.attention.head_projection import ROLES
 from keras_attn.layers.attention.synthesizer_base import SynthesizerAttention
 from keras_attn.layers.attention.synthesizer_scores import FactorizedRandomScores, RandomScores
 from keras_attn.layers.seeds import separate_initializer
-from keras_attn.validation import require, require_positive
+from keras_attn.ops.attention import computing_dtype
+from keras_attn.ops.scores import dot_scores
+from keras_attn.ops.softmax import softmax
+from keras_attn.validation import require, require_one_of, require_positive
 
 RANK = 8  # of the paper
+MEMBERS = (
+    "dense",
+    "factorized_dense",
+    "random",
+    "fixed_random",
+    "factorized_random",
+    "dot_product",
+)
 _OFFSET = len(ROLES) + 1  # after the projections and the output
 
 
@@ -143,6 +155,88 @@ class FactorizedRandomSynthesizer(SynthesizerAttention):
         self.rank = rank
         self.scores_initializer = keras.initializers.get(scores_initializer)
         self.scores = self._made(FactorizedRandomScores, max_length, rank, self.scores_initializer)
+
+
+@keras.saving.register_keras_serializable(package="keras_attn")
+class SynthesizerMixture(SynthesizerAttention):
+    """Attends by a weighted sum of several kinds of scores, before one softmax.
+
+    The weights are the softmax of one learned number for each kind.
+
+    Args:
+        members: Kinds of scores: `"dense"`, `"factorized_dense"`, `"random"`, `"fixed_random"`,
+            `"factorized_random"`, `"dot_product"` (queries and keys, as in multi-head attention).
+        scores_initializer: Initializer of random scores.
+        **kwargs: Further arguments of `SynthesizerAttention`.
+
+    Call arguments:
+        key: Tensor (batch, source, features), for the dot product; `value` by default.
+
+    Raises:
+        UserError: A size is not positive, a sequence is longer than `max_length`, a member is
+            unknown, `dropout` is outside [0, 1), or lengths differ.
+
+    Reference:
+        Tay et al., 2020, https://arxiv.org/abs/2005.00743, section 3.1.5.
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        key_dim: int,
+        max_length: int,
+        members: tuple[str, ...] = ("random", "dot_product"),
+        scores_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(num_heads, key_dim, max_length, **kwargs)
+        require(
+            isinstance(members, tuple | list) and len(members) > 0,
+            f"`members` must be a tuple of some of {', '.join(MEMBERS)}.",
+            members=members,
+        )
+        for member in members:
+            require_one_of("members", member, MEMBERS)
+        self.members = list(members)
+        self.scores_initializer = keras.initializers.get(scores_initializer)
+        self.scores = [self._make_scores(i, member) for i, member in enumerate(self.members)]
+
+    def _make_scores(self, number, member):
+        """A member's scores; `None` for those of queries and keys."""
+        name, length = f"{member}_{number}", self.max_length
+        dense = separate_initializer(self.kernel_initializer, 1000 * (number + 1))
+        drawn = separate_initializer(self.scores_initializer, 2 * number)
+        if member == "dot_product":
+            return None
+        if member.endswith("dense"):
+            factor = largest_divisor(length) if member == "factorized_dense" else None
+            return self._made_dense(dense, factor, name)
+        if member == "factorized_random":
+            return self._made(FactorizedRandomScores, length, RANK, drawn, name=name)
+        return self._made(RandomScores, length, drawn, member == "random", name=name)
+
+    def _head_sizes(self):
+        compared = dict.fromkeys(("query", "key"), (self.num_heads, self.key_dim))
+        return super()._head_sizes() | (compared if "dot_product" in self.members else {})
+
+    def _build_scores(self, query_shape):
+        for scores in self.scores:
+            if scores is not None:
+                scores.build(query_shape)
+        self.mixture = self.add_weight(
+            name="mixture", shape=(len(self.members),), initializer="zeros", autocast=False
+        )
+
+    def _scores(self, query, heads, positions, columns=lambda scores: scores):
+        weights = softmax(ops.cast(self.mixture, computing_dtype(self.mixture.dtype)))
+        total = 0.0
+        for i, scores in enumerate(self.scores):
+            if scores is None:
+                part = dot_scores(heads["query"], heads["key"]) * self.key_dim**-0.5
+            else:
+                part = columns(scores(query, positions=positions))
+            total = total + weights[i] * part
+        return total
 
 
 def largest_divisor(length: int) -> int:

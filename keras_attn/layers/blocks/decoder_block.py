@@ -189,6 +189,3 @@ class TransformerDecoderBlock(ResidualBlock):
             source_given=given,
             cross_attention=type(self.cross_attention).__name__ if self.cross_attention else None,
         )
-
-    def compute_output_shape(self, inputs_shape, source_shape=None):
-        return inputs_shape

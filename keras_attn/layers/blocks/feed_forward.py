@@ -63,7 +63,6 @@ class FeedForward(CompositeLayer):
         super().__init__(**kwargs)
         require_positive(intermediate_dim=intermediate_dim)
         require_rate(dropout=dropout)
-        self.supports_masking = True
         self.intermediate_dim = intermediate_dim
         self.activation = get_activation(activation)
         self.gated = gated
@@ -75,21 +74,19 @@ class FeedForward(CompositeLayer):
         self.output_initializer = keras.initializers.get(output_initializer)
 
     def build(self, input_shape):
+        features, hidden = input_shape[-1], self.intermediate_dim
+        of_inputs = self.kernel_initializer
         self.intermediate = self._dense(
-            "intermediate", self.intermediate_dim, self.kernel_initializer, 0, self.activation
+            "intermediate", features, hidden, of_inputs, 0, self.activation
         )
-        self.intermediate.build(input_shape)
         self.gate = None
         if self.gated:
-            self.gate = self._dense("gate", self.intermediate_dim, self.kernel_initializer, 1)
-            self.gate.build(input_shape)
+            self.gate = self._dense("gate", features, hidden, of_inputs, 1)
         self.dropout_layer = Dropout(
             self.dropout, seed=self.seed, dtype=self.dtype_policy, name="dropout"
         )
-        self.output_projection = self._dense(
-            "output", input_shape[-1], self.output_initializer or self.kernel_initializer, 2
-        )
-        self.output_projection.build((*input_shape[:-1], self.intermediate_dim))
+        initializer = self.output_initializer or self.kernel_initializer
+        self.output_projection = self._dense("output", hidden, features, initializer, 2)
 
     def call(self, inputs, training=None):
         x = self.intermediate(inputs, training=training)
@@ -98,8 +95,8 @@ class FeedForward(CompositeLayer):
         x = self.dropout_layer(x, training=training)
         return self.output_projection(x, training=training)
 
-    def _dense(self, name, units, initializer, offset, activation=None):
-        return Dense(
+    def _dense(self, name, features, units, initializer, offset, activation=None):
+        dense = Dense(
             units,
             activation=activation,
             use_bias=self.use_bias,
@@ -108,6 +105,8 @@ class FeedForward(CompositeLayer):
             dtype=self.dtype_policy,
             name=name,
         )
+        dense.build((None, features))
+        return dense
 
     def compute_output_shape(self, input_shape):
         return input_shape

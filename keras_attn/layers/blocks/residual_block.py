@@ -99,7 +99,6 @@ class ResidualBlock(CompositeLayer):
     ):
         super().__init__(**kwargs)
         require_rate(dropout=dropout)
-        self.supports_masking = True
         self.dropout = dropout
         self.norm_first = norm_first
         self.epsilon = epsilon

@@ -98,7 +98,6 @@ class ReversibleBlock(TwoStreamLayer):
         require_self_attention("attention", attention)
         require_template("attention", attention)
         require_template("feed_forward", feed_forward)
-        self.supports_masking = True
         self.dropout = dropout
         self.epsilon = epsilon
         self.seed = seed

@@ -34,7 +34,6 @@ class ReversibleStack(TwoStreamLayer):
 
     def __init__(self, blocks: Sequence[ReversibleBlock], **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.blocks = list(blocks)
         require(
             self.blocks and all(isinstance(block, ReversibleBlock) for block in self.blocks),

@@ -29,7 +29,6 @@ class ConvolutionalStack(CompositeLayer):
         super().__init__(**kwargs)
         require_positive(num_layers=num_layers, hidden_dim=hidden_dim, kernel_size=kernel_size)
         require_rate(dropout=dropout)
-        self.supports_masking = True
         self.num_layers = num_layers
         self.hidden_dim = hidden_dim
         self.kernel_size = kernel_size

@@ -63,7 +63,6 @@ class ConvolutionalSubsampling(CompositeLayer):
         require(len(strides) > 0, "There must be at least one stride.", strides=strides)
         for stride in strides:
             require_positive(strides=stride)
-        self.supports_masking = True
         self.hidden_dim = hidden_dim
         self.kernel_size = kernel_size
         self.strides = list(strides)

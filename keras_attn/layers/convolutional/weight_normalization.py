@@ -5,13 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.configuration import ConfiguredLayer
-from keras_attn.layers.recomputation import Rematerialized
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.ops.linear import linear
 from keras_attn.validation import require, require_positive, require_rate
 
 
-class WeightNormalized(ConfiguredLayer, Rematerialized, keras.layers.Layer):
+class WeightNormalized(CompositeLayer):
     """A product with a kernel whose columns are learned as a direction and a length.
 
     kernel = length · direction / ‖direction‖, for each column.
@@ -28,7 +27,6 @@ class WeightNormalized(ConfiguredLayer, Rematerialized, keras.layers.Layer):
     def __init__(self, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         require_rate(dropout=dropout)
-        self.supports_masking = True
         self.dropout = dropout
 
     def _add_kernel(self, rows: int, columns: int, variance: float) -> None:

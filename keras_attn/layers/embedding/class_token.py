@@ -3,13 +3,12 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.configuration import ConfiguredLayer
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.hidden_positions import as_float
-from keras_attn.layers.recomputation import Rematerialized
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class ClassToken(ConfiguredLayer, Rematerialized, keras.layers.Layer):
+class ClassToken(CompositeLayer):
     """Puts one learned vector before each sequence.
 
     Args:
@@ -30,7 +29,6 @@ class ClassToken(ConfiguredLayer, Rematerialized, keras.layers.Layer):
 
     def __init__(self, initializer="zeros", **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
         self.initializer = keras.initializers.get(initializer)
 
     def build(self, input_shape):

@@ -39,6 +39,3 @@ class SegmentEmbedding(AddedEmbedding):
 
     def call(self, inputs, segment_ids):
         return self._added(as_float(inputs, self.compute_dtype), segment_ids)
-
-    def compute_output_spec(self, inputs, segment_ids):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)

@@ -65,6 +65,12 @@ class AddedEmbedding(EmbeddingTable):
         self.output_dim = inputs_shape[-1]
         super().build()
 
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
+
+    def compute_output_spec(self, inputs, *arguments, **options):
+        return keras.KerasTensor(inputs.shape, self.compute_dtype)
+
     def _added(self, inputs, ids):
         vectors = self._look_up(ids)  # (1 or batch, length, features)
         return ops.cast(inputs, vectors.dtype) + vectors

@@ -48,9 +48,3 @@ class LearnedPositionEmbedding(AddedEmbedding):
         start = ops.reshape(ops.cast(start_index, "int32"), (-1, 1))
         positions = start + ops.arange(ops.shape(inputs)[1], dtype="int32")
         return self._added(inputs, positions)
-
-    def compute_output_shape(self, input_shape):
-        return input_shape
-
-    def compute_output_spec(self, inputs, start_index=0):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)

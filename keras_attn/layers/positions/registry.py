@@ -40,11 +40,37 @@ def named_positions(
     require("name" in options, "`relative_positions` must have a name.", relative_positions=options)
     name = options.pop("name")
     require_one_of("relative_positions", name, POSITIONS)
-    parameters = set(inspect.signature(POSITIONS[name].__init__).parameters)
-    known = sorted(parameters - {"self", "kwargs", "num_heads", "key_dim"})
-    for option in options:
-        require_one_of(f"argument of the relative_positions {name}", option, known)
+    what, kind = f"relative_positions {name}", POSITIONS[name]
     sizes = {"num_heads": num_heads, "key_dim": key_dim}
-    given = {size: sizes[size] for size in sizes if size in parameters}
-    with making(f"relative_positions {name}"):
-        return POSITIONS[name](**given, **options)
+    arguments = known_arguments(what, kind, sizes, {}, options)
+    with making(what):
+        return kind(**arguments)
+
+
+def known_arguments(
+    what: str,
+    kind: type,
+    sizes: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Joins the arguments of a constructor.
+
+    Args:
+        what: Name of what is made, for the message.
+        kind: The class.
+        sizes: Arguments that count only where the constructor has them.
+        defaults: Arguments in place of the class's own defaults.
+        options: Arguments in place of both, which must not be sizes.
+
+    Returns:
+        The arguments by name.
+
+    Raises:
+        UserError: The constructor has no argument of the name of an option.
+    """
+    names = dict.fromkeys([*inspect.signature(kind).parameters, *defaults])
+    for option in options:
+        known = [name for name in names if name not in ("kwargs", *sizes)]
+        require_one_of(f"argument of the {what}", option, known)
+    return {size: sizes[size] for size in sizes if size in names} | {**defaults, **options}

@@ -5,18 +5,19 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.configuration import ConfiguredLayer
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.layer_configs import copy_layer
-from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.validation import require, require_positive
 
 
-class RelativePositions(Rematerialized, keras.layers.Layer):
+class RelativePositions(CompositeLayer):
     """Changes queries and keys, or adds to scores, by the positions of query and key.
 
     Given to an attention layer as `relative_positions`. It is built for the shape of the queries,
     (batch, heads, target, key_dim).
     """
+
+    supports_masking = False
 
     num_heads: int | None = None
     """Number of query heads that it is made for; `None` for any."""
@@ -64,7 +65,7 @@ class RelativePositions(Rematerialized, keras.layers.Layer):
         return None
 
 
-class DistanceBias(ConfiguredLayer, RelativePositions):
+class DistanceBias(RelativePositions):
     """Adds to scores what follows from head and distance alone.
 
     Args:

@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.hidden_positions import as_float, of_known_features
 from keras_attn.layers.positions.relative_positions import RelativePositions
 from keras_attn.ops.attention import computing_dtype
@@ -12,7 +11,7 @@ from keras_attn.validation import require
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class RotaryEmbedding(ConfiguredLayer, RelativePositions):
+class RotaryEmbedding(RelativePositions):
     """Rotates queries or keys by their positions, so that scores see distances.
 
     Given to `MultiHeadAttention(relative_positions=…)`, which applies it to both.
@@ -40,9 +39,10 @@ class RotaryEmbedding(ConfiguredLayer, RelativePositions):
         Chen et al., 2023, https://arxiv.org/abs/2306.15595 (position interpolation).
     """
 
+    supports_masking = True
+
     def __init__(self, max_wavelength: float = 10_000.0, scaling_factor: float = 1.0, **kwargs):
         super().__init__(**kwargs)
-        self.supports_masking = True
         require(
             max_wavelength > 0, "`max_wavelength` must be above 0.", max_wavelength=max_wavelength
         )
@@ -76,6 +76,3 @@ class RotaryEmbedding(ConfiguredLayer, RelativePositions):
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def compute_output_spec(self, inputs, positions=None):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)

@@ -3,14 +3,13 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.configuration import ConfiguredLayer
+from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.hidden_positions import as_float
-from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.ops.positions import sinusoidal_positions
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class SinusoidalPositionEncoding(ConfiguredLayer, Rematerialized, keras.layers.Layer):
+class SinusoidalPositionEncoding(CompositeLayer):
     """Adds sines and cosines of the position to a sequence of vectors.
 
     The encoding is computed in float32 whatever the compute dtype: in bfloat16, positions past
@@ -36,7 +35,6 @@ class SinusoidalPositionEncoding(ConfiguredLayer, Rematerialized, keras.layers.L
     def __init__(self, interleaved: bool = True, **kwargs):
         super().__init__(**kwargs)
         self.interleaved = interleaved
-        self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
 
     def build(self, input_shape):
@@ -52,6 +50,3 @@ class SinusoidalPositionEncoding(ConfiguredLayer, Rematerialized, keras.layers.L
 
     def compute_output_shape(self, input_shape):
         return input_shape
-
-    def compute_output_spec(self, inputs, start_index=0):
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)

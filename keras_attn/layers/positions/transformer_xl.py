@@ -3,7 +3,6 @@
 import keras
 from keras import ops
 
-from keras_attn.layers.configuration import ConfiguredLayer
 from keras_attn.layers.hidden_positions import as_float
 from keras_attn.layers.positions.relative_positions import RelativePositions
 from keras_attn.layers.seeds import separate_initializer
@@ -15,7 +14,7 @@ from keras_attn.validation import require, require_positive
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-class TransformerXLPositions(ConfiguredLayer, RelativePositions):
+class TransformerXLPositions(RelativePositions):
     """Adds to scores how well the query fits the distance, apart from how well it fits the key.
 
     A score is (q + u)ᵀ k + (q + v)ᵀ W r: r are the sinusoids of the distance, W is learned, and so

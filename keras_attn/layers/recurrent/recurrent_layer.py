@@ -56,7 +56,6 @@ class RecurrentLayer(CompositeLayer):
             cell=cell,
         )
         require_rate(dropout=dropout)
-        self.supports_masking = True
         self.cell = cell
         self.units = units
         self.intra_attention = intra_attention

@@ -2,12 +2,13 @@
 
 import keras
 
-from keras_attn.layers.attention.synthesizer_mixture import MEMBERS, SynthesizerMixture
 from keras_attn.layers.attention.synthesizers import (
+    MEMBERS,
     DenseSynthesizer,
     FactorizedDenseSynthesizer,
     FactorizedRandomSynthesizer,
     RandomSynthesizer,
+    SynthesizerMixture,
 )
 from keras_attn.layers.configuration import split_options
 from keras_attn.models.transformer.sizes import HEADS_AND_POSITIONS, StackSizes
