@@ -160,7 +160,7 @@ def _tab_separated(paths: list[Path], skip_bad_lines: bool, mistake: Mistake) ->
     for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
         line = line or ""
         source, tab, target = line.partition("\t")
-        column, found, wrong = len(source) + 2, None, None
+        column, found = len(source) + 2, ""
         if not tab:
             column, found = len(line) + 1, "no tab"
         elif "\t" in target:
@@ -169,10 +169,8 @@ def _tab_separated(paths: list[Path], skip_bad_lines: bool, mistake: Mistake) ->
             column, found = 1, "an empty source"
         elif is_empty(target):
             found = "an empty target"
-        else:
-            wrong = mistake(source, target)
-        if found:
-            wrong = f"expected source<TAB>target, found {found} in {excerpt(line)}"
+        expected = found and f"expected source<TAB>target, found {found} in {excerpt(line)}"
+        wrong = expected or mistake(source, target)
         yield (source, target), wrong and f"{place_of(path, number, column)}{wrong}"
 
 
