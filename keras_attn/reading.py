@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import importlib.resources
 import io
 import stat
 from collections.abc import Iterator
@@ -71,6 +72,15 @@ def read_text(path: str | Path, limit: Limit = FILE_BYTES) -> str:
         return read_bytes(path, limit).decode()
     except UnicodeDecodeError as error:
         raise UserError(f"{path}: expected a UTF-8 file: {error}.") from None
+
+
+def read_resource(*names: str) -> str:
+    """Reads a text file of this package.
+
+    Args:
+        *names: The names of its folders and of the file.
+    """
+    return importlib.resources.files("keras_attn").joinpath(*names).read_text("utf-8")
 
 
 def read_table(path: str | Path) -> list[dict[str, str]]:

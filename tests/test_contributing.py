@@ -74,7 +74,7 @@ __doc__ = __doc__.replace("additive or luong", "additive, distance or luong")
 """,
     "keras_attn/benchmarks/mechanisms.py": """
 MECHANISMS["distance"] = Measured(
-    _other("DistanceAttention"), _projected(0, lambda n: 2 * n * n * WIDTH), lambda n: n * n
+    _layer("DistanceAttention"), _projected(0, _products), lambda n: n * n
 )
 """,
     "tests/layers/cases.py": """

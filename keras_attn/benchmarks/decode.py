@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.benchmarks.timing import median_seconds
-from keras_attn.benchmarks.workloads import DECODE_BASE, DECODE_WORKLOADS
+from keras_attn.benchmarks.workloads import DECODE_BASE, DECODE_WORKLOADS, model_sizes
 from keras_attn.export import export_saved_model
 from keras_attn.models import Transformer
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask, ServingFunction
@@ -42,7 +42,7 @@ def benchmark_decoding(
             require_positive(**{name: number})
     require_positive(runs=runs)
     keras.utils.set_random_seed(0)
-    model = _model(workload)
+    model = Transformer(workload["vocabulary"], **model_sizes(workload), dropout=0.0)
     for width in beams:
         with tempfile.TemporaryDirectory() as folder:
             task = _TokenIdsOnly(_task(model, workload, width))
@@ -73,17 +73,6 @@ class _TokenIdsOnly:
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         return {"serving_default": self._task.serving_functions(n_best, jit)["token_ids"]}
-
-
-def _model(workload) -> Transformer:
-    return Transformer(
-        workload["vocabulary"],
-        num_layers=workload["layers"],
-        hidden_dim=workload["hidden_dim"],
-        num_heads=workload["num_heads"],
-        intermediate_dim=workload["intermediate_dim"],
-        dropout=0.0,
-    )
 
 
 def _task(model, workload, beams) -> Seq2SeqTask:

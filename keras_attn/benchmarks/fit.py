@@ -4,14 +4,14 @@ Implements `keras-attn benchmark fit`, on the backend of KERAS_BACKEND, which `-
 JAX without TensorFlow.
 """
 
-import time
 from typing import Any
 
 import keras
 import numpy as np
 
+from keras_attn.benchmarks.layer_call import peak_memory
 from keras_attn.benchmarks.matrix_products import matrix_operations, matrix_peak
-from keras_attn.benchmarks.memory import peak_memory
+from keras_attn.benchmarks.timing import median_seconds
 from keras_attn.models import Transformer
 from keras_attn.ops.devices import has_accelerator
 from keras_attn.training.loop.losses import TokenCrossEntropy
@@ -65,10 +65,8 @@ def benchmark_fit(
         jit_compile=jit or on_jax,
     )
     examples = _random_ids(batch * steps, length)
-    model.fit(*examples, batch_size=batch, epochs=1, verbose=0)
-    start = time.perf_counter()
-    model.fit(*examples, batch_size=batch, epochs=1, verbose=0)
-    seconds = (time.perf_counter() - start) / steps
+    options = {"batch_size": batch, "epochs": 1, "verbose": 0}
+    seconds = median_seconds(lambda: model.fit(*examples, **options), runs=1) / steps
     reached = matrix_operations(model, batch, length, length) / seconds
     peak = matrix_peak(model.compute_dtype, ACCELERATOR_SIZE if has_accelerator() else CPU_SIZE)
     return {

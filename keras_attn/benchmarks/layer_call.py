@@ -6,13 +6,13 @@ Each workload is a module of this package with `make_layer(settings)` and
 
 import importlib
 import json
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from keras_attn.benchmarks.memory import peak_memory
 from keras_attn.documents import parse_json
 from keras_attn.processes import python_command, python_environment
 
@@ -75,6 +75,16 @@ def measure(settings: dict[str, Any]) -> dict[str, Any]:
         "cpu_seconds": min(cpu_seconds[1:]),
         "peak_bytes": peak_memory() - before,
     }
+
+
+def peak_memory() -> int:
+    """Returns the peak memory of the accelerator, or else of this process, in bytes."""
+    if "jax" in sys.modules:
+        statistics = sys.modules["jax"].local_devices()[0].memory_stats()
+        if statistics and "peak_bytes_in_use" in statistics:
+            return statistics["peak_bytes_in_use"]
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _on_tensorflow(layer, function, x, upstream, settings) -> Callable:

@@ -1,12 +1,12 @@
 """Operations of a training step's matrix products, and the peak speed of such products."""
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attn.benchmarks.timing import seconds_of_runs
 from keras_attn.models import Transformer
 
 REPEATS = 5
@@ -56,9 +56,4 @@ def matrix_peak(dtype: str, size: int = 2048) -> float:
 
 def fastest(step: Callable[[], Any]) -> float:
     """Seconds of the fastest of several runs."""
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
+    return min(seconds_of_runs(step, REPEATS))

@@ -56,34 +56,29 @@ def call_layer(layer: Any, x: Any, settings: dict[str, Any]) -> Any:
     return ops.concatenate(outputs, axis=1)
 
 
-def _headed(name: str, **arguments) -> Callable:
+def _layer(name: str, *given, **arguments) -> Callable:
+    """Makes a layer from the length, which is given to arguments that are functions."""
+
     def make(length):
         from keras_attn import layers
 
-        given = {
+        values = {
             key: value(length) if callable(value) else value for key, value in arguments.items()
         }
-        return getattr(layers, name)(HEADS, KEY_DIM, **given)
+        return getattr(layers, name)(*given, **values)
 
     return make
 
 
-def _other(name: str, *given, **arguments) -> Callable:
-    def make(length):
-        from keras_attn import layers
-
-        return getattr(layers, name)(*given, **arguments)
-
-    return make
+def _headed(name: str, **arguments) -> Callable:
+    return _layer(name, HEADS, KEY_DIM, **arguments)
 
 
 def _recurrent(name: str, *given) -> Callable:
     def make(length):
         import keras
 
-        from keras_attn import layers
-
-        return keras.layers.RNN(getattr(layers, name)(*given), return_sequences=True)
+        return keras.layers.RNN(_layer(name, *given)(length), return_sequences=True)
 
     return make
 
@@ -91,6 +86,11 @@ def _recurrent(name: str, *given) -> Callable:
 def _projected(count: int, of_pairs: Callable) -> Callable:
     """Cost of `count` projections and of the operations between positions."""
     return lambda n: 2.0 * (count * n * WIDTH**2 + of_pairs(n))
+
+
+def _products(n: int) -> float:
+    """Scores and weighted values of all pairs of positions."""
+    return 2 * n * n * WIDTH
 
 
 def _all_pairs(n: int) -> float:
@@ -105,20 +105,17 @@ def _buckets(length: int) -> int:
     return max(2, 2 * length // CHUNK // 2 * 2)
 
 
-def _itself(length: int) -> int:
-    return length
+def _synthesizer(name: str, count: int, of_pairs: Callable, **arguments) -> Measured:
+    make = _headed(name, max_length=int, **arguments)  # the length itself
+    return Measured(make, _projected(count, of_pairs), _all_pairs)
 
 
 MECHANISMS = {
     "dense": Measured(
-        _headed("MultiHeadAttention", flash_attention=False),
-        _projected(4, lambda n: 2 * n * n * WIDTH),
-        _all_pairs,
+        _headed("MultiHeadAttention", flash_attention=False), _projected(4, _products), _all_pairs
     ),
     "flash": Measured(
-        _headed("MultiHeadAttention", flash_attention=True),
-        _projected(4, lambda n: 2 * n * n * WIDTH),
-        _near(1),
+        _headed("MultiHeadAttention", flash_attention=True), _projected(4, _products), _near(1)
     ),
     "local": Measured(
         _headed("LocalAttention", sliding_window=WINDOW + 1),
@@ -137,9 +134,7 @@ MECHANISMS = {
         _near(ROUNDS * 2 * CHUNK),
     ),
     "linear": Measured(
-        _headed("LinearAttention"),
-        _projected(4, lambda n: 2 * n * KEY_DIM * WIDTH),
-        _near(KEY_DIM),
+        _headed("LinearAttention"), _projected(4, lambda n: 2 * n * KEY_DIM * WIDTH), _near(KEY_DIM)
     ),
     "recurrent_memory": Measured(
         _headed("RecurrentMemoryAttention", memory_length=SEGMENT),
@@ -151,43 +146,23 @@ MECHANISMS = {
         _projected(5, lambda n: 4 * n * 3 * SEGMENT * WIDTH),
         _near(3 * SEGMENT),
     ),
-    "dense_synthesizer": Measured(
-        _headed("DenseSynthesizer", max_length=_itself),
-        _projected(3, lambda n: 2 * n * n * WIDTH),
-        _all_pairs,
+    "dense_synthesizer": _synthesizer("DenseSynthesizer", 3, _products),
+    "factorized_dense_synthesizer": _synthesizer(
+        "FactorizedDenseSynthesizer", 3, lambda n: n * n * WIDTH
     ),
-    "factorized_dense_synthesizer": Measured(
-        _headed("FactorizedDenseSynthesizer", max_length=_itself),
-        _projected(3, lambda n: n * n * WIDTH),
-        _all_pairs,
+    "random_synthesizer": _synthesizer("RandomSynthesizer", 2, lambda n: n * n * WIDTH),
+    "factorized_random_synthesizer": _synthesizer(
+        "FactorizedRandomSynthesizer", 2, lambda n: n * n * (WIDTH + HEADS * RANK), rank=RANK
     ),
-    "random_synthesizer": Measured(
-        _headed("RandomSynthesizer", max_length=_itself),
-        _projected(2, lambda n: n * n * WIDTH),
-        _all_pairs,
-    ),
-    "factorized_random_synthesizer": Measured(
-        _headed("FactorizedRandomSynthesizer", max_length=_itself, rank=RANK),
-        _projected(2, lambda n: n * n * (WIDTH + HEADS * RANK)),
-        _all_pairs,
-    ),
-    "synthesizer_mixture": Measured(
-        _headed("SynthesizerMixture", max_length=_itself),
-        _projected(4, lambda n: 2 * n * n * WIDTH),
-        _all_pairs,
-    ),
-    "simple": Measured(
-        _other("SimpleSelfAttention"), _projected(0, lambda n: 2 * n * n * WIDTH), lambda n: n * n
-    ),
+    "synthesizer_mixture": _synthesizer("SynthesizerMixture", 4, _products),
+    "simple": Measured(_layer("SimpleSelfAttention"), _projected(0, _products), lambda n: n * n),
     "additive": Measured(
-        _other("AdditiveAttention", UNITS),
+        _layer("AdditiveAttention", UNITS),
         _projected(0, lambda n: 2 * n * WIDTH * UNITS + n * n * (UNITS + WIDTH)),
         lambda n: n * n,
     ),
     "luong": Measured(
-        _other("LuongAttention", "general"),
-        _projected(1, lambda n: 2 * n * n * WIDTH),
-        lambda n: n * n,
+        _layer("LuongAttention", "general"), _projected(1, _products), lambda n: n * n
     ),
     "intra": Measured(
         _recurrent("IntraAttentionCell", WIDTH, KEPT),

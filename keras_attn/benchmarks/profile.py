@@ -1,7 +1,6 @@
 """Time of a training step by kinds of TensorFlow ops, in one thread."""
 
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_attn.benchmarks.matrix_products import REPEATS, fastest, matrix_operations, matrix_peak
+from keras_attn.benchmarks.timing import seconds_of_runs
 from keras_attn.models import Transformer
 
 PRODUCTS = "matrix products"
@@ -78,10 +78,7 @@ def shares_of_time(step: Callable[[], None]) -> dict[str, float]:
     """
     with tempfile.TemporaryDirectory() as folder:
         tf.profiler.experimental.start(folder)
-        start = time.perf_counter()
-        for _ in range(REPEATS):
-            step()
-        total = time.perf_counter() - start
+        total = sum(seconds_of_runs(step, REPEATS))
         tf.profiler.experimental.stop()
         spent = Counter()
         for name, kind, seconds in _ops(Path(folder)):

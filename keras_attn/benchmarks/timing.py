@@ -15,9 +15,14 @@ def median_seconds(call: Callable[[], object], runs: int) -> float:
     Returns:
         The median in seconds.
     """
+    return statistics.median(seconds_of_runs(call, runs + 1)[1:])
+
+
+def seconds_of_runs(call: Callable[[], object], runs: int) -> list[float]:
+    """Measures the time of each of several calls."""
     seconds = []
-    for _ in range(runs + 1):
+    for _ in range(runs):
         start = time.perf_counter()
         call()
         seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds[1:])
+    return seconds

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.benchmarks.profile import profile
-from keras_attn.benchmarks.workloads import REAL_WORKLOADS, TRAIN_WORKLOADS
+from keras_attn.benchmarks.workloads import REAL_WORKLOADS, TRAIN_WORKLOADS, model_sizes
 from keras_attn.data import PairExamples, batch_dataset, load_cmudict, plan_epoch
 from keras_attn.models import Transformer
 from keras_attn.tokenizers import CharacterTokenizer, SymbolTokenizer
@@ -92,16 +92,10 @@ def benchmark_training(
 
 
 def _model(workload, vocabulary, target_vocabulary, **options) -> Transformer:
-    return Transformer(
-        vocabulary,
-        target_vocabulary,
-        num_layers=workload["layers"],
-        hidden_dim=workload["hidden_dim"],
-        num_heads=workload["num_heads"],
-        intermediate_dim=workload["intermediate_dim"],
-        **_dropout_everywhere(workload),
-        **options,
-    )
+    # Dropout in the places of most implementations; the paper only has the first.
+    places = ("dropout", "attention_dropout", "activation_dropout")
+    options |= model_sizes(workload) | dict.fromkeys(places, workload["dropout"])
+    return Transformer(vocabulary, target_vocabulary, **options)
 
 
 def _real(workload) -> tuple[Transformer, list]:
@@ -114,13 +108,6 @@ def _real(workload) -> tuple[Transformer, list]:
     batches = list(batch_dataset(examples, plan).take(workload["batches"]))
     sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
     return _model(workload, *sizes, norm_first=True), batches
-
-
-def _dropout_everywhere(workload) -> dict[str, float]:
-    """Dropout in the places of most implementations; the paper only has the first."""
-    return dict.fromkeys(
-        ("dropout", "attention_dropout", "activation_dropout"), workload["dropout"]
-    )
 
 
 def _save(batches, path) -> None:

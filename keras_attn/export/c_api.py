@@ -35,6 +35,11 @@ DTYPE_CODES = {dtype: code for code, dtype in DTYPES.items()}
 _STRING_BYTES = 24  # sizeof(TF_TString)
 
 
+def dtype_name(dtype: np.dtype | None) -> str:
+    """Returns the name of a tensor's data type; objects are strings."""
+    return "string" if dtype is not None and dtype.kind == "O" else str(dtype)
+
+
 class SavedModelError(UserError):
     """A SavedModel cannot be loaded or run.
 

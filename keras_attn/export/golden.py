@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_attn.export.c_api import dtype_name
 from keras_attn.export.layout import GOLDEN, read_json, write_json
 from keras_attn.validation import UserError
 
@@ -97,7 +98,7 @@ def _difference(name: str, expected: np.ndarray, received: np.ndarray, rtol: flo
 def _to_json(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
     return {
         name: {
-            "dtype": "string" if array.dtype == object else str(array.dtype),
+            "dtype": dtype_name(array.dtype),
             "shape": list(array.shape),
             "values": [_plain(value) for value in array.ravel().tolist()],
         }
@@ -112,11 +113,9 @@ def _plain(value: Any) -> Any:
 def _from_json(content: Mapping[str, Any]) -> dict[str, np.ndarray]:
     arrays = {}
     for name, entry in content.items():
-        values = entry["values"]
-        if entry["dtype"] == "string":
-            array = np.empty(len(values), object)
-            array[:] = [value.encode("utf-8", "surrogateescape") for value in values]
-        else:
-            array = np.array(values, entry["dtype"])
-        arrays[name] = array.reshape(entry["shape"])
+        values, dtype = entry["values"], entry["dtype"]
+        if dtype == "string":
+            values = [value.encode("utf-8", "surrogateescape") for value in values]
+            dtype = object
+        arrays[name] = np.array(values, dtype).reshape(entry["shape"])
     return arrays

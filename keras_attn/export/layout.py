@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn import documents
+from keras_attn.reading import read_resource
 from keras_attn.validation import require
 
 GOLDEN = Path("assets.extra", "golden.json")
@@ -20,6 +21,11 @@ def read_json(path: Path) -> Any:
     """
     require(path.exists(), f"The export is incomplete: {path} is missing.")
     return documents.read_json(path)
+
+
+def template(name: str) -> str:
+    """Returns a text with places for `str.format`, from the folder `templates`."""
+    return read_resource("export", "templates", name)
 
 
 def write_json(path: Path, content: Any) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from keras_attn.export.c_api import dtype_name
 from keras_attn.export.golden import read_golden
-from keras_attn.export.layout import README
+from keras_attn.export.layout import README, template
 from keras_attn.export.manifests import IMAGE
 from keras_attn.export.runtime import Signature, SignatureTensor, read_meta_graph, read_signatures
 from keras_attn.export_manifest import read_manifest
@@ -22,111 +23,8 @@ _LONGEST_REQUEST = 500
 _LONGEST_ANSWER = 5000
 _LONGEST_LISTS = (12, 4, 2, 1)
 
-_PAGE = """\
-# {name}
-
-A SavedModel for TensorFlow Serving, exported from a `{task}` task by keras_attn {version}
-(TensorFlow {tensorflow}, Keras {keras}). Check it with `keras-attn verify`.
-
-## Signatures
-
-{signatures}
-
-Dimension 0 is the batch, of the same size in all inputs of a request. Strings are UTF-8, or the
-contents of files if their names end in `_bytes`. Ids are padded at the end with 0.
-{attention}{weights}
-## Serve it
-
-```
-docker run -p 8500:8500 -p 8501:8501 -v "$PWD/{name}:/models/{name}" -e MODEL_NAME={name} \
-{image}{flags}
-```
-
-in the folder that contains `{name}/`.{xla}
-
-## Send requests
-
-In row format, with an object for each example:
-
-```
-{row}
-```
-
-answers
-
-```
-{row_answer}
-```
-
-In column format, with a list for each input:
-
-```
-{column}
-```
-
-answers
-
-```
-{column_answer}
-```
-
-(These are the answers of the task before its export, without padding; long lists are shortened.) In
-Python, with `requests`:
-
-```python
-import requests
-
-answer = requests.post(
-    "http://localhost:8501/v1/models/{name}:predict",
-    json={json},
-    timeout=60,
-)
-answer.raise_for_status()
-print(answer.json()["predictions"])
-```
-
-and over gRPC, with `tensorflow-serving-api`:
-
-```python
-import grpc
-import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
-
-request = predict_pb2.PredictRequest()
-request.model_spec.name = "{name}"
-{inputs}
-with grpc.insecure_channel("localhost:8500") as channel:
-    answer = prediction_service_pb2_grpc.PredictionServiceStub(channel).Predict(request, timeout=60)
-print({{name: tf.make_ndarray(tensor).tolist() for name, tensor in answer.outputs.items()}})
-```
-
-To use other signatures, set `"signature_name"` beside the rows or columns, or
-`request.model_spec.signature_name`:
-{others}"""
-
-_ATTENTION = """
-`attention` returns the attention weights of the model: those of the source to itself (`encoder`),
-of the target to itself (`decoder`) and of the target to the source (`cross`), as far as the model
-has them. Weights are (batch, layers, heads, rows, columns); `…_rows` and `…_columns` are the
-attending and the attended tokens. A row of `cross` belongs to the token that is generated there. ""
-is padding, with weights of 0. The answers are large: request them only for texts of interest.
-"""
-
 _LEFT_OUT = """
 There is no signature `{name}`. {reason}
-"""
-
-_WEIGHTS = """
-## Weights
-
-{smaller} weights are stored in {dtype}, in {after:.3g} MiB instead of {before:.3g}. Changes of the
-outputs for {examples} examples:
-
-| signature | different outputs | largest difference of a number |
-|---|---|---|
-{rows}
-
-Differences are relative for numbers above 1, and measured in outputs that are equal otherwise.
 """
 
 
@@ -144,14 +42,14 @@ def write_readme(version_folder: Path, name: str) -> None:
     row = _chosen_row(inputs)
     first, several = _rows(inputs, [row]), _rows(inputs, [row, row + 1])
     jit = manifest["jit"]
-    page = _PAGE.format(
+    page = template("readme.md").format(
         name=name,
         task=manifest["task"],
         version=manifest["versions"]["keras_attn"],
         tensorflow=manifest["versions"]["tensorflow"],
         keras=manifest["versions"]["keras"],
         signatures=_signature_table(signatures),
-        attention=_ATTENTION if "attention" in signatures else "",
+        attention=template("attention.md") if "attention" in signatures else "",
         weights=_left_out(manifest["left_out"]) + _weights(manifest["weights"]),
         image=IMAGE,
         flags=" --xla_cpu_compilation_enabled" if jit else "",
@@ -162,9 +60,9 @@ def write_readme(version_folder: Path, name: str) -> None:
         column_answer=_shown({"outputs": column_answer(_rows(outputs, [row, row + 1]))}),
         json=repr(row_request(first)),
         inputs="\n".join(_fill(signatures[_DEFAULT], key, first[key]) for key in first),
-        others="".join(_other(name, other, *pair) for other, pair in sorted(examples.items())),
     )
-    (version_folder / README).write_text(page, "utf-8")
+    others = "".join(_other(name, other, *pair) for other, pair in sorted(examples.items()))
+    (version_folder / README).write_text(page + others, "utf-8")
 
 
 def row_request(inputs: Arrays, signature: str = _DEFAULT) -> dict[str, Any]:
@@ -263,7 +161,7 @@ def _curl(name: str, body: Mapping[str, Any]) -> str:
 
 def _fill(signature: Signature, key: str, array: np.ndarray) -> str:
     """A line of Python that puts an input into a request."""
-    dtype = _dtype(signature.inputs[key])
+    dtype = dtype_name(signature.inputs[key].dtype)
     values = array.tolist() if key.endswith("_bytes") else _plain(array, key)
     return f'request.inputs["{key}"].CopyFrom(tf.make_tensor_proto({values!r}, dtype=tf.{dtype}))'
 
@@ -286,11 +184,9 @@ def _signature_table(signatures: Mapping[str, Signature]) -> str:
 
 
 def _described(tensors: Mapping[str, SignatureTensor]) -> str:
-    return ", ".join(f"`{name}` {_dtype(it)} {_shape(it)}" for name, it in tensors.items())
-
-
-def _dtype(tensor: SignatureTensor) -> str:
-    return "string" if tensor.dtype == object else str(tensor.dtype)
+    return ", ".join(
+        f"`{name}` {dtype_name(it.dtype)} {_shape(it)}" for name, it in tensors.items()
+    )
 
 
 def _shape(tensor: SignatureTensor) -> str:
@@ -309,7 +205,7 @@ def _weights(weights: Mapping[str, Any]) -> str:
         f"| `{name}` | {change['changed']} | {change['largest_difference']:.2g} |"
         for name, change in weights["change"]["signatures"].items()
     ]
-    return _WEIGHTS.format(
+    return template("weights.md").format(
         smaller=weights["smaller"],
         dtype=weights["dtype"],
         before=weights["bytes_before"] / 2**20,

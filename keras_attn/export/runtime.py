@@ -32,6 +32,13 @@ class SignatureTensor:
     dtype: np.dtype | None
     shape: tuple[int | None, ...] | None
 
+    def accepts(self, shape: tuple[int, ...]) -> bool:
+        """Whether an array may have a shape."""
+        return self.shape is None or (
+            len(self.shape) == len(shape)
+            and all(size in (None, found) for size, found in zip(self.shape, shape, strict=True))
+        )
+
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
@@ -269,9 +276,6 @@ def _as_array(name: str, value: Any, spec: SignatureTensor) -> np.ndarray:
             dtype=str(array.dtype),
         )
         array = array.astype(dtype, copy=False)
-    fits = spec.shape is None or (
-        len(spec.shape) == array.ndim
-        and all(size in (None, found) for size, found in zip(spec.shape, array.shape, strict=True))
-    )
+    fits = spec.accepts(array.shape)
     require(fits, f"Input {name!r} must have the shape {spec.shape}.", shape=array.shape)
     return array

@@ -4,6 +4,7 @@ The SavedModel runs without Keras and without this package: it only contains ops
 core and of tensorflow-text.
 """
 
+import contextlib
 import dataclasses
 import functools
 import importlib.metadata
@@ -11,7 +12,7 @@ import math
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +34,6 @@ from keras_attn.tasks.operations import operation
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require, require_one_of, require_positive
-
-
-class _Export(tf.Module):
-    """The saved module, with the resources that the functions use."""
-
-    def __init__(self, resources: Iterable[tf.Module | tf.Variable]) -> None:
-        super().__init__()
-        self.resources = list(resources)
 
 
 @operation("export")
@@ -133,31 +126,28 @@ def _write_version(folder: Path, version: int | None, write: Callable[[Path], No
     target = folder / str(_choose_version(folder, version))
     temporary = folder / f".{target.name}.{secrets.token_hex(4)}.tmp"
     created = [path for path in (folder, *folder.parents) if not path.exists()]
-    done = False
     try:
-        try:
+        with _refused(f"The export folder {folder} cannot be written", OSError):
             temporary.mkdir(parents=True)
-        except OSError as error:
-            raise UserError(
-                f"The export folder {folder} cannot be written: {error.strerror}."
-            ) from error
-        try:
+        with _refused(f"The export {target} cannot be written", tf.errors.ResourceExhaustedError):
             write(temporary)
-        except tf.errors.ResourceExhaustedError as error:
-            reason = str(error).splitlines()[0]
-            raise UserError(f"The export {target} cannot be written: {reason}") from error
-        try:
+        with _refused(f"The version folder {target} cannot be created", OSError):
             temporary.rename(target)
-        except OSError as error:
-            raise UserError(
-                f"The version folder {target} cannot be created: {error.strerror}."
-            ) from error
-        done = True
-    finally:
-        if not done:
-            shutil.rmtree(temporary, ignore_errors=True)
-            _remove_empty(created)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        _remove_empty(created)
+        raise
     return target
+
+
+@contextlib.contextmanager
+def _refused(message: str, kind: type[Exception]) -> Iterator[None]:
+    """Makes a `UserError` of an error, with its reason."""
+    try:
+        yield
+    except kind as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise UserError(f"{message}: {reason.removesuffix('.')}.") from error
 
 
 def _choose_version(folder: Path, version: int | None) -> int:
@@ -188,7 +178,9 @@ def _write(
     options: Mapping[str, Any],
 ) -> None:
     signatures = {name: _signature(function) for name, function in functions.items()}
-    tf.saved_model.save(_Export(stored.resources), str(path), signatures)
+    module = tf.Module()
+    module.resources = stored.resources
+    tf.saved_model.save(module, str(path), signatures)
     write_golden(path, Golden(examples))
     one_row = [
         (name, {key: array[:1] for key, array in inputs.items()}) for name, inputs, _ in examples
@@ -307,9 +299,7 @@ def _answers(functions: Mapping[str, ServingFunction], texts: list[str | bytes])
 
 
 def _run(
-    name: str,
-    function: ServingFunction,
-    inputs: dict[str, np.ndarray],
+    name: str, function: ServingFunction, inputs: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     tensors = {key: tf.constant(inputs[key], spec.dtype) for key, spec in function.inputs.items()}
     try:
@@ -332,11 +322,7 @@ def _to_numpy(value: tf.Tensor | np.ndarray | list[str] | list[bytes]) -> np.nda
     return strings
 
 
-def _manifest(
-    task: Servable,
-    signatures: list[str],
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
+def _manifest(task: Servable, signatures: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
     packages = ("keras", "tensorflow", "tensorflow-text")
     versions = {name: importlib.metadata.version(name) for name in packages}
     return {

@@ -9,6 +9,7 @@ import re
 import textwrap
 from pathlib import Path
 
+from keras_attn.export.layout import template
 from keras_attn.export.manifests import Served, docker_compose, kubernetes
 from keras_attn.export.runtime import read_meta_graph, read_signatures
 from keras_attn.export.warmup import MAX_ROWS
@@ -22,28 +23,6 @@ COMPOSE, KUBERNETES = "docker-compose.yaml", "kubernetes.yaml"
 
 _MAX_BATCH = 2 * MAX_ROWS
 
-_MODELS = """\
-# The newest version alone is served; a newer one takes over once it is loaded and warm.
-# To stay with versions 3 and 4: model_version_policy {{ specific {{ versions: 3 versions: 4 }} }}
-model_config_list {{
-  config {{
-    name: "{name}"
-    base_path: "/models/{name}"
-    model_platform: "tensorflow"
-    model_version_policy {{ latest {{ num_versions: 1 }} }}
-  }}
-}}
-"""
-
-_BATCHING = """\
-# Rows of requests that arrive together are put into one batch. What is not set is TensorFlow
-# Serving's default: as many threads as processors.
-max_batch_size {{ value: {size} }}
-batch_timeout_micros {{ value: 2000 }}
-max_enqueued_batches {{ value: 64 }}
-{sizes}{padding}pad_variable_length_inputs: false
-"""
-
 _SIZES = """\
 # XLA compiles each size once.
 {sizes}
@@ -53,13 +32,6 @@ _PADDING = """\
 Inputs of several lengths ({inputs}): the server would pad them with their first element, which \
 changes the answer, where 0 is meant. So requests for {signatures} that arrive together must be of \
 one length, padded by the client; those of other signatures may be of any."""
-
-_MONITORING = """\
-prometheus_config {
-  enable: true
-  path: "/monitoring/prometheus/metrics"
-}
-"""
 
 
 def write_serving_config(model_folder: str | Path, folder: str | Path) -> list[Path]:
@@ -87,12 +59,16 @@ def write_serving_config(model_folder: str | Path, folder: str | Path) -> list[P
         folder=str(model_folder),
     )
     version = latest_version(model_folder)
-    models = _MODELS.format(name=name)
+    models = template(MODELS).format(name=name)
     existing = folder / MODELS
     if existing.is_file() and f'name: "{name}"' not in existing.read_text("utf-8"):
         raise UserError(f"{existing} belongs to another model; choose another folder for {name}.")
     jit = bool(read_manifest(version)["jit"])
-    server_files = {MODELS: models, BATCHING: _batching(version, jit), MONITORING: _MONITORING}
+    server_files = {
+        MODELS: models,
+        BATCHING: _batching(version, jit),
+        MONITORING: template(MONITORING),
+    }
     served = Served(name, f"./{os.path.relpath(model_folder, folder)}", jit)
     files = server_files | {
         COMPOSE: docker_compose(served),
@@ -118,7 +94,7 @@ def _batching(version: Path, jit: bool) -> str:
     padding = _PADDING.format(inputs=", ".join(inputs), signatures=", ".join(names))
     powers = [2**power for power in range(_MAX_BATCH.bit_length())]
     sizes = "\n".join(f"allowed_batch_sizes: {size}" for size in powers)
-    return _BATCHING.format(
+    return template(BATCHING).format(
         size=_MAX_BATCH,
         sizes=_SIZES.format(sizes=sizes) if jit else "",
         padding=_comment(padding) if names else "",

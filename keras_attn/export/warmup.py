@@ -83,9 +83,7 @@ def _from_proto(tensor: TensorProto) -> np.ndarray:
     shape = [dim.size for dim in tensor.tensor_shape.dim]
     if tensor.dtype != STRING:
         return np.frombuffer(tensor.tensor_content, DTYPES[tensor.dtype]).reshape(shape)
-    array = np.empty(len(tensor.string_val), object)
-    array[:] = list(tensor.string_val)
-    return array.reshape(shape)
+    return np.array(list(tensor.string_val), object).reshape(shape)
 
 
 def _frame(record: bytes) -> bytes:

@@ -61,10 +61,9 @@ def add_services(server: ModelServer, to: grpc.aio.Server) -> None:
         server: The models to serve.
         to: The asyncio gRPC server.
     """
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        _PredictionService(server), to
-    )
-    model_service_pb2_grpc.add_ModelServiceServicer_to_server(_ModelService(server), to)
+    services = _Services(server)
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(services, to)
+    model_service_pb2_grpc.add_ModelServiceServicer_to_server(services, to)
 
 
 def _answering(method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -89,13 +88,19 @@ async def _unimplemented(*_: Any) -> None:
     )
 
 
-class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    Classify = Regress = MultiInference = _unimplemented
+class _Services(
+    prediction_service_pb2_grpc.PredictionServiceServicer,
+    model_service_pb2_grpc.ModelServiceServicer,
+):
+    Classify = Regress = MultiInference = HandleReloadConfigRequest = _unimplemented
 
     def __init__(self, server: ModelServer) -> None:
         self._server = server
 
-    async def Predict(self, request: PredictRequest, context: _Context) -> PredictResponse:  # noqa: N802
+    @_answering
+    async def Predict(  # noqa: N802
+        self, request: PredictRequest, context: _Context
+    ) -> PredictResponse:
         start = time.perf_counter()
         code = Code.CANCELLED
         try:
@@ -106,12 +111,7 @@ class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             code = error.code
             raise
         finally:
-            name = request.model_spec.name
-            model = name if name in self._server.models else ""
-            seconds = time.perf_counter() - start
-            self._server.metrics.count(model, "grpc", code.name, seconds)
-
-    Predict = _answering(Predict)
+            self._server.count(request.model_spec.name, "grpc", code.name, start)
 
     @_answering
     async def GetModelMetadata(  # noqa: N802
@@ -139,13 +139,6 @@ class _PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         timeout = context.time_remaining()
         outputs = await self._server.predict(version, name, inputs, timeout)
         return _response(request.model_spec.name, version.number, name, outputs, wanted)
-
-
-class _ModelService(model_service_pb2_grpc.ModelServiceServicer):
-    HandleReloadConfigRequest = _unimplemented
-
-    def __init__(self, server: ModelServer) -> None:
-        self._server = server
 
     @_answering
     async def GetModelStatus(  # noqa: N802

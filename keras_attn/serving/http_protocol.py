@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keras_attn.serving.json_codec import encode_error
+from keras_attn.serving.limits import Limits
 
 _MOST_HEADER_BYTES = 64 << 10
 
@@ -40,16 +41,14 @@ class TimelyProtocol(H11Protocol):
     uvicorn itself only closes idle connections after an answer.
     """
 
-    header_timeout = 10.0
-    most_connections = 1024
-    most_chunks = 8192
+    limits = Limits()
     overloaded: ASGIApp
     _timer: asyncio.TimerHandle | None = None
     _has_ended = False  # the client, which sends no more data
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.conn = _Connection(_MOST_HEADER_BYTES, self.most_chunks)
+        self.conn = _Connection(_MOST_HEADER_BYTES, self.limits.chunks)
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Starts the time limit of the first headers."""
@@ -58,7 +57,7 @@ class TimelyProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Reads data; starts the time limit when headers begin, stops it when they end."""
-        full = max(len(self.connections), len(self.tasks)) >= self.most_connections
+        full = max(len(self.connections), len(self.tasks)) >= self.limits.connections
         self.app = self.overloaded if full else self.config.loaded_app
         super().data_received(data)
         if self.conn.their_state is not h11.IDLE:
@@ -101,7 +100,7 @@ class TimelyProtocol(H11Protocol):
         return cycle is not None and not cycle.response_complete and not cycle.more_body
 
     def _wait_for_headers(self) -> None:
-        self._timer = self.loop.call_later(self.header_timeout, self.transport.close)
+        self._timer = self.loop.call_later(self.limits.read_timeout, self.transport.close)
 
     def _stop_waiting(self) -> None:
         if self._timer is not None:
@@ -109,20 +108,12 @@ class TimelyProtocol(H11Protocol):
             self._timer = None
 
 
-def protocol(
-    header_timeout: float, most_connections: int, most_chunks: int, overloaded: ASGIApp
-) -> type[TimelyProtocol]:
+def protocol(limits: Limits, overloaded: ASGIApp) -> type[TimelyProtocol]:
     """Returns the protocol with its limits.
 
     Args:
-        header_timeout: Seconds within which headers must be complete.
-        most_connections: Most connections; beyond them `overloaded` answers.
-        most_chunks: Most chunks of a body.
+        limits: The limits of headers, connections and chunks.
         overloaded: Application that answers if there are too many connections.
     """
-    limits = {
-        "header_timeout": header_timeout,
-        "most_connections": most_connections,
-        "most_chunks": most_chunks,
-    }
-    return type("Protocol", (TimelyProtocol,), limits | {"overloaded": staticmethod(overloaded)})
+    options = {"limits": limits, "overloaded": staticmethod(overloaded)}
+    return type("Protocol", (TimelyProtocol,), options)

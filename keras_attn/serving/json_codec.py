@@ -223,11 +223,8 @@ def _kind(value: Any) -> str:
 
 def _encode_tensor(name: str, array: np.ndarray) -> Any:
     if array.dtype == object:
-        as_bytes = name.endswith(_BYTES_SUFFIX)
-        encode = _encode_base64 if as_bytes else _encode_text
-        values = np.empty(array.size, object)
-        values[:] = [encode(item) for item in array.flat]
-        return values.reshape(array.shape).tolist()
+        encode = _encode_base64 if name.endswith(_BYTES_SUFFIX) else _encode_text
+        return np.vectorize(encode, otypes=[object])(array).tolist()
     if array.dtype.kind == "f" and array.dtype.itemsize < 8:
         # The shortest decimals that identify numbers of this dtype, not those of their doubles.
         return array.astype(str).astype(np.float64).tolist()

@@ -8,6 +8,7 @@ import numpy as np
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from keras_attn.export import CppSavedModel, SavedModelError
+from keras_attn.export.c_api import dtype_name
 from keras_attn.export.runtime import Signature, read_meta_graph
 from keras_attn.export.warmup import read_warmup
 from keras_attn.serving.batching import Arrays, Batcher, BatchSettings
@@ -103,15 +104,9 @@ def fitting_inputs(
     for key, info in signature.inputs.items():
         array = inputs[key]
         if array.dtype != info.dtype:
-            expected, received = _named(info.dtype), _named(array.dtype)
+            expected, received = dtype_name(info.dtype), dtype_name(array.dtype)
             raise invalid(f"Input {key!r} must be of type {expected}. Received: {received}.")
-        fits = info.shape is None or (
-            len(info.shape) == array.ndim
-            and all(
-                size in (None, found) for size, found in zip(info.shape, array.shape, strict=True)
-            )
-        )
-        if not fits:
+        if not info.accepts(array.shape):
             raise invalid(
                 f"Input {key!r} must have the shape {_shown(info.shape)}. "
                 f"Received: {_shown(array.shape)}."
@@ -136,10 +131,6 @@ def check_names(name: str, signature: Signature, names: Iterable[str]) -> None:
             f"The inputs of signature {name!r} are {', '.join(expected)}. "
             f"Received: {', '.join(received) or 'none'}."
         )
-
-
-def _named(dtype: np.dtype | None) -> str:
-    return "string" if dtype is not None and dtype.kind == "O" else str(dtype)
 
 
 def _shown(shape: tuple[int | None, ...]) -> str:

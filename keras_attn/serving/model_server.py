@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import functools
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -143,6 +144,11 @@ class ModelServer:
         self.limits.check(inputs)
         seconds = self.limits.timeout if timeout is None else min(timeout, self.limits.timeout)
         return await version.batcher.predict(signature, inputs, seconds)
+
+    def count(self, name: str, api: str, code: str, start: float) -> None:
+        """Counts a prediction request that began at a time of `time.perf_counter`."""
+        model = name if name in self.models else ""
+        self.metrics.count(model, api, code, time.perf_counter() - start)
 
     def status(
         self, name: str, number: int | None = None, label: str = ""

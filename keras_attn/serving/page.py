@@ -2,10 +2,11 @@
 
 import base64
 import hashlib
-import importlib.resources
 import json
 from collections.abc import Sequence
 from typing import NamedTuple
+
+from keras_attn.reading import read_resource
 
 _SCRIPTS = ("attention.js", "page.js")
 
@@ -54,9 +55,7 @@ def page(models: Sequence[str]) -> Page:
 
 
 def _part(name: str) -> str:
-    return (importlib.resources.files("keras_attn.serving") / "page_parts" / name).read_text(
-        "utf-8"
-    )
+    return read_resource("serving", "page_parts", name)
 
 
 def _hash(block: str) -> str:

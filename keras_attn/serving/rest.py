@@ -91,10 +91,7 @@ def rest_application(server: ModelServer, hosts: AllowedHosts) -> ASGIApp:
         status, reason = 403, hosts.refused(scope["headers"])
         if {b"content-length", b"transfer-encoding"} <= names:
             # The end of the body would be ambiguous, which allows request smuggling.
-            status, reason = (
-                400,
-                "Content-Length and Transfer-Encoding exclude each other.",
-            )
+            status, reason = 400, "Content-Length and Transfer-Encoding exclude each other."
         answer = _refusal(status, reason) if reason else application
         await answer(scope, receive, send)
 
@@ -128,9 +125,7 @@ class _Api:
     async def _counted(self, address: _Address, request: Request) -> Response:
         start = time.perf_counter()
         response = await _answered(self._predict(address, request), self._server.log)
-        model = address.name if address.name in self._server.models else ""
-        seconds = time.perf_counter() - start
-        self._server.metrics.count(model, "rest", str(response.status_code), seconds)
+        self._server.count(address.name, "rest", str(response.status_code), start)
         return response
 
     async def _predict(self, address: _Address, request: Request) -> bytes:

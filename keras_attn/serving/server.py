@@ -87,12 +87,7 @@ class Server:
         )
         config = uvicorn.Config(
             rest_application(self.models, AllowedHosts(self.ports.host, self.ports.allowed_hosts)),
-            http=protocol(
-                self._limits.read_timeout,
-                self._limits.connections,
-                self._limits.chunks,
-                overloaded,
-            ),
+            http=protocol(self._limits, overloaded),
             ws="none",
             lifespan="off",
             log_config=None,

@@ -2,7 +2,6 @@
 
 import base64
 import html
-import importlib.resources
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_attn.files import write_text
+from keras_attn.reading import read_resource
 from keras_attn.visualization.patterns import describe_pattern
 from keras_attn.visualization.text_attention import LayerAttention, TextAttention
 
@@ -93,5 +93,4 @@ def _inside_html(content: dict[str, Any]) -> str:
 
 
 def _part(name: str) -> str:
-    folder = importlib.resources.files("keras_attn.visualization") / "page"
-    return (folder / name).read_text(encoding="utf-8")
+    return read_resource("visualization", "page", name)

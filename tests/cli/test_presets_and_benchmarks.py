@@ -18,7 +18,7 @@ from keras_attn.training.run_settings import RunSettings
 
 TINY = {
     "hidden_dim": 8,
-    "layers": 1,
+    "num_layers": 1,
     "num_heads": 2,
     "intermediate_dim": 11,
     "vocabulary": 17,
