@@ -67,14 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Serves until a signal stops it."""
     folders = _folders(options.models)
-    require_positive(
-        batch_rows=options.batch_rows,
-        batch_threads=options.batch_threads,
-        max_body=options.max_body,
-        max_rows=options.max_rows,
-        max_text=options.max_text,
-        max_queue=options.max_queue,
-    )
+    whole = ("batch_rows", "batch_threads", "max_body", "max_rows", "max_text", "max_queue")
+    require_positive(**{name: getattr(options, name) for name in whole})
     require(
         options.batch_threads <= _MOST_THREADS,
         f"--batch-threads must be at most {_MOST_THREADS}.",

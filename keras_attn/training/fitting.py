@@ -1,7 +1,6 @@
 """Operations of tasks: made from a preset, trained, and measured by one call."""
 
 import contextlib
-import csv
 import dataclasses
 import shutil
 import tempfile
@@ -12,6 +11,7 @@ from typing import Any
 import keras
 
 from keras_attn.models import get_preset
+from keras_attn.reading import read_table
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks import Task
 from keras_attn.tasks.operations import operation
@@ -130,9 +130,9 @@ def fit(
         trained.backbone = task.backbone
     vars(task).update(vars(trained))
     task.preset = None
-    with (out / "metrics.csv").open(encoding="utf-8", newline="") as file:
-        rows = [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
-    return FitResult(out, rows, results)
+    rows = read_table(out / "metrics.csv")
+    history = [{name: float(value) for name, value in row.items() if value} for row in rows]
+    return FitResult(out, history, results)
 
 
 @operation("evaluate")

@@ -1,8 +1,8 @@
 """Measurement of trained and exported tasks on texts."""
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,6 @@ from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.validation import require
 
 RESULTS_FILE = "results.json"
-
-
-@contextlib.contextmanager
-def _silent(total: int, what: str) -> Iterator[None]:
-    yield None
 
 
 def run_of(task: Any, recorded: Mapping[str, Any]) -> TaskRun:
@@ -37,7 +32,7 @@ def evaluate(
     data: DataSettings,
     metrics: Sequence[str] | None = None,
     recorded: Mapping[str, Any] | None = None,
-    progress: Callable[[int, str], contextlib.AbstractContextManager] = _silent,
+    progress: Callable[[int, str], AbstractContextManager] = lambda *_: nullcontext(),
     **options: Any,
 ) -> dict[str, Any]:
     """Measures a task on the texts that `data.train` names.

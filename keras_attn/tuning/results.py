@@ -1,6 +1,5 @@
 """Results of a search: a table, a file, a picture."""
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from rich.table import Table
 
 from keras_attn.files import replaced_file
 from keras_attn.training.reporting.progress import say
+from keras_attn.training.reporting.recorder import write_table
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.trial_runs import FAILURE_FILE
 
@@ -83,17 +83,11 @@ def print_table(results: Sequence[TrialResult], objective: str) -> None:
 
 def write_csv(results: Sequence[TrialResult], objective: str, path: Path) -> None:
     """Writes all trials to a file."""
-    with (
-        replaced_file(path) as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as file,
-    ):
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["trial", "status", objective, *_names(results), "message"])
-        for r in results:
-            values = [r.values.get(name, "") for name in _names(results)]
-            writer.writerow(
-                [r.number, r.status, "" if r.value is None else r.value, *values, r.message]
-            )
+    rows = (
+        {"trial": r.number, "status": r.status, objective: r.value, "message": r.message} | r.values
+        for r in results
+    )
+    write_table(path, ["trial", "status", objective, *_names(results), "message"], rows)
 
 
 def draw(results: Sequence[TrialResult], objective: str, path: Path) -> None:

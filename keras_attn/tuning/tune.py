@@ -84,7 +84,12 @@ def tune(
     if space is None and "space" in recorded:
         searched = SearchSpace(recorded["space"])
     else:
-        _require_no_conflict(SearchSpace(space or {}), given)
+        both = sorted(SearchSpace(space or {}).places() & set(given))
+        require(
+            not both,
+            "A setting must not be both given and varied by the space.",
+            **{name: given[name] for name in both},
+        )
         default = family_space(get_preset(base.preset).family).without(given)
         searched = default.restricted(space or {})
     require(
@@ -113,15 +118,6 @@ def tune(
         tuner.search()
         write()
         return _conclude(out, tuner.oracle, searched, base)
-
-
-def _require_no_conflict(space: SearchSpace, given: Mapping[str, Any]) -> None:
-    both = sorted(space.places() & set(given))
-    require(
-        not both,
-        "A setting must not be both given and varied by the space.",
-        **{name: given[name] for name in both},
-    )
 
 
 def _note(out: Path, search: dict[str, Any], recorded: Mapping[str, Any]) -> None:

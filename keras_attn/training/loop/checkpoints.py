@@ -66,8 +66,8 @@ def write_checkpoint(
         except SafetensorError as error:
             raise UserError(f"The checkpoint {folder} cannot be written: {error}.") from error
         digest = _file_digest(temporary / ARRAYS_FILE, flush=True)
-        content = {"format": _FORMAT, "sha256": {ARRAYS_FILE: digest}, "state": state}
-        content["sha256"][STATE_FILE] = _json_digest(state)
+        digests = {ARRAYS_FILE: digest, STATE_FILE: _json_digest(state)}
+        content = {"format": _FORMAT, "sha256": digests, "state": state}
         with (temporary / STATE_FILE).open("w", encoding="utf-8") as file:
             json.dump(content, file, indent=1)
             file.flush()

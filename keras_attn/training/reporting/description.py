@@ -50,10 +50,8 @@ def describe_run(
         f"{tokenizer.vocabulary_size:,} {role}" for role, tokenizer in task.tokenizers.items()
     )
     sizes = f", {sizes} tokens" if sizes else ""
-    name, parameters = (
-        settings.preset or settings.init,
-        count_parameters(task.backbone.trainable_variables),
-    )
+    parameters = count_parameters(task.backbone.trainable_variables)
+    name = settings.preset or settings.init
     print(f"     model: {name}, {parameters:,} parameters{sizes}", flush=True)
 
 

@@ -6,27 +6,21 @@ import json
 import resource
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from keras_attn.files import write_text
+from keras_attn.reading import read_table
 from keras_attn.training.reporting.run_folder import RunFolder
 from keras_attn.training.state import TrainingState
+from keras_attn.validation import UserError
 
 _FIRST_COLUMNS = ("step", "epoch", "loss", "nll", "accuracy", "gradient_norm", "learning_rate")
-_TIMING_COLUMNS = (
-    "step",
-    "epoch",
-    "seconds",
-    "target_tokens",
-    "target_tokens_per_second",
-    "padding_share",
-    "memory_mb",
-)
 _SHOWN_TIMINGS = ("target_tokens_per_second", "padding_share", "memory_mb")
+_TIMING_COLUMNS = ("step", "epoch", "seconds", "target_tokens", *_SHOWN_TIMINGS)
 
 
 class Recorder:
@@ -95,10 +89,10 @@ class Recorder:
 
     def _write_metrics(self, history: list[dict[str, float]]) -> None:
         columns = list(dict.fromkeys([*_FIRST_COLUMNS, *(name for row in history for name in row)]))
-        _write_table(self._folder.metrics, columns, history)
+        write_table(self._folder.metrics, columns, history)
 
     def _write_timings(self) -> None:
-        _write_table(self._folder.timings, _TIMING_COLUMNS, self._timings)
+        write_table(self._folder.timings, _TIMING_COLUMNS, self._timings)
 
     def _write_samples(self, samples: list[dict[str, Any]]) -> None:
         if samples:
@@ -128,8 +122,8 @@ class Recorder:
 def validations(path: Path) -> int:
     """Counts the rows of a metrics.csv that have values of a validation, 0 without a file."""
     try:
-        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"))))
-    except (OSError, UnicodeDecodeError):
+        rows = read_table(path)
+    except UserError:
         return 0
     return sum(any(row[name] for name in row if str(name).startswith("val_")) for row in rows)
 
@@ -167,12 +161,12 @@ def _timings_of(folder: RunFolder, steps: set[float]) -> list[dict[str, Any]]:
     """The rows of timings.csv after these steps; of several after the same one, the last."""
     if not folder.timings.is_file():
         return []
-    with folder.timings.open(encoding="utf-8", newline="") as file:
-        rows = {int(row["step"]): row for row in csv.DictReader(file)}
+    rows = {int(row["step"]): row for row in read_table(folder.timings)}
     return [row for step, row in rows.items() if step in steps]
 
 
-def _write_table(path: Path, columns: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+def write_table(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    """Writes a CSV file; values that a row lacks are left empty."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()

@@ -13,7 +13,8 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import keras_attn
 from keras_attn.documents import parse_json
@@ -228,8 +229,7 @@ def _place(cluster: Cluster, index: int) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-@dataclass(frozen=True)
-class _Hello:
+class _Hello(NamedTuple):
     """The message of a worker to the chief.
 
     Attributes:
@@ -242,21 +242,13 @@ class _Hello:
     version: str = keras_attn.__version__
     trouble: str = ""
 
-    def to_line(self) -> bytes:
-        return _HELLO + json.dumps(asdict(self)).encode() + b"\n"
 
-    @classmethod
-    def from_line(cls, line: bytes) -> "_Hello | None":
-        """The message, or `None` for another caller's line."""
-        if not line.startswith(_HELLO):
-            return None
-        with contextlib.suppress(ValueError, TypeError):
-            return cls(**parse_json(line.removeprefix(_HELLO).decode(), "a worker"))
-        return None
+def _line(content: dict[str, Any]) -> bytes:
+    return json.dumps(content).encode() + b"\n"
 
 
 def _receive(cluster: Cluster, deadline: float, seconds: float) -> None:
-    missing, here, connections = set(range(1, len(cluster.workers))), {}, []
+    others, here, connections = range(1, len(cluster.workers)), {}, []
     with contextlib.ExitStack() as stack:
         server = stack.enter_context(_server(cluster))
 
@@ -266,21 +258,20 @@ def _receive(cluster: Cluster, deadline: float, seconds: float) -> None:
             return connection, _heard(connection)
 
         try:
-            while missing:
+            while len(here) < len(others):
                 try:
                     connection, hello = next_caller(deadline)
                 except TimeoutError:
-                    names = cluster.named(missing)
+                    names = cluster.named(set(others) - here.keys())
                     raise WorkerLost(f"Worker {names} did not come within {seconds:g} s.") from None
-                if hello is None or hello.index not in range(1, len(cluster.workers)):
+                if hello is None or hello.index not in others:
                     continue
                 connections.append(connection)
                 _check(cluster, hello, here.get(hello.index))
                 here[hello.index] = connection
-                missing.discard(hello.index)
         except (UserError, WorkerLost) as error:
             kind, reason = type(error).__name__, getattr(error, "reason", str(error))
-            line = json.dumps({"kind": kind, "reason": reason}).encode() + b"\n"
+            line = _line({"kind": kind, "reason": reason})
             _answer(connections, line)
             last = min(deadline, time.monotonic() + _SECONDS_TO_TELL)
             with contextlib.suppress(TimeoutError):  # those who are on their way
@@ -341,8 +332,10 @@ def _server(cluster: Cluster) -> socket.socket:
 def _heard(connection: socket.socket) -> _Hello | None:
     """The message of a worker, or `None` for another caller."""
     connection.settimeout(5.0)
-    with contextlib.suppress(OSError):
-        return _Hello.from_line(connection.makefile("rb").readline(_MOST))
+    with contextlib.suppress(OSError, ValueError, TypeError):
+        line = connection.makefile("rb").readline(_MOST)
+        if line.startswith(_HELLO):
+            return _Hello(**parse_json(line.removeprefix(_HELLO).decode(), "a worker"))
     return None
 
 
@@ -363,7 +356,7 @@ def _call(cluster: Cluster, deadline: float, seconds: float) -> None:
             contextlib.suppress(OSError),
             socket.create_connection(chief, timeout=left) as connection,
         ):
-            connection.sendall(hello.to_line())
+            connection.sendall(_HELLO + _line(hello._asdict()))
             answer = connection.makefile("rb").readline(_MOST)
         if not answer:
             time.sleep(_SECONDS_BETWEEN_CALLS)
