@@ -71,6 +71,18 @@ def register_presets(
         )
 
 
+def stack_config(
+    num_layers: int, hidden_dim: int, num_heads: int, intermediate_dim: int, **others: Any
+) -> dict[str, Any]:
+    """Arguments of a Transformer: its sizes in the order of its constructor, and others by name."""
+    return {
+        "num_layers": num_layers,
+        "hidden_dim": hidden_dim,
+        "intermediate_dim": intermediate_dim,
+        "num_heads": num_heads,
+    } | others
+
+
 def get_preset(name: str, family: str | None = None) -> Preset:
     """Looks a preset up by its name.
 

@@ -1,7 +1,5 @@
 """BERT: a Transformer encoder with learned positions and segments."""
 
-import dataclasses
-
 import keras
 from keras import ops
 
@@ -15,20 +13,9 @@ from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.configured_model import read_options
-from keras_attn.models.transformer.sizes import StackSizes, greatest_length
+from keras_attn.models.configured_model import id_inputs, id_tensor, read_options
+from keras_attn.models.transformer.sizes import BertSizes, greatest_length
 from keras_attn.validation import require, require_rate
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BertSizes(StackSizes):
-    """`StackSizes` with the defaults of BERT."""
-
-    num_layers: int = 12
-    hidden_dim: int = 768
-    num_heads: int = 12
-    intermediate_dim: int = 3072
-    activation: str = "gelu"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -124,13 +111,11 @@ class Bert(Backbone):
         ]
 
         # === Functional graph ===
-        token_ids = keras.Input((None,), dtype="int32", name="token_ids")
-        segment_ids = keras.Input((None,), dtype="int32", name="segment_ids")
-        x = segments(embedding(token_ids), segment_ids)
+        inputs = id_inputs("token_ids", "segment_ids")
+        x = segments(embedding(inputs["token_ids"]), inputs["segment_ids"])
         x = embedded_dropout(norm(positions(x)))
         for block in blocks:
             x = block(x)
-        inputs = {"token_ids": token_ids, "segment_ids": segment_ids}
         super().__init__(inputs, x, **kwargs)
 
         # === Pooler, beside the graph ===
@@ -162,7 +147,10 @@ class Bert(Backbone):
         return self.norm(self.positions(x))
 
     def _completed(self, inputs):
-        return inputs if "segment_ids" in inputs else _in_one_segment(inputs["token_ids"])
+        if "segment_ids" in inputs:
+            return inputs
+        token_ids = id_tensor(inputs["token_ids"])
+        return {"token_ids": token_ids, "segment_ids": ops.zeros_like(token_ids)}
 
     @property
     def trainable(self):
@@ -201,12 +189,6 @@ class Bert(Backbone):
         self.use_pooler()
         first = ops.pad(vectors, [[0, 0], [0, 1], [0, 0]])[:, 0]  # zeros where there is no token
         return self.pooler(first)
-
-
-def _in_one_segment(token_ids) -> dict:
-    if not isinstance(token_ids, keras.KerasTensor):
-        token_ids = ops.convert_to_tensor(token_ids, "int32")  # Keras takes no tensor with an array
-    return {"token_ids": token_ids, "segment_ids": ops.zeros_like(token_ids)}
 
 
 def _initializer() -> keras.initializers.Initializer:

@@ -1,5 +1,7 @@
 """Sizes of BERT, numbers only."""
 
+from keras_attn.models.presets import stack_config
+
 _DEVLIN = "Devlin et al., 2019, https://arxiv.org/abs/1810.04805"
 _TURC = "Turc et al., 2019, https://arxiv.org/abs/1908.08962"
 
@@ -17,12 +19,7 @@ BERT_PRESETS = {
     name: {
         "description": f"BERT of {num_layers} blocks, width {hidden_dim}",
         "paper": paper,
-        "config": {
-            "num_layers": num_layers,
-            "hidden_dim": hidden_dim,
-            "intermediate_dim": 4 * hidden_dim,
-            "num_heads": hidden_dim // 64,
-        },
+        "config": stack_config(num_layers, hidden_dim, hidden_dim // 64, 4 * hidden_dim),
     }
     for name, (num_layers, hidden_dim, paper) in _SIZES.items()
 }

@@ -65,11 +65,7 @@ class CompressiveTransformer(CausalTransformer):
         memory = (blocks.num_heads, blocks.head_dim, memory_length)
         if compressed_length:
             attention = CompressiveMemoryAttention(
-                *memory,
-                compressed_length,
-                compression_rate,
-                compression,
-                dropout=attention_dropout,
+                *memory, compressed_length, compression_rate, compression, dropout=attention_dropout
             )
         else:
             attention = RecurrentMemoryAttention(*memory, dropout=attention_dropout)

@@ -11,11 +11,8 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.decoding.encoder_decoder import (
-    id_inputs,
-    require_rows,
-    token_embeddings,
-)
+from keras_attn.models.configured_model import id_inputs
+from keras_attn.models.decoding.encoder_decoder import require_rows, token_embeddings
 from keras_attn.ops import masks
 from keras_attn.ops.decoding.room import nan_beyond, room, within_room
 from keras_attn.ops.padding import padding_last
@@ -118,7 +115,7 @@ class ConvSeq2Seq(Backbone):
         decoder = ConvolutionalDecoder(attentions, dtype=dtype, name="decoder", **convolutions)
 
         # === Functional graph ===
-        inputs = id_inputs()
+        inputs = id_inputs("source_ids", "target_ids")
         padding_mask = masks.padding_mask(inputs["source_ids"])
         x = source_dropout(source_positions(source_embedding(inputs["source_ids"])))
         key, value = encoder(x, mask=padding_mask)

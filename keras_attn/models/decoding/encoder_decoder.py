@@ -1,4 +1,4 @@
-"""Inputs and embeddings of encoder-decoders, and the check of their tokens."""
+"""Embeddings of encoder-decoders, and the check of their tokens."""
 
 from typing import Any
 
@@ -7,14 +7,6 @@ import keras
 from keras_attn.layers.embedding.biased_token import BiasedTokenEmbedding
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.validation import require
-
-
-def id_inputs() -> dict[str, keras.KerasTensor]:
-    """The inputs of a model: source and target ids, int32 (batch, source) and (batch, target)."""
-    return {
-        name: keras.Input((None,), dtype="int32", name=name)
-        for name in ("source_ids", "target_ids")
-    }
 
 
 def token_embeddings(

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import keras
-
 from keras_attn.models.backbone import Backbone
+from keras_attn.models.configured_model import id_inputs
 from keras_attn.models.decoding.incremental_decoder import IncrementalDecoder
 from keras_attn.models.decoding.token_stack import TokenStack
 
@@ -30,9 +29,9 @@ class LanguageModel(Backbone):
 
     def __init__(self, stack: TokenStack, max_length: int | None, **kwargs):
         # === Functional graph ===
-        token_ids = keras.Input((None,), dtype="int32", name="token_ids")
-        logits = stack.projection(stack(token_ids), reverse=True)
-        super().__init__({"token_ids": token_ids}, logits, **kwargs)
+        inputs = id_inputs("token_ids")
+        logits = stack.projection(stack(inputs["token_ids"]), reverse=True)
+        super().__init__(inputs, logits, **kwargs)
 
         self._take_token_parts(stack, max_length)
         self._decoder = IncrementalDecoder(stack, max_length)

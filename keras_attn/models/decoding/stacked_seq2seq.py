@@ -5,7 +5,7 @@ from typing import Any
 from keras import ops
 
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.decoding.encoder_decoder import id_inputs
+from keras_attn.models.configured_model import id_inputs
 from keras_attn.models.decoding.incremental_decoder import IncrementalDecoder
 from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.ops import masks
@@ -33,7 +33,7 @@ class StackedSeq2Seq(Backbone):
 
     def __init__(self, encoder: TokenStack, decoder: TokenStack, max_length: int | None, **kwargs):
         # === Functional graph ===
-        inputs = id_inputs()
+        inputs = id_inputs("source_ids", "target_ids")
         x = decoder(inputs["target_ids"], encoder(inputs["source_ids"]))
         logits = decoder.projection(x, reverse=True)
         super().__init__(inputs, logits, **kwargs)

@@ -14,25 +14,14 @@ from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.configured_model import read_options
-from keras_attn.models.transformer.sizes import StackSizes
+from keras_attn.models.configured_model import id_inputs, id_tensor, read_options
+from keras_attn.models.transformer.sizes import BertSizes
 from keras_attn.ops import masks
 from keras_attn.validation import require_positive, require_rate
 
 # Beside the labels of distances: of a token with its own unit, with another one, and of a unit
 # with its own token, with another one.
 _UNIT_LABELS = 4
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ETCSizes(StackSizes):
-    """`StackSizes` with the defaults of ETC."""
-
-    num_layers: int = 12
-    hidden_dim: int = 768
-    num_heads: int = 12
-    intermediate_dim: int = 3072
-    activation: str = "gelu"
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")
@@ -53,7 +42,7 @@ class ETC(Backbone):
         attention_dropout: Fraction of the attention probabilities to drop in training.
         share_projections: Whether the attention of units and tokens has the same weights.
         norm_first: Pre-norm with a norm after the last block, instead of post-norm.
-        **kwargs: Fields of `ETCSizes`, and further arguments of `Backbone`.
+        **kwargs: Fields of `BertSizes`, and further arguments of `Backbone`.
 
     Call arguments:
         inputs: `{"token_ids": int32 (batch, length), "unit_ids": int32 (batch, length)}`, the unit
@@ -73,7 +62,7 @@ class ETC(Backbone):
 
     optional_inputs = ("unit_ids",)
 
-    sizes = ETCSizes
+    sizes = BertSizes
 
     def __init__(
         self,
@@ -90,7 +79,7 @@ class ETC(Backbone):
     ):
         require_positive(num_units=num_units, unit_length=unit_length, max_distance=max_distance)
         require_rate(attention_dropout=attention_dropout)
-        sizes, dtype, kwargs = read_options(ETCSizes, kwargs)
+        sizes, dtype, kwargs = read_options(BertSizes, kwargs)
 
         # === Layers ===
         self_labels = 2 * max_distance + 1
@@ -126,10 +115,7 @@ class ETC(Backbone):
         )
 
         # === Functional graph ===
-        inputs = {
-            name: keras.Input((None,), dtype="int32", name=name)
-            for name in ("token_ids", "unit_ids")
-        }
+        inputs = id_inputs("token_ids", "unit_ids")
         tokens, _ = encoder(inputs["token_ids"], inputs["unit_ids"])
         super().__init__(inputs, tokens, **kwargs)
 
@@ -163,8 +149,7 @@ class ETC(Backbone):
 
     def _in_units(self, token_ids) -> dict:
         """Inputs whose units are of equal length."""
-        if not isinstance(token_ids, keras.KerasTensor):
-            token_ids = ops.convert_to_tensor(token_ids, "int32")
+        token_ids = id_tensor(token_ids)
         place = ops.cumsum(ops.ones_like(token_ids), axis=1) - 1
         return {"token_ids": token_ids, "unit_ids": place // self.unit_length}
 

@@ -15,17 +15,14 @@ from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.language_model import LanguageModel
 from keras_attn.models.decoding.token_stack import TokenStack
-from keras_attn.models.transformer.sizes import StackSizes, greatest_length
+from keras_attn.models.transformer.sizes import BertSizes, greatest_length
 from keras_attn.validation import require_rate
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class GPT2Sizes(StackSizes):
+class GPT2Sizes(BertSizes):
     """`StackSizes` with the defaults of GPT-2."""
 
-    num_layers: int = 12
-    hidden_dim: int = 768
-    num_heads: int = 12
     intermediate_dim: int | None = None
     activation: str = "gelu_tanh"
 
@@ -117,8 +114,4 @@ class GPT2(LanguageModel):
             blocks,
             LayerNormalization(epsilon=epsilon, dtype=dtype, name="norm"),
         )
-        super().__init__(
-            stack,
-            max_length=greatest_length(max_length, self_attention),
-            **kwargs,
-        )
+        super().__init__(stack, max_length=greatest_length(max_length, self_attention), **kwargs)

@@ -8,6 +8,7 @@ from keras_attn.layers.dense import Dense
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.embedding.vocabulary_bias import VocabularyBias
 from keras_attn.layers.layer_normalization import LayerNormalization
+from keras_attn.models.configured_model import id_inputs, id_tensor
 from keras_attn.models.heads.encoder_model import EncoderModel
 from keras_attn.validation import require
 
@@ -46,11 +47,7 @@ class MaskedLanguageModel(EncoderModel):
     optional_inputs = ("positions",)
 
     def __init__(
-        self,
-        encoder: keras.Model,
-        activation: str = "gelu",
-        epsilon: float = 1e-12,
-        **kwargs,
+        self, encoder: keras.Model, activation: str = "gelu", epsilon: float = 1e-12, **kwargs
     ):
         dtype, kwargs = self._read(encoder, kwargs)
         embedding = getattr(encoder, "embedding", None)
@@ -72,12 +69,11 @@ class MaskedLanguageModel(EncoderModel):
         bias = VocabularyBias(dtype=dtype, name="bias")
 
         # === Functional graph ===
-        token_ids = keras.Input((None,), dtype="int32", name="token_ids")
-        positions = keras.Input((None,), dtype="int32", name="positions")
-        vectors = encoder({"token_ids": token_ids})  # (batch, length, features)
-        chosen = ops.take_along_axis(vectors, ops.expand_dims(positions, -1), axis=1)
+        inputs = id_inputs("token_ids", "positions")
+        vectors = encoder({"token_ids": inputs["token_ids"]})  # (batch, length, features)
+        positions = ops.expand_dims(inputs["positions"], -1)
+        chosen = ops.take_along_axis(vectors, positions, axis=1)
         logits = bias(embedding(norm(transform(chosen)), reverse=True))
-        inputs = {"token_ids": token_ids, "positions": positions}
         super().__init__(inputs, logits, encoder, **kwargs)
 
         # === Config ===
@@ -89,11 +85,8 @@ class MaskedLanguageModel(EncoderModel):
         self.epsilon = epsilon
 
     def _completed(self, inputs):
-        return inputs if "positions" in inputs else _everywhere(inputs["token_ids"])
-
-
-def _everywhere(token_ids) -> dict:
-    if not isinstance(token_ids, keras.KerasTensor):
-        token_ids = ops.convert_to_tensor(token_ids, "int32")  # Keras takes no tensor with an array
-    places = ops.arange(ops.shape(token_ids)[1], dtype="int32")
-    return {"token_ids": token_ids, "positions": ops.zeros_like(token_ids) + places}
+        if "positions" in inputs:
+            return inputs
+        token_ids = id_tensor(inputs["token_ids"])
+        places = ops.arange(ops.shape(token_ids)[1], dtype="int32")
+        return {"token_ids": token_ids, "positions": ops.zeros_like(token_ids) + places}

@@ -7,6 +7,7 @@ import keras
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.sequence_pooling import SequencePooling
+from keras_attn.models.configured_model import id_inputs
 from keras_attn.models.heads.encoder_model import EncoderModel
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
@@ -76,8 +77,8 @@ class SequenceClassifier(EncoderModel):
 def _inputs_of(encoder: keras.Model) -> tuple[dict, Any]:
     """What an encoder is called with, and its mask; `None` for the one that it propagates."""
     if getattr(encoder, "input_name", _TOKEN_IDS) == _TOKEN_IDS:
-        token_ids = keras.Input((None,), dtype="int32", name=_TOKEN_IDS)
-        return {_TOKEN_IDS: token_ids}, masks.padding_mask(token_ids)
+        inputs = id_inputs(_TOKEN_IDS)
+        return inputs, masks.padding_mask(inputs[_TOKEN_IDS])
     inputs = {
         name: keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=name)
         for name, tensor in encoder.input.items()

@@ -4,6 +4,7 @@ import keras
 
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.dropout import Dropout
+from keras_attn.models.configured_model import id_inputs
 from keras_attn.models.heads.encoder_model import EncoderModel
 from keras_attn.validation import require, require_positive, require_rate
 
@@ -35,13 +36,7 @@ class TokenClassifier(EncoderModel):
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
     """
 
-    def __init__(
-        self,
-        encoder: keras.Model,
-        num_classes: int,
-        dropout: float = 0.1,
-        **kwargs,
-    ):
+    def __init__(self, encoder: keras.Model, num_classes: int, dropout: float = 0.1, **kwargs):
         dtype, kwargs = self._read(encoder, kwargs)
         input_name = getattr(encoder, "input_name", "token_ids")
         require(
@@ -58,7 +53,7 @@ class TokenClassifier(EncoderModel):
         output = Dense(num_classes, dtype=dtype, name="output")
 
         # === Functional graph ===
-        inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
+        inputs = id_inputs("token_ids")
         logits = output(vector_dropout(encoder(inputs)))
         super().__init__(inputs, logits, encoder, **kwargs)
 

@@ -14,6 +14,7 @@ from keras_attn.layers.embedding.biased_token import BiasedTokenEmbedding
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.sinusoidal import SinusoidalPositionEncoding
 from keras_attn.models.configured_model import read_options
+from keras_attn.models.decoding.encoder_decoder import token_embeddings
 from keras_attn.models.decoding.stacked_seq2seq import StackedSeq2Seq
 from keras_attn.models.decoding.token_stack import TokenStack
 from keras_attn.models.transformer.sizes import StackSizes, greatest_length
@@ -87,17 +88,6 @@ class Marian(StackedSeq2Seq):
     ):
         require_rate(attention_dropout=attention_dropout, activation_dropout=activation_dropout)
         sizes, dtype, kwargs = read_options(MarianSizes, kwargs)
-        policy = {"dtype": dtype}
-
-        def embedding(kind: type[TokenEmbedding], size: int, name: str) -> TokenEmbedding:
-            return kind(
-                size,
-                sizes.hidden_dim,
-                scale=scale_embedding,
-                predict_zero=False,
-                name=name,
-                **policy,
-            )
 
         def attention(num_heads: int) -> MultiHeadAttention:
             require(
@@ -118,30 +108,35 @@ class Marian(StackedSeq2Seq):
                 "dropout": sizes.dropout,
                 "epsilon": _EPSILON,
                 "recompute": recompute,
-                **policy,
+                "dtype": dtype,
             }
 
         def stack(side: str, embedding: TokenEmbedding, blocks: list, **more) -> TokenStack:
             return TokenStack(
                 embedding,
-                SinusoidalPositionEncoding(interleaved=False, name=f"{side}_positions", **policy),
-                Dropout(sizes.dropout, name=f"{side}_dropout", **policy),
+                SinusoidalPositionEncoding(
+                    interleaved=False, name=f"{side}_positions", dtype=dtype
+                ),
+                Dropout(sizes.dropout, name=f"{side}_dropout", dtype=dtype),
                 blocks,
                 None,
                 **more,
             )
 
         # === Layers ===
-        kind = BiasedTokenEmbedding if tie_output else TokenEmbedding
-        if target_vocabulary_size is None:
-            source = target = embedding(kind, vocabulary_size, "source_embedding")
-        else:
-            source = embedding(TokenEmbedding, vocabulary_size, "source_embedding")
-            target = embedding(kind, target_vocabulary_size, "target_embedding")
+        embeddings = {"scale": scale_embedding, "predict_zero": False, "dtype": dtype}
+        source, target = token_embeddings(
+            vocabulary_size,
+            target_vocabulary_size,
+            sizes.hidden_dim,
+            output_bias=tie_output,
+            **embeddings,
+        )
         output = None
         if not tie_output:
-            size = target_vocabulary_size or vocabulary_size
-            output = embedding(BiasedTokenEmbedding, size, "output")
+            output = BiasedTokenEmbedding(
+                target.vocabulary_size, sizes.hidden_dim, name="output", **embeddings
+            )
         encoder_blocks = [
             TransformerEncoderBlock(
                 encoder_attention or attention(sizes.num_heads),

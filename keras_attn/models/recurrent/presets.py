@@ -10,12 +10,13 @@ _SUTSKEVER = (
     "Cho et al., 2014, https://arxiv.org/abs/1406.1078"
 )
 _WU = "Wu et al., 2016, https://arxiv.org/abs/1609.08144"
+_TINY = {"num_layers": 2, "hidden_dim": 64}
 
 RECURRENT_PRESETS = {
     "lstm_2x64": {
         "description": "letters to phonemes, two layers of 64, quick to train",
         "paper": _BAHDANAU,
-        "config": {"num_layers": 2, "hidden_dim": 64, "dropout": 0.05},
+        "config": _TINY | {"dropout": 0.05},
     },
     "lstm_2x512": {
         "description": "letters to phonemes, two layers of 512",
@@ -25,13 +26,7 @@ RECURRENT_PRESETS = {
     "gru_2x64_fixed": {
         "description": "letters to phonemes without attention: a fixed context",
         "paper": _SUTSKEVER,
-        "config": {
-            "num_layers": 2,
-            "hidden_dim": 64,
-            "cell": "gru",
-            "attention": None,
-            "dropout": 0.1,
-        },
+        "config": _TINY | {"cell": "gru", "attention": None, "dropout": 0.1},
     },
 }
 

@@ -11,11 +11,8 @@ from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.recurrent.recurrent_decoder import RecurrentDecoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.decoding.encoder_decoder import (
-    id_inputs,
-    require_rows,
-    token_embeddings,
-)
+from keras_attn.models.configured_model import id_inputs
+from keras_attn.models.decoding.encoder_decoder import require_rows, token_embeddings
 from keras_attn.ops import masks
 from keras_attn.ops.padding import padding_last
 from keras_attn.validation import require, require_positive
@@ -80,7 +77,7 @@ class RecurrentModel(Backbone):
         output_dropout = Dropout(dropout, dtype=dtype, name="output_dropout")
 
         # === Functional graph ===
-        inputs = id_inputs()
+        inputs = id_inputs("source_ids", "target_ids")
         padding_mask = masks.padding_mask(inputs["source_ids"])
         source, ends = encoder(source_embedding(inputs["source_ids"]), mask=padding_mask)
         x = decoder(

@@ -1,9 +1,6 @@
 """Sizes of the Synthesizers, numbers only."""
 
-from keras_attn.models.transformer.transformer_presets import (
-    BASE,
-    TRANSFORMER_PRESETS,
-)
+from keras_attn.models.transformer.presets import BASE, TRANSFORMER_PRESETS
 
 _TAY = "Tay et al., 2020, https://arxiv.org/abs/2005.00743"
 _SIZES = ("num_layers", "hidden_dim", "intermediate_dim", "num_heads", "dropout", "norm_first")

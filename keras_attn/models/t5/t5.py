@@ -85,24 +85,19 @@ class T5(StackedSeq2Seq):
         **kwargs,
     ):
         sizes, dtype, kwargs = read_options(T5Sizes, kwargs)
-        policy = {"dtype": dtype}
 
         # === Layers ===
         # A variance of one over the number of inputs. The paper's queries start smaller by the
         # square root of the heads' size, by which its scores are not divided.
         initializer = keras.initializers.VarianceScaling(1.0, "fan_in", "untruncated_normal")
-        source_embedding, target_embedding = token_embeddings(
-            vocabulary_size,
-            target_vocabulary_size,
-            sizes.hidden_dim,
-            predict_zero=False,
-            **policy,
+        embeddings = {"predict_zero": False, "dtype": dtype}
+        source, target = token_embeddings(
+            vocabulary_size, target_vocabulary_size, sizes.hidden_dim, **embeddings
         )
         output = None
         if not tie_output:
-            size = target_vocabulary_size or vocabulary_size
             output = TokenEmbedding(
-                size, sizes.hidden_dim, predict_zero=False, name="output", **policy
+                target.vocabulary_size, sizes.hidden_dim, name="output", **embeddings
             )
 
         def attention(bidirectional: bool | None) -> MultiHeadAttention:
@@ -137,7 +132,7 @@ class T5(StackedSeq2Seq):
             "norm_first": True,
             "norm": RMSNormalization(epsilon=epsilon),
             "recompute": recompute,
-            **policy,
+            "dtype": dtype,
         }
         encoder_blocks = [
             TransformerEncoderBlock(
@@ -161,16 +156,16 @@ class T5(StackedSeq2Seq):
             return TokenStack(
                 embedding,
                 None,
-                Dropout(sizes.dropout, name=f"{side}_dropout", **policy),
+                Dropout(sizes.dropout, name=f"{side}_dropout", dtype=dtype),
                 blocks,
-                RMSNormalization(epsilon=epsilon, name=f"{name}_norm", **policy),
-                Dropout(sizes.dropout, name=f"{name}_dropout", **policy),
+                RMSNormalization(epsilon=epsilon, name=f"{name}_norm", dtype=dtype),
+                Dropout(sizes.dropout, name=f"{name}_dropout", dtype=dtype),
                 **more,
             )
 
         super().__init__(
-            stack("source", source_embedding, encoder_blocks, "encoder"),
-            stack("target", target_embedding, decoder_blocks, "decoder", output=output),
+            stack("source", source, encoder_blocks, "encoder"),
+            stack("target", target, decoder_blocks, "decoder", output=output),
             max_length=greatest_length(encoder_attention, self_attention),
             **kwargs,
         )

@@ -2,11 +2,13 @@
 
 from keras_attn.models.presets import register_presets
 from keras_attn.models.transformer.causal_transformer import CausalTransformer
-from keras_attn.models.transformer.causal_transformer_presets import CAUSAL_TRANSFORMER_PRESETS
+from keras_attn.models.transformer.presets import (
+    CAUSAL_TRANSFORMER_PRESETS,
+    TRANSFORMER_ENCODER_PRESETS,
+    TRANSFORMER_PRESETS,
+)
 from keras_attn.models.transformer.transformer import Transformer
 from keras_attn.models.transformer.transformer_encoder import TransformerEncoder
-from keras_attn.models.transformer.transformer_encoder_presets import TRANSFORMER_ENCODER_PRESETS
-from keras_attn.models.transformer.transformer_presets import TRANSFORMER_PRESETS
 
 __all__ = ["CausalTransformer", "Transformer", "TransformerEncoder"]
 

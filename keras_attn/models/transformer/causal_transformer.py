@@ -31,11 +31,7 @@ class CausalTransformer(LanguageModel):
     sizes = TransformerSizes
 
     def __init__(
-        self,
-        vocabulary_size: int,
-        *,
-        self_attention: keras.layers.Layer | None = None,
-        **kwargs,
+        self, vocabulary_size: int, *, self_attention: keras.layers.Layer | None = None, **kwargs
     ):
         sizes, dtype, kwargs = read_options(TransformerSizes, kwargs)
         parts = TransformerParts(sizes, dtype)
@@ -47,7 +43,5 @@ class CausalTransformer(LanguageModel):
             parts.last_norm(),
         )
         super().__init__(
-            stack,
-            max_length=greatest_length(sizes.learned_positions, self_attention),
-            **kwargs,
+            stack, max_length=greatest_length(sizes.learned_positions, self_attention), **kwargs
         )

@@ -73,6 +73,17 @@ class StackSizes:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class BertSizes(StackSizes):
+    """`StackSizes` with the defaults of BERT's base model."""
+
+    num_layers: int = 12
+    hidden_dim: int = 768
+    num_heads: int = 12
+    intermediate_dim: int = 3072
+    activation: str = "gelu"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class TransformerSizes(StackSizes):
     """Sizes and choices of the Transformer families.
 

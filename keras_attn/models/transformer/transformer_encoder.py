@@ -3,7 +3,7 @@
 import keras
 
 from keras_attn.models.backbone import Backbone
-from keras_attn.models.configured_model import read_options
+from keras_attn.models.configured_model import id_inputs, read_options
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes, greatest_length
 
 
@@ -35,19 +35,12 @@ class TransformerEncoder(Backbone):
     sizes = TransformerSizes
 
     def __init__(
-        self,
-        vocabulary_size: int,
-        *,
-        attention: keras.layers.Layer | None = None,
-        **kwargs,
+        self, vocabulary_size: int, *, attention: keras.layers.Layer | None = None, **kwargs
     ):
         sizes, dtype, kwargs = read_options(TransformerSizes, kwargs)
         parts = TransformerParts(sizes, dtype)
         stack = parts.encoder(parts.embedding(vocabulary_size), attention)
-        token_ids = keras.Input((None,), dtype="int32", name="token_ids")
-        super().__init__(
-            {"token_ids": token_ids},
-            stack(token_ids),
-            **kwargs,
-        )
+        inputs = id_inputs("token_ids")
+        super().__init__(inputs, stack(inputs["token_ids"]), **kwargs)
+
         self._take_token_parts(stack, greatest_length(sizes.learned_positions, attention))

@@ -1,27 +1,17 @@
-"""Sizes of the encoder-decoder Transformers, numbers only."""
+"""Sizes of the plain Transformers, numbers only."""
+
+from keras_attn.models.presets import stack_config
 
 _VASWANI = "Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, Table 3"
 _WU = 'Wu et al., ACL 2021, "Good for Misconceived Reasons" (Transformer-Tiny)'
 _G2P = "layers and width of g2p-seq2seq, https://github.com/cmusphinx/g2p-seq2seq (3 layers, d 256)"
 
-BASE = {
-    "num_layers": 6,
-    "hidden_dim": 512,
-    "intermediate_dim": 2048,
-    "num_heads": 8,
-    "key_dim": 64,
-    "value_dim": 64,
-    "dropout": 0.1,
-    "norm_first": False,
-}
+BASE = stack_config(6, 512, 8, 2048, key_dim=64, value_dim=64, dropout=0.1, norm_first=False)
+_TINY = stack_config(2, 128, 4, 512, dropout=0.1, norm_first=True)
 
 
 def _table_3(row, **changes):
-    return {
-        "description": row,
-        "paper": _VASWANI,
-        "config": BASE | changes,
-    }
+    return {"description": row, "paper": _VASWANI, "config": BASE | changes}
 
 
 TRANSFORMER_PRESETS = {
@@ -60,38 +50,40 @@ TRANSFORMER_PRESETS = {
     "transformer_tiny": {
         "description": "small translation model for 29,000 sentence pairs",
         "paper": _WU,
-        "config": {
-            "num_layers": 4,
-            "hidden_dim": 128,
-            "intermediate_dim": 256,
-            "num_heads": 4,
-            "dropout": 0.3,
-            "norm_first": False,
-        },
+        "config": stack_config(4, 128, 4, 256, dropout=0.3, norm_first=False),
     },
     "g2p_small": {
         "description": "letters to phonemes, quick to train",
         "paper": "sizes of our own",
-        "config": {
-            "num_layers": 2,
-            "hidden_dim": 128,
-            "intermediate_dim": 512,
-            "num_heads": 4,
-            "dropout": 0.1,
-            "norm_first": True,
-        },
+        "config": _TINY,
     },
     "g2p_base": {
         "description": "letters to phonemes, for two hours on two cores",
         "paper": _G2P,
-        "config": {
-            "num_layers": 3,
-            "hidden_dim": 256,
-            "intermediate_dim": 1024,
-            "num_heads": 4,
-            "dropout": 0.2,
-            "norm_first": True,
-            "rotary_positions": True,
-        },
+        "config": stack_config(
+            3, 256, 4, 1024, dropout=0.2, norm_first=True, rotary_positions=True
+        ),
+    },
+}
+
+CAUSAL_TRANSFORMER_PRESETS = {
+    "lm_tiny": {
+        "description": "small language model, quick to train",
+        "paper": "sizes of our own",
+        "config": _TINY | {"rotary_positions": True},
+    },
+}
+
+TRANSFORMER_ENCODER_PRESETS = {
+    "encoder_tiny": {
+        "description": "small classifier of texts, quick to train",
+        "paper": "sizes of our own",
+        "config": _TINY,
+    },
+    "listops_tiny": {
+        "tasks": ("classification",),
+        "description": "encoder for ListOps of up to 64 tokens (--data listops)",
+        "paper": "task of Nangia and Bowman, 2018, https://arxiv.org/abs/1804.06028; our sizes",
+        "config": stack_config(2, 64, 4, 128, dropout=0.1, norm_first=True),
     },
 }
