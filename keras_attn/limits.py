@@ -77,19 +77,3 @@ GENERATED_TOKENS = Limit(
 RULE_TOKENS = Limit(
     "KERAS_ATTN_MAX_RULE_TOKENS", 256, "tokens of `no_repeat_ngram` or of a banned text"
 )
-
-LIMITS = (
-    FILE_BYTES,
-    YAML_BYTES,
-    YAML_NODES,
-    DEPTH,
-    DECOMPRESSED_BYTES,
-    COMPRESSION,
-    LINE_BYTES,
-    IMAGE_PIXELS,
-    LAYERS,
-    PARAMETERS,
-    HYPOTHESES,
-    GENERATED_TOKENS,
-    RULE_TOKENS,
-)

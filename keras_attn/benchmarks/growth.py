@@ -2,6 +2,7 @@
 
 import importlib.util
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,7 @@ def fitted_exponent(points: Iterable[tuple[float, float]]) -> float | None:
     logs = [(math.log(x), math.log(y)) for x, y in points if x > 0 and y > 0]
     if len({x for x, _ in logs}) < 2:
         return None
-    middle_x, middle_y = (sum(values) / len(logs) for values in zip(*logs, strict=True))
-    across = sum((x - middle_x) * (y - middle_y) for x, y in logs)
-    return across / sum((x - middle_x) ** 2 for x, _ in logs)
+    return statistics.linear_regression(*zip(*logs, strict=True)).slope
 
 
 def attention_table(figures: Sequence[dict[str, Any]]) -> str:

@@ -92,11 +92,7 @@ async def put_load(
     """
     latencies: list[float] = []
     failed = 0
-    turns = (
-        itertools.cycle(requests)
-        if most is None
-        else itertools.islice(itertools.cycle(requests), most)
-    )
+    turns = itertools.islice(itertools.cycle(requests), most)
     start = time.perf_counter()
 
     async def client() -> None:

@@ -16,7 +16,6 @@ from keras_attn.convert.sentence_transformers import transformer_folder
 from keras_attn.convert.t5 import convert_t5
 from keras_attn.documents import read_json_object
 from keras_attn.tasks import Task
-from keras_attn.tasks.operations import operation
 from keras_attn.validation import UserError, require, require_one_of
 
 CONVERTERS: dict[str, Callable[[Path, dict], Conversion]] = {
@@ -69,7 +68,6 @@ def convert_huggingface(folder: str | Path) -> Conversion:
         raise UserError(f"{path}: a model of this size does not fit into memory.") from error
 
 
-@operation("from_huggingface")
 def from_huggingface(folder: str | Path) -> Task:
     """Converts a Hugging Face folder to a task; unused parts are reported as warnings.
 

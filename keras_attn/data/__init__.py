@@ -24,11 +24,9 @@ from keras_attn.data.pair_examples import PairExamples
 from keras_attn.data.partner_examples import PartnerExamples
 from keras_attn.data.pipeline import batch_dataset
 from keras_attn.data.scored_pairs import ScoredPairs, has_scores, read_scored_pairs
-from keras_attn.data.span_corruption import SpanCorruption
-from keras_attn.data.span_noise import SpanNoise
+from keras_attn.data.span_corruption import SpanCorruption, SpanNoise
 from keras_attn.data.split import group_references, hold_out
-from keras_attn.data.tagged_examples import TaggedExamples
-from keras_attn.data.tagged_texts import read_tagged_texts
+from keras_attn.data.tagged_examples import TaggedExamples, read_tagged_texts
 from keras_attn.data.text_examples import TextExamples
 from keras_attn.data.token_rows import TokenRows
 

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Callable
 
 from keras_attn.data.files import Pairs
+from keras_attn.data.split import parts_of
 from keras_attn.validation import require, require_positive
 
 OPERATORS: dict[str, Callable[[list[int]], int]] = {
@@ -58,12 +59,10 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
         if tree is not None and len(tree[0]) >= min_length:
             tokens, value = tree
             rows[" ".join(tokens)] = str(value)
-    parts, all_rows = {}, list(rows.items())
-    for name, size in _SIZES.items():
-        part, all_rows = all_rows[:size], all_rows[size:]
-        sources, targets = map(list, zip(*part, strict=True))
-        parts[name] = Pairs(sources, targets, f"listops/{name}")
-    return parts
+    parts = (part for part, size in _SIZES.items() for _ in range(size))
+    return parts_of(
+        ((part, *row) for part, row in zip(parts, rows.items(), strict=True)), "listops"
+    )
 
 
 def _tree(generator: random.Random, depth: int, room: int) -> tuple[list[str], int] | None:

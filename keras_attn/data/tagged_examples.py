@@ -1,5 +1,6 @@
-"""Texts with tags as token ids, for a classifier of tokens."""
+"""Texts with a tag for each word, from files to token ids for a classifier of tokens."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from keras_attn.data.examples import IDS, Batch, Examples, kept_rows
-from keras_attn.data.files import Pairs
+from keras_attn.data.files import Pairs, excerpt, read_pairs
 from keras_attn.data.labelled_examples import label_numbers
 from keras_attn.data.token_rows import TokenRows, framed
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
@@ -88,3 +89,29 @@ class TaggedExamples(Examples):
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
         return {"token_ids": self.text.padded(rows, shape)}, self.tags.padded(rows, shape)
+
+
+def read_tagged_texts(
+    paths: Sequence[str | os.PathLike] | str | os.PathLike, skip_bad_lines: bool = False
+) -> Pairs:
+    """Reads texts and the tags of their words, under the rules of `read_pairs`.
+
+    Args:
+        paths: One path of a file of lines `text<TAB>tags`, or the two paths of a file of texts and
+            one of tags whose lines correspond. Words and tags are separated by white space.
+        skip_bad_lines: Whether malformed lines are left out and counted instead of raising.
+
+    Returns:
+        The texts as sources, their tags as targets, in the order of the files.
+
+    Raises:
+        UserError: See `read_pairs`; or the numbers of words and tags of a text differ.
+    """
+    return read_pairs(paths, skip_bad_lines, _mistake)
+
+
+def _mistake(text: str, tags: str) -> str | None:
+    expected, found = len(split_words(text)), len(split_words(tags))
+    if expected == found:
+        return None
+    return f"expected a tag for each of {expected} words, found {found} tags in {excerpt(tags)}"

@@ -24,7 +24,7 @@ def read_json(path: Path) -> Any:
 
 
 def template(name: str) -> str:
-    """Returns a text with places for `str.format`, from the folder `templates`."""
+    """Returns a text of the folder `templates`, in which values are still missing."""
     return read_resource("export", "templates", name)
 
 

@@ -3,14 +3,16 @@
 import dataclasses
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import yaml
+
+from keras_attn.export.layout import template
 
 IMAGE = "tensorflow/serving:2.21.0"
 """Its TensorFlow must not be older than that of the export."""
 
 _CONFIG = "/config"
-_GRPC, _REST = 8500, 8501
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,11 +40,6 @@ class Served:
             *(["--xla_cpu_compilation_enabled=true"] if self.jit else []),
         ]
 
-    @property
-    def status(self) -> str:
-        """Path of the model's status in the REST API."""
-        return f"/v1/models/{self.name}"
-
 
 def docker_compose(served: Served) -> str:
     """Describes a server on this machine that other machines cannot reach.
@@ -53,17 +50,7 @@ def docker_compose(served: Served) -> str:
     Returns:
         YAML for `docker compose up`.
     """
-    service = {
-        "image": IMAGE,
-        "command": served.arguments,
-        "ports": [f"127.0.0.1:{port}:{port}" for port in (_GRPC, _REST)],
-        "volumes": [
-            _mount(served.path, f"/models/{served.name}"),
-            _mount(".", _CONFIG),
-        ],
-        "restart": "unless-stopped",
-    }
-    return _yaml({"services": {"serving": service}})
+    return _document("docker-compose.yaml", served, path=served.path)
 
 
 def kubernetes(served: Served, files: Mapping[str, str]) -> str:
@@ -77,74 +64,31 @@ def kubernetes(served: Served, files: Mapping[str, str]) -> str:
         YAML of a ConfigMap, a Deployment and a Service.
     """
     name = re.sub("[^a-z0-9]+", "-", served.name.lower()).strip("-") or "model"
-    labels = {"app": name}
-    status = {"path": served.status, "port": "rest"}
-    container = {
-        "name": "serving",
-        "image": IMAGE,
-        "args": served.arguments,
-        "ports": [
-            {"name": "grpc", "containerPort": _GRPC},
-            {"name": "rest", "containerPort": _REST},
-        ],
-        # The ports are open once the model is loaded and warm: ten minutes are given for that.
-        "startupProbe": {"httpGet": status, "periodSeconds": 5, "failureThreshold": 120},
-        "readinessProbe": {"httpGet": status, "periodSeconds": 5, "timeoutSeconds": 2},
-        "livenessProbe": {"tcpSocket": {"port": "grpc"}, "periodSeconds": 10},
-        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [
-            {"name": "config", "mountPath": _CONFIG, "readOnly": True},
-            {"name": "model", "mountPath": f"/models/{served.name}", "readOnly": True},
-        ],
-    }
-    volumes = [
-        {"name": "config", "configMap": {"name": f"{name}-config"}},
-        {
-            "name": "model",
-            "persistentVolumeClaim": {"claimName": f"{name}-model", "readOnly": True},
-        },
-    ]
-    pods = {"metadata": {"labels": labels}, "spec": {"containers": [container], "volumes": volumes}}
-    return _yaml(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": f"{name}-config"},
-            "data": dict(files),
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": name, "labels": labels},
-            "spec": {
-                "replicas": 1,
-                "selector": {"matchLabels": labels},
-                # A new server is ready before an old one goes.
-                "strategy": {"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},
-                "template": pods,
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": name},
-            "spec": {
-                "selector": labels,
-                "ports": [
-                    {"name": "grpc", "port": _GRPC, "targetPort": "grpc"},
-                    {"name": "rest", "port": _REST, "targetPort": "rest"},
-                ],
-            },
-        },
+    return _document(
+        "kubernetes.yaml",
+        served,
+        name=name,
+        config=f"{name}-config",
+        claim=f"{name}-model",
+        labels={"app": name},
+        status={"path": f"/v1/models/{served.name}", "port": "rest"},
+        files=dict(files),
     )
 
 
-def _mount(source: str, target: str) -> dict:
-    return {"type": "bind", "source": source, "target": target, "read_only": True}
+def _document(file: str, served: Served, **values: Any) -> str:
+    """YAML of a template, with values in place of `$name`."""
+    values |= {"image": IMAGE, "arguments": served.arguments, "folder": f"/models/{served.name}"}
+    return _yaml(*(_filled(document, values) for document in yaml.safe_load_all(template(file))))
+
+
+def _filled(part: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(part, dict):
+        return {key: _filled(value, values) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_filled(item, values) for item in part]
+    is_place = isinstance(part, str) and part.startswith("$")
+    return values[part.removeprefix("$")] if is_place else part
 
 
 def _yaml(*documents: dict) -> str:

@@ -30,13 +30,11 @@ from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.export_manifest import FORMAT_VERSION, MANIFEST
 from keras_attn.model_versions import version_folders
-from keras_attn.tasks.operations import operation
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require, require_one_of, require_positive
 
 
-@operation("export")
 def export_saved_model(
     task: Servable,
     folder: str | Path,

@@ -86,17 +86,13 @@ class DecodingSettings:
             min_length=self.min_length,
             max_length=self.max_length,
         )
-        require(
-            isinstance(self.length_penalty, numbers.Real) and 0 <= self.length_penalty < math.inf,
-            "`length_penalty` must be a finite number of at least 0.",
-            length_penalty=self.length_penalty,
-        )
-        require(
-            isinstance(self.coverage_penalty, numbers.Real)
-            and 0 <= self.coverage_penalty < math.inf,
-            "`coverage_penalty` must be a finite number of at least 0.",
-            coverage_penalty=self.coverage_penalty,
-        )
+        for name in ("length_penalty", "coverage_penalty"):
+            value = getattr(self, name)
+            require(
+                isinstance(value, numbers.Real) and 0 <= value < math.inf,
+                f"`{name}` must be a finite number of at least 0.",
+                **{name: value},
+            )
         require_one_of("length_penalty_form", self.length_penalty_form, LENGTH_PENALTY_FORMS)
         require_one_of("stopping", self.stopping, STOPPING)
         require(

@@ -14,7 +14,6 @@ from keras_attn.models import get_preset
 from keras_attn.reading import read_table
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks import Task
-from keras_attn.tasks.operations import operation
 from keras_attn.training import measuring
 from keras_attn.training.given_data import written_data
 from keras_attn.training.prepared import prepare, read_data
@@ -48,7 +47,6 @@ class FitResult:
     test: dict[str, float] | None
 
 
-@operation("from_preset")
 def from_preset(
     task_class: type[Task],
     name: str,
@@ -84,7 +82,6 @@ def from_preset(
     return made
 
 
-@operation("fit")
 def fit(
     task: Task,
     train_data: Any,
@@ -135,7 +132,6 @@ def fit(
     return FitResult(out, history, results)
 
 
-@operation("evaluate")
 def evaluate(
     task: Task,
     data: Any,

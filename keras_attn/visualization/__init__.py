@@ -5,10 +5,10 @@ from keras_attn.visualization.attention_maps import attention_maps
 from keras_attn.visualization.callback import AttentionImages
 from keras_attn.visualization.html_page import write_page
 from keras_attn.visualization.picture import draw_attention
-from keras_attn.visualization.rollout import attention_rollout
 from keras_attn.visualization.text_attention import (
     LayerAttention,
     TextAttention,
+    attention_rollout,
     model_attention,
     text_attention,
 )

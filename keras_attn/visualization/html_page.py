@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_attn.files import write_text
 from keras_attn.reading import read_resource
-from keras_attn.visualization.patterns import describe_pattern
+from keras_attn.visualization.attention_map import describe_pattern
 from keras_attn.visualization.text_attention import LayerAttention, TextAttention
 
 _TITLES = {

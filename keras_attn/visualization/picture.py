@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from keras_attn.validation import UserError, require
-from keras_attn.visualization.patterns import describe_pattern
+from keras_attn.visualization.attention_map import describe_pattern
+from keras_attn.visualization.readings import readable
 from keras_attn.visualization.text_attention import LayerAttention, TextAttention
-from keras_attn.visualization.tokens import readable
 
 _DPI = 100
 _CELL = 0.17  # inches, room for a line of text

@@ -1,15 +1,18 @@
 """Inputs of a task's model for a text, with the tokens at their positions."""
 
 import dataclasses
+import unicodedata
 from typing import Any
 
 import tensorflow as tf
 
 from keras_attn.tasks import GeneratingTask, Task, read_inputs
 from keras_attn.tasks.texts import check_texts
-from keras_attn.tasks.token_view import TokenView
+from keras_attn.tasks.token_view import EMPTY, TokenView
 from keras_attn.validation import UserError, asserted, require
-from keras_attn.visualization.tokens import readable
+
+_SHOWN = {" ": "␣", "\n": "⏎", "\t": "⇥"}
+_UNSEEN = {"Cc", "Cf", "Zl", "Zp", "Co", "Cn"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,3 +72,19 @@ def _read(task: Task, text: str, target: str | None) -> tuple[TokenView, str | N
 
 def _readable(tokens: tf.Tensor | None) -> list[str]:
     return [] if tokens is None else [readable(token.decode()) for token in tokens[0].numpy()]
+
+
+def readable(text: str) -> str:
+    """Replaces invisible characters of a text by symbols.
+
+    Spaces become ␣, line feeds ⏎, other invisible characters their numbers, and an empty text ∅.
+    """
+    return "".join(map(_readable_character, text)) or EMPTY
+
+
+def _readable_character(character: str) -> str:
+    if character in _SHOWN:
+        return _SHOWN[character]
+    if unicodedata.category(character) in _UNSEEN:
+        return f"U+{ord(character):04X}"
+    return character

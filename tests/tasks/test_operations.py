@@ -1,6 +1,7 @@
 """Operations of tasks in folders above: one module imports them by name."""
 
 import ast
+import importlib
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,9 @@ def test_one_module_imports_folders_above_by_name():
     assert found == {"tasks/operations.py"} | OTHERS
 
 
-@pytest.mark.parametrize("name", operations._HOMES)
-def test_an_operation_is_registered_where_it_is_looked_for(name):
+@pytest.mark.parametrize("name", operations._FUNCTIONS)
+def test_an_operation_is_where_it_is_looked_for(name):
     with pytest.raises((TypeError, UserError)):
         operations.perform(name)
-    assert operations._OPERATIONS[name].__module__ == operations._HOMES[name]
+    module, function = operations._FUNCTIONS[name]
+    assert getattr(importlib.import_module(module), function).__module__ == module

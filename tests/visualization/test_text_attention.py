@@ -24,7 +24,7 @@ from keras_attn.visualization import (
 )
 from keras_attn.visualization.html_page import page
 from keras_attn.visualization.picture import _lines
-from keras_attn.visualization.tokens import readable
+from keras_attn.visualization.readings import readable
 from tests.tasks.made import make_task
 from tests.training.stand_in import settings
 from tests.visualization import made
