@@ -6,31 +6,27 @@ from typing import Any
 
 import keras
 
-from keras_attn.convert.classifier_head import (
+from keras_attn.convert.bert_heads import (
     CLASSIFIER_HEAD,
-    text_classifier,
-    token_classifier,
+    MASKED_HEAD,
+    classification_task,
+    map_masked_head,
 )
 from keras_attn.convert.configuration import (
     CONFIG,
-    WITHOUT_EFFECT,
-    keys_in_errors,
-    read_numbers,
+    make_model,
+    read_activation,
+    read_arguments,
     rows_without_token,
 )
 from keras_attn.convert.conversion import Conversion
-from keras_attn.convert.json_files import named_in_errors, require_known, require_values
-from keras_attn.convert.masked_head import check_tied, map_head
+from keras_attn.convert.json_files import require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.sentence_transformers import embedding_settings, transformer_folder
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.convert.word_piece import read_word_piece
 from keras_attn.models import Bert, MaskedLanguageModel
-from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import EmbeddingTask, MaskedLMTask
-from keras_attn.validation import require_one_of
-
-_ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}
 
 # Arguments of `Bert` by the key of their value, with its default.
 _USED = {
@@ -47,21 +43,13 @@ _USED = {
 }
 _ONLY = {
     "position_embedding_type": "absolute",
-    "is_decoder": False,
     "is_encoder_decoder": False,
-    "add_cross_attention": False,
-    "pruned_heads": {},
-    "auto_map": None,
     "pad_token_id": 0,
-    "quantization_config": None,
 }
 # Keys about training, and about heads that are not used.
 _WITHOUT_EFFECT = (
-    "classifier_dropout",
     "directionality",
-    "gradient_checkpointing",
     "initializer_range",
-    "output_past",
     "pooler_fc_size",
     "pooler_num_attention_heads",
     "pooler_num_fc_layers",
@@ -72,19 +60,17 @@ _WITHOUT_EFFECT = (
     "tie_word_embeddings",
 )
 
-_MASKED_HEAD = "cls.predictions."
 _OF_TEXTS, _OF_TOKENS = "BertForSequenceClassification", "BertForTokenClassification"
-_CLASSIFIERS = {_OF_TEXTS: text_classifier, _OF_TOKENS: token_classifier}
 # Names of the weights of each architecture's head.
 _HEAD_OF = {
-    "BertForMaskedLM": _MASKED_HEAD,
-    "BertForPreTraining": _MASKED_HEAD,
+    "BertForMaskedLM": MASKED_HEAD,
+    "BertForPreTraining": MASKED_HEAD,
     _OF_TEXTS: CLASSIFIER_HEAD,
     _OF_TOKENS: CLASSIFIER_HEAD,
 }
 
 _HEADS = {
-    _MASKED_HEAD: "the head of masked language modeling",
+    MASKED_HEAD: "the head of masked language modeling",
     "cls.seq_relationship.": "the head of next-sentence prediction",
     CLASSIFIER_HEAD: "the classifier",
     "qa_outputs.": "the head of question answering",
@@ -108,7 +94,8 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
         UserError: The folder lacks something, or uses something that is not supported.
     """
     model_folder = transformer_folder(folder)
-    arguments = bert_arguments(model_folder / CONFIG, config)
+    path = model_folder / CONFIG
+    arguments = bert_arguments(path, config)
     tokenizer = read_word_piece(model_folder)
     notes = rows_without_token(
         model_folder, tokenizer.vocabulary_size, arguments["vocabulary_size"]
@@ -116,25 +103,28 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     settings = embedding_settings(folder, arguments["max_length"])
     tensors = SafetensorsFolder(model_folder)
     architecture = None if "pooling" in settings else _architecture(config)
-    tensors.check_rows(model_folder / CONFIG, vocab_size=arguments["vocabulary_size"])
-    tensors.check_layers(model_folder / CONFIG, num_hidden_layers=arguments["num_layers"])
     has_pooler = any(_known_name(name).startswith("pooler.") for name in tensors.shapes)
-    with keys_in_errors(model_folder / CONFIG, _USED):
-        check_sizes(arguments, lambda: Bert(**arguments), 2 * tensors.parameters)
-        encoder = Bert(**arguments, pooler=has_pooler or architecture == _OF_TEXTS)
+    encoder = make_model(
+        Bert,
+        arguments,
+        path,
+        _USED,
+        tensors,
+        padding=0,
+        pooler=has_pooler or architecture == _OF_TEXTS,
+    )
     weights = bert_weights(encoder)
-    if architecture in _CLASSIFIERS:
-        make = _CLASSIFIERS[architecture]
-        task = make(model_folder, config, encoder, tokenizer, settings["max_length"], weights)
-    elif architecture:
-        require_values(model_folder / CONFIG, config, tie_word_embeddings=True)
+    own, length = _HEAD_OF.get(architecture), settings["max_length"]
+    if own == CLASSIFIER_HEAD:
+        of_tokens = architecture == _OF_TOKENS
+        task = classification_task(path, config, encoder, tokenizer, length, weights, of_tokens)
+    elif own == MASKED_HEAD:
+        require_values(path, config, tie_word_embeddings=True)
         model = MaskedLanguageModel(encoder, arguments["activation"], arguments["epsilon"])
-        map_head(weights, model)
-        check_tied(tensors, _known_name)
-        task = MaskedLMTask(model, tokenizer, settings["max_length"])
+        map_masked_head(weights, model, tensors, _known_name)
+        task = MaskedLMTask(model, tokenizer, length)
     else:
         task = EmbeddingTask(encoder, tokenizer, **settings)
-    own = _HEAD_OF.get(architecture)
     others = {prefix: head for prefix, head in _HEADS.items() if prefix != own}
     _fill(task.backbone, weights, tensors, others)
     return Conversion(task, (*notes, *_left_out(tensors, others)))
@@ -150,14 +140,8 @@ def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A key is unknown, or has a value that is not supported.
     """
-    require_known(path, config, {*_USED, *_ONLY, *_WITHOUT_EFFECT, *WITHOUT_EFFECT, "hidden_act"})
-    require_values(path, config, **_ONLY)
-    activation = config.get("hidden_act", "gelu")
-    with named_in_errors(path):
-        require_one_of("hidden_act", activation, _ACTIVATIONS)
-    arguments = {"activation": _ACTIVATIONS[activation]}
-    arguments |= read_numbers(path, config, _USED)
-    return arguments
+    arguments = read_arguments(path, config, _USED, _ONLY, {*_WITHOUT_EFFECT, "hidden_act"})
+    return arguments | {"activation": read_activation(path, config, "hidden_act", "gelu")}
 
 
 def bert_weights(model: Bert) -> WeightMap:

@@ -6,14 +6,16 @@ from typing import Any
 from keras_attn.convert.json_files import (
     named_in_errors,
     read_optional_object,
+    require_choice,
     require_values,
+    token_content,
     tokens_of_ids,
 )
 from keras_attn.documents import read_json_object
 from keras_attn.reading import read_text
 from keras_attn.tokenizers import ByteLevelBpeTokenizer
 from keras_attn.tokenizers.vocabulary_files import bpe_merges, bpe_vocabulary
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import require
 
 _VOCABULARY = "vocab.json"
 _MERGES = "merges.txt"
@@ -39,7 +41,8 @@ def read_byte_level_bpe(folder: Path) -> tuple[ByteLevelBpeTokenizer, bool]:
         UserError: A file is missing or damaged, or uses something that is not supported.
     """
     config = read_optional_object(folder / _CONFIG)
-    _check_config(folder / _CONFIG, config)
+    require_values(folder / _CONFIG, config, add_prefix_space=False, errors="replace")
+    require_choice(folder / _CONFIG, config, "tokenizer_class", _CLASSES)
     is_fast = (folder / _FAST).is_file()
     add_start = False
     if is_fast:
@@ -53,7 +56,7 @@ def read_byte_level_bpe(folder: Path) -> tuple[ByteLevelBpeTokenizer, bool]:
         tokens, merges = slow
     require(PADDING not in tokens, f"{folder}: {PADDING!r} must not be a token of the vocabulary.")
     special = [
-        _content(config.get(f"{role}_token")) or _END_OF_TEXT for role in ("bos", "eos", "unk")
+        token_content(config.get(f"{role}_token")) or _END_OF_TEXT for role in ("bos", "eos", "unk")
     ]
     with named_in_errors(folder):
         tokenizer = ByteLevelBpeTokenizer([PADDING, *tokens], merges, [PADDING, *special])
@@ -65,16 +68,6 @@ def _read_slow(folder: Path) -> tuple[list[str], list[tuple[str, str]]]:
     vocabulary, merges = (str(folder / name) for name in (_VOCABULARY, _MERGES))
     tokens = bpe_vocabulary(read_text(vocabulary), vocabulary)
     return tokens, bpe_merges(read_text(merges), merges)
-
-
-def _content(token: Any) -> Any:
-    return token.get("content") if isinstance(token, dict) else token
-
-
-def _check_config(path: Path, config: dict[str, Any]) -> None:
-    require_values(path, config, add_prefix_space=False, errors="replace")
-    with named_in_errors(path):
-        require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)
 
 
 def _read_fast(path: Path) -> tuple[list[str], list[tuple[str, str]], bool]:

@@ -1,14 +1,33 @@
 """Reading of configurations, for all architectures."""
 
-import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_attn.convert.json_files import named_in_errors
+import keras
+
+from keras_attn.convert.json_files import (
+    named_in_errors,
+    require_choice,
+    require_known,
+    require_values,
+)
+from keras_attn.convert.safetensors_folder import SafetensorsFolder
+from keras_attn.models.size_check import check_sizes
 from keras_attn.validation import require
 
 CONFIG = "config.json"
+
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+    "tanh": "tanh",
+}
+"""Our names of activations by those of transformers."""
 
 WITHOUT_EFFECT = (
     "_attn_implementation_autoset",
@@ -20,6 +39,7 @@ WITHOUT_EFFECT = (
     "begin_suppress_tokens",
     "bos_token_id",
     "chunk_size_feed_forward",
+    "classifier_dropout",
     "cls_token_id",
     "cross_attention_hidden_size",
     "decoder_start_token_id",
@@ -33,6 +53,7 @@ WITHOUT_EFFECT = (
     "finetuning_task",
     "forced_bos_token_id",
     "forced_eos_token_id",
+    "gradient_checkpointing",
     "id2label",
     "label2id",
     "length_penalty",
@@ -46,6 +67,7 @@ WITHOUT_EFFECT = (
     "num_return_sequences",
     "output_attentions",
     "output_hidden_states",
+    "output_past",
     "output_scores",
     "prefix",
     "problem_type",
@@ -72,20 +94,40 @@ WITHOUT_EFFECT = (
 """Keys about training, generation and implementation, which do not affect the outputs."""
 
 
-def read_numbers(
-    path: Path, config: Mapping[str, Any], used: Mapping[str, tuple[str, Any]]
+_ONLY = {
+    "add_cross_attention": False,
+    "auto_map": None,
+    "is_decoder": False,
+    "pruned_heads": {},
+    "quantization_config": None,
+}
+_LAYERS = ("num_layers", "decoder_layers")
+_VOCABULARIES = ("vocabulary_size", "target_vocabulary_size")
+
+
+def read_arguments(
+    path: Path,
+    config: Mapping[str, Any],
+    used: Mapping[str, tuple[str, Any]],
+    only: Mapping[str, Any],
+    others: Collection[str],
 ) -> dict[str, Any]:
-    """Reads arguments that are numbers.
+    """Reads a model's arguments that are numbers, and refuses what is not supported.
 
     Args:
         path: The file, for error messages.
         config: Its content.
-        used: Our arguments and their defaults by key. Values of arguments with an integer as the
-            default must be integers.
+        used: Our arguments and their defaults by key. Values must be integers, where the default is
+            a fraction numbers; where it is `None`, so may they be.
+        only: The only supported value by key; a key may be missing.
+        others: Further keys, which have no effect or are read elsewhere.
 
     Raises:
-        UserError: A value is not a number, is negative, or is a fraction instead of an integer.
+        UserError: A key is unknown, or has a value that is not supported; a value is not a number,
+            is negative, or is a fraction instead of an integer.
     """
+    require_known(path, config, {*used, *_ONLY, *only, *others, *WITHOUT_EFFECT})
+    require_values(path, config, **_ONLY, **only)
     arguments = {}
     for key, (name, default) in used.items():
         arguments[name] = value = config.get(key, default)
@@ -93,20 +135,61 @@ def read_numbers(
         if isinstance(default, float):
             kind, kinds = "a number", int | float
         fits = isinstance(value, kinds) and not isinstance(value, bool) and value >= 0
+        fits |= value is None and default is None
         require(fits, f"{path}: `{key}` must be {kind}, 0 or more.", **{key: value})
     return arguments
 
 
-def keys_in_errors(
-    path: Path, used: Mapping[str, tuple[str, Any]]
-) -> contextlib.AbstractContextManager[None]:
-    """Adds the file's name to errors raised inside, and replaces our argument names by its keys.
+def read_activation(path: Path, config: Mapping[str, Any], key: str, default: str) -> str:
+    """Reads the name of an activation.
+
+    Raises:
+        UserError: It is not supported.
+    """
+    return ACTIVATIONS[require_choice(path, config, key, ACTIVATIONS, default)]
+
+
+def make_model(
+    kind: type[keras.Model],
+    arguments: Mapping[str, Any],
+    path: Path,
+    used: Mapping[str, tuple[str, Any]],
+    tensors: SafetensorsFolder,
+    padding: int = 1,
+    **more: Any,
+) -> Any:
+    """Makes the model of a configuration whose sizes fit the tensors.
 
     Args:
-        path: The file.
-        used: Our arguments by key, see `read_numbers`.
+        kind: The model's class.
+        arguments: Its arguments.
+        path: The file that they come from, for error messages, which name its keys.
+        used: Our arguments by key, see `read_arguments`.
+        tensors: The checkpoint.
+        padding: Number of rows that its embeddings lack.
+        **more: Arguments that are no sizes.
+
+    Raises:
+        UserError: No tensor has as many rows as there are tokens, there are more layers than
+            tensors, or the model is larger than the checkpoint or otherwise impossible.
     """
-    return named_in_errors(path, {name: key for key, (name, _) in used.items()})
+    rows = {shape[0] for shape in tensors.shapes.values() if shape}
+    most = len(tensors.shapes)
+    for key, (name, _) in used.items():
+        size = arguments[name] or 0
+        require(
+            name not in _LAYERS or size <= most,
+            f"{path}: `{key}` must not exceed the {most} tensors.",
+            **{key: size},
+        )
+        require(
+            name not in _VOCABULARIES or not size or size - padding in rows,
+            f"{path}: `{key}` must be the number of rows of a tensor.",
+            **{key: size - padding},
+        )
+    with named_in_errors(path, {name: key for key, (name, _) in used.items()}):
+        check_sizes(arguments, lambda: kind(**arguments), 2 * tensors.parameters)
+        return kind(**arguments, **more)
 
 
 def rows_without_token(path: Path, tokens: int, rows: int) -> tuple[str, ...]:

@@ -1,15 +1,18 @@
 """Conversion of the PyPI package g2p_en: English letters to phonemes with two GRUs."""
 
 import string
+import zipfile
+import zlib
 from pathlib import Path
 
+import numpy as np
+
 from keras_attn.convert.json_files import named_in_errors
-from keras_attn.convert.npz_file import NpzFile
 from keras_attn.convert.weight_map import Tensors, WeightMap
 from keras_attn.models import RecurrentSeq2Seq
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.tokenizers import CharacterTokenizer, SymbolTokenizer
-from keras_attn.validation import require
+from keras_attn.validation import UserError, require
 
 _LETTERS = string.ascii_lowercase
 _CONSONANTS = "B CH D DH F G HH JH K L M N NG P R S SH T TH V W Y Z ZH"
@@ -24,6 +27,7 @@ _SOURCE_SPECIAL = (0, -1, 2, 1)  # a source has no start
 _TARGET_SPECIAL = (0, 2, 3, 1)
 
 _MOST_PHONEMES = 20
+_DAMAGES = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error)
 
 
 def from_g2p_en(path: str | Path) -> Seq2SeqTask:
@@ -40,7 +44,7 @@ def from_g2p_en(path: str | Path) -> Seq2SeqTask:
         UserError: The file is missing or damaged, or contains other arrays.
     """
     path = Path(path)
-    tensors = NpzFile(path)
+    tensors = _NpzFile(path)
     embedding = tensors.shapes.get("enc_emb", ())
     require(
         len(embedding) == 2,
@@ -97,3 +101,40 @@ def fill_g2p_en(model: RecurrentSeq2Seq, tensors: Tensors) -> None:
 def _rows(special: tuple[int, ...], others: int) -> list[int]:
     first = max(special) + 1
     return [*special, *range(first, first + others)]
+
+
+class _NpzFile:
+    """Floating-point arrays written by `numpy.savez`.
+
+    Args:
+        path: The file.
+
+    Attributes:
+        path: The file, for error messages.
+        shapes: The shape of every array, by name.
+
+    Raises:
+        UserError: The file is missing or damaged, or contains something else.
+    """
+
+    def __init__(self, path: Path):
+        require(path.is_file(), f"{path}: no such file.")
+        require(zipfile.is_zipfile(path), f"{path}: expected a NumPy .npz file without pickles.")
+        self.path = path
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                self._arrays = {name: arrays[name] for name in arrays.files}
+        except _DAMAGES as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"{path} is damaged or contains pickles: {reason}") from error
+        for name, array in self._arrays.items():
+            require(
+                getattr(array, "dtype", np.dtype(bytes)).kind == "f",
+                f"{path}: {name} must be an array of floating-point numbers.",
+            )
+            require(bool(np.isfinite(array).all()), f"{path}: {name} must be finite.")
+        self.shapes = {name: array.shape for name, array in self._arrays.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        """Returns an array as float32."""
+        return self._arrays[name].astype(np.float32)

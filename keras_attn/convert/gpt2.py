@@ -6,29 +6,19 @@ from typing import Any
 from keras_attn.convert.byte_level_bpe import read_byte_level_bpe
 from keras_attn.convert.configuration import (
     CONFIG,
-    WITHOUT_EFFECT,
-    keys_in_errors,
-    read_numbers,
+    make_model,
+    read_activation,
+    read_arguments,
     rows_without_token,
 )
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.generation_file import decoding_of, notes_on, read_generation
-from keras_attn.convert.json_files import named_in_errors, require_known, require_values
+from keras_attn.convert.json_files import require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.models import GPT2
-from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import CausalLMTask, DecodingSettings
-from keras_attn.validation import require, require_one_of
-
-_ACTIVATIONS = {
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu": "gelu",
-    "relu": "relu",
-    "silu": "silu",
-    "tanh": "tanh",
-}
+from keras_attn.validation import require
 
 # Arguments of `GPT2` by the key of their value, with its default.
 _USED = {
@@ -36,26 +26,23 @@ _USED = {
     "n_layer": ("num_layers", 12),
     "n_embd": ("hidden_dim", 768),
     "n_head": ("num_heads", 12),
+    "n_inner": ("intermediate_dim", None),
     "n_positions": ("max_length", 1024),
     "resid_pdrop": ("dropout", 0.1),
     "attn_pdrop": ("attention_dropout", 0.1),
     "layer_norm_epsilon": ("epsilon", 1e-5),
 }
 _ONLY = {
-    "add_cross_attention": False,
-    "auto_map": None,
-    "is_decoder": False,
     "is_encoder_decoder": False,
-    "pruned_heads": {},
-    "quantization_config": None,
     "reorder_and_upcast_attn": False,
     "scale_attn_by_inverse_layer_idx": False,
     "scale_attn_weights": True,
     "tie_word_embeddings": True,
 }
-# Keys about training, unused heads, and padding, which is masked.
-_WITHOUT_EFFECT = (
-    "gradient_checkpointing",
+# Keys that are read below, or are about training, unused heads, and padding, which is masked.
+_OTHERS = (
+    "activation_function",
+    "embd_pdrop",
     "initializer_range",
     "n_ctx",
     "pad_token_id",
@@ -66,7 +53,6 @@ _WITHOUT_EFFECT = (
     "summary_use_proj",
 )
 _GENERATION = {"bad_words_ids": None, "min_length": 0, "renormalize_logits": False}
-_OTHERS = ("activation_function", "embd_pdrop", "n_inner")
 
 
 def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
@@ -99,11 +85,7 @@ def convert_gpt2(folder: Path, config: dict[str, Any]) -> Conversion:
     path, options = read_generation(folder, config)
     decoding = _decoding(path, options, arguments["max_length"], tokenizer.end_id - 1)
     tensors = SafetensorsFolder(folder)
-    tensors.check_rows(folder / CONFIG, vocab_size=rows)
-    tensors.check_layers(folder / CONFIG, n_layer=arguments["num_layers"])
-    with keys_in_errors(folder / CONFIG, _USED):
-        check_sizes(arguments, lambda: GPT2(**arguments), 2 * tensors.parameters)
-        backbone = GPT2(**arguments)
+    backbone = make_model(GPT2, arguments, folder / CONFIG, _USED, tensors)
     fill_gpt2(backbone, tensors)
     task = CausalLMTask(backbone, tokenizer, decoding, add_start)
     return Conversion(task, notes + notes_on(path, options, decoding))
@@ -119,13 +101,8 @@ def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A key is unknown, or has a value that is not supported.
     """
-    require_known(path, config, {*_USED, *_ONLY, *_OTHERS, *_WITHOUT_EFFECT, *WITHOUT_EFFECT})
-    require_values(path, config, **_ONLY)
-    activation = config.get("activation_function", "gelu_new")
-    with named_in_errors(path):
-        require_one_of("activation_function", activation, _ACTIVATIONS)
-    arguments = {"activation": _ACTIVATIONS[activation], "intermediate_dim": config.get("n_inner")}
-    arguments |= read_numbers(path, config, _USED)
+    arguments = read_arguments(path, config, _USED, _ONLY, _OTHERS)
+    arguments["activation"] = read_activation(path, config, "activation_function", "gelu_new")
     require_values(path, config, embd_pdrop=arguments["dropout"])  # one dropout for both
     arguments["vocabulary_size"] += 1  # padding
     return arguments

@@ -2,12 +2,12 @@
 
 import contextlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from keras_attn.documents import read_json, read_json_object
-from keras_attn.validation import UserError, require
+from keras_attn.validation import UserError, require, require_one_of
 
 
 def read_optional_object(path: Path) -> dict[str, Any]:
@@ -67,6 +67,47 @@ def require_known(path: Path, content: Mapping[str, Any], known: Collection[str]
     """
     for key, value in content.items():
         require(key in known, f"{path}: `{key}` is not supported.", **{key: value})
+
+
+def require_choice(
+    path: Path, content: Mapping[str, Any], key: str, choices: Iterable[Any], default: Any = None
+) -> Any:
+    """Reads an option that has one of some values.
+
+    Args:
+        path: The file, for error messages.
+        content: Its content.
+        key: The option's key, which may be missing.
+        choices: The supported values.
+        default: The value where the key is missing.
+
+    Raises:
+        UserError: There is another value.
+    """
+    value = content.get(key, default)
+    with named_in_errors(path):
+        require_one_of(key, value, choices)
+    return value
+
+
+def require_tokens(path: Path, config: Mapping[str, Any], tokens: Mapping[str, str]) -> None:
+    """Refuses other special tokens, which are texts or descriptions of added tokens.
+
+    Args:
+        path: The file, for error messages.
+        config: Its content.
+        tokens: The only supported token by key; a key may be missing.
+
+    Raises:
+        UserError: There is another token.
+    """
+    found = {key: token_content(config[key]) for key in tokens if key in config}
+    require_values(path, found, **tokens)
+
+
+def token_content(token: Any) -> Any:
+    """The text of a special token, which may be described as an added token."""
+    return token.get("content") if isinstance(token, dict) else token
 
 
 def tokens_of_ids(path: Path, ids: Any) -> list[str]:

@@ -6,9 +6,9 @@ from typing import Any
 
 from keras_attn.convert.configuration import (
     CONFIG,
-    WITHOUT_EFFECT,
-    keys_in_errors,
-    read_numbers,
+    make_model,
+    read_activation,
+    read_arguments,
     rows_without_token,
 )
 from keras_attn.convert.conversion import Conversion
@@ -18,12 +18,7 @@ from keras_attn.convert.generation_file import (
     notes_on,
     read_generation,
 )
-from keras_attn.convert.json_files import (
-    named_in_errors,
-    read_optional_object,
-    require_known,
-    require_values,
-)
+from keras_attn.convert.json_files import read_optional_object, require_values
 from keras_attn.convert.marian_vocabulary import (
     TOKENIZER_CONFIG,
     MarianVocabulary,
@@ -32,23 +27,13 @@ from keras_attn.convert.marian_vocabulary import (
 from keras_attn.convert.marian_weights import fill_marian, never_predict
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.models import Marian
-from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import Seq2SeqTask
-from keras_attn.validation import require, require_one_of
-
-_ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-    "tanh": "tanh",
-}
+from keras_attn.validation import require
 
 # Arguments of `Marian` by the key of their value, with its default.
 _USED = {
     "vocab_size": ("vocabulary_size", 58_101),
+    "decoder_vocab_size": ("target_vocabulary_size", None),
     "encoder_layers": ("num_layers", 12),
     "decoder_layers": ("decoder_layers", 12),
     "d_model": ("hidden_dim", 1024),
@@ -72,36 +57,24 @@ _TRUTHS = {
     "tie_word_embeddings": True,
 }
 _ONLY = {
-    "add_cross_attention": False,
     "add_final_layer_norm": False,
-    "auto_map": None,
-    "is_decoder": False,
     "is_encoder_decoder": True,
     "normalize_before": False,
     "normalize_embedding": False,
-    "pruned_heads": {},
-    "quantization_config": None,
     "static_position_embeddings": True,
 }
 # Of training, of classification, of generation, and of older versions.
 _WITHOUT_EFFECT = (
     "add_bias_logits",
     "classif_dropout",
-    "classifier_dropout",
     "decoder_layerdrop",
     "encoder_layerdrop",
     "extra_pos_embeddings",
-    "gradient_checkpointing",
     "init_std",
-    "output_past",
+    "pad_token_id",
     "renormalize_logits",
 )
-_OTHERS = (
-    "activation_function",
-    "decoder_vocab_size",
-    "max_position_embeddings",
-    "pad_token_id",
-)
+_OTHERS = ("activation_function", "max_position_embeddings")
 _IDS = {"decoder_start_token_id": 58_100, "eos_token_id": 0}
 
 
@@ -132,12 +105,7 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
     )
     sizes = size - 1, (target_size or size) - 1
     tensors = SafetensorsFolder(folder)
-    tensors.check_rows(folder / CONFIG, vocab_size=sizes[0], decoder_vocab_size=sizes[1])
-    tensors.check_layers(
-        folder / CONFIG,
-        encoder_layers=arguments["num_layers"],
-        decoder_layers=arguments["decoder_layers"],
-    )
+    backbone = make_model(Marian, arguments, folder / CONFIG, _USED, tensors)
     notes = dict.fromkeys(  # one for both sides where they share a vocabulary
         note
         for side, size in zip((source, target), sizes, strict=True)
@@ -150,9 +118,6 @@ def convert_marian(folder: Path, config: dict[str, Any]) -> Conversion:
     positions = config.get("max_position_embeddings", 1024)
     decoding = decoding_of(path, options, positions, longest_target(options, positions))
 
-    with keys_in_errors(folder / CONFIG, _USED):
-        check_sizes(arguments, lambda: Marian(**arguments), 2 * tensors.parameters)
-        backbone = Marian(**arguments)
     fill_marian(backbone, tensors, *rows)
     if options.get("renormalize_logits") and options.get("bad_words_ids"):
         # The padding, which is banned, has no probability.
@@ -173,12 +138,8 @@ def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A key is unknown, or has a value that is not supported.
     """
-    known = {*_USED, *_ALIASES, *_TRUTHS, *_ONLY, *_OTHERS, *_WITHOUT_EFFECT, *WITHOUT_EFFECT}
-    require_known(path, config, known)
-    require_values(path, config, **_ONLY)
-    activation = config.get("activation_function", "gelu")
-    with named_in_errors(path):
-        require_one_of("activation_function", activation, _ACTIVATIONS)
+    others = {*_ALIASES, *_TRUTHS, *_OTHERS, *_WITHOUT_EFFECT}
+    arguments = read_arguments(path, config, _USED, _ONLY, others)
     truths = {key: config.get(key, default) for key, default in _TRUTHS.items()}
     for key, value in truths.items():
         require(isinstance(value, bool), f"{path}: `{key}` must be true or false.", **{key: value})
@@ -189,13 +150,9 @@ def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
         f"{path}: `tie_word_embeddings` must be true if embeddings are shared.",
         tie_word_embeddings=is_tied,
     )
-    arguments = read_numbers(path, config, _USED)
     require_values(path, config, **{key: arguments[name] for key, name in _ALIASES.items()})
     size = arguments["vocabulary_size"]
-    target = config.get("decoder_vocab_size") or size
-    arguments |= read_numbers(
-        path, {"decoder_vocab_size": target}, {"decoder_vocab_size": ("target_vocabulary_size", 0)}
-    )
+    target = arguments["target_vocabulary_size"] or size
     require(
         target == size or not is_shared,
         f"{path}: `decoder_vocab_size` must be `vocab_size` if embeddings are shared.",
@@ -205,7 +162,7 @@ def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     return arguments | {
         "vocabulary_size": size + 1,  # padding
         "target_vocabulary_size": None if is_shared else target + 1,
-        "activation": _ACTIVATIONS[activation],
+        "activation": read_activation(path, config, "activation_function", "gelu"),
         "scale_embedding": truths["scale_embedding"],
         "tie_output": is_tied,
     }

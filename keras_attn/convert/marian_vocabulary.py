@@ -6,13 +6,15 @@ from typing import Any, NamedTuple
 from keras_attn.convert.json_files import (
     named_in_errors,
     read_optional_object,
+    require_choice,
+    require_tokens,
     require_values,
 )
 from keras_attn.convert.sentencepiece_file import read_sentencepiece
 from keras_attn.reading import read_bytes, read_text
 from keras_attn.tokenizers import MarianTokenizer
 from keras_attn.tokenizers.vocabulary_files import bpe_vocabulary
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import require
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 _ADDED = "added_tokens.json"
@@ -105,16 +107,12 @@ def _read(pieces: Path, vocabulary: Path) -> MarianVocabulary:
 
 
 def _check_config(path: Path, config: dict[str, Any]) -> None:
-    with named_in_errors(path):
-        require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)
-        require_one_of("separate_vocabs", config.get("separate_vocabs", False), (True, False))
+    require_choice(path, config, "tokenizer_class", _CLASSES)
+    require_choice(path, config, "separate_vocabs", (True, False), False)
     require_values(path, config, split_special_tokens=False)
     kwargs = config.get("sp_model_kwargs")
     require(not kwargs, f"{path}: `sp_model_kwargs` must be empty.", sp_model_kwargs=kwargs)
-    for key, token in _SPECIAL.items():
-        found = config.get(key, token)
-        found = found.get("content") if isinstance(found, dict) else found
-        require(found == token, f"{path}: `{key}` must be {token!r}.", **{key: found})
+    require_tokens(path, config, _SPECIAL)
     for key in ("additional_special_tokens", "extra_special_tokens"):
         _check_added(path, config.get(key) or ())
     added = (config.get("added_tokens_decoder") or {}).values()

@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
-from keras_attn.convert.weight_map import WeightMap
+from keras_attn.convert.weight_map import WeightMap, attention_parts
 from keras_attn.models import Marian
 from keras_attn.ops import sinusoidal_positions
 from keras_attn.validation import require
@@ -19,6 +19,7 @@ _TARGET = "model.decoder.embed_tokens.weight"
 _OUTPUT = "lm_head.weight"
 _BIAS = "final_logits_bias"
 _POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+_ATTENTIONS = ("self_attn", "encoder_attn")
 _NEVER = -3e4  # a logit with probability 0 in every dtype
 
 
@@ -49,8 +50,7 @@ def fill_marian(
         weights.copy_rows(weight, first, rows)
         for name in others:
             weights.ignore(re.escape(name))
-            same = np.array_equal(tensors.read(found[name]), tensors.read(found[first]))
-            require(same, f"{tensors.path}: {found[name]} must be the same as {found[first]}.")
+            tensors.require_same(found[name], found[first])
 
     is_shared = model.source_embedding is model.target_embedding
     output = () if model.output_embedding else (_OUTPUT,)
@@ -68,18 +68,13 @@ def fill_marian(
     else:
         weights.keep(bias)
 
-    for number, block in enumerate(model.encoder_blocks):
-        layer = f"model.encoder.layers.{number}"
-        _attention(weights, block.attention, f"{layer}.self_attn")
-        weights.copy_norm(block.attention_residual.norm, f"{layer}.self_attn_layer_norm")
-        _feed_forward(weights, block, layer)
-    for number, block in enumerate(model.decoder_blocks):
-        layer = f"model.decoder.layers.{number}"
-        _attention(weights, block.self_attention, f"{layer}.self_attn")
-        weights.copy_norm(block.self_attention_residual.norm, f"{layer}.self_attn_layer_norm")
-        _attention(weights, block.cross_attention, f"{layer}.encoder_attn")
-        weights.copy_norm(block.cross_attention_residual.norm, f"{layer}.encoder_attn_layer_norm")
-        _feed_forward(weights, block, layer)
+    for side in ("encoder", "decoder"):
+        for number, block in enumerate(getattr(model, f"{side}_blocks")):
+            layer = f"model.{side}.layers.{number}"
+            for name, (attention, norm) in zip(_ATTENTIONS, attention_parts(block), strict=False):
+                _attention(weights, attention, f"{layer}.{name}")
+                weights.copy_norm(norm, f"{layer}.{name}_layer_norm")
+            _feed_forward(weights, block, layer)
     for name in _POSITIONS:
         if name in found:
             _check_sinusoids(tensors, found[name], model.hidden_dim)

@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes  # noqa: F401 - registers bfloat16 with NumPy
 import numpy as np
@@ -36,9 +35,11 @@ class SafetensorsFolder:
         self.shapes: dict[str, tuple[int, ...]] = {}
         self._files = {}
         self._file_of: dict[str, Path] = {}
-        for path in _files(folder):
-            self._open(path)
-        _check_index(folder, self._file_of)
+        index = None if (folder / WEIGHTS).is_file() else _index(folder)
+        for name in [WEIGHTS] if index is None else sorted(set(index.values())):
+            self._open(folder / name)
+        if index is not None:
+            _check_index(folder, index, self._file_of)
 
     def __contains__(self, name: str) -> bool:
         return name in self.shapes
@@ -61,37 +62,14 @@ class SafetensorsFolder:
         except SafetensorError as error:
             raise UserError(f"{path} is damaged or not a safetensors file: {error}.") from error
 
-    def check_rows(self, path: Path, **sizes: Any) -> None:
-        """Checks sizes of vocabularies against the tensors, before a model is made.
-
-        Args:
-            path: The file with the sizes, for error messages.
-            **sizes: Numbers of tokens by key.
+    def require_same(self, name: str, first: str) -> None:
+        """Raises unless a tensor is a copy of another one.
 
         Raises:
-            UserError: No tensor has this number of rows.
+            UserError: They differ.
         """
-        rows = {shape[0] for shape in self.shapes.values() if shape}
-        for key, size in sizes.items():
-            fits = size in rows
-            require(fits, f"{path}: `{key}` must be the number of rows of a tensor.", **{key: size})
-
-    def check_layers(self, path: Path, **layers: int | None) -> None:
-        """Checks numbers of layers against the tensors, before a model is made.
-
-        Args:
-            path: The file with the numbers, for error messages.
-            **layers: Numbers of layers by key, `None` for no number.
-
-        Raises:
-            UserError: There are more layers than tensors.
-        """
-        for key, count in layers.items():
-            require(
-                count is None or count <= len(self.shapes),
-                f"{path}: `{key}` must not exceed the {len(self.shapes)} tensors.",
-                **{key: count},
-            )
+        same = np.array_equal(self.read(name), self.read(first))
+        require(same, f"{self.path}: {name} must be the same as {first}.")
 
     @property
     def parameters(self) -> int:
@@ -112,23 +90,16 @@ class SafetensorsFolder:
             raise UserError(f"{path} is damaged or not a safetensors file: {error}.") from error
 
 
-def _files(folder: Path) -> list[Path]:
-    if (folder / WEIGHTS).is_file():
-        return [folder / WEIGHTS]
-    if (folder / INDEX).is_file():
-        return sorted({folder / name for name in _index(folder).values()})
+def _index(folder: Path) -> dict[str, str]:
+    path = folder / INDEX
     pickles = sorted(path.name for path in folder.iterdir() if path.suffix in _PICKLES)
     require(
-        not pickles,
+        path.is_file() or not pickles,
         f"{folder} contains no {WEIGHTS}, only pickles, which are never opened because they can "
         "run code: save the model as safetensors.",
         found=pickles[:3],
     )
-    raise UserError(f"{folder} contains neither {WEIGHTS} nor {INDEX}.")
-
-
-def _index(folder: Path) -> dict[str, str]:
-    path = folder / INDEX
+    require(path.is_file(), f"{folder} contains neither {WEIGHTS} nor {INDEX}.")
     names = read_json_object(path).get("weight_map")
     require(isinstance(names, dict), f"{path}: `weight_map` must contain the file of each tensor.")
     for tensor, name in names.items():
@@ -140,10 +111,7 @@ def _index(folder: Path) -> dict[str, str]:
     return names
 
 
-def _check_index(folder: Path, file_of: dict[str, Path]) -> None:
-    if (folder / WEIGHTS).is_file():
-        return
-    index = _index(folder)
+def _check_index(folder: Path, index: dict[str, str], file_of: dict[str, Path]) -> None:
     for name in sorted({*index, *file_of}):
         where, told = (file_of[name].name if name in file_of else None), index.get(name)
         if where != told:

@@ -6,15 +6,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_attn.convert.json_files import (
-    named_in_errors,
-    read_optional_object,
-    require_values,
-)
+from keras_attn.convert.json_files import read_optional_object, require_choice, require_values
 from keras_attn.documents import read_json_object
 from keras_attn.reading import read_bytes
 from keras_attn.tokenizers import SentencePieceTokenizer, sentinel_tokens
-from keras_attn.validation import UserError, require, require_one_of
+from keras_attn.validation import UserError, require
 
 if TYPE_CHECKING:
     from sentencepiece.sentencepiece_model_pb2 import ModelProto
@@ -129,8 +125,7 @@ def _bytes(path: Path, normalizer: dict[str, Any]) -> bytes:
 def _sentinels(path: Path) -> int:
     """The number of sentinels; other added tokens are refused."""
     config = read_optional_object(path)
-    with named_in_errors(path):
-        require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)
+    require_choice(path, config, "tokenizer_class", _CLASSES)
     require_values(
         path, config, eos_token="</s>", unk_token="<unk>", pad_token="<pad>", sp_model_kwargs={}
     )

@@ -5,13 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_attn.convert.configuration import (
     CONFIG,
-    WITHOUT_EFFECT,
-    keys_in_errors,
-    read_numbers,
+    make_model,
+    read_arguments,
     rows_without_token,
 )
 from keras_attn.convert.conversion import Conversion
@@ -21,14 +19,13 @@ from keras_attn.convert.generation_file import (
     notes_on,
     read_generation,
 )
-from keras_attn.convert.json_files import named_in_errors, require_known, require_values
+from keras_attn.convert.json_files import require_choice, require_values
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.sentencepiece_file import read_t5_tokenizer
-from keras_attn.convert.weight_map import WeightMap
+from keras_attn.convert.weight_map import WeightMap, attention_parts
 from keras_attn.models import T5
-from keras_attn.models.size_check import check_sizes
 from keras_attn.tasks import Seq2SeqTask
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import require
 
 # By `feed_forward_proj`: activation, and whether it is multiplied by a linear projection.
 _FEED_FORWARDS = {
@@ -44,6 +41,7 @@ _FEED_FORWARDS = {
 _USED = {
     "vocab_size": ("vocabulary_size", 32_128),
     "num_layers": ("num_layers", 6),
+    "num_decoder_layers": ("decoder_layers", None),
     "d_model": ("hidden_dim", 512),
     "num_heads": ("num_heads", 8),
     "d_kv": ("key_dim", 64),
@@ -54,32 +52,23 @@ _USED = {
     "layer_norm_epsilon": ("epsilon", 1e-6),
 }
 _ONLY = {
-    "auto_map": None,
     "decoder_start_token_id": 0,
     "eos_token_id": 1,
-    "is_decoder": False,
     "is_encoder_decoder": True,
     "pad_token_id": 0,
-    "quantization_config": None,
 }
-# Of training, of classification, and of older versions.
-_WITHOUT_EFFECT = (
-    "classifier_dropout",
-    "gradient_checkpointing",
-    "initializer_factor",
-    "n_positions",
-    "output_past",
-)
 _OTHERS = (
     "dense_act_fn",
     "feed_forward_proj",
+    "initializer_factor",  # of training
     "is_gated_act",
-    "num_decoder_layers",
+    "n_positions",  # of older versions
     "scale_decoder_outputs",
     "tie_word_embeddings",
 )
 _EMBEDDING = "shared.weight"
 _OUTPUT = "lm_head.weight"
+_ATTENTIONS = ("SelfAttention", "EncDecAttention")
 _GENERATION = {
     "bad_words_ids": None,
     "decoder_start_token_id": 0,
@@ -114,15 +103,7 @@ def convert_t5(folder: Path, config: dict[str, Any]) -> Conversion:
     rows = arguments["vocabulary_size"] - 1
     notes = rows_without_token(folder, tokenizer.vocabulary_size - 1, rows)
     tensors = SafetensorsFolder(folder)
-    tensors.check_rows(folder / CONFIG, vocab_size=rows)
-    tensors.check_layers(
-        folder / CONFIG,
-        num_layers=arguments["num_layers"],
-        num_decoder_layers=arguments.get("decoder_layers"),
-    )
-    with keys_in_errors(folder / CONFIG, _USED):
-        check_sizes(arguments, lambda: T5(**arguments), 2 * tensors.parameters)
-        backbone = T5(**arguments)
+    backbone = make_model(T5, arguments, folder / CONFIG, _USED, tensors)
     fill_t5(backbone, tensors)
     task = Seq2SeqTask(backbone, tokenizer, tokenizer, decoding)
     return Conversion(task, notes + notes_on(path, options, decoding))
@@ -138,20 +119,12 @@ def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A key is unknown, or has a value that is not supported.
     """
-    require_known(path, config, {*_USED, *_ONLY, *_OTHERS, *_WITHOUT_EFFECT, *WITHOUT_EFFECT})
-    require_values(path, config, **_ONLY)
-    kind = config.get("feed_forward_proj", "relu")
-    with named_in_errors(path):
-        require_one_of("feed_forward_proj", kind, _FEED_FORWARDS)
-    activation, gated = _FEED_FORWARDS[kind]
+    arguments = read_arguments(path, config, _USED, _ONLY, _OTHERS)
+    kind = require_choice(path, config, "feed_forward_proj", _FEED_FORWARDS, "relu")
+    arguments["activation"], arguments["gated"] = _FEED_FORWARDS[kind]
     # They follow from the kind, except in files that were edited by hand.
     inner = "gelu_new" if kind == "gated-gelu" else kind.removeprefix("gated-")
-    require_values(path, config, is_gated_act=gated, dense_act_fn=inner)
-    arguments = {"activation": activation, "gated": gated}
-    used = dict(_USED)
-    if config.get("num_decoder_layers") is not None:
-        used["num_decoder_layers"] = ("decoder_layers", None)
-    arguments |= read_numbers(path, config, used)
+    require_values(path, config, is_gated_act=arguments["gated"], dense_act_fn=inner)
     # Newer files have a separate key, and tie embeddings that are not in the checkpoint.
     key = "scale_decoder_outputs" if "scale_decoder_outputs" in config else "tie_word_embeddings"
     scaled = config.get(key, True)
@@ -188,11 +161,7 @@ def fill_t5(model: T5, tensors: SafetensorsFolder) -> None:
     for name in copies:
         weights.ignore(re.escape(name))
         if name in tensors.shapes and _EMBEDDING in tensors.shapes:
-            same = np.array_equal(tensors.read(name), tensors.read(_EMBEDDING))
-            require(same, f"{tensors.path}: {name} must be the same as {_EMBEDDING}.")
-
-    def part(residual: keras.layers.Layer, name: str) -> None:
-        weights.copy(residual.norm.scale, f"{name}.layer_norm.weight")
+            tensors.require_same(name, _EMBEDDING)
 
     def attention(layer: keras.layers.Layer, name: str) -> None:
         enlarge = {"query": config["key_dim"] ** 0.5}
@@ -210,29 +179,22 @@ def fill_t5(model: T5, tensors: SafetensorsFolder) -> None:
             weights.copy_linear(layer.gate, f"{name}.wi_1")
         weights.copy_linear(layer.output_projection, f"{name}.wo")
 
-    for number, block in enumerate(model.encoder_blocks):
-        layer = f"encoder.block.{number}.layer"
-        attention(block.attention, f"{layer}.0.SelfAttention")
-        part(block.attention_residual, f"{layer}.0")
-        feed_forward(block.feed_forward, f"{layer}.1.DenseReluDense")
-        part(block.feed_forward_residual, f"{layer}.1")
-    for number, block in enumerate(model.decoder_blocks):
-        layer = f"decoder.block.{number}.layer"
-        attention(block.self_attention, f"{layer}.0.SelfAttention")
-        part(block.self_attention_residual, f"{layer}.0")
-        attention(block.cross_attention, f"{layer}.1.EncDecAttention")
-        part(block.cross_attention_residual, f"{layer}.1")
-        feed_forward(block.feed_forward, f"{layer}.2.DenseReluDense")
-        part(block.feed_forward_residual, f"{layer}.2")
-    first = {
-        "encoder": model.encoder_blocks[0].attention,
-        "decoder": model.decoder_blocks[0].self_attention,
-    }
-    for side, layer in first.items():
+    for side in ("encoder", "decoder"):
+        blocks = getattr(model, f"{side}_blocks")
+        for number, block in enumerate(blocks):
+            part = f"{side}.block.{number}.layer"
+            parts = dict(zip(_ATTENTIONS, attention_parts(block), strict=False))
+            for place, (name, (layer, norm)) in enumerate(parts.items()):
+                attention(layer, f"{part}.{place}.{name}")
+                weights.copy(norm.scale, f"{part}.{place}.layer_norm.weight")
+            last = f"{part}.{len(parts)}"
+            feed_forward(block.feed_forward, f"{last}.DenseReluDense")
+            weights.copy(block.feed_forward_residual.norm.scale, f"{last}.layer_norm.weight")
+        first, _ = attention_parts(blocks[0])[0]
         table = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        weights.copy(layer.relative_positions.embeddings, table)
-    weights.copy(model.encoder_norm.scale, "encoder.final_layer_norm.weight")
-    weights.copy(model.decoder_norm.scale, "decoder.final_layer_norm.weight")
+        weights.copy(first.relative_positions.embeddings, table)
+        norm = getattr(model, f"{side}_norm")
+        weights.copy(norm.scale, f"{side}.final_layer_norm.weight")
     # Old checkpoints contain an unused table of distances.
     weights.ignore(r"decoder\.block\.0\.layer\.1\.EncDecAttention\.relative_attention_bias\.weight")
     weights.fill(model, tensors)

@@ -157,10 +157,7 @@ class WeightMap:
         self._sources.append(_Source(weight, names, tuple(shape), make))
 
     def fill(
-        self,
-        model: keras.Model,
-        tensors: Tensors,
-        rename: Callable[[str], str] = lambda name: name,
+        self, model: keras.Model, tensors: Tensors, rename: Callable[[str], str] = lambda name: name
     ) -> None:
         """Copies the tensors into the weights.
 
@@ -209,6 +206,15 @@ class WeightMap:
             raise UserError(
                 f"{tensors.path}: the tensors do not fit the model; {'; '.join(problems)}."
             )
+
+
+def attention_parts(
+    block: keras.layers.Layer,
+) -> list[tuple[keras.layers.Layer, keras.layers.Layer]]:
+    """The attention layers of a block in their order, each with its norm."""
+    names = ("attention", "self_attention", "cross_attention")
+    found = [name for name in names if hasattr(block, name)]
+    return [(getattr(block, name), getattr(block, f"{name}_residual").norm) for name in found]
 
 
 def _listed(names: Iterable[str]) -> str:

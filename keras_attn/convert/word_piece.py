@@ -6,6 +6,8 @@ from typing import Any
 from keras_attn.convert.json_files import (
     named_in_errors,
     read_optional_object,
+    require_choice,
+    require_tokens,
     require_values,
     tokens_of_ids,
 )
@@ -13,7 +15,7 @@ from keras_attn.documents import read_json_object
 from keras_attn.reading import read_text
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.vocabulary_files import word_piece_tokens
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import require
 
 _VOCABULARY = "vocab.txt"
 _FAST = "tokenizer.json"
@@ -74,12 +76,8 @@ def read_word_piece(folder: Path) -> WordPieceTokenizer:
 def _check_config(path: Path, config: dict[str, Any]) -> None:
     require_values(path, config, do_basic_tokenize=True)
     require(not config.get("never_split"), f"{path}: `never_split` is not supported.")
-    with named_in_errors(path):
-        require_one_of("tokenizer_class", config.get("tokenizer_class"), _CLASSES)
-    for key, token in _SPECIAL.items():
-        found = config.get(key, token)
-        found = found.get("content") if isinstance(found, dict) else found
-        require(found == token, f"{path}: `{key}` must be {token!r}.", **{key: found})
+    require_choice(path, config, "tokenizer_class", _CLASSES)
+    require_tokens(path, config, _SPECIAL)
 
 
 def _read_fast(path: Path) -> tuple[dict[str, Any], list[str]]:

@@ -296,7 +296,7 @@ MISTAKES = {
     "decoder": (config(is_decoder=True), "`is_decoder` must be False. Received: is_decoder=True"),
     "padding id": (config(pad_token_id=1), "`pad_token_id` must be 0"),
     "own code": (config(auto_map={"AutoModel": "x.Y"}), "`auto_map` must be None"),
-    "activation": (config(hidden_act="gelu_new"), "config.json: `hidden_act` must be one of"),
+    "activation": (config(hidden_act="mish"), "config.json: `hidden_act` must be one of"),
     "heads": (
         config(num_attention_heads=4),
         "`num_attention_heads` must divide `hidden_size`. Received: num_attention_heads=4",

@@ -141,11 +141,11 @@ MISTAKES = {
     "not tied": (config(tie_word_embeddings=False), "config.json: `tie_word_embeddings` must be T"),
     "another output": (
         other(DECODER, than=EMBEDDING),
-        f"not the embedding's is not supported. Received: tensor='{DECODER}', unlike='{EMBEDDING}'",
+        f"{DECODER} must be the same as {EMBEDDING}",
     ),
     "another bias": (
         other("cls.predictions.decoder.bias", than="cls.predictions.bias"),
-        "Received: tensor='cls.predictions.decoder.bias', unlike='cls.predictions.bias'",
+        "cls.predictions.decoder.bias must be the same as cls.predictions.bias",
     ),
     "no head": (
         without("cls.predictions.bias", "cls.predictions.transform.dense.weight"),
