@@ -5,22 +5,40 @@ import pytest
 from keras_attn.cli import main
 
 
-@pytest.fixture
-def keras_attn(monkeypatch, capfd):
+class CommandLine:
     """Calls the command line; returns status, standard output and standard error."""
-    # `main` sets these for its process; the test's own go back to what they were.
-    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
 
-    def call(*arguments):
-        capfd.readouterr()
+    def __init__(self, capfd):
+        self.capfd = capfd
+
+    def __call__(self, *arguments):
+        self.capfd.readouterr()
         try:
             status = main([str(argument) for argument in arguments])
         except SystemExit as stop:
             status = stop.code or 0
-        return status, *capfd.readouterr()
+        return status, *self.capfd.readouterr()
 
-    return call
+    def output(self, *arguments):
+        """The standard output of a command that succeeds."""
+        status, output, error = self(*arguments)
+        assert status == 0, error
+        return output
+
+    def refusal(self, *arguments):
+        """The one line that a command prints about a user's mistake."""
+        status, output, error = self(*arguments)
+        assert (status, output, error.count("\n")) == (2, "", 1), error[-2000:]
+        assert error.startswith("keras-attn: error: ")
+        return error
+
+
+@pytest.fixture
+def keras_attn(monkeypatch, capfd):
+    # `main` sets these for its process; the test's own go back to what they were.
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "3")
+    return CommandLine(capfd)
 
 
 @pytest.fixture(scope="session")

@@ -31,12 +31,10 @@ def test_converted_predicted_exported_verified(keras_attn, tmp_path):
     task, exported = tmp_path / "task", tmp_path / "exported"
     assert keras_attn("convert", BERT, task) == (0, f"{task}\n", "")
     assert keras_attn("export", task, exported)[0] == 0
-    status, output, _ = keras_attn("verify", exported)
-    assert (status, output.splitlines()[0]) == (0, f"{exported / '1'}: verified")
+    assert keras_attn.output("verify", exported).startswith(f"{exported / '1'}: verified\n")
     expected = np.load(GOLDEN / "bert_outputs.npz")["normalized"]
     for model in (task, exported):
-        status, output, error = keras_attn("predict", model, "--", *TEXTS)
-        assert status == 0, error
+        output = keras_attn.output("predict", model, "--", *TEXTS)
         found = np.array([json.loads(line) for line in output.splitlines()])
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
@@ -45,17 +43,16 @@ def test_heads_that_are_left_out_are_told(keras_attn, tmp_path):
     folder = copy_of(BERT, tmp_path / "checkpoint")
     head = {"classifier.weight": np.zeros((2, 21), "float32")}
     change_tensors(folder, lambda tensors: tensors | head)
-    status, output, error = keras_attn("convert", folder, tmp_path / "task")
-    assert (status, output) == (0, f"{tmp_path / 'task'}\n")
-    assert error == "Not used: the classifier (classifier.*).\n"
+    told = "Not used: the classifier (classifier.*).\n"
+    task = tmp_path / "task"
+    assert keras_attn("convert", folder, task) == (0, f"{task}\n", told)
 
 
 def test_a_task_that_is_there_is_kept_unless_told_otherwise(keras_attn, tmp_path):
     task = tmp_path / "task"
     assert keras_attn("convert", GOLDEN / "gpt2", task)[0] == 0
     before = (task / "task.json").read_bytes()
-    status, output, error = keras_attn("convert", BERT, task)
-    assert (status, output) == (2, "")
+    error = keras_attn.refusal("convert", BERT, task)
     expected = f"{task} holds a task: name another folder, or give --overwrite."
     assert error == f"keras-attn: error: {expected}\n"
     assert (task / "task.json").read_bytes() == before
@@ -69,12 +66,12 @@ def test_an_embedding_far_larger_than_the_vocabulary_is_told(keras_attn, tmp_pat
     (folder / "tokenizer.json").unlink()
     tokens = path.read_text(encoding="utf-8").splitlines()[:14]  # of 29 rows
     path.write_text("\n".join([*tokens[:-1], "[MASK]"]) + "\n", encoding="utf-8")
-    status, output, error = keras_attn("convert", folder, tmp_path / "task")
-    assert (status, output) == (0, f"{tmp_path / 'task'}\n")
-    assert error == (
+    task = tmp_path / "task"
+    told = (
         f"{folder}: 15 of the embedding's 29 rows have no token in the vocabulary, "
         "which may belong to another model.\n"
     )
+    assert keras_attn("convert", folder, task) == (0, f"{task}\n", told)
 
 
 MISTAKES = {
@@ -116,8 +113,7 @@ def test_a_mistake_takes_one_line_and_leaves_nothing_behind(mistake, name, keras
     spoil, message = MISTAKES[mistake]
     folder = copy_of(GOLDEN / name, tmp_path / "checkpoint")
     spoil(folder)
-    status, output, error = keras_attn("convert", folder, tmp_path / "task")
-    assert (status, output, error.count("\n")) == (2, "", 1), error
+    error = keras_attn.refusal("convert", folder, tmp_path / "task")
     assert error.startswith(f"keras-attn: error: {folder}")
     assert message in error
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
@@ -133,6 +129,5 @@ def test_the_model_of_g2p_en(keras_attn, tmp_path):
     expected = "".join(" ".join(predicted(arrays, word)) + "\n" for word in ("hello", "zebra"))
     for model in (task, exported):
         assert keras_attn("predict", model, "hello", "zebra") == (0, expected, "")
-    status, output, error = keras_attn("convert", tmp_path / "other.npz", tmp_path / "other")
-    assert (status, output) == (2, "")
+    error = keras_attn.refusal("convert", tmp_path / "other.npz", tmp_path / "other")
     assert error == f"keras-attn: error: {tmp_path / 'other.npz'}: no such file.\n"

@@ -33,5 +33,4 @@ def test_card_shows_what_predict_prints(model, keras_attn):
 @pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)
 @pytest.mark.slow
 def test_is_verified(model, keras_attn):
-    status, _, error = keras_attn("verify", model)
-    assert status == 0, error
+    keras_attn.output("verify", model)

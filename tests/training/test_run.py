@@ -227,10 +227,7 @@ def test_a_killed_and_resumed_run_equals_a_whole_one(words, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "preset",
-    ["lstm_2x64", "gnmt_small", "conv_s2s"],
-)
+@pytest.mark.parametrize("preset", ["lstm_2x64", "gnmt_small", "conv_s2s"])
 def test_a_preset_of_any_family_is_trained(words, tmp_path, preset):
     sizes = {"num_layers": 1, "hidden_dim": 8}
     layer = run_settings(words["train"], steps=3) | {"preset": preset, "model": sizes}
@@ -241,10 +238,7 @@ def test_a_preset_of_any_family_is_trained(words, tmp_path, preset):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "moment",
-    ["train_tokenizers", "examples", "task"],
-)
+@pytest.mark.parametrize("moment", ["train_tokenizers", "examples", "task"])
 def test_a_run_that_ended_before_its_first_step_can_be_resumed(
     words, tmp_path, monkeypatch, moment
 ):

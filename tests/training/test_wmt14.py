@@ -165,8 +165,7 @@ def run_commands(folder, name, *options):
 
 
 @pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=pytest.mark.slow) for name in NAMES],
+    scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
 )
 def finished(request, tmp_path_factory):
     """A small model of each width, all else as in the recipe, trained for three steps."""
@@ -186,11 +185,7 @@ def test_the_whole_recipe_is_in_run_yaml(finished):
     assert expected["average_last"] == LENGTH[name]["average_last"]
     assert content["tokenizers"] == {
         "shared": True,
-        "source": {
-            "kind": "sentencepiece",
-            "model_type": "bpe",
-            "vocabulary_size": VOCABULARY,
-        },
+        "source": {"kind": "sentencepiece", "model_type": "bpe", "vocabulary_size": VOCABULARY},
     }
     assert DECODING.items() <= content["decoding"].items()
     assert content["metrics"] == ["bleu", "chrf"]

@@ -19,10 +19,7 @@ from keras_attn.validation import UserError
 pytestmark = pytest.mark.tensorflow
 
 BASE = {"preset": "g2p_small", "data": {"train": ["words.tsv"]}}
-SPACE = {
-    "model.num_layers": {"min": 1, "max": 6},
-    "model.dropout": {"min": 0.0, "max": 0.4},
-}
+SPACE = {"model.num_layers": {"min": 1, "max": 6}, "model.dropout": {"min": 0.0, "max": 0.4}}
 
 
 @pytest.fixture

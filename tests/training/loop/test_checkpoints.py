@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from keras_attn.training import Checkpoints, assign_model_arrays, average_checkpoints
-from keras_attn.training.loop.checkpoints import (
-    model_arrays,
-    read_checkpoint,
-    write_checkpoint,
-)
+from keras_attn.training.loop.checkpoints import model_arrays, read_checkpoint, write_checkpoint
 from keras_attn.validation import UserError
 from tests.training.stand_in import backbone
 

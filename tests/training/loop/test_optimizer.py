@@ -34,12 +34,7 @@ def test_the_fused_update_is_that_of_keras(dtype, weight_decay):
     schedule = keras.optimizers.schedules.PolynomialDecay(0.1, 7, 0.01)
 
     def keras_own(variables):
-        arguments = {
-            "learning_rate": schedule,
-            "beta_1": 0.8,
-            "beta_2": 0.95,
-            "epsilon": 1e-3,
-        }
+        arguments = {"learning_rate": schedule, "beta_1": 0.8, "beta_2": 0.95, "epsilon": 1e-3}
         if not weight_decay:
             return keras.optimizers.Adam(**arguments)
         optimizer = keras.optimizers.AdamW(weight_decay=weight_decay, **arguments)

@@ -8,12 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.data import plan_epoch
-from keras_attn.training import (
-    Trainer,
-    TrainingInterrupted,
-    ValidationSet,
-    average_checkpoints,
-)
+from keras_attn.training import Trainer, TrainingInterrupted, ValidationSet, average_checkpoints
 from keras_attn.validation import UserError
 from tests.training.stand_in import (
     StandInTask,
