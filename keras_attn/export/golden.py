@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_attn.documents import read_json
 from keras_attn.export.c_api import dtype_name
-from keras_attn.export.layout import GOLDEN, read_json, write_json
-from keras_attn.validation import UserError
+from keras_attn.export.layout import GOLDEN, write_json
+from keras_attn.validation import UserError, require
 
 RTOL, ATOL = 1e-4, 1e-5
 
@@ -47,6 +48,7 @@ def read_golden(version_folder: Path) -> Golden:
         UserError: The file is missing or damaged, or contains no example.
     """
     path = version_folder / GOLDEN
+    require(path.exists(), f"The export is incomplete: {path} is missing.")
     content = read_json(path)
     try:
         examples = [

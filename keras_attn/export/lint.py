@@ -10,7 +10,7 @@ from pathlib import Path
 
 from keras_attn.export.c_api import STRING
 from keras_attn.export.messages import GraphDef, MetaGraphDef, NodeDef, TensorProto
-from keras_attn.export.runtime import Signature, SignatureTensor, read_meta_graph, read_signatures
+from keras_attn.export.runtime import SignatureTensor, read_meta_graph, read_signatures
 from keras_attn.model_versions import SAVED_MODEL, latest_version
 
 _PYTHON_OPS = ("EagerPyFunc", "PyFunc", "PyFuncStateless")
@@ -48,14 +48,10 @@ def _signature_findings(meta_graph: MetaGraphDef) -> Iterator[str]:
     for name, signature in signatures.items():
         if not signature.outputs:
             yield f"Signature {name!r} has no output."
-        for what, key, tensor in _tensors(signature):
-            title = f"{what} {key!r} of signature {name!r}"
-            yield from _tensor_findings(title, what, key, tensor)
-
-
-def _tensors(signature: Signature) -> Iterator[tuple[str, str, SignatureTensor]]:
-    yield from (("Input", key, tensor) for key, tensor in signature.inputs.items())
-    yield from (("Output", key, tensor) for key, tensor in signature.outputs.items())
+        for what, tensors in (("Input", signature.inputs), ("Output", signature.outputs)):
+            for key, tensor in tensors.items():
+                title = f"{what} {key!r} of signature {name!r}"
+                yield from _tensor_findings(title, what, key, tensor)
 
 
 def _tensor_findings(title: str, what: str, key: str, tensor: SignatureTensor) -> Iterator[str]:

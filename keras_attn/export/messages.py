@@ -94,14 +94,4 @@ def _message_classes() -> dict[str, type]:
     }
 
 
-_CLASSES = _message_classes()
-FunctionDef = _CLASSES["FunctionDef"]
-GraphDef = _CLASSES["GraphDef"]
-MetaGraphDef = _CLASSES["MetaGraphDef"]
-NodeDef = _CLASSES["NodeDef"]
-OpList = _CLASSES["OpList"]
-PredictionLog = _CLASSES["PredictionLog"]
-SavedModel = _CLASSES["SavedModel"]
-SignatureDef = _CLASSES["SignatureDef"]
-TensorInfo = _CLASSES["TensorInfo"]
-TensorProto = _CLASSES["TensorProto"]
+globals().update(_message_classes())  # messages.pyi declares them

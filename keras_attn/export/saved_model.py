@@ -106,14 +106,14 @@ def export_saved_model(
             name: dataclasses.replace(each, function=stored.reading(each.function))
             for name, each in functions.items()
         }
-        left_out = _untraceable(reading)
-        served = {name: each for name, each in reading.items() if name not in left_out}
+        signatures, left_out = _signatures(reading)
+        served = {name: reading[name] for name in signatures}
         examples = _answers(served, texts[:MAX_ROWS])
         described = {
             "weights": _describe_weights(functions, served, texts, stored, examples, tolerance),
             "left_out": left_out,
         }
-        _write(path, task, served, stored, examples, options | described)
+        _write(path, task, signatures, stored, examples, options | described)
         write_readme(path, Path(folder).resolve().name)
 
     return _write_version(Path(folder), version, write)
@@ -170,12 +170,11 @@ def _remove_empty(folders: Iterable[Path]) -> None:
 def _write(
     path: Path,
     task: Servable,
-    functions: Mapping[str, ServingFunction],
+    signatures: Mapping[str, Callable],
     stored: StoredWeights,
     examples: list[Example],
     options: Mapping[str, Any],
 ) -> None:
-    signatures = {name: _signature(function) for name, function in functions.items()}
     module = tf.Module()
     module.resources = stored.resources
     tf.saved_model.save(module, str(path), signatures)
@@ -184,19 +183,23 @@ def _write(
         (name, {key: array[:1] for key, array in inputs.items()}) for name, inputs, _ in examples
     ]
     write_warmup(path, [(name, inputs) for name, inputs, _ in examples] + one_row)
-    write_json(path / MANIFEST, _manifest(task, sorted(functions), options))
+    write_json(path / MANIFEST, _manifest(task, sorted(signatures), options))
 
 
-def _untraceable(functions: Mapping[str, ServingFunction]) -> dict[str, str]:
-    """Optional functions that cannot be traced, with the reasons."""
-    found = {}
+def _signatures(
+    functions: Mapping[str, ServingFunction],
+) -> tuple[dict[str, Callable], dict[str, str]]:
+    """Traced functions, and the reasons for leaving out optional ones that cannot be traced."""
+    signatures: dict[str, Callable] = {}
+    left_out = {}
     for name, function in functions.items():
-        if function.optional:
-            try:
-                _signature(function)
-            except (TypeError, ValueError) as error:  # any kind of layer may be inside
-                found[name] = _reason(error)
-    return found
+        try:
+            signatures[name] = _signature(function)
+        except (TypeError, ValueError) as error:  # any kind of layer may be inside
+            if not function.optional:
+                raise
+            left_out[name] = _reason(error)
+    return signatures, left_out
 
 
 def _reason(error: Exception) -> str:

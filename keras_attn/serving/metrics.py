@@ -4,6 +4,7 @@ Labels are names of served models, never data from clients.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -16,31 +17,21 @@ class Metrics:
     """Counters of one server, in a registry of their own."""
 
     def __init__(self) -> None:
-        registry = self._registry = CollectorRegistry()
-        prefix = "keras_attn_serving"
-        self._requests = Counter(
-            f"{prefix}_requests",
-            "Prediction requests, by outcome.",
-            ("model", "api", "code"),
-            registry=registry,
+        self._registry = CollectorRegistry()
+        self._requests = self._metric(
+            Counter, "requests", "Prediction requests, by outcome.", "model", "api", "code"
         )
-        self._seconds = Histogram(
-            f"{prefix}_request_seconds",
-            "Seconds from the complete request to its answer.",
-            ("model", "api"),
-            buckets=_SECONDS,
-            registry=registry,
+        seconds = "Seconds from the complete request to its answer."
+        self._seconds = self._metric(
+            Histogram, "request_seconds", seconds, "model", "api", buckets=_SECONDS
         )
-        self._rows = Histogram(
-            f"{prefix}_batch_rows",
-            "Rows of the batches that ran.",
-            ("model",),
-            buckets=_ROWS,
-            registry=registry,
-        )
-        self._waiting = Gauge(
-            f"{prefix}_waiting", "Requests in the queue.", ("model",), registry=registry
-        )
+        rows = "Rows of the batches that ran."
+        self._rows = self._metric(Histogram, "batch_rows", rows, "model", buckets=_ROWS)
+        self._waiting = self._metric(Gauge, "waiting", "Requests in the queue.", "model")
+
+    def _metric(self, kind: type, name: str, text: str, *labels: str, **options: Any) -> Any:
+        name = f"keras_attn_serving_{name}"
+        return kind(name, text, labels, registry=self._registry, **options)
 
     def count(self, model: str, api: str, code: str, seconds: float) -> None:
         """Counts a request to a served model ("" for an unknown one), and its time."""
