@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from keras_attn.files import replaced_file, write_text
 from keras_attn.tokenizers.lowercase import Lowercase
+from keras_attn.tokenizers.special_text import SpecialTextSplitter
 from keras_attn.validation import UserError, require, require_positive
 
 CONFIG_FILE = "tokenizer.json"
@@ -45,6 +46,11 @@ class Tokenizer(tf.Module, abc.ABC):
     start_id: int = 1
     end_id: int = 2
     unknown_id: int = 3
+
+    _files: ClassVar[tuple[str, ...]] = ()
+    """Names of the asset files."""
+    _special_text: SpecialTextSplitter | None = None
+    """Finds the tokens that are recognized in texts before `_tokenize` splits them."""
 
     def __init__(
         self,
@@ -116,7 +122,10 @@ class Tokenizer(tf.Module, abc.ABC):
             shape=tuple(strings.shape) if strings.shape.rank is not None else None,
         )
         strings = tf.ensure_shape(strings, [None])
-        return self._tokenize(self._lowercase(strings) if self._lowercase else strings)
+        strings = self._lowercase(strings) if self._lowercase else strings
+        if self._special_text is None:
+            return self._tokenize(strings)
+        return self._special_text.tokenize(strings, self._tokenize)
 
     def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
         """Converts ids back to strings.
@@ -151,7 +160,7 @@ class Tokenizer(tf.Module, abc.ABC):
 
     @abc.abstractmethod
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """`tokenize` for strings (batch,) that are lower-cased already where asked."""
+        """`tokenize` for strings (batch,) that are lower-cased where asked, and not special."""
 
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """`detokenize` for int32 ids (batch, None) without padding, start and end."""
@@ -169,8 +178,14 @@ class Tokenizer(tf.Module, abc.ABC):
     @classmethod
     def from_config(cls, config: dict[str, Any], assets: dict[str, bytes]) -> "Tokenizer":
         """Makes a tokenizer from the `get_config()` and `assets()` of another one."""
-        del assets  # for the kinds that have some
-        return cls(**config)
+        for name in cls._files:
+            require(name in assets, f"`{name}` must be among the assets.", assets=[*assets])
+        return cls(*cls._read_assets(assets), **config)
+
+    @classmethod
+    def _read_assets(cls, assets: dict[str, bytes]) -> tuple:
+        """The first arguments of the constructor, from the asset files."""
+        return ()
 
     def save(self, folder: str | Path) -> None:
         """Writes `tokenizer.json`, and asset files where the kind has any, into `folder`.

@@ -53,6 +53,7 @@ class ByteLevelBpeTokenizer(Tokenizer):
     """
 
     kind = "byte_level_bpe"
+    _files = (VOCABULARY_FILE, MERGES_FILE)
 
     def __init__(
         self,
@@ -69,8 +70,9 @@ class ByteLevelBpeTokenizer(Tokenizer):
         self.merges = tuple((first, second) for first, second in merges)
         self.split_special_tokens = bool(split_special_tokens)
         # Texts may not contain the padding.
-        ids = {token: list(tokens).index(token) for token in special_tokens[1:]}
-        self._special_text = None if split_special_tokens else SpecialTextSplitter(ids)
+        if not split_special_tokens:
+            ids = {token: list(tokens).index(token) for token in special_tokens[1:]}
+            self._special_text = SpecialTextSplitter(ids)
         self._words = ByteWords()
         self._model = SentencePieceModel(merge_model(tokens, self.merges, byte_characters()))
         self._bytes_of_id = tf.constant(_bytes_of_tokens(tokens, set(special_tokens)), tf.string)
@@ -155,11 +157,6 @@ class ByteLevelBpeTokenizer(Tokenizer):
         return cls(tokens, merges, special_tokens, lowercase, split_special_tokens)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        if self._special_text is None:
-            return self._tokenize_text(strings)
-        return self._special_text.tokenize(strings, self._tokenize_text)
-
-    def _tokenize_text(self, strings: tf.Tensor) -> tf.RaggedTensor:
         words = self._words(strings)
         distinct, which = tf.unique(words.values)
         ids = tf.gather(self._model.encode(distinct), which)
@@ -189,15 +186,9 @@ class ByteLevelBpeTokenizer(Tokenizer):
         }
 
     @classmethod
-    def from_config(
-        cls, config: dict[str, Any], assets: dict[str, bytes]
-    ) -> "ByteLevelBpeTokenizer":
-        """Makes a tokenizer from `get_config()` and `assets()` of another one."""
-        for name in (VOCABULARY_FILE, MERGES_FILE):
-            require(name in assets, f"`{name}` must be among the assets.", assets=[*assets])
+    def _read_assets(cls, assets: dict[str, bytes]) -> tuple:
         tokens = bpe_vocabulary(assets[VOCABULARY_FILE].decode(), VOCABULARY_FILE)
-        merges = bpe_merges(assets[MERGES_FILE].decode(), MERGES_FILE)
-        return cls(tokens, merges, **config)
+        return tokens, bpe_merges(assets[MERGES_FILE].decode(), MERGES_FILE)
 
 
 def _bytes_of_tokens(tokens: Iterable[str], special_tokens: set[str]) -> list[bytes]:

@@ -6,12 +6,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer
+from keras_attn.tokenizers.base import SPECIAL_TOKENS, Tokenizer, ids_after_special_tokens
 from keras_attn.tokenizers.sentencepiece import MODEL_FILE
 from keras_attn.tokenizers.sentencepiece_model import SentencePieceModel
 from keras_attn.tokenizers.special_text import SpecialTextSplitter
 from keras_attn.tokenizers.vocabulary_files import bpe_vocabulary
-from keras_attn.validation import UserError, require
 
 VOCABULARY_FILE = "vocab.json"
 _LANGUAGE = r"(?s)^(>>.*?<<|).*$"
@@ -40,42 +39,26 @@ class MarianTokenizer(Tokenizer):
     """
 
     kind = "marian"
+    _files = (MODEL_FILE, VOCABULARY_FILE)
 
     def __init__(self, model: bytes, tokens: Sequence[str]) -> None:
-        require(isinstance(model, bytes), "`model` must be the bytes of a model.", type=type(model))
         super().__init__(tokens)
-        try:
-            self._pieces = SentencePieceModel(model)
-        except tf.errors.OpError:
-            raise UserError(
-                "`model` must be a serialized SentencePiece model. "
-                f"Received: {len(model)} bytes of another format."
-            ) from None
+        self._pieces = SentencePieceModel(model)
         self._model = model
+        pad, _, end, unknown = SPECIAL_TOKENS
         self._special_text = SpecialTextSplitter(
-            {
-                SPECIAL_TOKENS[self.pad_id]: self.start_id,
-                SPECIAL_TOKENS[self.end_id]: self.end_id,
-                SPECIAL_TOKENS[self.unknown_id]: self.unknown_id,
-            }
+            {pad: self.start_id, end: self.end_id, unknown: self.unknown_id}
         )
-        first = len(SPECIAL_TOKENS)
-        self._id_of_piece = tf.lookup.StaticHashTable(
-            tf.lookup.KeyValueTensorInitializer(
-                tf.constant([token.encode() for token in tokens[first:]], tf.string),
-                tf.range(first, len(tokens), dtype=tf.int32),
-            ),
-            default_value=self.unknown_id,
+        pieces = [token.encode() for token in tokens[len(SPECIAL_TOKENS) :]]
+        self._id_of_piece = ids_after_special_tokens(
+            tf.constant(pieces, tf.string), self.unknown_id
         )
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        return self._special_text.tokenize(strings, self._ids_of_pieces)
-
-    def _ids_of_pieces(self, strings: tf.Tensor) -> tf.RaggedTensor:
         language = tf.strings.regex_replace(strings, _LANGUAGE, r"\1", replace_global=False)
         length = tf.strings.length(language)
         text = tf.strings.substr(strings, length, tf.strings.length(strings) - length)
-        pieces = self._pieces.encode_as_pieces(text)
+        pieces = self._pieces.encode(text, tf.string)
         ids = pieces.with_values(self._id_of_piece.lookup(pieces.values))
         is_there = length > 0
         languages = tf.RaggedTensor.from_row_lengths(
@@ -99,9 +82,6 @@ class MarianTokenizer(Tokenizer):
         return {MODEL_FILE: self._model, VOCABULARY_FILE: vocabulary.encode()}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], assets: dict[str, bytes]) -> "MarianTokenizer":
-        """Makes a tokenizer from `get_config()` and `assets()` of another one."""
-        for name in (MODEL_FILE, VOCABULARY_FILE):
-            require(name in assets, f"`{name}` must be among the assets.", assets=[*assets])
+    def _read_assets(cls, assets: dict[str, bytes]) -> tuple:
         tokens = bpe_vocabulary(assets[VOCABULARY_FILE].decode(), VOCABULARY_FILE)
-        return cls(assets[MODEL_FILE], tokens, **config)
+        return assets[MODEL_FILE], tokens

@@ -39,19 +39,13 @@ class SentencePieceTokenizer(Tokenizer):
     """
 
     kind = "sentencepiece"
+    _files = (MODEL_FILE,)
 
     def __init__(
         self, model: bytes, lowercase: bool = False, special_tokens: Sequence[str] = ()
     ) -> None:
-        require(isinstance(model, bytes), "`model` must be the bytes of a model.", type=type(model))
-        try:
-            resource = SentencePieceModel(model)
-            pieces = resource.pieces()
-        except tf.errors.OpError:
-            raise UserError(
-                "`model` must be a serialized SentencePiece model. "
-                f"Received: {len(model)} bytes of another format."
-            ) from None
+        resource = SentencePieceModel(model)
+        pieces = resource.pieces()
         super().__init__(pieces, lowercase)
         ids = {piece: number for number, piece in enumerate(pieces)}
         missing = [token for token in special_tokens if token not in ids]
@@ -59,7 +53,6 @@ class SentencePieceTokenizer(Tokenizer):
         self._model = model
         self._resource = resource
         self._special_tokens = np.array(list(special_tokens), dtype=object)  # see `_tokens`
-        self._special_text = None
         if special_tokens:
             self._special_text = SpecialTextSplitter(
                 {token: ids[token] for token in special_tokens}
@@ -132,9 +125,7 @@ class SentencePieceTokenizer(Tokenizer):
         return cls(_with_last(model, special), lowercase, special)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        if self._special_text is None:
-            return self._resource.encode(strings)
-        return self._special_text.tokenize(strings, self._resource.encode)
+        return self._resource.encode(strings)
 
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         known = (ids.values >= 0) & (ids.values < self.vocabulary_size)
@@ -149,12 +140,8 @@ class SentencePieceTokenizer(Tokenizer):
         return {MODEL_FILE: self._model}
 
     @classmethod
-    def from_config(
-        cls, config: dict[str, Any], assets: dict[str, bytes]
-    ) -> "SentencePieceTokenizer":
-        """Makes a tokenizer from `get_config()` and `assets()` of another one."""
-        require(MODEL_FILE in assets, f"`{MODEL_FILE}` must be among the assets.", assets=[*assets])
-        return cls(model=assets[MODEL_FILE], **config)
+    def _read_assets(cls, assets: dict[str, bytes]) -> tuple:
+        return (assets[MODEL_FILE],)
 
 
 def _train_model(lines: list[str], vocab_size: int, **options: Any) -> bytes:

@@ -5,6 +5,8 @@ import hashlib
 import tensorflow as tf
 from tensorflow_text.python.ops.sentencepiece_tokenizer import gen_sentencepiece_tokenizer
 
+from keras_attn.validation import UserError, require
+
 
 class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
     """A SentencePiece model that still works after `keras.utils.set_random_seed`.
@@ -18,13 +20,20 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
         model: The serialized model.
 
     Raises:
-        OpError: `model` is not a SentencePiece model.
+        UserError: `model` is not a SentencePiece model.
     """
 
     def __init__(self, model: bytes) -> None:
+        require(isinstance(model, bytes), "`model` must be the bytes of a model.", type=type(model))
         super().__init__()
         self._model = model
-        _ = self.resource_handle  # made now: made within a graph it would belong to that graph
+        try:
+            _ = self.resource_handle  # made now: made within a graph it would belong to that graph
+        except tf.errors.OpError:
+            raise UserError(
+                "`model` must be a serialized SentencePiece model. "
+                f"Received: {len(model)} bytes of another format."
+            ) from None
 
     def _create_resource(self) -> tf.Tensor:
         return gen_sentencepiece_tokenizer.sentencepiece_op(
@@ -40,18 +49,16 @@ class SentencePieceModel(tf.saved_model.experimental.TrackableResource):
         )
         return [piece.decode() for piece in pieces.numpy()]
 
-    def encode(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Converts strings (batch,) to ids, RaggedTensor int32 (batch, None)."""
-        return self._encode(strings, tf.int32)
+    def encode(self, strings: tf.Tensor, dtype: tf.DType = tf.int32) -> tf.RaggedTensor:
+        """Splits strings (batch,) into pieces: their ids, or with `tf.string` as dtype their texts.
 
-    def encode_as_pieces(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        """Converts strings (batch,) to pieces, RaggedTensor string (batch, None).
+        Args:
+            strings: The strings.
+            dtype: `tf.int32` or `tf.string`.
 
-        A run of characters that the model does not know is one piece, after normalization.
+        Returns:
+            The pieces (batch, None).
         """
-        return self._encode(strings, tf.string)
-
-    def _encode(self, strings, dtype):
         values, row_splits = gen_sentencepiece_tokenizer.sentencepiece_tokenize_op(
             self.resource_handle,
             strings,

@@ -55,6 +55,7 @@ class WordPieceTokenizer(Tokenizer):
     """
 
     kind = "word_piece"
+    _files = (VOCABULARY_FILE,)
     separator = " "
 
     def __init__(
@@ -81,8 +82,9 @@ class WordPieceTokenizer(Tokenizer):
         self.split_chinese = bool(split_chinese)
         self.split_special_tokens = bool(split_special_tokens)
         self._words = _bert_words(lowercase, strip_accents, split_chinese)
-        ids = {token: position for position, token in enumerate(tokens) if token in SPECIAL}
-        self._special_text = None if split_special_tokens else SpecialTextSplitter(ids)
+        if not split_special_tokens:
+            ids = {token: position for position, token in enumerate(tokens) if token in SPECIAL}
+            self._special_text = SpecialTextSplitter(ids)
         self._pieces = tf_text.FastWordpieceTokenizer(
             list(tokens),
             max_bytes_per_word=_MOST_BYTES,
@@ -179,11 +181,6 @@ class WordPieceTokenizer(Tokenizer):
         return cls(tokens, lowercase, strip_accents, split_chinese, split_special_tokens)
 
     def _tokenize(self, strings: tf.Tensor) -> tf.RaggedTensor:
-        if self._special_text is None:
-            return self._tokenize_text(strings)
-        return self._special_text.tokenize(strings, self._tokenize_text)
-
-    def _tokenize_text(self, strings: tf.Tensor) -> tf.RaggedTensor:
         words = self._words(strings)
         too_long = tf.strings.length(words.values, unit="UTF8_CHAR") > _MOST_CHARACTERS
         # The op counts bytes; so many are unknown to it.
@@ -207,10 +204,8 @@ class WordPieceTokenizer(Tokenizer):
         return {VOCABULARY_FILE: "".join(f"{token}\n" for token in self._tokens).encode()}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any], assets: dict[str, bytes]) -> "WordPieceTokenizer":
-        """Makes a tokenizer from `get_config()` and `assets()` of another one."""
-        require(VOCABULARY_FILE in assets, f"`{VOCABULARY_FILE}` must be among the assets.")
-        return cls(word_piece_tokens(assets[VOCABULARY_FILE].decode()), **config)
+    def _read_assets(cls, assets: dict[str, bytes]) -> tuple:
+        return (word_piece_tokens(assets[VOCABULARY_FILE].decode()),)
 
 
 def _bert_words(lowercase: bool, strip_accents: bool | None, split_chinese: bool) -> BertWords:
