@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 from keras import ops
 
-from keras_attn.generation.token_sets import token_set
+from keras_attn.generation.token_rules import token_set
 from keras_attn.limits import RULE_TOKENS
 from keras_attn.ops.padding import padding_last
 from keras_attn.tensors import Tensor, TensorLike

@@ -5,13 +5,8 @@ from collections.abc import Sequence
 from keras import ops
 
 from keras_attn.generation.constraints import Constraints
-from keras_attn.generation.decoder_state import DecoderState, Step, first_tokens
-from keras_attn.generation.hypotheses import (
-    Hypotheses,
-    check_length_penalty,
-    drop_impossible,
-    length_normalizer,
-)
+from keras_attn.generation.decoder_state import DecoderState, Step
+from keras_attn.generation.hypotheses import Hypotheses, check_length_penalty
 from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules
 from keras_attn.ops.top_k import leftmost_top_k
@@ -71,8 +66,4 @@ def greedy_search(
         token = ops.squeeze(ops.take_along_axis(token_ids, choice, axis=1), axis=1)
         return token, ops.squeeze(best, axis=1)
 
-    tokens = first_tokens(start_id, form.batch)
-    found = extend_rows(step, form, form.initial, tokens, form.batch, end_id, max_length, choose)
-    normalizer = length_normalizer(found.lengths, length_penalty, form.dtype, length_penalty_form)
-    found = found._replace(scores=found.scores / normalizer)
-    return drop_impossible(Hypotheses(*(ops.expand_dims(part, axis=1) for part in found)))
+    return extend_rows(step, form, start_id, rules, choose, length_penalty, length_penalty_form)

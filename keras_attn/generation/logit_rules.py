@@ -1,4 +1,4 @@
-"""Functions that change logits before sampling.
+"""Functions that change logits before sampling, and the drawing of tokens.
 
 `sample` applies them in the order of this module, which is that of Hugging Face's `generate`.
 Excluded tokens have `-inf`.
@@ -121,6 +121,34 @@ def keep_top_k_then_p(logits: Tensor, k: TensorLike, p: TensorLike) -> Tensor:
     return _keep(kept, *_nucleus(best, peak, total, _per_row(p, logits.dtype)))
 
 
+def draw_columns(logits: Tensor, uniforms: Tensor) -> Tensor:
+    """Draws one column of each row by the softmax of its logits.
+
+    The distribution function is inverted twice, for a block of columns and then within it: sums of
+    a few hundred numbers lose no small probability, and nothing but one pass of exponentials has
+    the size of the vocabulary.
+
+    Args:
+        logits: float32 or float64 (rows, columns), `-inf` for what is not to be drawn. A row with
+            NaN, or of nothing but `-inf`, gives any column.
+        uniforms: Uniform numbers in [0, 1) of the same dtype, (rows, 2).
+
+    Returns:
+        int32 (rows,).
+    """
+    logits, uniforms = ops.convert_to_tensor(logits), ops.convert_to_tensor(uniforms)
+    columns = logits.shape[-1]
+    block = 2 ** round(math.log2(columns) / 2)
+    blocks = -(-columns // block)
+    weights = ops.exp(logits - ops.max(logits, axis=-1, keepdims=True))
+    weights = ops.pad(weights, ((0, 0), (0, blocks * block - columns)))
+    weights = ops.reshape(weights, (-1, blocks, block))
+    chosen = _invert(ops.sum(weights, axis=-1), uniforms[:, 0])
+    inside = ops.take_along_axis(weights, chosen[:, None, None], axis=1)[:, 0]  # (rows, block)
+    column = chosen * block + _invert(inside, uniforms[:, 1])
+    return ops.minimum(column, columns - 1)
+
+
 def _nucleus(best: Tensor, peak: Tensor, total: Tensor, p: TensorLike) -> tuple[Tensor, Tensor]:
     """The lowest logit of the nucleus and its size, both (rows, 1).
 
@@ -158,3 +186,13 @@ def _per_row(value: Tensor, dtype: str) -> Tensor:
 
 def _is_number(value: TensorLike, number: float) -> bool:
     return isinstance(value, (int, float)) and value == number
+
+
+def _invert(weights: Tensor, uniforms: Tensor) -> Tensor:
+    """The first column of positive weight whose sum of weights so far passes the number's share."""
+    sums = ops.where(weights > 0, ops.cumsum(weights, axis=-1), -1.0)
+    # The last sum of a positive weight is the largest: rounding can lead to no weight of 0.
+    total = ops.max(sums, axis=-1, keepdims=True)
+    return ops.cast(
+        ops.argmax(ops.cast(sums > uniforms[:, None] * total, "int32"), axis=-1), "int32"
+    )

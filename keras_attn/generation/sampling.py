@@ -7,22 +7,16 @@ from collections.abc import Callable, Sequence
 from keras import ops
 
 from keras_attn.generation.constraints import Constraints
-from keras_attn.generation.decoder_state import DecoderState, Step, first_tokens, take_rows
-from keras_attn.generation.drawing import draw_columns
-from keras_attn.generation.hypotheses import (
-    Hypotheses,
-    check_length_penalty,
-    drop_impossible,
-    length_normalizer,
-)
+from keras_attn.generation.decoder_state import DecoderState, Step
+from keras_attn.generation.hypotheses import Hypotheses, check_length_penalty
 from keras_attn.generation.logit_rules import (
     divide_by_temperature,
+    draw_columns,
     keep_top_k_then_p,
     penalize_repetition,
 )
 from keras_attn.generation.token_by_token import extend_rows
-from keras_attn.generation.token_rules import TokenRules, finite_or_none, log_normalizer
-from keras_attn.generation.token_sets import token_set
+from keras_attn.generation.token_rules import TokenRules, finite_or_none, log_normalizer, token_set
 from keras_attn.ops.random_bits import random_uniform
 from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import is_integer, is_real, require, require_positive
@@ -147,26 +141,27 @@ def sample(
     require_positive(samples=samples)
     check_length_penalty(length_penalty, length_penalty_form)
     form = DecoderState(state, max_length)
-    batch, rows = form.batch, form.batch * samples
     constraints = constraints or Constraints()
-    constraints.check_sources(batch)
+    constraints.check_sources(form.batch)
+    tokens = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))
     sampler = _Sampler(
-        TokenRules(end_id, max_length, min_length, tuple(forbidden_ids)),
+        tokens,
         constraints,
         _repeated(rules or SamplingRules(), samples),
-        _uniforms(seed, source_numbers, batch, samples, max_length),
+        _uniforms(seed, source_numbers, form.batch, samples, max_length),
         None if prompt_ids is None else ops.repeat(prompt_ids, samples, axis=0),
         form.dtype,
     )
-    initial = form.initial
-    if samples > 1:
-        initial = take_rows(initial, ops.arange(rows) // samples)
-    tokens = ops.repeat(first_tokens(start_id, batch), samples, axis=0)
-    found = extend_rows(step, form, initial, tokens, rows, end_id, max_length, sampler.choose)
-    normalizer = length_normalizer(found.lengths, length_penalty, form.dtype, length_penalty_form)
-    found = found._replace(scores=found.scores / normalizer)
-    parts = (ops.reshape(part, (batch, samples, *ops.shape(part)[1:])) for part in found)
-    return drop_impossible(Hypotheses(*parts))
+    return extend_rows(
+        step,
+        form,
+        start_id,
+        tokens,
+        sampler.choose,
+        length_penalty,
+        length_penalty_form,
+        samples,
+    )
 
 
 def check_seed(seed: TensorLike) -> int:

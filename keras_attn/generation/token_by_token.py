@@ -5,8 +5,15 @@ from collections.abc import Callable
 
 from keras import ops
 
-from keras_attn.generation.decoder_state import DecoderState, Step, run_step
-from keras_attn.generation.hypotheses import Hypotheses
+from keras_attn.generation.decoder_state import (
+    DecoderState,
+    Step,
+    first_tokens,
+    run_step,
+    take_rows,
+)
+from keras_attn.generation.hypotheses import Hypotheses, drop_impossible, length_normalizer
+from keras_attn.generation.token_rules import TokenRules
 from keras_attn.tensors import Tensor, TensorLike
 
 #: `choose(logits, token_ids, index) -> (tokens, log_probabilities)`, both (rows,): the next token
@@ -18,12 +25,12 @@ Choose = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 def extend_rows(
     step: Step,
     form: DecoderState,
-    state: dict,
-    tokens: Tensor,
-    rows: Tensor,
-    end_id: int,
-    max_length: TensorLike,
+    start_id: TensorLike,
+    rules: TokenRules,
     choose: Choose,
+    length_penalty: float,
+    length_penalty_form: str,
+    samples: int = 1,
 ) -> Hypotheses:
     """Extends every row by the tokens chosen for it until all have ended.
 
@@ -31,17 +38,22 @@ def extend_rows(
 
     Args:
         step: See `greedy_search`.
-        form: Properties of the state; its number of rows may differ.
-        state: One row in `"hypothesis"` for each of `tokens`.
-        tokens: The first input tokens, int32 (rows,).
-        rows: Number of rows, an int if it is known.
-        end_id: The token that ends a text.
-        max_length: Most tokens of a text.
+        form: The state.
+        start_id: The first input token, one for all sources or one for each, int32 (batch,).
+        rules: The tokens that may be generated.
         choose: Chooses the next tokens.
+        length_penalty: See `length_normalizer`.
+        length_penalty_form: See `length_normalizer`.
+        samples: Number of rows of each source.
 
     Returns:
-        `Hypotheses` without the dimension `n_best`, with the log-probabilities as scores.
+        `Hypotheses`, `samples` for each source.
     """
+    end_id, max_length, rows = rules.end_id, rules.max_length, form.batch * samples
+    state, tokens = form.initial, first_tokens(start_id, form.batch)
+    if samples > 1:
+        state = take_rows(state, ops.arange(rows) // samples)
+        tokens = ops.repeat(tokens, samples, axis=0)
 
     def is_unfinished(carry: dict) -> Tensor:
         return ops.logical_and(
@@ -77,9 +89,8 @@ def extend_rows(
         "state": form.flatten(state),
     }
     carry = ops.while_loop(is_unfinished, extend, carry)
-    return Hypotheses(
-        token_ids=carry["token_ids"],
-        scores=carry["log_probabilities"],
-        log_probabilities=carry["log_probabilities"],
-        lengths=carry["lengths"],
-    )
+    total, lengths = carry["log_probabilities"], carry["lengths"]
+    scores = total / length_normalizer(lengths, length_penalty, form.dtype, length_penalty_form)
+    found = (carry["token_ids"], scores, total, lengths)
+    parts = (ops.reshape(part, (form.batch, samples, *ops.shape(part)[1:])) for part in found)
+    return drop_impossible(Hypotheses(*parts))

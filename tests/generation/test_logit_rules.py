@@ -2,15 +2,15 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.generation.drawing import draw_columns
 from keras_attn.generation.logit_rules import (
     divide_by_temperature,
+    draw_columns,
     keep_top_k,
     keep_top_k_then_p,
     keep_top_p,
     penalize_repetition,
 )
-from keras_attn.generation.token_sets import token_set
+from keras_attn.generation.token_rules import token_set
 from tests.backends import thinned
 
 INF = np.inf
