@@ -21,11 +21,7 @@ _TYPES = {
     PRODUCTS: ("MatMul", "Einsum"),
     "optimiser": ("ResourceApply",),
 }
-_NAMES = {
-    "dropout": ("dropout", "random"),
-    "layer norm": ("norm",),
-    "softmax": ("softmax",),
-}
+_NAMES = {"dropout": ("dropout", "random"), "layer norm": ("norm",), "softmax": ("softmax",)}
 _OTHER_TYPES = {
     "casts": ("Cast",),
     "copies and transposes": (

@@ -19,13 +19,12 @@ TRAIN_WORKLOADS = {
 
 # Real words in batches of training; the others have random ids of one length.
 REAL_WORKLOADS = {
-    CMUDICT: _SMALL
-    | {"intermediate_dim": 512, "dropout": 0.1, "batch_tokens": 4096, "batches": 40},
+    CMUDICT: _SMALL | {"intermediate_dim": 512, "dropout": 0.1, "batch_tokens": 4096, "batches": 40}
 }
 
 DECODE_WORKLOADS = {
     DECODE_BASE: _BASE
-    | {"vocabulary": 8001, "batches": [1, 16, 64], "beams": [1, 4], "source": 18, "new_tokens": 32},
+    | {"vocabulary": 8001, "batches": [1, 16, 64], "beams": [1, 4], "source": 18, "new_tokens": 32}
 }
 
 

@@ -92,12 +92,7 @@ class CorruptedExamples(Examples):
             CorruptedRows(rows.content, lengths) for lengths in corruption.lengths(rows.lengths)
         )
         return cls(
-            text=rows,
-            corruption=corruption,
-            source=source,
-            target=target,
-            seed=seed,
-            **fields,
+            text=rows, corruption=corruption, source=source, target=target, seed=seed, **fields
         )
 
     def of_epoch(self, epoch: int) -> "CorruptedExamples":

@@ -87,11 +87,7 @@ def class_numbers(pairs: Pairs, labels: Sequence[str], kind: str) -> np.ndarray:
 
 
 def label_numbers(
-    rows: Sequence[Sequence[str]],
-    labels: Sequence[str],
-    kind: str,
-    name: str,
-    others: bool = False,
+    rows: Sequence[Sequence[str]], labels: Sequence[str], kind: str, name: str, others: bool = False
 ) -> np.ndarray:
     """Finds the numbers of all labels of some inputs, counted from 1.
 

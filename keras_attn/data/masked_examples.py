@@ -36,12 +36,7 @@ class MaskedExamples(Examples):
 
     @classmethod
     def from_texts(
-        cls,
-        texts: list[str],
-        masking: Masking,
-        max_length: int,
-        name: str = "texts",
-        seed: int = 0,
+        cls, texts: list[str], masking: Masking, max_length: int, name: str = "texts", seed: int = 0
     ) -> "MaskedExamples":
         """Tokenizes texts.
 

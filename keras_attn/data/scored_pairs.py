@@ -6,15 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keras_attn.data.files import (
-    Pairs,
-    Row,
-    excerpt,
-    good_rows,
-    is_empty,
-    iterate_lines,
-    place_of,
-)
+from keras_attn.data.files import Pairs, Row, excerpt, good_rows, is_empty, iterate_lines, place_of
 
 
 @dataclass

@@ -76,10 +76,7 @@ def verify(folder: str | Path, timeout: float = 600) -> Report:
     outcome = parse_json(process.stdout.splitlines()[-1], "the checking process")
     require(outcome["error"] is None, str(outcome["error"]))
     return Report(
-        folder,
-        tuple(outcome["checks"]),
-        tuple(outcome["findings"]),
-        frozenset(outcome["modules"]),
+        folder, tuple(outcome["checks"]), tuple(outcome["findings"]), frozenset(outcome["modules"])
     )
 
 

@@ -7,10 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tensorflow_serving.apis.get_model_metadata_pb2 import (
-    GetModelMetadataResponse,
-    SignatureDefMap,
-)
+from tensorflow_serving.apis.get_model_metadata_pb2 import GetModelMetadataResponse, SignatureDefMap
 from tensorflow_serving.apis.get_model_status_pb2 import GetModelStatusResponse
 
 from keras_attn.export.runtime import Signature
@@ -120,11 +117,7 @@ class ModelServer:
         return self.models[name].version(number, label)
 
     async def predict(
-        self,
-        version: LoadedVersion,
-        signature: str,
-        inputs: Arrays,
-        timeout: float | None = None,
+        self, version: LoadedVersion, signature: str, inputs: Arrays, timeout: float | None = None
     ) -> Arrays:
         """Runs a signature of a version.
 

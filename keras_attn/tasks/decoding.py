@@ -74,9 +74,7 @@ class DecodingSettings:
 
     def __post_init__(self):
         require_positive(
-            beams=self.beams,
-            max_source_length=self.max_source_length,
-            max_length=self.max_length,
+            beams=self.beams, max_source_length=self.max_source_length, max_length=self.max_length
         )
         self.check_hypotheses("beams", self.beams)
         whole = isinstance(self.min_length, numbers.Integral)

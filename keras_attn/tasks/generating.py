@@ -21,12 +21,7 @@ from keras_attn.tasks.hypothesis import (
     perplexity_of,
 )
 from keras_attn.tasks.serving import TEXTS, compiled
-from keras_attn.tasks.texts import (
-    batches_by_length,
-    check_pairs,
-    check_texts,
-    ids_with_end,
-)
+from keras_attn.tasks.texts import batches_by_length, check_pairs, check_texts, ids_with_end
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
@@ -364,9 +359,7 @@ class GeneratingTask(GeneratingSignatures):
         key = (function.__name__, *options.values())
         if key not in self._functions:
             self._functions[key] = tf.function(
-                functools.partial(function, **options),
-                input_signature=list(specs),
-                autograph=False,
+                functools.partial(function, **options), input_signature=list(specs), autograph=False
             )
         return self._functions[key]
 

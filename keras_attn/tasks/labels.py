@@ -32,10 +32,7 @@ class LabelTask(Task):
     """
 
     def __init__(
-        self,
-        backbone: keras.Model,
-        tokenizers: Mapping[str, Tokenizer],
-        labels: Sequence[str],
+        self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer], labels: Sequence[str]
     ):
         super().__init__(backbone, tokenizers)
         labels = check_texts("labels", labels)
@@ -81,10 +78,7 @@ class BaseClassificationTask(LabelTask):
     """Name of the strings in the signatures of an export."""
 
     def __init__(
-        self,
-        backbone: keras.Model,
-        tokenizers: Mapping[str, Tokenizer],
-        labels: Sequence[str],
+        self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer], labels: Sequence[str]
     ):
         super().__init__(backbone, tokenizers, labels)
         self._probabilities = tf.function(

@@ -55,9 +55,7 @@ class MaskedLMTask(TextTask):
         self.max_length = max_length
         self._ordinary = ~tokenizer.is_special
         self._filled = tf.function(
-            self._fill,
-            input_signature=[TEXTS, tf.TensorSpec([], tf.int32)],
-            autograph=False,
+            self._fill, input_signature=[TEXTS, tf.TensorSpec([], tf.int32)], autograph=False
         )
 
     def predict(self, texts: Sequence[str]) -> list[str]:

@@ -11,12 +11,20 @@ All commands resolve a folder here:
 """
 
 from pathlib import Path
+from typing import Any
 
-from keras_attn.model_versions import SAVED_MODEL, version_folders
+import tensorflow as tf
+
+# Registers the ops that a SavedModel with tokenizers needs.
+import tensorflow_text  # noqa: F401
+
+from keras_attn.export_manifest import MANIFEST, read_manifest
+from keras_attn.model_versions import SAVED_MODEL, latest_version, version_folders
+from keras_attn.task_names import current_task_name
 from keras_attn.tasks.base import TASK_FILE, Task
-from keras_attn.tasks.exported.base import Exported
-from keras_attn.tasks.exported.loading import open_exported
-from keras_attn.validation import UserError
+from keras_attn.tasks.exported.base import Exported, require_signatures
+from keras_attn.tasks.weights import require_finite
+from keras_attn.validation import UserError, require_one_of
 
 RUN_TASK = "task"
 """Folder of the trained task in a run or in a model of `saved_models/`."""
@@ -70,6 +78,39 @@ def open_task(path: str | Path) -> Task | Exported:
     """
     path = Path(path)
     return open_exported(path) if _is_exported(path) else Task.load(task_folder(path))
+
+
+def open_exported(folder: str | Path) -> Exported:
+    """Opens an exported task by the `task` of its manifest.
+
+    Args:
+        folder: A version folder (it contains `saved_model.pb`), or a model folder, whose highest
+            version is used.
+
+    Returns:
+        The exported task.
+
+    Raises:
+        UserError: The folder contains no SavedModel, a damaged one, or one that `keras_attn` did
+            not export.
+    """
+    folder = latest_version(folder)
+    model = _load(folder)
+    task = current_task_name(read_manifest(folder).get("task"))
+    require_one_of(f"{folder / MANIFEST}: `task`", task, Exported.classes)
+    return Exported.classes[task](folder, model)
+
+
+def _load(folder: Path) -> Any:
+    try:
+        model = tf.saved_model.load(str(folder))
+    except (OSError, ValueError, IndexError, tf.errors.OpError) as error:  # Index: cut short
+        first_line = str(error).strip().splitlines()[0]
+        raise UserError(f"{folder} is a damaged SavedModel: {first_line}") from error
+    require_signatures(folder, model, frozenset({"serving_default"}))
+    used = (each for signature in model.signatures.values() for each in signature.variables)
+    require_finite({id(each): each for each in used}.values(), f"{folder}: ")
+    return model
 
 
 def _is_exported(path: Path) -> bool:

@@ -10,11 +10,7 @@ import tensorflow as tf
 from keras_attn.tasks import Task
 from keras_attn.validation import UserError, require, require_positive
 from keras_attn.visualization.picture import png_images
-from keras_attn.visualization.text_attention import (
-    TextAttention,
-    model_attention,
-    text_attention,
-)
+from keras_attn.visualization.text_attention import TextAttention, model_attention, text_attention
 
 
 class AttentionImages(keras.callbacks.Callback):

@@ -13,11 +13,7 @@ from keras_attn.reading import read_resource
 from keras_attn.visualization.attention_map import describe_pattern
 from keras_attn.visualization.text_attention import LayerAttention, TextAttention
 
-_TITLES = {
-    "encoder": ("from", "to"),
-    "decoder": ("from", "to"),
-    "cross": ("written", "source"),
-}
+_TITLES = {"encoder": ("from", "to"), "decoder": ("from", "to"), "cross": ("written", "source")}
 
 
 def write_page(attention: TextAttention, file: str | Path) -> None:
@@ -78,10 +74,7 @@ def _layer(layer: LayerAttention, titles: tuple[str, str]) -> dict[str, Any]:
 def _packed(matrices: np.ndarray) -> dict[str, Any]:
     """Numbers from 0 to 1 in 16 bits each."""
     numbers = np.round(np.clip(matrices, 0, 1) * 65535).astype("<u2")
-    return {
-        "shape": matrices.shape,
-        "numbers": base64.b64encode(numbers.tobytes()).decode(),
-    }
+    return {"shape": matrices.shape, "numbers": base64.b64encode(numbers.tobytes()).decode()}
 
 
 def _inside_html(content: dict[str, Any]) -> str:

@@ -3,12 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from keras_attn.benchmarks.profile import (
-    kind_of,
-    matrix_operations,
-    own_seconds,
-    shares_of_time,
-)
+from keras_attn.benchmarks.profile import kind_of, matrix_operations, own_seconds, shares_of_time
 from keras_attn.models import Transformer
 
 pytestmark = pytest.mark.tensorflow

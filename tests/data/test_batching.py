@@ -27,11 +27,7 @@ def test_every_row_once_within_the_budget(rows, batch_tokens, seed, static_shape
     assert Counter(row for batch in plan for row in batch.tolist()) == Counter(range(rows))
     assert len(plan.shapes) == len(plan) > 0
     for batch, shape in zip(plan, plan.shapes.tolist(), strict=True):
-        needed = [
-            len(batch),
-            examples.lengths[batch, 0].max(),
-            examples.lengths[batch, 1].max(),
-        ]
+        needed = [len(batch), examples.lengths[batch, 0].max(), examples.lengths[batch, 1].max()]
         if static_shapes:
             assert all(size >= least for size, least in zip(shape, needed, strict=True))
         else:

@@ -32,12 +32,7 @@ def test_from_pairs(tokenizers):
         [*(CHARACTER_IDS[letter] for letter in word), 2]
         for word in ("cab", "b", "abcab", "abbabba")
     ]
-    assert rows_of(made.target) == [
-        [5, 6, 4, 2],
-        [4, 2],
-        [6, 4, 5, 2],
-        [4, 4, 2],
-    ]
+    assert rows_of(made.target) == [[5, 6, 4, 2], [4, 2], [6, 4, 5, 2], [4, 4, 2]]
     assert made.indices.tolist() == [0, 1, 3, 5]
     assert (len(made), made.dropped, made.dropped_long, made.dropped_empty) == (4, 2, 0, 2)
     for side in (made.source, made.target):

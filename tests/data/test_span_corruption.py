@@ -73,10 +73,7 @@ def test_figure_2_of_the_paper(tokenizer, corruption):
     found = [
         " ".join(text.decode().replace("<", " <").replace(">", "> ").split()) for text in texts
     ]
-    assert found == [
-        f"Thank you {x} me to your party {y} week",
-        f"{x} for inviting {y} last {z}",
-    ]
+    assert found == [f"Thank you {x} me to your party {y} week", f"{x} for inviting {y} last {z}"]
     # What is shown is read again as it was.
     assert tokenizer.tokenize(texts).to_list() == [source.tolist(), target.tolist()]
 

@@ -52,8 +52,7 @@ def test_the_tolerance_is_for_shares_and_for_numbers():
     change = Change(20, {"best": SignatureChange(1, 0.04), "score": SignatureChange(0, 0.05)})
     change.require_within(0.05)
     with pytest.raises(
-        UserError,
-        match="best changes 1 of 20 .*; score .*weights='int8', tolerance=0.045",
+        UserError, match="best changes 1 of 20 .*; score .*weights='int8', tolerance=0.045"
     ):
         change.require_within(0.045, weights="int8")
     with pytest.raises(UserError) as raised:

@@ -115,10 +115,7 @@ def test_signatures_are_read_from_the_file(toy_model):
     ],
 )
 def test_mistakes_are_told_in_one_line(toy_model, signature, inputs, message):
-    with (
-        CppSavedModel(toy_model) as model,
-        pytest.raises(UserError, match=message) as raised,
-    ):
+    with CppSavedModel(toy_model) as model, pytest.raises(UserError, match=message) as raised:
         model.run(signature, inputs)
     assert "\n" not in str(raised.value)
 

@@ -15,10 +15,7 @@ def _strings(*values):
     return array
 
 
-REQUEST = (
-    "token_ids",
-    {"text": _strings(b"ab", b"\xff"), "ids": np.array([[5, 7, 11]], np.int32)},
-)
+REQUEST = ("token_ids", {"text": _strings(b"ab", b"\xff"), "ids": np.array([[5, 7, 11]], np.int32)})
 # What tensorflow-serving-api 2.21.0 makes of the same request:
 #   log = prediction_log_pb2.PredictionLog()
 #   log.predict_log.request.model_spec.signature_name = "token_ids"

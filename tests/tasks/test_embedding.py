@@ -60,8 +60,7 @@ POOLED = {
 
 
 @pytest.mark.parametrize(
-    ("pooling", "normalize"),
-    [("mean", True), ("max", False), ("first", True), ("pooler", False)],
+    ("pooling", "normalize"), [("mean", True), ("max", False), ("first", True), ("pooler", False)]
 )
 def test_vectors_are_those_of_each_text_alone(pooling, normalize):
     task = make_task(pooling=pooling, normalize=normalize)
@@ -184,10 +183,7 @@ def test_the_command_line_prints_lists(task, tmp_path, capsys):
     ("settings", "message"),
     [
         ({"pooling": "sum"}, "Received: pooling='sum'"),
-        (
-            {"max_length": 2},
-            "room for a token between start and end. Received: max_length=2",
-        ),
+        ({"max_length": 2}, "room for a token between start and end. Received: max_length=2"),
         ({"max_length": 14}, "exceed the model's positions. Received: positions=13, max_length=14"),
         ({"pooling": "pooler", "model": {"pooler": False}}, "needs a backbone with a pooler"),
     ],

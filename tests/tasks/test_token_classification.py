@@ -163,10 +163,7 @@ def test_words_of_letters():
         ({"labels": ["a", "b c", "d"]}, "must be one word. Received: tag='b c'"),
         ({"labels": ["a", "", "d"]}, "must be one word. Received: tag=''"),
         ({"max_length": 14}, "must not exceed .*Received: positions=13, max_length=14"),
-        (
-            {"max_length": 2},
-            "room for a token between start and end. Received: max_length=2",
-        ),
+        ({"max_length": 2}, "room for a token between start and end. Received: max_length=2"),
     ],
 )
 def test_mistakes_in_making_it(arguments, message):

@@ -54,12 +54,7 @@ OTHERS = {
     ),
     "Compressive": (
         lambda: CompressiveTransformer(
-            11,
-            segment_length=4,
-            memory_length=4,
-            compressed_length=2,
-            compression_rate=2,
-            **BLOCKS,
+            11, segment_length=4, memory_length=4, compressed_length=2, compression_rate=2, **BLOCKS
         ),
         TOKENS,
         2,
