@@ -213,7 +213,7 @@ def test_a_model_folder_is_trained_further_and_exported_anew(keras_attn, shipped
     for command in (["train", "--data", data, "--out", tmp_path / "x", "--init"], ["export"]):
         extra = [tmp_path / "new"] if command == ["export"] else []
         error = keras_attn.refusal(*command, shipped / "3", *extra)
-        assert f"{shipped / '3'} holds a SavedModel alone: a run or a task folder" in error
+        assert f"{shipped / '3'} contains only a SavedModel: a run or a task folder" in error
 
 
 @pytest.mark.slow

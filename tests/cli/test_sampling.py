@@ -95,7 +95,7 @@ def test_an_export_of_another_task_does_not_draw(keras_attn, exported):
     error = keras_attn.refusal("predict", exported, "abc", "--sample")
     assert "Only exported language models can sample" in error
     error = keras_attn.refusal("predict", exported, "abc", "--prefix", "a")
-    assert "An exported model takes no prefixes." in error
+    assert "An export does not support prefixes." in error
 
 
 def test_help_names_every_setting(keras_attn):

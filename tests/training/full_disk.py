@@ -9,13 +9,12 @@ import pathlib
 import subprocess
 import sys
 
-import numpy as np
 import yaml
 
 from keras_attn.training.loop.checkpoints import read_checkpoint
 from keras_attn.validation import UserError
 from tests.training.made_run import run_settings, write_words
-from tests.training.two_workers import metrics, start, weights
+from tests.training.two_workers import are_equal, metrics, start
 
 
 def size(folder):
@@ -64,10 +63,5 @@ if __name__ == "__main__":
     with log.open("ab") as file:
         done = subprocess.run([*command, "--resume"], stdout=file, stderr=file, check=False)
     found["resumed"] = done.returncode
-    found["equal"] = metrics(run) == metrics(folder / "whole") and all(
-        np.array_equal(ours, theirs)
-        for ours, theirs in zip(
-            weights(run).values(), weights(folder / "whole").values(), strict=True
-        )
-    )
+    found["equal"] = are_equal(run, folder / "whole")
     print(json.dumps(found))

@@ -15,6 +15,14 @@ def write_words(path, count, seed):
     return str(path)
 
 
+def write_parts(folder):
+    """Files of words to train, validate and test with."""
+    return {
+        name: write_words(folder / f"{name}.tsv", count, seed)
+        for name, count, seed in (("train", 60, 1), ("valid", 11, 2), ("test", 13, 3))
+    }
+
+
 def run_settings(data, **training):
     """The lowest layer of settings; `data` is a file, or the section's settings."""
     return {

@@ -18,7 +18,7 @@ from keras_attn.training.run_settings import RunSettings, flat
 from keras_attn.training.state import TrainingState
 from keras_attn.validation import UserError
 from tests.training.loop.test_trainer import Scripted, Signal
-from tests.training.made_run import run_settings, write_words
+from tests.training.made_run import run_settings, write_parts
 from tests.training.stand_in import StandInTask, metrics_rows, train
 
 pytestmark = pytest.mark.tensorflow
@@ -85,8 +85,7 @@ def test_damage_never_replaces_the_model_by_a_worse_one(request, tmp_path, state
     again = {"finished": "last" in what, "interrupted": True}[state]
     _, result = train(run, Scripted(*VALUES[3:] * again), resume=True, **NUMBERS)
     assert (result.kept, result.best_step, result.value) == ("best", 16, 4.0)
-    for ours, theirs in zip(saved_weights(run), expected, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_equal(saved_weights(run), expected)
     assert metrics_rows(run) == metrics_rows(whole)
     said = capsys.readouterr().out
     assert ("is damaged" in said) == (what.startswith(("best", "last")))
@@ -113,8 +112,7 @@ def test_a_run_without_checkpoints_keeps_its_model(request, tmp_path, state, lef
     before = saved_weights(run)
     with pytest.raises(UserError, match=r"are gone, and training .* would replace its model"):
         train(run, Scripted(*VALUES), resume=True, **NUMBERS)
-    for ours, theirs in zip(saved_weights(run), before, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_equal(saved_weights(run), before)
 
 
 def test_an_average_that_was_kept_stays(tmp_path):
@@ -125,8 +123,7 @@ def test_an_average_that_was_kept_stays(tmp_path):
     shutil.rmtree(checkpoint(tmp_path / "run", "step-00000016"))
     _, again = train(tmp_path / "run", Scripted(), resume=True, **numbers)
     assert again == result
-    for ours, theirs in zip(saved_weights(tmp_path / "run"), before, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_equal(saved_weights(tmp_path / "run"), before)
 
 
 @pytest.fixture
@@ -188,11 +185,7 @@ def test_a_plan_of_updates_in_a_time():
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("words")
-    return {
-        name: [write_words(folder / f"{name}.tsv", count, seed)]
-        for name, count, seed in (("train", 60, 1), ("valid", 11, 2), ("test", 13, 3))
-    }
+    return write_parts(tmp_path_factory.mktemp("words"))
 
 
 @pytest.mark.slow

@@ -18,20 +18,17 @@ from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.task_runs import pairs as runs_of_pairs
 from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
 from keras_attn.validation import UserError
-from tests.training.made_run import run_settings, write_words
+from tests.training.made_run import run_settings, write_parts
 from tests.training.module_process import finished as finished_process
 from tests.training.module_process import start_module
+from tests.training.stand_in import metrics_rows
 
 pytestmark = pytest.mark.tensorflow
 
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("words")
-    return {
-        name: write_words(folder / f"{name}.tsv", count, seed)
-        for name, count, seed in (("train", 60, 1), ("valid", 11, 2), ("test", 13, 3))
-    }
+    return write_parts(tmp_path_factory.mktemp("words"))
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +36,6 @@ def finished(words, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "run"
     data = {name: [path] for name, path in words.items()}
     return folder, job.train(folder, run_settings(data))
-
-
-def rows(folder):
-    header, *lines = (folder / "metrics.csv").read_text().splitlines()
-    return [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
 
 
 def test_a_run_leaves_everything_it_should(finished, words):
@@ -67,13 +59,13 @@ def test_a_run_leaves_everything_it_should(finished, words):
     lines = pathlib.Path(words["test"]).read_text().splitlines()
     sources = {line.split("\t")[0] for line in lines}
     assert results["items"] == len(sources)
-    last = rows(folder)[-1]
-    assert float(last["loss"]) < float(rows(folder)[0]["loss"])
+    last = metrics_rows(folder)[-1]
+    assert float(last["loss"]) < float(metrics_rows(folder)[0]["loss"])
     assert {"val_loss", "val_perplexity", "val_per", "val_wer"} <= set(last)
     assert "seconds" not in last
     samples = json.loads((folder / "samples.json").read_text())
     assert [sample["step"] for sample in samples] == [
-        int(row["step"]) for row in rows(folder) if row["val_per"]
+        int(row["step"]) for row in metrics_rows(folder) if row["val_per"]
     ]
     held_out = dict(
         line.split("\t") for line in pathlib.Path(words["valid"]).read_text().splitlines()
@@ -122,8 +114,8 @@ def test_training_may_go_on_for_longer(finished, tmp_path):
     folder, _ = finished
     shutil.copytree(folder, tmp_path / "run")
     job.train(tmp_path / "run", {"training": {"epochs": 3}}, resume=True)
-    assert rows(tmp_path / "run")[: len(rows(folder))] == rows(folder)
-    assert len(rows(tmp_path / "run")) > len(rows(folder))
+    assert metrics_rows(tmp_path / "run")[: len(metrics_rows(folder))] == metrics_rows(folder)
+    assert len(metrics_rows(tmp_path / "run")) > len(metrics_rows(folder))
 
 
 @pytest.mark.slow
@@ -179,7 +171,7 @@ def test_without_metrics_the_loss_chooses(finished, words, tmp_path):
     assert job.train(tmp_path / "run", layer) is None
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["metric"] == "loss"
-    assert "val_per" not in rows(tmp_path / "run")[-1]
+    assert "val_per" not in metrics_rows(tmp_path / "run")[-1]
 
 
 @pytest.mark.slow
@@ -252,95 +244,64 @@ def test_a_run_that_ended_before_its_first_step_can_be_resumed(
     tokenizers = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("token*.json")}
     assert bool(tokenizers) == (moment != "train_tokenizers")
     job.train(tmp_path / "run", resume=True)
-    assert rows(tmp_path / "run")[-1]["step"] == "1"
+    assert metrics_rows(tmp_path / "run")[-1]["step"] == "1"
     assert all(path.stat().st_mtime_ns == time for path, time in tokenizers.items())
 
 
-def with_(path, **sections):
-    layer = run_settings(path)
-    return layer | {name: layer.get(name, {}) | values for name, values in sections.items()}
-
-
-MISTAKES = {
-    "no metric of that name": (
-        lambda w: with_(w) | {"metrics": ["pre"]},
-        "Did you mean 'per'.* metric='pre'",
-    ),
-    "no task of that name": (
-        lambda w: with_(w) | {"task": "translate"},
+INIT = {"preset": None, "init": "x", "model": {}}
+MISTAKES = [
+    ({"metrics": ["pre"]}, "Did you mean 'per'.* metric='pre'"),
+    (
+        {"task": "translate"},
         "must be one of 'seq2seq', 'classification', 'embedding', 'image_classification', "
         "'causal_lm', 'masked_lm', 'span_corruption', 'token_classification'. ",
     ),
-    "no such file": (lambda w: with_("nowhere.tsv"), "nowhere.tsv"),
-    "three files": (
-        lambda w: with_(w, data={"train": [w, w, w]}),
-        "cmudict, listops, one tab-separated file, or",
-    ),
-    "a task that the preset is not for": (
-        lambda w: with_(w) | {"preset": "lm_tiny", "task": "seq2seq"},
+    ({"data": {"train": "nowhere.tsv"}}, "nowhere.tsv"),
+    ({"data": {"train": ["a", "b", "c"]}}, "cmudict, listops, one tab-separated file, or"),
+    (
+        {"preset": "lm_tiny", "task": "seq2seq"},
         "must be one for this task. Received: preset=.lm_tiny., task=.seq2seq., .*=.*'causal_lm'",
     ),
-    "no such model setting": (
-        lambda w: with_(w, model={"num_layer": 2}),
-        "Did you mean 'num_layers'. Received: model setting='num_layer'",
-    ),
-    "a setting of another family": (
-        lambda w: with_(w) | {"preset": "lstm_2x64", "model": {"num_heads": 2}},
+    ({"model": {"num_layer": 2}}, "Did you mean 'num_layers'. Received: model setting='num_layer'"),
+    (
+        {"preset": "lstm_2x64", "model": {"num_heads": 2}},
         "must be one of 'num_layers', 'hidden_dim', 'cell'.* Received: model setting='num_heads'",
     ),
-    "no such decoding setting": (lambda w: with_(w, decoding={"beam": 2}), "Did you mean 'beams'"),
-    "no kind of tokenizer": (
-        lambda w: with_(w, tokenizers={"source": {"kind": "letters"}}),
-        "'letters'",
-    ),
-    "no such role": (
-        lambda w: with_(w, tokenizers={"traget": {"kind": "symbols"}}),
-        "Did you mean 'target'",
-    ),
-    "everything too long": (
-        lambda w: with_(w, data={"train": [w], "max_target_length": 1}),
-        "No pair of .* is left",
-    ),
-    "too much held out": (lambda w: with_(w, data={"train": [w], "hold_out": 5000}), "count=5000"),
-    "no such init": (
-        lambda w: with_(w) | {"preset": None, "init": "nowhere", "model": {}},
-        "nowhere does not exist",
-    ),
-    "model and init": (
-        lambda w: with_(w) | {"preset": None, "init": "x"},
-        "cannot be combined with `--init`",
-    ),
-    "no such choice": (
-        lambda w: with_(w, training={"metric": "bleu", "epochs": 1}),
+    ({"decoding": {"beam": 2}}, "Did you mean 'beams'"),
+    ({"tokenizers": {"source": {"kind": "letters"}}}, "'letters'"),
+    ({"tokenizers": {"traget": {"kind": "symbols"}}}, "Did you mean 'target'"),
+    ({"data": {"max_target_length": 1}}, "No pair of .* is left"),
+    ({"data": {"hold_out": 5000}}, "count=5000"),
+    (INIT | {"init": "nowhere"}, "nowhere does not exist"),
+    (INIT | {"model": {"num_layers": 1}}, "cannot be combined with `--init`"),
+    (
+        {"training": {"metric": "bleu", "epochs": 1}},
         "`training.metric` must be one of 'loss'.*'wer'. Received: training.metric='bleu'",
     ),
-    "a size that follows from the texts": (
-        lambda w: with_(w, model={"vocabulary_size": 5}),
+    (
+        {"model": {"vocabulary_size": 5}},
         "must be one of 'num_layers'.* Received: model setting='vocabulary_size'",
     ),
-    "no such activation": (
-        lambda w: with_(w, model={"activation": "bogus"}),
+    (
+        {"model": {"activation": "bogus"}},
         "must name an activation of Keras. Received: activation='bogus'",
     ),
-    "held out of cmudict": (
-        lambda w: with_(w, data={"train": ["cmudict"], "hold_out": 20}),
+    (
+        {"data": {"train": "cmudict", "hold_out": 20}},
         "whose parts are fixed. Received: hold_out=20",
     ),
-    "tokenizers and init": (
-        lambda w: (
-            with_(w, tokenizers={"source": {"kind": "symbols"}})
-            | {"preset": None, "init": "x", "model": {}}
-        ),
+    (
+        INIT | {"tokenizers": {"source": {"kind": "symbols"}}},
         "the tokenizers come from the checkpoint",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_told_in_one_line(words, tmp_path, name):
-    settings, message = MISTAKES[name]
+@pytest.mark.parametrize(("changes", "message"), MISTAKES)
+def test_mistakes_are_told_in_one_line(words, tmp_path, changes, message):
+    data = {"train": words["train"]} | changes.get("data", {})
     with pytest.raises((UserError, OSError), match=message) as caught:
-        job.train(tmp_path / "run", settings(words["train"]))
+        job.train(tmp_path / "run", run_settings(data) | changes | {"data": data})
     if isinstance(caught.value, UserError):
         assert "\n" not in str(caught.value)
 

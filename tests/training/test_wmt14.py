@@ -17,6 +17,7 @@ from keras_attn.tokenizers import load_tokenizer
 from keras_attn.training import make_schedule
 from keras_attn.training.run_settings import RunSettings
 from tests.training.module_process import run_module
+from tests.training.stand_in import metrics_rows
 
 pytestmark = pytest.mark.tensorflow
 NAMES = ("transformer_base", "transformer_big")
@@ -194,8 +195,7 @@ def test_the_whole_recipe_is_in_run_yaml(finished):
 
 def test_the_recipe_arrives_in_the_training(finished):
     name, folder, _ = finished
-    header, *lines = (folder / "run" / "metrics.csv").read_text().splitlines()
-    rows = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
+    rows = metrics_rows(folder / "run")
     assert [row["step"] for row in rows] == ["2", "3"]
     for row in rows:
         expected = PEAK[name] * int(row["step"]) / 4000

@@ -60,18 +60,20 @@ def statuses(processes):
 
 
 def weights(run):
-    found = {}
+    items = []
     with h5py.File(run / "task" / "model.weights.h5") as file:
-        file.visititems(
-            lambda name, item: (
-                found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
-            )
-        )
-    return found
+        file.visititems(lambda *item: items.append(item))
+        return {name: item[()] for name, item in items if isinstance(item, h5py.Dataset)}
 
 
 def metrics(run):
     return (run / "metrics.csv").read_text()
+
+
+def are_equal(run, other):
+    """Whether two runs have the same metrics and weights, to the bit."""
+    pairs = zip(weights(run).values(), weights(other).values(), strict=True)
+    return metrics(run) == metrics(other) and all(np.array_equal(*pair) for pair in pairs)
 
 
 def wait_for_checkpoint(run):
@@ -111,12 +113,7 @@ def ended(folder, config, number, index, seconds=0.0):
     processes[index].send_signal(number)
     found = {"whole": whole, "ended": statuses(processes)}
     found["goes_on"] = statuses(pair(run, config, resume=True))["codes"]
-    found["equal"] = metrics(folder / "whole") == metrics(run) and all(
-        np.array_equal(one, other)
-        for one, other in zip(
-            weights(folder / "whole").values(), weights(run).values(), strict=True
-        )
-    )
+    found["equal"] = are_equal(folder / "whole", run)
     return found
 
 
@@ -126,20 +123,16 @@ def refused(folder, config, what):
     runs, configs = [folder / "run"] * 2, [config] * 2
     if what == "folders":
         runs[1] = folder / "other"
-    if what == "seeds":
+    others = {
+        "seeds": ("training", "seed", 7),
+        "data": ("data", "train", [write_words(folder / "others.tsv", 150, seed=2)]),
+        "crash": ("data", "train", [str(folder / "nowhere.tsv")]),
+    }
+    if what in others:
+        section, name, value = others[what]
         configs[1] = folder / "other.yaml"
         settings = yaml.safe_load(config.read_text())
-        settings["training"]["seed"] = 7
-        configs[1].write_text(yaml.safe_dump(settings))
-    if what == "data":
-        configs[1] = folder / "other.yaml"
-        settings = yaml.safe_load(config.read_text())
-        settings["data"]["train"] = [write_words(folder / "others.tsv", 150, seed=2)]
-        configs[1].write_text(yaml.safe_dump(settings))
-    if what == "crash":
-        configs[1] = folder / "other.yaml"
-        settings = yaml.safe_load(config.read_text())
-        settings["data"]["train"] = [str(folder / "nowhere.tsv")]
+        settings[section][name] = value
         configs[1].write_text(yaml.safe_dump(settings))
     with socket.create_server(("", 0)) as server:
         if what == "port":

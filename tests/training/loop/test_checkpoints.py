@@ -80,63 +80,38 @@ def test_newest_two_and_the_last_milestones_are_kept(tmp_path):
     assert (folder.name, state["step"], found["model/00000/a"][0, 0]) == ("step-00000009", 9, 9)
 
 
-def damage_array(folder):
-    path = folder / "state.safetensors"
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
+def flip(content):
+    return content[:-1] + bytes([content[-1] ^ 1])
 
 
-def damage_state(folder):
-    path = folder / "state.json"
-    path.write_text(path.read_text().replace('"step": 3', '"step": 4'))
+DAMAGES = {
+    "array changed": ("state.safetensors", flip),
+    "array cut": ("state.safetensors", lambda content: content[:10]),
+    "array lost": ("state.safetensors", None),
+    "state changed": ("state.json", lambda text: text.replace(b'"step": 3', b'"step": 4')),
+    "state cut": ("state.json", lambda text: text[:40]),
+    "state lost": ("state.json", None),
+    "state nested": ("state.json", lambda _: b'{"state": ' + b"[" * 50_000 + b"]" * 50_000 + b"}"),
+    "state long": ("state.json", lambda _: b'{"state": ' + b"9" * 5_000 + b"}"),
+    "state a list": ("state.json", lambda _: b"[]"),
+    "state a pipe": ("state.json", "pipe"),
+}
 
 
-def cut_state(folder):
-    path = folder / "state.json"
-    path.write_text(path.read_text()[:40])
+def damage(folder, what):
+    name, change = DAMAGES[what]
+    content = (folder / name).read_bytes()
+    (folder / name).unlink()
+    if change == "pipe":
+        os.mkfifo(folder / name)
+    elif change:
+        (folder / name).write_bytes(change(content))
 
 
-def cut_array(folder):
-    path = folder / "state.safetensors"
-    path.write_bytes(path.read_bytes()[:10])
-
-
-def lose_array(folder):
-    (folder / "state.safetensors").unlink()
-
-
-def lose_state(folder):
-    (folder / "state.json").unlink()
-
-
-def nest_state(folder):
-    (folder / "state.json").write_text('{"state": ' + "[" * 50_000 + "]" * 50_000 + "}")
-
-
-def lengthen_state(folder):
-    (folder / "state.json").write_text('{"state": ' + "9" * 5_000 + "}")
-
-
-def list_state(folder):
-    (folder / "state.json").write_text("[]")
-
-
-def pipe_state(folder):
-    (folder / "state.json").unlink()
-    os.mkfifo(folder / "state.json")
-
-
-DAMAGES = [
-    *(damage_array, damage_state, cut_state, cut_array, lose_array, lose_state),
-    *(nest_state, lengthen_state, list_state, pipe_state),
-]
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, damage):
+@pytest.mark.parametrize("what", DAMAGES)
+def test_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, what):
     checkpoints, lines = written(tmp_path, [1, 2, 3], milestones=(1, 2, 3))
-    damage(tmp_path / "step-00000003")
+    damage(tmp_path / "step-00000003", what)
     folder, found, state = checkpoints.latest()
     assert (folder.name, state["step"], found["model/00000/a"][1, 2]) == ("step-00000002", 2, 2)
     (line,) = lines
@@ -151,7 +126,7 @@ def test_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, damage):
 def test_all_damaged_is_an_error_and_loses_nothing(tmp_path):
     checkpoints, _ = written(tmp_path, [1, 2])
     for step in (1, 2):
-        damage_array(tmp_path / f"step-0000000{step}")
+        damage(tmp_path / f"step-0000000{step}", "array changed")
     for _ in range(2):
         with pytest.raises(UserError, match=f"No sound checkpoint is left in {tmp_path}"):
             checkpoints.latest()

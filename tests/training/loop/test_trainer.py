@@ -27,11 +27,6 @@ def final_weights(trainer):
     return trainer.task.backbone.get_weights()
 
 
-def assert_same_weights(found, expected):
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """A plain run that others are compared with: folder, trainer, result."""
@@ -79,7 +74,7 @@ def test_run_folder(run):
     assert summary["value"] == result.value == float(metrics_rows(folder)[-1]["val_loss"])
     saved = StandInTask()
     saved.backbone.load_weights(folder / "task" / "model.weights.h5")
-    assert_same_weights(saved.backbone.get_weights(), final_weights(trainer))
+    np.testing.assert_equal(saved.backbone.get_weights(), final_weights(trainer))
 
 
 def test_metrics(run):
@@ -206,7 +201,7 @@ def test_samples_are_kept_shown_and_resumed(tmp_path):
 
 def test_logging_and_checkpoints_change_nothing(tmp_path, run):
     trainer, _ = train(tmp_path / "run", validation_set(per=5.0), checkpoint_every=3)
-    assert_same_weights(final_weights(trainer), final_weights(run[1]))
+    np.testing.assert_equal(final_weights(trainer), final_weights(run[1]))
 
 
 def test_model_learns(tmp_path):
@@ -232,7 +227,7 @@ def test_best_model_is_kept(tmp_path):
         tmp_path / "run", Scripted(9, 4, 6, 5), callbacks=[weights], epochs=4, metric="per"
     )
     assert (result.kept, result.best_step, result.value) == ("best", 16, 4.0)
-    assert_same_weights(final_weights(trainer), weights.after[1])
+    np.testing.assert_equal(final_weights(trainer), weights.after[1])
 
 
 def test_largest_is_best_where_that_is_better(tmp_path):
@@ -277,9 +272,7 @@ def test_average_is_kept_when_it_is_better(tmp_path):
     assert (result.kept, result.value, result.average_value) == ("average", 5.0, 5.0)
     folders = [tmp_path / "run" / "checkpoints" / f"step-{step:08d}" for step in (16, 24)]
     averaged = average_checkpoints(folders)
-    found = final_weights(trainer)
-    for weight, array in zip(found, averaged.values(), strict=True):
-        np.testing.assert_array_equal(weight, array)
+    np.testing.assert_equal(final_weights(trainer), [*averaged.values()])
 
 
 @pytest.mark.parametrize(
@@ -305,7 +298,7 @@ def test_choice_at_the_end(tmp_path, parts, whole, kept, value, average, best_ep
     assert (result.kept, result.best_value, result.average_value) == (kept, value, average)
     assert result.best_step == 8 * (best_epoch + 1)
     if kept == "best":
-        assert_same_weights(final_weights(trainer), weights.after[best_epoch])
+        np.testing.assert_equal(final_weights(trainer), weights.after[best_epoch])
 
 
 def test_nothing_is_measured_again_where_there_is_no_choice(tmp_path):
@@ -344,13 +337,11 @@ def test_moving_average_of_the_weights_is_judged_and_kept(tmp_path, optimizer):
     for found, expected in ((judged[0], averages[7]), (judged[1], averages[15])):
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-6)
-    for kept, last in zip(copied(), judged[1], strict=True):
-        np.testing.assert_array_equal(kept, last)
+    np.testing.assert_equal(copied(), judged[1])
     # The averages change nothing of the training.
     plain = StandInTask()
     train(tmp_path / "plain", task=plain, optimizer=optimizer)
-    for ours, expected in zip(seen[-1], plain.backbone.get_weights(), strict=True):
-        np.testing.assert_array_equal(ours, expected)
+    np.testing.assert_equal(seen[-1], plain.backbone.get_weights())
 
 
 def test_without_validation_the_last_average_is_kept(tmp_path):
@@ -364,7 +355,7 @@ def test_no_validation_keeps_the_last_weights(tmp_path):
     weights = Weights()
     trainer, result = train(tmp_path / "run", callbacks=[weights])
     assert (result.kept, result.value, result.metric) == ("last", None, None)
-    assert_same_weights(final_weights(trainer), weights.after[-1])
+    np.testing.assert_equal(final_weights(trainer), weights.after[-1])
 
 
 def test_number_of_steps_ends_within_an_epoch(tmp_path):
@@ -387,35 +378,25 @@ def test_time_limit_ends_in_good_order(tmp_path):
     assert (tmp_path / "run" / "task" / "model.weights.h5").exists()
 
 
-class Recording(keras.callbacks.Callback):
+class Recording(keras.callbacks.LambdaCallback):
     """Writes down what is called."""
 
     def __init__(self, stop_after=None):
-        super().__init__()
-        self.calls = []
-        self.logs = {}
-        self.stop_after = stop_after
-
-    def on_train_begin(self, logs=None):
-        self.calls.append("train begin")
-
-    def on_train_end(self, logs=None):
-        self.calls.append("train end")
-
-    def on_epoch_begin(self, epoch, logs=None):
-        self.calls.append(f"epoch {epoch}")
+        self.calls, self.logs, self.stop_after = [], {}, stop_after
+        super().__init__(
+            on_train_begin=lambda logs: self.calls.append("train begin"),
+            on_train_end=lambda logs: self.calls.append("train end"),
+            on_test_end=lambda logs: self.calls.append("test end"),
+            on_epoch_begin=lambda epoch, logs: self.calls.append(f"epoch {epoch}"),
+            on_train_batch_begin=lambda batch, logs: self.calls.append(f"begin batch {batch}"),
+            on_train_batch_end=self.end_batch,
+        )
 
     def on_epoch_end(self, epoch, logs=None):
         self.calls.append(f"end {epoch}")
         self.logs[epoch] = logs
 
-    def on_test_end(self, logs=None):
-        self.calls.append("test end")
-
-    def on_train_batch_begin(self, batch, logs=None):
-        self.calls.append(f"begin batch {batch}")
-
-    def on_train_batch_end(self, batch, logs=None):
+    def end_batch(self, batch, logs):
         self.calls.append(f"batch {batch}")
         assert set(logs) == {"loss", "nll", "accuracy"}
         if len([call for call in self.calls if call.startswith("batch")]) == self.stop_after:
@@ -484,7 +465,7 @@ def test_signal_writes_a_checkpoint_and_the_run_goes_on(
     checkpoints = [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()]
     assert checkpoints == [f"step-0000000{batches}"]
     trainer, _ = train(tmp_path / "run", validation_set(per=5.0), log_every=3, resume=True)
-    assert_same_weights(final_weights(trainer), final_weights(run[1]))
+    np.testing.assert_equal(final_weights(trainer), final_weights(run[1]))
     expected = (run[0] / "metrics.csv").read_text()
     assert (tmp_path / "run" / "metrics.csv").read_text() == expected
 
@@ -518,7 +499,7 @@ def test_damaged_checkpoint_falls_back(tmp_path, run, capsys):
     assert [line for line in lines if "is damaged" in line] == [lines[0]]
     assert "step-00000008 (epoch 2, step 8)" in lines[1]
     assert result.step == 16
-    assert_same_weights(final_weights(trainer), final_weights(run[1]))
+    np.testing.assert_equal(final_weights(trainer), final_weights(run[1]))
     expected = (run[0] / "metrics.csv").read_text()
     assert (tmp_path / "run" / "metrics.csv").read_text() == expected
 
@@ -529,7 +510,7 @@ def test_resuming_a_finished_run_only_confirms_it(tmp_path, run):
     again, confirmed = train(folder, validation_set(per=5.0), log_every=3, resume=True)
     assert confirmed == result
     assert (folder / "metrics.csv").read_text() == before
-    assert_same_weights(final_weights(again), final_weights(trainer))
+    np.testing.assert_equal(final_weights(again), final_weights(trainer))
 
 
 def test_resuming_nothing_starts_from_the_beginning(tmp_path, capsys):

@@ -34,15 +34,9 @@ def static_batches(rows, batch_tokens=64):
     return list(distributed_batches(tf.distribute.get_strategy(), rows, plan)), plan
 
 
-@pytest.mark.parametrize(
-    ("accumulate", "optimizer"),
-    [
-        pytest.param(2, "adam", marks=pytest.mark.slow),
-        pytest.param(1, "adam", marks=pytest.mark.slow),
-        pytest.param(1, "muon", marks=pytest.mark.slow),
-        pytest.param(2, "muon", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_the_update_is_the_plain_one(accumulate, optimizer):
     keras.config.set_dtype_policy("float64")
     batches, _ = static_batches(examples())

@@ -103,11 +103,9 @@ def test_an_exported_language_model_is_measured_as_its_run(language_model, tmp_p
 @pytest.mark.parametrize(
     ("preset", "attention", "expected"),
     [
-        pytest.param("encoder_tiny", "local", layers.LocalAttention, marks=pytest.mark.slow),
+        ("encoder_tiny", "local", layers.LocalAttention),
         ("lm_tiny", {"name": "linear", "use_bias": False}, layers.LinearAttention),
-        pytest.param(
-            "lm_tiny", "random_synthesizer", layers.RandomSynthesizer, marks=pytest.mark.slow
-        ),
+        ("lm_tiny", "random_synthesizer", layers.RandomSynthesizer),
     ],
 )
 @pytest.mark.slow

@@ -23,9 +23,7 @@ def test_a_number_that_is_set_stays():
     assert resolve_shards(3, "on", "mirrored") == 3
 
 
-@pytest.mark.parametrize(
-    ("shards", "expected"), [(2, [1, 2]), pytest.param(1, [0, 0], marks=pytest.mark.slow)]
-)
 @pytest.mark.slow
+@pytest.mark.parametrize(("shards", "expected"), [(2, [1, 2]), (1, [0, 0])])
 def test_threads_of_a_process(shards, expected):
     assert run_module("tests.training.shared_cores", str(shards), timeout=120)[0] == expected

@@ -8,10 +8,9 @@ import pytest
 from tests.training.module_process import run_module
 from tests.training.two_workers import LOST_SECONDS
 
-pytestmark = pytest.mark.tensorflow
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
 # TensorFlow's servers listen on every interface: in a network of its own nobody else reaches them.
-SLOW = pytest.mark.slow
 ALONE = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 
 
@@ -36,7 +35,6 @@ def scenario(tmp_path, prefix):
     return run
 
 
-@pytest.mark.slow
 def test_two_workers_equal_one_process(scenario):
     found = scenario("equal")
     assert (found["one"], found["two"]) == ([0], [0, 0])
@@ -53,7 +51,6 @@ def landed():
     assert sum(kills) >= len(kills) / 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_a_worker_killed_at_a_random_moment(scenario, landed, seed):
     found = scenario(f"killed at random {seed}")
@@ -65,11 +62,7 @@ def test_a_worker_killed_at_a_random_moment(scenario, landed, seed):
 
 @pytest.mark.parametrize(
     ("name", "codes"),
-    [
-        pytest.param("killed", [75, -9], marks=pytest.mark.slow),
-        pytest.param("chief killed", [-9, 75], marks=pytest.mark.slow),
-        pytest.param("terminated", [143, 143], marks=pytest.mark.slow),
-    ],
+    [("killed", [75, -9]), ("chief killed", [-9, 75]), ("terminated", [143, 143])],
 )
 def test_a_group_that_ended_goes_on_to_the_bit(scenario, name, codes):
     found = scenario(name)
@@ -83,11 +76,11 @@ def test_a_group_that_ended_goes_on_to_the_bit(scenario, name, codes):
 @pytest.mark.parametrize(
     ("what", "codes", "said"),
     [
-        pytest.param("folders", [2, 2], "a disk that all workers share: worker 1 (127", marks=SLOW),
-        pytest.param("seeds", [2, 2], "worker 1 has another training.seed", marks=SLOW),
-        pytest.param("data", [2, 2], "the chief's training data", marks=SLOW),
-        pytest.param("port", [75, 75], "cannot join: its port is in use", marks=SLOW),
-        pytest.param("crash", [75, 2], None, marks=SLOW),
+        ("folders", [2, 2], "a disk that all workers share: worker 1 (127"),
+        ("seeds", [2, 2], "worker 1 has another training.seed"),
+        ("data", [2, 2], "the chief's training data"),
+        ("port", [75, 75], "cannot join: its port is in use"),
+        ("crash", [75, 2], None),
     ],
 )
 def test_workers_that_cannot_work_together_say_why(scenario, what, codes, said):
