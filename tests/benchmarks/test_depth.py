@@ -2,8 +2,8 @@ import pytest
 
 from keras_attn.benchmarks import depth
 from keras_attn.benchmarks.depth import KINDS, depth_table, measure_depth
-from keras_attn.validation import UserError
 from tests.harness import numbers
+from tests.refusals import refused
 
 SETTINGS = {"workload": "depth", "blocks": 2, "length": 20, "width": depth.WIDTH}
 
@@ -37,5 +37,4 @@ def test_what_failed_stands_in_the_table():
 
 @pytest.mark.parametrize("wrong", [{"blocks": [0]}, {"length": 15}])
 def test_mistakes_are_told(wrong):
-    with pytest.raises(UserError, match="Received: "):
-        list(measure_depth(**wrong))
+    refused("Received: ", list, measure_depth(**wrong))

@@ -1,6 +1,6 @@
 import pytest
 
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -30,5 +30,4 @@ def test_generation_is_timed(monkeypatch, preset):
 def test_mistakes_are_told(preset, given, message):
     from keras_attn.benchmarks.generate import benchmark_generation
 
-    with pytest.raises(UserError, match=message):
-        list(benchmark_generation(preset, **given))
+    refused(message, list, benchmark_generation(preset, **given))

@@ -9,7 +9,7 @@ from keras_attn.benchmarks.growth import (
     fitted_exponent,
 )
 from keras_attn.benchmarks.layer_call import measure
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 
 def test_a_power_law_is_found():
@@ -93,8 +93,7 @@ def test_sizes_of_the_complexity_table(monkeypatch):
 
 @pytest.mark.parametrize(("sizes", "name"), [(([8], [0]), "widths"), (([8, -1], [4]), "lengths")])
 def test_a_wrong_size_is_named(sizes, name):
-    with pytest.raises(UserError, match=rf"`{name}` must be .* Received: {name}="):
-        list(measure_complexity(*sizes))
+    refused(rf"`{name}` must be .* Received: {name}=", list, measure_complexity(*sizes))
 
 
 @pytest.mark.tensorflow

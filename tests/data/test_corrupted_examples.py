@@ -16,6 +16,7 @@ from keras_attn.data import (
 from keras_attn.tokenizers import SentencePieceTokenizer
 from keras_attn.validation import UserError
 from tests.data.made import assert_batches_equal
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -114,10 +115,7 @@ def test_as_a_stream_from_the_middle_and_in_parts(corruption):
 
 
 def test_mistakes(corruption):
-    with pytest.raises(
-        UserError, match="needs at least a token and an end id.*max_source_length=1"
-    ):
-        made(corruption, 1)
+    refused("needs at least a token and an end id.*max_source_length=1", made, corruption, 1)
     with pytest.raises(UserError, match="No text of none is left: none of 2 texts has a token"):
         CorruptedExamples.from_texts(["", " "], corruption, 9, name="none")
     with pytest.raises(UserError, match="Received: tokens=280, needed=15, sentinels=9"):

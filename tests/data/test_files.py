@@ -5,20 +5,13 @@ import pytest
 from keras_attn.data import Pairs, read_pairs, read_texts
 from keras_attn.data.files import iterate_lines
 from keras_attn.validation import UserError
+from tests.refusals import message_of
 
 
 def written(folder, content, name="pairs.tsv"):
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
-
-
-def message_of(function, *arguments, **options):
-    with pytest.raises(UserError) as caught:
-        function(*arguments, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
 
 
 def test_tab_separated(tmp_path):

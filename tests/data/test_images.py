@@ -12,6 +12,7 @@ import tensorflow as tf
 from keras_attn.data import ImageFile, check_images, decode_images, decoded_images, read_images
 from keras_attn.data.images import scaled_pixels
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -154,17 +155,13 @@ def test_a_damaged_file_is_named(name, tmp_path):
 
 
 def test_no_file_or_a_folder(tmp_path):
-    with pytest.raises(UserError, match=r"absent.png: no such file\."):
-        read_images([tmp_path / "absent.png"])
-    with pytest.raises(UserError, match="expected a regular file"):
-        read_images([tmp_path])
+    refused(r"absent.png: no such file\.", read_images, [tmp_path / "absent.png"])
+    refused("expected a regular file", read_images, [tmp_path])
 
 
 def test_what_is_given_from_python():
     assert check_images((WHOLE,)) == [WHOLE]
-    with pytest.raises(UserError, match="list of images, not a single"):
-        check_images(WHOLE)
-    with pytest.raises(UserError, match="`images.1.` must be bytes. Received: type='str'"):
-        check_images([WHOLE, "cat.png"])
+    refused("list of images, not a single", check_images, WHOLE)
+    refused("`images.1.` must be bytes. Received: type='str'", check_images, [WHOLE, "cat.png"])
     with pytest.raises(UserError, match=r"images\[1\]: the PNG image is damaged or truncated."):
         check_images([WHOLE, WHOLE[:-30]])

@@ -6,6 +6,7 @@ import pytest
 from keras_attn.data import LabelledExamples, Pairs, batch_dataset, plan_epoch
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
+from tests.refusals import message_of
 
 pytestmark = pytest.mark.tensorflow
 
@@ -43,9 +44,7 @@ def test_batches(tokenizer):
 
 
 def test_unknown_label(tokenizer):
-    with pytest.raises(UserError) as caught:
-        LabelledExamples.from_pairs(PAIRS, tokenizer, ["good", "fair"])
-    assert str(caught.value) == (
+    assert message_of(LabelledExamples.from_pairs, PAIRS, tokenizer, ["good", "fair"]) == (
         "Text 2 of made has a label that does not occur in the training data. "
         "Received: 'bad'; the labels are good, fair."
     )

@@ -19,6 +19,7 @@ from keras_attn.data import (
 from keras_attn.data.images import ImageFile
 from keras_attn.validation import UserError
 from tests.data.test_images import WHOLE, of, png
+from tests.refusals import message_of, refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -62,9 +63,7 @@ def test_a_table_of_files(folder, tmp_path, beside):
 def test_mistakes_name_the_file(folder, tmp_path):
     bad = folder / "cat" / "c.png"
     bad.write_bytes(WHOLE[:-9])
-    with pytest.raises(UserError) as caught:
-        read_labelled_images(folder)
-    assert str(caught.value) == (
+    assert message_of(read_labelled_images, folder) == (
         f"{bad}: the PNG image is damaged or truncated. Set `skip_bad_lines` (--skip-bad-lines) to "
         "leave such files out."
     )
@@ -73,8 +72,7 @@ def test_mistakes_name_the_file(folder, tmp_path):
     pairs = read_labelled_images(folder, skip_bad_files=True)
     assert (len(pairs), pairs.skipped) == (5, 3)
     bad.unlink()
-    with pytest.raises(UserError, match=r"inner: expected a regular file\. "):
-        read_labelled_images(folder)
+    refused(r"inner: expected a regular file\. ", read_labelled_images, folder)
 
 
 @pytest.mark.parametrize(
@@ -86,20 +84,16 @@ def test_mistakes_name_the_file(folder, tmp_path):
 )
 def test_mistakes_in_a_table(folder, line, message):
     (folder / "labels.tsv").write_text(f"cat/b.png\tbad\n{line}\n")
-    with pytest.raises(UserError, match=message):
-        read_labelled_images(folder)
+    refused(message, read_labelled_images, folder)
     pairs = read_labelled_images(folder, skip_bad_files=True)
     assert (pairs.targets, pairs.skipped) == (["bad"], 1)
 
 
 def test_folders_that_cannot_be_meant(folder, tmp_path):
-    with pytest.raises(UserError, match="absent: no such folder or file"):
-        read_labelled_images(tmp_path / "absent")
+    refused("absent: no such folder or file", read_labelled_images, tmp_path / "absent")
     (folder / "empty").mkdir()
-    with pytest.raises(UserError, match="empty: expected the PNG files of this label, found none"):
-        read_labelled_images(folder)
-    with pytest.raises(UserError, match="cat/a.PNG: images must be in folders named"):
-        read_labelled_images(folder / "cat")
+    refused("empty: expected the PNG files of this label, found none", read_labelled_images, folder)
+    refused("cat/a.PNG: images must be in folders named", read_labelled_images, folder / "cat")
     with pytest.raises(UserError, match="expected a folder for each label, or labels.tsv, found n"):
         read_labelled_images(folder / "empty")
     (folder / "empty" / "bad").mkdir()
@@ -136,16 +130,14 @@ def test_batches_of_images():
 
 
 def test_mistakes_in_examples():
-    with pytest.raises(UserError) as caught:
-        ImageExamples.from_pairs(Pairs([grey(1)], ["c"], "made"), ["a", "b"], (2, 3), 1, 6)
-    assert str(caught.value) == (
+    assert message_of(
+        ImageExamples.from_pairs, Pairs([grey(1)], ["c"], "made"), ["a", "b"], (2, 3), 1, 6
+    ) == (
         "Image 1 of made has a label that does not occur in the training data. "
         "Received: 'c'; the labels are a, b."
     )
-    with pytest.raises(UserError, match="1 or 3. Received: channels=2"):
-        made_examples(channels=2)
-    with pytest.raises(UserError, match="must hold the longest image.*batch_tokens=5"):
-        plan_epoch(made_examples(), 5, seed=1)
+    refused("1 or 3. Received: channels=2", made_examples, channels=2)
+    refused("must hold the longest image.*batch_tokens=5", plan_epoch, made_examples(), 5, seed=1)
 
 
 def test_the_digits_of_scikit_learn():
@@ -172,5 +164,4 @@ def test_the_digits_of_scikit_learn():
 
 def test_without_scikit_learn(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sklearn", None)
-    with pytest.raises(UserError, match=r"pip install 'keras_attn\[images\]'"):
-        load_digits()
+    refused(r"pip install 'keras_attn\[images\]'", load_digits)

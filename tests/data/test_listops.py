@@ -7,7 +7,7 @@ import pytest
 
 from keras_attn.data import listops
 from keras_attn.data.listops import load_listops
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -69,5 +69,4 @@ def test_the_same_for_the_same_seed(monkeypatch):
 
 
 def test_lengths_that_cannot_be():
-    with pytest.raises(UserError, match="min_length=20, max_length=24"):
-        load_listops(min_length=20, max_length=24)
+    refused("min_length=20, max_length=24", load_listops, min_length=20, max_length=24)

@@ -8,6 +8,7 @@ import pytest
 from keras_attn.data import MaskedExamples, Masking, batch_dataset, plan_epoch
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -105,7 +106,6 @@ def test_as_a_stream_from_the_middle(masking):
 
 
 def test_mistakes(masking):
-    with pytest.raises(UserError, match="a start, a token and an end. Received: max_length=2"):
-        made(masking, max_length=2)
+    refused("a start, a token and an end. Received: max_length=2", made, masking, max_length=2)
     with pytest.raises(UserError, match="No text of none is left: none of 2 texts has a token"):
         MaskedExamples.from_texts(["", " "], masking, 9, "none")

@@ -7,6 +7,7 @@ from keras_attn.data import PairExamples, Pairs, token_rows
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
 from tests.data.made import assert_batches_equal, made_examples, naive_batch
+from tests.refusals import message_of
 
 WORDS = ["cab", "b", "", "abcab", "ca", "abbabba"]
 SYMBOLS = ["K AE B", "B", "K", "AE B K", "   ", "B B"]
@@ -57,9 +58,7 @@ def test_maximum_lengths_count_the_end(tokenizers, longest_source, longest_targe
 
 def test_nothing_left(tokenizers):
     pairs = Pairs(WORDS, SYMBOLS, "made")
-    with pytest.raises(UserError) as caught:
-        PairExamples.from_pairs(pairs, *tokenizers, 1, 7)
-    assert str(caught.value) == (
+    assert message_of(PairExamples.from_pairs, pairs, *tokenizers, 1, 7) == (
         "No pair of made is left: of 6 pairs 2 have no token and 4 are too long. "
         "Received: max_source_length=1, max_target_length=7."
     )
@@ -130,9 +129,7 @@ def test_no_rows_are_all_padding():
 @pytest.mark.parametrize("pad_to", [(1, 4, 3), (2, 3, 3), (2, 4, 2)])
 def test_shape_too_small(pad_to):
     made = made_examples([3, 2, 4], [2, 5, 3])
-    with pytest.raises(UserError) as caught:
-        made.assemble(np.array([0, 2]), pad_to)
-    assert str(caught.value) == (
+    assert message_of(made.assemble, np.array([0, 2]), pad_to) == (
         "`pad_to` must hold the batch, as (rows, source length, target length) at least "
         f"(2, 4, 3). Received: pad_to={pad_to}."
     )

@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_attn.data import SpanCorruption, SpanNoise
 from keras_attn.tokenizers import SentencePieceTokenizer, sentinel_ids, train_tokenizer
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -152,10 +153,7 @@ def test_mistakes(tokenizer, corruption):
     (model,) = tokenizer.assets().values()
     with pytest.raises(UserError, match=r"recognize .* sentinel='<extra_id_0>', ids=\[\d+, 91\]"):
         SpanCorruption(SentencePieceTokenizer(model))
-    with pytest.raises(UserError, match="max_source_length=1, max_target_length=None"):
-        corruption.longest_text(1)
-    with pytest.raises(UserError, match="max_source_length=9, max_target_length=1"):
-        corruption.longest_text(9, 1)
+    refused("max_source_length=1, max_target_length=None", corruption.longest_text, 1)
+    refused("max_source_length=9, max_target_length=1", corruption.longest_text, 9, 1)
     corruption.check_sentinels(789)  # 118 tokens in 39 spans
-    with pytest.raises(UserError, match="Received: tokens=810, needed=42, sentinels=40"):
-        corruption.check_sentinels(810)
+    refused("Received: tokens=810, needed=42, sentinels=40", corruption.check_sentinels, 810)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_attn.data import SpanNoise
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -94,5 +94,4 @@ def test_texts_begin_and_end_with_spans_or_without():
     ],
 )
 def test_mistakes(arguments, message):
-    with pytest.raises(UserError, match=message):
-        SpanNoise(*arguments)
+    refused(message, SpanNoise, *arguments)

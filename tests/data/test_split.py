@@ -1,7 +1,7 @@
 import pytest
 
 from keras_attn.data import Pairs, group_references, hold_out
-from keras_attn.validation import UserError
+from tests.refusals import message_of, refused
 
 PAIRS = Pairs([f"word {row % 31}" for row in range(97)], [str(row) for row in range(97)], "made", 5)
 
@@ -30,17 +30,14 @@ def test_hold_out_depends_on_the_seed():
 
 @pytest.mark.parametrize("count", [31, 97])
 def test_hold_out_too_many(count):
-    with pytest.raises(UserError) as caught:
-        hold_out(PAIRS, count, seed=3)
-    assert str(caught.value) == (
+    assert message_of(hold_out, PAIRS, count, seed=3) == (
         f"At most 30 of the 31 different sources of made can be held out. Received: count={count}."
     )
 
 
 @pytest.mark.parametrize(("count", "seed", "received"), [(0, 1, "count=0"), (3, -2, "seed=-2")])
 def test_hold_out_of_bad_numbers(count, seed, received):
-    with pytest.raises(UserError, match=f"Received: {received}."):
-        hold_out(PAIRS, count, seed)
+    refused(f"Received: {received}.", hold_out, PAIRS, count, seed)
 
 
 def test_references():

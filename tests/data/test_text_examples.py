@@ -6,6 +6,7 @@ import pytest
 from keras_attn.data import TextExamples, batch_dataset, padding_share, plan_epoch
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -71,5 +72,4 @@ def test_no_text_left(tokenizer):
 
 def test_longer_than_the_budget(tokenizer):
     examples = TextExamples.from_texts(["ab", "abcdabcd"], tokenizer, name="made")
-    with pytest.raises(UserError, match="longest text: text 2 of made has 9 text tokens, end"):
-        plan_epoch(examples, 8, seed=1)
+    refused("longest text: text 2 of made has 9 text tokens, end", plan_epoch, examples, 8, seed=1)

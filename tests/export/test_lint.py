@@ -6,6 +6,7 @@ import tensorflow_text
 from keras_attn.export import lint_saved_model
 from keras_attn.validation import UserError
 from tests.export.toy import named, save
+from tests.refusals import refused
 
 TEXT = named("text", [None], tf.string)
 ROWS = named("rows", [None, 3], tf.float32)
@@ -139,7 +140,6 @@ def test_a_vocabulary_may_hold_paths(tmp_path, served_ops):
 
 
 def test_there_must_be_a_saved_model(tmp_path, served_ops):
-    with pytest.raises(UserError, match=r"must contain 'saved_model.pb'.*folder='.*'"):
-        lint_saved_model(tmp_path, served_ops)
+    refused(r"must contain 'saved_model.pb'.*folder='.*'", lint_saved_model, tmp_path, served_ops)
     with pytest.raises(UserError, match=r"The folder of the SavedModel does not exist.*/absent'"):
         lint_saved_model(tmp_path / "absent", served_ops)

@@ -11,6 +11,7 @@ from keras_attn.export.serving_config import write_serving_config
 from keras_attn.export.warmup import MAX_ROWS, read_warmup
 from keras_attn.validation import UserError
 from tests.export.toy import ToyTask
+from tests.refusals import refused
 
 FILES = ["models.config", "batching.config", "monitoring.config"]
 MANIFESTS = ["docker-compose.yaml", "kubernetes.yaml"]
@@ -181,8 +182,7 @@ def test_the_same_model_is_configured_anew_and_another_is_not(toy_model, written
     write_serving_config(toy_model.parent, folder)
     assert (folder / "notes.txt").read_text() == "mine"
     other = shutil.copytree(toy_model.parent, tmp_path / "other")
-    with pytest.raises(UserError, match="models.config belongs to another model"):
-        write_serving_config(other, folder)
+    refused("models.config belongs to another model", write_serving_config, other, folder)
     spaced = shutil.copytree(toy_model.parent, tmp_path / "two words")
     with pytest.raises(UserError, match="letters, digits, .* Received: folder='.*two words'"):
         write_serving_config(spaced, tmp_path / "new")

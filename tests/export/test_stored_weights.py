@@ -15,6 +15,7 @@ from keras_attn.export.layout import README
 from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import UserError
 from tests.export.toy import ToyTask
+from tests.refusals import refused
 from tests.tasks.made import TEXTS, make_task
 
 HALVES = {"float16": np.float16, "bfloat16": tf.bfloat16.as_numpy_dtype}
@@ -278,8 +279,7 @@ def test_weights_beyond_the_range_are_refused(tmp_path):
     kernel = task.backbone.encoder_blocks[0].variables[0]
     assert len(kernel.shape) == 2
     kernel.assign(kernel.numpy() * 1e6)
-    with pytest.raises(UserError, match="weights='float16'"):
-        export(task, tmp_path, "float16", examples=["abc"])
+    refused("weights='float16'", export, task, tmp_path, "float16", examples=["abc"])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,6 +13,7 @@ from keras_attn.export.warmup import WARMUP, write_warmup
 from keras_attn.export_manifest import MANIFEST
 from keras_attn.validation import UserError
 from tests.export.toy import ToyTask, named, save
+from tests.refusals import refused
 
 
 @pytest.fixture
@@ -180,13 +181,11 @@ def test_a_damaged_model_is_one_clear_line(copy, damage, message):
 
 def test_a_foreign_model_is_refused(tmp_path):
     save(tmp_path, lambda x: {"y": 2 * x}, named("x", [None], tf.float32))
-    with pytest.raises(UserError, match=r"not exported by keras_attn.*folder='"):
-        verify(tmp_path)
+    refused(r"not exported by keras_attn.*folder='", verify, tmp_path)
 
 
 def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"The folder of the SavedModel does not exist.*/absent'"):
-        verify(tmp_path / "absent")
+    refused(r"The folder of the SavedModel does not exist.*/absent'", verify, tmp_path / "absent")
 
 
 @pytest.mark.parametrize(

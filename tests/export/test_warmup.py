@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from keras_attn.export import warmup
 from keras_attn.export.messages import PredictionLog
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 
 def _strings(*values):
@@ -76,16 +76,14 @@ def test_a_changed_byte_is_noticed(tmp_path, position):
     content = bytearray(path.read_bytes())
     content[position] ^= 1
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r"warmup_requests is damaged: record [12] does not match"):
-        warmup.read_warmup(tmp_path)
+    refused(r"warmup_requests is damaged: record [12] does not match", warmup.read_warmup, tmp_path)
 
 
 def test_a_record_of_something_else_is_noticed(tmp_path):
     path = tmp_path / warmup.WARMUP
     path.parent.mkdir()
     path.write_bytes(warmup._frame(b"\x32\xff"))
-    with pytest.raises(UserError, match="warmup_requests is damaged: "):
-        warmup.read_warmup(tmp_path)
+    refused("warmup_requests is damaged: ", warmup.read_warmup, tmp_path)
 
 
 def test_no_file_means_no_requests(tmp_path):
@@ -93,8 +91,7 @@ def test_no_file_means_no_requests(tmp_path):
 
 
 def test_serving_takes_a_thousand_records(tmp_path):
-    with pytest.raises(UserError, match=r"at most 1000.*records=1001"):
-        warmup.write_warmup(tmp_path, [REQUEST] * 1001)
+    refused(r"at most 1000.*records=1001", warmup.write_warmup, tmp_path, [REQUEST] * 1001)
 
 
 def test_crc32c_of_known_bytes():

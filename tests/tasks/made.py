@@ -1,7 +1,11 @@
-"""A task of a few thousand parameters with random weights."""
+"""A task of a few thousand parameters with random weights; comparisons of tasks."""
+
+import inspect
+
+import numpy as np
 
 from keras_attn.models import Transformer
-from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask, Task
 from keras_attn.tokenizers import train_tokenizer
 from tests.layers.judges import spread_weights
 
@@ -18,3 +22,23 @@ def make_task(seed=0, model=None, **decoding):
     backbone.target_embedding.embeddings.assign(backbone.target_embedding.embeddings * 0.5)
     settings = {"beams": 3, "max_length": 7, "max_source_length": 11} | decoding
     return Seq2SeqTask(backbone, source, target, DecodingSettings(**settings))
+
+
+def reloaded(task, folder):
+    """The task from a folder that it was saved to, compared with the task."""
+    task.save(folder)
+    loaded = Task.load(folder)
+    assert type(loaded) is type(task)
+    for name in inspect.signature(type(task)).parameters:
+        if name != "backbone" and not name.endswith("tokenizer"):
+            assert getattr(loaded, name) == getattr(task, name), name
+    return loaded
+
+
+def assert_alike(found, expected, **tolerance):
+    """Hypotheses of equal texts and nearly equal scores."""
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [h.text for h in ours] == [h.text for h in theirs]
+        for field in ("score", "log_probability"):
+            values = [[getattr(h, field) for h in row] for row in (ours, theirs)]
+            np.testing.assert_allclose(*values, **tolerance)

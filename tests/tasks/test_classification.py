@@ -13,6 +13,8 @@ from keras_attn.tasks import ClassificationTask, Task, open_exported
 from keras_attn.tokenizers import train_tokenizer
 from keras_attn.validation import UserError
 from tests.layers.judges import spread_weights
+from tests.refusals import refused
+from tests.tasks.made import assert_alike, reloaded
 
 pytestmark = pytest.mark.tensorflow
 
@@ -64,10 +66,7 @@ def test_loss_of_classes_counted_from_one(task):
 
 
 def test_saved_and_exported(task, tmp_path):
-    task.save(tmp_path / "task")
-    loaded = Task.load(tmp_path / "task")
-    assert type(loaded) is ClassificationTask
-    assert (loaded.labels, loaded.max_length) == (LABELS, 11)
+    loaded = reloaded(task, tmp_path / "task")
     np.testing.assert_array_equal(loaded.probabilities(TEXTS), task.probabilities(TEXTS))
     folder = export_saved_model(task, tmp_path / "exported", n_best=2)
     model = tf.saved_model.load(str(folder))
@@ -77,10 +76,7 @@ def test_saved_and_exported(task, tmp_path):
     np.testing.assert_allclose(found["probability"], probabilities.max(axis=1), rtol=1e-4)
     exported = open_exported(folder)
     assert exported.predict(TEXTS) == task.predict(TEXTS)
-    pairs = zip(exported.predict_n_best(TEXTS, 2), task.predict_n_best(TEXTS, 2), strict=True)
-    for ours, theirs in pairs:
-        assert [h.text for h in ours] == [h.text for h in theirs]
-        np.testing.assert_allclose([h.score for h in ours], [h.score for h in theirs], rtol=1e-4)
+    assert_alike(exported.predict_n_best(TEXTS, 2), task.predict_n_best(TEXTS, 2), rtol=1e-4)
     with pytest.raises(UserError, match="`n_best` of the export. Received: n_best=3, exported=2"):
         exported.predict_n_best(TEXTS, 3)
     several = model.signatures["n_best"](text=tf.constant(TEXTS))
@@ -101,17 +97,13 @@ def test_saved_and_exported(task, tmp_path):
     ],
 )
 def test_mistakes_in_making_it(arguments, message):
-    with pytest.raises(UserError, match=message):
-        make_task(**arguments)
+    refused(message, make_task, **arguments)
 
 
 def test_mistakes_in_using_it(task):
-    with pytest.raises(UserError, match="at most 10 tokens. Received: 12 tokens in 'aaaaaaaaaaaa'"):
-        task.predict(["a" * 12])
-    with pytest.raises(UserError, match="must not exceed the number of labels. .*n_best=4, lab"):
-        task.predict_n_best(["a"], 4)
-    with pytest.raises(UserError, match="has no beam search. Received: beams=2"):
-        task.predict_n_best(["a"], 1, beams=2)
+    refused("at most 10 tokens. Received: 12 tokens in 'aaaaaaaaaaaa'", task.predict, ["a" * 12])
+    refused("must not exceed the number of labels. .*n_best=4, lab", task.predict_n_best, ["a"], 4)
+    refused("has no beam search. Received: beams=2", task.predict_n_best, ["a"], 1, beams=2)
 
 
 def test_a_start_before_each_text(task, tmp_path):
@@ -122,11 +114,9 @@ def test_a_start_before_each_text(task, tmp_path):
     logits = np.asarray(task.backbone({"token_ids": np.array([[1, 4, 5, 2]], "int32")}))[0]
     expected = np.exp(logits) / np.exp(logits).sum()
     np.testing.assert_allclose(started.probabilities(["ab"])[0], expected, rtol=1e-4)
-    started.save(tmp_path / "task")
-    loaded = Task.load(tmp_path / "task")
+    loaded = reloaded(started, tmp_path / "task")
     np.testing.assert_array_equal(loaded.probabilities(TEXTS), started.probabilities(TEXTS))
-    with pytest.raises(UserError, match="at most 9 tokens. Received: 10 tokens in 'aaaaaaaaaa'"):
-        started.predict(["a" * 10])
+    refused("at most 9 tokens. Received: 10 tokens in 'aaaaaaaaaa'", started.predict, ["a" * 10])
     assert max(map(len, started.example_texts())) <= 9
 
 

@@ -10,10 +10,11 @@ import tensorflow as tf
 from keras_attn.cli import main
 from keras_attn.export import export_saved_model, verify
 from keras_attn.models import Bert, TransformerEncoder
-from keras_attn.tasks import EmbeddingTask, ExportedEmbedding, Task, open_task
+from keras_attn.tasks import EmbeddingTask, ExportedEmbedding, open_task
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
-from keras_attn.validation import UserError
 from tests.layers.judges import spread_weights
+from tests.refusals import refused
+from tests.tasks.made import reloaded
 
 pytestmark = pytest.mark.tensorflow
 
@@ -85,8 +86,7 @@ def test_what_is_too_long_is_cut_before_its_end_token():
 def test_or_told():
     task = make_task(max_length=5, truncate=False)
     assert task.predict(["the cats"]).shape == (1, 10)
-    with pytest.raises(UserError, match="at most 3 tokens. Received: 8 tokens in 'The cats sat on"):
-        task.predict(TEXTS)
+    refused("at most 3 tokens. Received: 8 tokens in 'The cats sat on", task.predict, TEXTS)
     with pytest.raises(tf.errors.InvalidArgumentError, match="at most 3 tokens"):
         task.input_ids(tf.constant(TEXTS))
 
@@ -98,8 +98,7 @@ def test_an_export_tells_it_too(tmp_path):
     np.testing.assert_allclose(
         exported.predict(["the cats"]), task.predict(["the cats"]), atol=1e-6
     )
-    with pytest.raises(UserError, match="^The text must have at most 3 tokens. Received: 8 tokens"):
-        exported.predict(TEXTS)
+    refused("^The text must have at most 3 tokens. Received: 8 tokens", exported.predict, TEXTS)
     assert exported.predict([]).shape == (0, 10)
 
 
@@ -122,11 +121,7 @@ def test_other_encoders_and_tokenizers():
 def test_saved_and_exported(settings, tmp_path):
     task = make_task(**settings)
     expected = task.predict(TEXTS)
-    task.save(tmp_path / "task")
-    loaded = Task.load(tmp_path / "task")
-    assert type(loaded) is EmbeddingTask
-    assert loaded._settings() == task._settings()
-    np.testing.assert_array_equal(loaded.predict(TEXTS), expected)
+    np.testing.assert_array_equal(reloaded(task, tmp_path / "task").predict(TEXTS), expected)
     folder = export_saved_model(task, tmp_path / "exported", examples=TEXTS)
     golden = json.loads((folder / "assets.extra/golden.json").read_text())
     assert {example["signature"] for example in golden["examples"]} == {
@@ -189,10 +184,8 @@ def test_the_command_line_prints_lists(task, tmp_path, capsys):
     ],
 )
 def test_mistakes_in_making_it(settings, message):
-    with pytest.raises(UserError, match=message):
-        make_task(**settings)
+    refused(message, make_task, **settings)
 
 
 def test_mistakes_in_using_it(task):
-    with pytest.raises(UserError, match="`texts` must be several texts, not one"):
-        task.predict("cat")
+    refused("`texts` must be several texts, not one", task.predict, "cat")

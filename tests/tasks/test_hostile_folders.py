@@ -12,6 +12,7 @@ import pytest
 
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.tasks.made import make_task
 
 pytestmark = pytest.mark.tensorflow
@@ -292,5 +293,4 @@ def test_limits_of_settings_can_be_raised(monkeypatch):
     monkeypatch.setenv("KERAS_ATTN_MAX_HYPOTHESES", "5000")
     assert DecodingSettings(beams=5000, max_length=50).beams == 5000
     monkeypatch.setenv("KERAS_ATTN_MAX_HYPOTHESES", "3")
-    with pytest.raises(UserError, match="`beams`=4: at most 3 beams"):
-        DecodingSettings(beams=4)
+    refused("`beams`=4: at most 3 beams", DecodingSettings, beams=4)

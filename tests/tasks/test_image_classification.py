@@ -14,13 +14,14 @@ from keras_attn.models import PatchEncoder, SequenceClassifier, TransformerEncod
 from keras_attn.tasks import (
     ExportedImageClassification,
     ImageClassificationTask,
-    Task,
     open_task,
     read_inputs,
 )
 from keras_attn.validation import UserError
 from tests.data.test_images import WHOLE, of, png
 from tests.layers.judges import spread_weights
+from tests.refusals import refused
+from tests.tasks.made import assert_alike, reloaded
 
 pytestmark = pytest.mark.tensorflow
 
@@ -72,10 +73,7 @@ def test_images_of_another_kind_are_brought_to_the_models(task):
 
 
 def test_saved_and_exported(task, tmp_path):
-    task.save(tmp_path / "task")
-    loaded = Task.load(tmp_path / "task")
-    assert type(loaded) is ImageClassificationTask
-    assert loaded.labels == LABELS
+    loaded = reloaded(task, tmp_path / "task")
     np.testing.assert_array_equal(loaded.probabilities(IMAGES), task.probabilities(IMAGES))
     names = [str(tmp_path / f"{number}.png") for number in range(2)]
     for name, image in zip(names, IMAGES, strict=False):
@@ -89,10 +87,7 @@ def test_saved_and_exported(task, tmp_path):
     assert type(exported) is ExportedImageClassification
     assert exported.kind == task.kind
     assert exported.predict(IMAGES) == task.predict(IMAGES)
-    pairs = zip(exported.predict_n_best(IMAGES, 2), task.predict_n_best(IMAGES, 2), strict=True)
-    for ours, theirs in pairs:
-        assert [h.text for h in ours] == [h.text for h in theirs]
-        np.testing.assert_allclose([h.score for h in ours], [h.score for h in theirs], rtol=1e-4)
+    assert_alike(exported.predict_n_best(IMAGES, 2), task.predict_n_best(IMAGES, 2), rtol=1e-4)
     with CppSavedModel(folder) as model:
         probabilities = task.probabilities(IMAGES)
         found = model.run("pixels", {"pixels": ARRAYS})["probabilities"]
@@ -126,8 +121,7 @@ def test_examples_of_several_kinds(task):
     ],
 )
 def test_mistakes_in_making_it(arguments, message):
-    with pytest.raises(UserError, match=message):
-        make_task(**arguments)
+    refused(message, make_task, **arguments)
 
 
 def test_a_model_of_texts_is_none():
@@ -139,10 +133,8 @@ def test_a_model_of_texts_is_none():
 def test_mistakes_in_using_it(task):
     with pytest.raises(UserError, match=r"images\[1\]: the PNG image is damaged or truncated"):
         task.predict([IMAGES[0], IMAGES[1][:-20]])
-    with pytest.raises(UserError, match="must not exceed the number of labels. .*n_best=4, lab"):
-        task.predict_n_best(IMAGES, 4)
-    with pytest.raises(UserError, match="has no beam search. Received: beams=2"):
-        task.predict_n_best(IMAGES, 1, beams=2)
+    refused("must not exceed the number of labels. .*n_best=4, lab", task.predict_n_best, IMAGES, 4)
+    refused("has no beam search. Received: beams=2", task.predict_n_best, IMAGES, 1, beams=2)
     assert task.predict([]) == []
 
 

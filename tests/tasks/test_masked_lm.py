@@ -9,10 +9,12 @@ import tensorflow as tf
 from keras_attn.data import MaskedExamples, Masking
 from keras_attn.export import export_saved_model
 from keras_attn.models import Bert, MaskedLanguageModel
-from keras_attn.tasks import ExportedMaskedLM, MaskedLMTask, Task, open_exported
+from keras_attn.tasks import ExportedMaskedLM, MaskedLMTask, open_exported
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
 from keras_attn.validation import UserError
 from tests.layers.judges import spread_weights
+from tests.refusals import refused
+from tests.tasks.made import assert_alike, reloaded
 
 pytestmark = pytest.mark.tensorflow
 
@@ -117,19 +119,13 @@ def test_measured_on_hidden_tokens(task):
 
 
 def test_saved_and_exported(task, tmp_path):
-    task.save(tmp_path / "task")
-    loaded = Task.load(tmp_path / "task")
-    assert type(loaded) is MaskedLMTask
-    assert loaded.max_length == 11
+    loaded = reloaded(task, tmp_path / "task")
     assert loaded.predict_n_best(TEXTS, 3) == task.predict_n_best(TEXTS, 3)
     folder = export_saved_model(task, tmp_path / "exported", n_best=3)
     exported = open_exported(folder)
     assert type(exported) is ExportedMaskedLM
     assert exported.predict(TEXTS) == task.predict(TEXTS)
-    pairs = zip(exported.predict_n_best(TEXTS, 3), task.predict_n_best(TEXTS, 3), strict=True)
-    for ours, theirs in pairs:
-        assert [h.text for h in ours] == [h.text for h in theirs]
-        np.testing.assert_allclose([h.score for h in ours], [h.score for h in theirs], atol=1e-4)
+    assert_alike(exported.predict_n_best(TEXTS, 3), task.predict_n_best(TEXTS, 3), atol=1e-4)
     with pytest.raises(UserError, match="`n_best` of the export. Received: n_best=4, exported=3"):
         exported.predict_n_best(TEXTS, 4)
     model = tf.saved_model.load(str(folder))
@@ -180,12 +176,10 @@ def test_example_texts_fit(task):
 
 
 def test_mistakes_in_making_it():
-    with pytest.raises(
-        UserError, match="room for a token between start and end. Received: max_length=2"
-    ):
-        make_task(max_length=2)
-    with pytest.raises(UserError, match="Received: positions=13, max_length=14"):
-        make_task(max_length=14)
+    refused(
+        "room for a token between start and end. Received: max_length=2", make_task, max_length=2
+    )
+    refused("Received: positions=13, max_length=14", make_task, max_length=14)
     with pytest.raises(UserError, match="recognize .* Received: split_special_tokens=True"):
         make_task(split_special_tokens=True)
     with pytest.raises(
@@ -195,11 +189,7 @@ def test_mistakes_in_making_it():
 
 
 def test_mistakes_in_using_it(task):
-    with pytest.raises(UserError, match="at most 9 tokens. Received: 10 tokens in 'cat cat"):
-        task.predict(["cat " * 10])
-    with pytest.raises(UserError, match="number of tokens. Received: n_best=8, tokens=7"):
-        task.predict_n_best(["a"], 8)
-    with pytest.raises(UserError, match="without a beam search. Received: beams=2"):
-        task.predict_n_best(["a"], 1, beams=2)
-    with pytest.raises(UserError, match="No text of texts is left: none of 1 texts has a token"):
-        task.masked_scores([""])
+    refused("at most 9 tokens. Received: 10 tokens in 'cat cat", task.predict, ["cat " * 10])
+    refused("number of tokens. Received: n_best=8, tokens=7", task.predict_n_best, ["a"], 8)
+    refused("without a beam search. Received: beams=2", task.predict_n_best, ["a"], 1, beams=2)
+    refused("No text of texts is left: none of 1 texts has a token", task.masked_scores, [""])

@@ -18,7 +18,8 @@ from keras_attn.tasks import (
     task_folder,
 )
 from keras_attn.validation import UserError
-from tests.tasks.made import TEXTS, make_task
+from tests.refusals import refused
+from tests.tasks.made import TEXTS, assert_alike, make_task
 
 pytestmark = pytest.mark.tensorflow
 
@@ -40,11 +41,7 @@ def test_an_exported_task_equals_the_task(task, exported):
     assert model.predict(TEXTS) == task.predict(TEXTS)
     for n_best in (1, 2):
         found, expected = (which.predict_n_best(TEXTS, n_best) for which in (model, task))
-        for ours, theirs in zip(found, expected, strict=True):
-            assert [h.text for h in ours] == [h.text for h in theirs]
-            for field in ("score", "log_probability"):
-                values = [[getattr(h, field) for h in row] for row in (ours, theirs)]
-                np.testing.assert_allclose(*values, rtol=1e-4)
+        assert_alike(found, expected, rtol=1e-4)
     targets = ["AA B", "", "CH D EH AA B CH", "D", "XX D", "B", ""]
     np.testing.assert_allclose(model.score(TEXTS, targets), task.score(TEXTS, targets), rtol=1e-4)
     perplexities = [which.perplexity(TEXTS, targets) for which in (model, task)]
@@ -101,8 +98,7 @@ def test_an_export_that_was_cut_short(exported, tmp_path):
     (weights,) = (tmp_path / "1" / "variables").glob("variables.data*")
     for size in (1_000, 0):
         os.truncate(weights, size)
-        with pytest.raises(UserError, match="is a damaged SavedModel"):
-            open_exported(tmp_path)
+        refused("is a damaged SavedModel", open_exported, tmp_path)
 
 
 def test_no_texts_for_an_exported_task(exported):
@@ -179,8 +175,7 @@ def test_a_savedmodel_alone_cannot_be_trained_further(model, settings):
     if settings:
         (model / "run.yaml").write_text("preset: g2p_small\n")
     for folder in (model, model / "10"):
-        with pytest.raises(UserError, match="g2p.* contains only a SavedModel: a run or a task"):
-            task_folder(folder)
+        refused("g2p.* contains only a SavedModel: a run or a task", task_folder, folder)
 
 
 def test_what_cannot_be_opened(tmp_path):

@@ -10,7 +10,8 @@ import pytest
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.tasks import Seq2SeqTask, Task
 from keras_attn.validation import UserError
-from tests.tasks.made import TEXTS, make_task
+from tests.refusals import refused
+from tests.tasks.made import TEXTS, make_task, reloaded
 
 pytestmark = pytest.mark.tensorflow
 
@@ -74,8 +75,7 @@ def test_what_was_trained_in_low_precision_predicts_in_float32(tmp_path):
 
 def test_other_attention_is_saved(tmp_path):
     task = make_task(model={"encoder_attention": MultiHeadAttention(2, 3, num_key_value_heads=1)})
-    task.save(tmp_path / "task")
-    loaded = Seq2SeqTask.load(tmp_path / "task")
+    loaded = reloaded(task, tmp_path / "task")
     assert loaded.backbone.encoder_blocks[0].attention.num_key_value_heads == 1
     assert loaded.predict(TEXTS) == task.predict(TEXTS)
 
@@ -141,8 +141,7 @@ def test_a_failure_while_writing_leaves_the_old_task(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(task.backbone, "save_weights", fail)
-    with pytest.raises(UserError, match="cannot be saved in .* No space left on device"):
-        task.save(tmp_path / "task")
+    refused("cannot be saved in .* No space left on device", task.save, tmp_path / "task")
     assert {path.name for path in tmp_path.iterdir()} == {"task"}
     assert Seq2SeqTask.load(tmp_path / "task").predict(TEXTS) == make_task().predict(TEXTS)
 

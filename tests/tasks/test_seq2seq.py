@@ -10,7 +10,8 @@ from keras_attn.models import Transformer
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.tokenizers import ByteLevelBpeTokenizer, train_tokenizer
 from keras_attn.validation import UserError
-from tests.tasks.made import SIZES, TEXTS, make_task
+from tests.refusals import refused
+from tests.tasks.made import SIZES, TEXTS, assert_alike, make_task
 
 pytestmark = pytest.mark.tensorflow
 
@@ -99,11 +100,7 @@ def test_a_text_is_treated_alike_in_any_company(task):
     alone = [task.predict_n_best([text], 3)[0] for text in TEXTS]
     many = task.predict_n_best(TEXTS * 29, 3)
     for other in (backwards, alone, many[: len(TEXTS)], many[-len(TEXTS) :]):
-        for first, second in zip(together, other, strict=True):
-            assert [h.text for h in first] == [h.text for h in second]
-            np.testing.assert_allclose(
-                [h.score for h in first], [h.score for h in second], rtol=1e-4
-            )
+        assert_alike(together, other, rtol=1e-4)
     assert task.predict(TEXTS) == [hypotheses[0].text for hypotheses in together]
 
 
@@ -233,8 +230,7 @@ def test_mistakes(task, call, message):
 
 def test_a_model_with_fewer_positions_than_asked_for():
     message = "must not exceed the model's positions. Received: positions=9, max_source_length=11"
-    with pytest.raises(UserError, match=message):
-        make_task(model={"learned_positions": 9})
+    refused(message, make_task, model={"learned_positions": 9})
     task = make_task(model={"learned_positions": 11})
     assert len(task.predict(["abcdefgabc"])) == 1
 
@@ -251,16 +247,14 @@ def test_a_model_with_fewer_positions_than_asked_for():
     ],
 )
 def test_mistakes_in_decoding_settings(settings, message):
-    with pytest.raises(UserError, match=message):
-        DecodingSettings(**settings)
+    refused(message, DecodingSettings, **settings)
 
 
 def test_decoding_settings_are_replaced_by_name():
     settings = DecodingSettings(beams=5)
     assert settings.replace(beams=None) == settings
     assert settings.replace(beams=2, min_length=3) == DecodingSettings(beams=2, min_length=3)
-    with pytest.raises(UserError, match="Did you mean 'beams'\\? Received: setting='beam'"):
-        settings.replace(beam=2)
+    refused("Did you mean 'beams'\\? Received: setting='beam'", settings.replace, beam=2)
 
 
 @pytest.mark.parametrize("kind", ["word_piece", "byte_level_bpe"])
@@ -282,5 +276,4 @@ def test_a_tokenizer_must_pad_with_zero_and_know_an_end():
     special = ["<|endoftext|>"] * 4
     tokenizer = ByteLevelBpeTokenizer.train(["ab"], vocabulary_size=257, special_tokens=special)
     backbone = Transformer(tokenizer.vocabulary_size, **SIZES)
-    with pytest.raises(UserError, match=r"have another end id.*pad_id=0, end_id=0"):
-        Seq2SeqTask(backbone, tokenizer, tokenizer)
+    refused(r"have another end id.*pad_id=0, end_id=0", Seq2SeqTask, backbone, tokenizer, tokenizer)

@@ -9,7 +9,6 @@ from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.models import Bert, TokenClassifier
 from keras_attn.tasks import (
     ExportedTokenClassification,
-    Task,
     TokenClassificationTask,
     measure_tags,
     open_exported,
@@ -17,6 +16,8 @@ from keras_attn.tasks import (
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
 from keras_attn.validation import UserError
 from tests.layers.judges import spread_weights
+from tests.refusals import refused
+from tests.tasks.made import assert_alike, reloaded
 
 pytestmark = pytest.mark.tensorflow
 
@@ -83,23 +84,16 @@ def test_loss_of_labelled_tokens_alone(task):
 
 
 def test_saved_and_exported(task, tmp_path):
-    task.save(tmp_path / "task")
-    loaded = Task.load(tmp_path / "task")
-    assert type(loaded) is TokenClassificationTask
-    assert (loaded.labels, loaded.max_length) == (LABELS, 11)
+    loaded = reloaded(task, tmp_path / "task")
     assert loaded.predict_n_best(TEXTS, 1) == task.predict_n_best(TEXTS, 1)
     folder = export_saved_model(task, tmp_path / "exported")
     exported = open_exported(folder)
     assert type(exported) is ExportedTokenClassification
     assert exported.predict(TEXTS) == task.predict(TEXTS)
-    ours, theirs = (one.predict_n_best(TEXTS, 1) for one in (exported, task))
-    np.testing.assert_allclose(
-        [row[0].score for row in ours], [row[0].score for row in theirs], atol=1e-4
-    )
+    assert_alike(exported.predict_n_best(TEXTS, 1), task.predict_n_best(TEXTS, 1), atol=1e-4)
     with pytest.raises(UserError, match="at most 9 tokens. Received: 10 tokens in 'the the"):
         exported.predict(["cats", "the " * 10])
-    with pytest.raises(UserError, match="Every word has one tag. Received: n_best=2"):
-        exported.predict_n_best(["cats"], 2)
+    refused("Every word has one tag. Received: n_best=2", exported.predict_n_best, ["cats"], 2)
     with CppSavedModel(folder) as model:
         outputs = model.run("serving_default", {"text": TEXTS})
         ids = task.input_ids(tf.constant(TEXTS)).numpy()
@@ -133,8 +127,7 @@ def test_measured_on_every_row(task):
     pairs = Pairs(texts, [first, second, wrong], "made")
     found = measure_tags(task, pairs, ["tag_accuracy"])
     assert found == {"items": 3, "tag_accuracy": pytest.approx(100 * 2 / 3)}
-    with pytest.raises(UserError, match="Received: metric='bleu'"):
-        measure_tags(task, pairs, ["bleu"])
+    refused("Received: metric='bleu'", measure_tags, task, pairs, ["bleu"])
 
 
 def test_example_texts_fit(task):
@@ -167,18 +160,13 @@ def test_words_of_letters():
     ],
 )
 def test_mistakes_in_making_it(arguments, message):
-    with pytest.raises(UserError, match=message):
-        make_task(**arguments)
+    refused(message, make_task, **arguments)
 
 
 def test_mistakes_in_using_it(task):
-    with pytest.raises(UserError, match="at most 9 tokens. Received: 10 tokens in 'the the"):
-        task.predict(["the " * 10])
-    with pytest.raises(UserError, match="Every word has one tag. Received: n_best=2"):
-        task.predict_n_best(["cats"], 2)
-    with pytest.raises(UserError, match="without a beam search. Received: beams=2"):
-        task.predict_n_best(["cats"], 1, beams=2)
+    refused("at most 9 tokens. Received: 10 tokens in 'the the", task.predict, ["the " * 10])
+    refused("Every word has one tag. Received: n_best=2", task.predict_n_best, ["cats"], 2)
+    refused("without a beam search. Received: beams=2", task.predict_n_best, ["cats"], 1, beams=2)
     with pytest.raises(UserError, match="Every word must have a tag. Received: words=2, tags=1"):
         task.score(["the cats"], ["O"])
-    with pytest.raises(UserError, match="must be one of 'O', 'B-X', 'I-X'.*Received: tag='B-Y'"):
-        task.score(["cats"], ["B-Y"])
+    refused("must be one of 'O', 'B-X', 'I-X'.*Received: tag='B-Y'", task.score, ["cats"], ["B-Y"])

@@ -23,12 +23,12 @@ from keras_attn.models import (
     Transformer,
     TransformerEncoder,
 )
-from keras_attn.validation import UserError
 from keras_attn.visualization import attention_maps, attention_rollout
 from keras_attn.visualization.attention_map import AttentionMap
 from tests.backends import thinned
 from tests.layers.judges import numpy, spread_weights
 from tests.models.families import CASES, INPUTS, made
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -272,5 +272,4 @@ def test_reach_of_segments_is_where_weights_are():
 
 @pytest.mark.parametrize("model", ["nope", None])
 def test_what_is_no_model_is_refused(model):
-    with pytest.raises(UserError, match="must be a Keras model or layer. Received: model="):
-        attention_maps(model, IDS)
+    refused("must be a Keras model or layer. Received: model=", attention_maps, model, IDS)

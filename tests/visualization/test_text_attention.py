@@ -25,6 +25,7 @@ from keras_attn.visualization import (
 from keras_attn.visualization.html_page import page
 from keras_attn.visualization.picture import _lines
 from keras_attn.visualization.readings import readable
+from tests.refusals import refused
 from tests.tasks.made import make_task
 from tests.training.stand_in import settings
 from tests.visualization import made
@@ -89,8 +90,7 @@ def test_other_texts(kind):
     assert group == ("decoder" if kind == "language_model" else "encoder")
     assert layer.rows == layer.columns == tokens
     if kind != "language_model":
-        with pytest.raises(UserError, match="is for tasks that generate text"):
-            text_attention(task, text, "a")
+        refused("is for tasks that generate text", text_attention, task, text, "a")
 
 
 def test_a_language_model_reads_a_continuation_too():
@@ -113,8 +113,7 @@ def test_an_image_has_patches(tmp_path):
     ],
 )
 def test_texts_that_cannot_be_read(text, target, message):
-    with pytest.raises(UserError, match=message):
-        text_attention(make_task(), text, target)
+    refused(message, text_attention, make_task(), text, target)
 
 
 def test_what_cannot_be_seen_is_written():
@@ -158,8 +157,7 @@ def test_a_picture_shows_what_is_chosen(tmp_path):
         ({"layer": 3}, "layer does not exist. Received: layer=3"),
         ({"head": 3}, "head does not exist. Received: head=3, heads=2"),
     ):
-        with pytest.raises(UserError, match=message):
-            draw_attention(found, tmp_path / "a.png", **options)
+        refused(message, draw_attention, found, tmp_path / "a.png", **options)
     many = [str(number) for number in range(2000)]
     with pytest.raises(UserError, match="too large"):
         draw_attention(TextAttention("", None, {"encoder": [attention_of(many, many)]}), "a.png")
@@ -272,7 +270,6 @@ def test_images_of_any_model(tmp_path):
 
 def test_images_need_something_to_look_at(tmp_path):
     for options in ({}, {"task": make_task()}, {"texts": ["a"]}):
-        with pytest.raises(UserError, match="need either a `task` with `texts`"):
-            AttentionImages(tmp_path, **options)
+        refused("need either a `task` with `texts`", AttentionImages, tmp_path, **options)
     with pytest.raises(UserError, match="one target. Received: texts=1, targets=2"):
         AttentionImages(tmp_path, make_task(), ["a"], ["A", "B"])
