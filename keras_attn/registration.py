@@ -11,7 +11,6 @@ _HOLDERS = (
     "layers",
     "models",
     "training.loop.losses",
-    "training.loop.metrics",
     "training.loop.schedules",
 )
 _PACKAGE = __name__.partition(".")[0]

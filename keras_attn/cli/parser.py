@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import importlib
 import importlib.metadata
 import platform
 import re
@@ -10,28 +11,14 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 import keras_attn
-from keras_attn.cli import (
-    average,
-    benchmark,
-    convert,
-    evaluate,
-    export,
-    predict,
-    presets,
-    report,
-    serve,
-    train,
-    tune,
-    verify,
-    visualize,
-)
 from keras_attn.validation import UserError
 
 PROGRAM = "keras-attn"
 _LONG_WORD = re.compile(r"(\S{200})\S+")
+# Each is a module of this package.
 COMMANDS = (
-    *(presets, train, report, tune, evaluate, predict, visualize),
-    *(export, verify, serve, convert, average, benchmark),
+    *("presets", "train", "report", "tune", "evaluate", "predict", "visualize"),
+    *("export", "verify", "serve", "convert", "average", "benchmark"),
 )
 
 _DESCRIPTION = "Train a Transformer on text, measure it, and serve it with TensorFlow Serving."
@@ -115,8 +102,8 @@ def _make_parser() -> tuple[_Parser, dict[str, _Parser]]:
     )
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=_Parser)
     commands = {}
-    for module in COMMANDS:
-        name = module.__name__.rpartition(".")[2]
+    for name in COMMANDS:
+        module = importlib.import_module(f"keras_attn.cli.{name}")
         summary, _, page = (module.__doc__ or "").strip().partition(".\n\n")
         commands[name] = subparsers.add_parser(
             name,

@@ -8,8 +8,8 @@ from typing import Any
 
 _HOME = {
     "TokenCrossEntropy": "loop.losses",
-    "TokenAccuracy": "loop.metrics",
-    "Perplexity": "loop.metrics",
+    "TokenAccuracy": "loop.losses",
+    "Perplexity": "loop.losses",
     "InverseSquareRoot": "loop.schedules",
     "TransformerSchedule": "loop.schedules",
     "WarmupConstant": "loop.schedules",

@@ -7,10 +7,9 @@ import time
 import pytest
 
 import keras_attn as package
-from keras_attn.cli.parser import COMMANDS
+from keras_attn.cli.parser import COMMANDS as NAMES
 from keras_attn.validation import UserError
 
-NAMES = [module.__name__.rpartition(".")[2] for module in COMMANDS]
 LIST_HEAVY = """
 import sys
 from keras_attn.cli import main

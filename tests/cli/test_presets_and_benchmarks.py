@@ -52,17 +52,8 @@ def test_presets_count_parameters(keras_attn, monkeypatch):
 def test_benchmark_train(keras_attn, monkeypatch, tmp_path, options):
     monkeypatch.setitem(train.TRAIN_WORKLOADS, "train-small", TINY)
     written = tmp_path / "lines.json"
-    output = keras_attn.output(
-        "benchmark",
-        "train",
-        "--workload",
-        "train-small",
-        "--steps",
-        "2",
-        "--json",
-        written,
-        *options,
-    )
+    arguments = ["--workload", "train-small", "--steps", "2", "--json", written, *options]
+    output = keras_attn.output("benchmark", "train", *arguments)
     figures = json.loads(output)
     assert written.read_text() == output
     assert {"peer": "keras_attn", "workload": "train-small", "jit": "--jit" in options}.items() <= (

@@ -40,36 +40,20 @@ LENGTH = {
     "transformer_base": {"steps": 100_000, "average_last": 5},
     "transformer_big": {"steps": 300_000, "average_last": 20},
 }
+SIZES = ("hidden_dim", "intermediate_dim", "num_heads", "dropout")
 MODEL = {
-    "transformer_base": {
-        "hidden_dim": 512,
-        "intermediate_dim": 2048,
-        "num_heads": 8,
-        "dropout": 0.1,
-    },
-    "transformer_big": {
-        "hidden_dim": 1024,
-        "intermediate_dim": 4096,
-        "num_heads": 16,
-        "dropout": 0.3,
-    },
+    "transformer_base": dict(zip(SIZES, (512, 2048, 8, 0.1), strict=True)),
+    "transformer_big": dict(zip(SIZES, (1024, 4096, 16, 0.3), strict=True)),
 }
 SECONDS_A_STEP = {"transformer_base": 0.4, "transformer_big": 1.0}
 # 1 / sqrt(512 * 4000) and 1 / sqrt(1024 * 4000)
 PEAK = {"transformer_base": 6.98771e-4, "transformer_big": 4.94106e-4}
 DECODING = {"beams": 4, "length_penalty": 0.6}
 
-WORDS = (
-    ("the", "die"),
-    ("cat", "katze"),
-    ("dog", "hund"),
-    ("house", "haus"),
-    ("river", "fluss"),
-    ("hears", "hört"),
-    ("likes", "mag"),
-    ("small", "klein"),
-    ("green", "grün"),
-)
+WORDS = {
+    "en": ["the", "cat", "dog", "house", "river", "hears", "likes", "small", "green"],
+    "de": ["die", "katze", "hund", "haus", "fluss", "hört", "mag", "klein", "grün"],
+}
 # What a quick test changes of a model.
 SMALL = {"num_layers": 1, "intermediate_dim": 61}
 MAKE_SMALL = [part for name, size in SMALL.items() for part in ("--set", f"model.{name}={size}")]
@@ -129,10 +113,9 @@ def test_batches_hold_about_as_many_tokens_as_the_papers(name):
 def write_pairs(folder, name, count, seed):
     """Sentences of random words, and the same in another language in reverse order."""
     rng = np.random.default_rng(seed)
-    rows = [rng.integers(0, len(WORDS), rng.integers(2, 11)) for _ in range(count)]
+    rows = [rng.integers(0, len(WORDS["en"]), rng.integers(2, 11)) for _ in range(count)]
     for side, step in (("en", 1), ("de", -1)):
-        words = [pair[side == "de"] for pair in WORDS]
-        lines = [" ".join(words[i] for i in row[::step]) + ".\n" for row in rows]
+        lines = [" ".join(WORDS[side][i] for i in row[::step]) + ".\n" for row in rows]
         (folder / f"{name}.{side}").write_text("".join(lines), encoding="utf-8")
 
 

@@ -17,35 +17,26 @@ examples:
 """
 
 import argparse
+import importlib
 
-from keras_attn.cli.benchmark import (
-    attention,
-    complexity,
-    decode,
-    depth,
-    duplication,
-    fit,
-    generate,
-    serve,
-    tokenization,
-    train,
-)
 from keras_attn.cli.benchmark.common import print_lines, use_backend
 from keras_attn.cli.options import output_file
 
+# Each is a module of this package.
 KINDS = (
-    *(train, fit, decode, generate, tokenization),
-    *(attention, complexity, depth, duplication, serve),
+    *("train", "fit", "decode", "generate", "tokenization"),
+    *("attention", "complexity", "depth", "duplication", "serve"),
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the kinds of benchmarks, each with options of its own."""
     kinds = parser.add_subparsers(title="kinds", metavar="KIND", required=True)
-    for module in KINDS:
+    for name in KINDS:
+        module = importlib.import_module(f"{__name__}.{name}")
         summary = (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
         kind = kinds.add_parser(
-            module.__name__.rpartition(".")[2],
+            name,
             help=summary[0].lower() + summary[1:],
             description=module.__doc__,
             formatter_class=parser.formatter_class,

@@ -99,7 +99,7 @@ def test_a_tag_that_the_task_has_not_makes_a_new_head(trained, tmp_path, capsys)
     layer = {"init": str(trained[0] / "run"), "data": {"train": path, "valid": path}}
     job.train(tmp_path / "run", layer | {"training": made.LONGER | {"steps": 1, "epochs": None}})
     assert open_task(tmp_path / "run").labels == ["B-NEW", "O"]
-    expected = "of the tag task, whose labels are others: B-LOC, B-PER, "
+    expected = "of the token_classification task, whose labels are others: B-LOC, B-PER, "
     assert expected in capsys.readouterr().out
 
 
