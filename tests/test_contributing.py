@@ -91,7 +91,7 @@ CASES.append(
 )
 """,
     "tests/layers/mechanisms.py": """
-MECHANISMS["distance"] = Mechanism(_of(layers.DistanceAttention, 2.0))
+MECHANISMS["distance"] = Mechanism(partial(layers.DistanceAttention, 2.0))
 """,
     "tests/layers/sizes_of_one.py": """
 GROUPS["scores"]["DistanceAttention"] = (layers.DistanceAttention, self_attention)

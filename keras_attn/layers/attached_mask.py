@@ -1,8 +1,8 @@
 """Attaches a given mask to a tensor, so that Keras propagates it."""
 
 import keras
-from keras import ops
 
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.recomputation import Rematerialized
 
 
@@ -23,7 +23,7 @@ class AttachedMask(Rematerialized, keras.layers.Layer):
 
     def call(self, inputs):
         vectors, mask = inputs
-        return ops.where(ops.expand_dims(mask, -1), vectors, ops.zeros((), vectors.dtype))
+        return without_hidden(vectors, mask)
 
     def compute_mask(self, inputs, previous_mask=None):
         return inputs[1]

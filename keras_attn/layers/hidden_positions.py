@@ -2,8 +2,9 @@
 
 from typing import Any
 
-import keras
 from keras import ops
+
+from keras_attn.ops.autodiff import is_float
 
 
 def without_hidden(x: Any, real: Any) -> Any:
@@ -28,8 +29,7 @@ def without_hidden(x: Any, real: Any) -> Any:
 def as_float(x: Any, dtype: str) -> Any:
     """Casts integers and booleans, as Keras does not, to the dtype that a layer computes in."""
     x = ops.convert_to_tensor(x)
-    is_float = keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype))
-    return x if is_float else ops.cast(x, dtype)
+    return x if is_float(x) else ops.cast(x, dtype)
 
 
 def of_known_features(x: Any, features: int | None) -> Any:

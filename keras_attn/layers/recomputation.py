@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.pure_call import PureCall, mask_of
-from keras_attn.ops.autodiff import custom_gradient, vector_jacobian_product
+from keras_attn.ops.autodiff import custom_gradient, is_float, vector_jacobian_product
 from keras_attn.validation import require
 
 
@@ -108,7 +108,7 @@ class Rematerialized:
         if _IS_RECOMPUTED.get():
             return layer_call(*args, **kwargs)
         leaves = keras.tree.flatten((args, kwargs))
-        places = [place for place, leaf in enumerate(leaves) if _is_differentiable(leaf)]
+        places = [i for i, leaf in enumerate(leaves) if ops.is_tensor(leaf) and is_float(leaf)]
 
         def function(*tensors: Any) -> Any:
             filled = dict(enumerate(leaves)) | dict(zip(places, tensors, strict=True))
@@ -138,9 +138,3 @@ class Rematerialized:
 
 
 _IS_RECOMPUTED: ContextVar[bool] = ContextVar("keras_attn_is_recomputed", default=False)
-
-
-def _is_differentiable(x: Any) -> bool:
-    return ops.is_tensor(x) and keras.backend.is_float_dtype(
-        keras.backend.standardize_dtype(x.dtype)
-    )

@@ -268,32 +268,25 @@ def _check_options(
 
 
 def _check_shapes(query: Any, key: Any, value: Any, masks: tuple, bias: Any) -> None:
-    shapes = {
-        "query_shape": tuple(query.shape),
-        "key_shape": tuple(key.shape),
-        "value_shape": tuple(value.shape),
-    }
-    query_shape, key_shape, value_shape = shapes.values()
+    named = (("query", query), ("key", key), ("value", value))
+    shapes = {f"{name}_shape": tuple(tensor.shape) for name, tensor in named}
+    query_shape, key_shape, _ = shapes.values()
     require(
-        len(query_shape) == len(key_shape) == len(value_shape) == 4,
+        all(len(shape) == 4 for shape in shapes.values()),
         "`query`, `key` and `value` must be (batch, heads, length, width).",
         **shapes,
     )
-    require(
-        _same(query_shape[3], key_shape[3]),
-        "`query` and `key` must have the same width.",
-        **shapes,
-    )
-    require(
-        all(_same(key_shape[axis], value_shape[axis]) for axis in (0, 1, 2)),
-        "`key` and `value` must have the same batch, heads and length.",
-        **shapes,
-    )
-    require(
-        _same(query_shape[0], key_shape[0]),
-        "`query` and `key` must have the same batch.",
-        **shapes,
-    )
+    for first, second, axes, sizes in (
+        ("query", "key", (3,), "width"),
+        ("key", "value", (0, 1, 2), "batch, heads and length"),
+        ("query", "key", (0,), "batch"),
+    ):
+        one, other = shapes[f"{first}_shape"], shapes[f"{second}_shape"]
+        require(
+            all(_same(one[axis], other[axis]) for axis in axes),
+            f"`{first}` and `{second}` must have the same {sizes}.",
+            **shapes,
+        )
     heads, kv_heads = query_shape[1], key_shape[1]
     require(
         heads is not None and kv_heads is not None and kv_heads > 0 and heads % kv_heads == 0,

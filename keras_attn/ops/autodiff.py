@@ -89,6 +89,11 @@ def _torch_custom_gradient(function: Callable) -> Callable:
     return lambda *inputs: WithGradient.apply(*map(keras.ops.convert_to_tensor, inputs))
 
 
+def is_float(x: Any) -> bool:
+    """Whether a tensor may have a gradient."""
+    return keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype))
+
+
 def _tensorflow(function, *inputs):
     tf = importlib.import_module("tensorflow")
     with tf.GradientTape(watch_accessed_variables=False) as tape:

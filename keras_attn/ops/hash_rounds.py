@@ -70,30 +70,33 @@ class HashOrder:
 
     def sort(self, tensor: Any) -> Any:
         """(batch, heads, length, width) to (batch, heads, rounds * length, width)."""
-        batch, heads, rounds, length = ops.shape(self.place)
-        shape = (batch, heads, rounds, length, ops.shape(tensor)[-1])
+        flat, by_round = self._shapes(tensor)
 
         def with_gradient(tensor: Any, order: Any, back: Any) -> tuple[Any, Callable]:
             def gradient(upstream: Any) -> tuple:
-                return ops.sum(_rows(upstream, back, shape), axis=2), None, None
+                return ops.sum(_rows(upstream, back, by_round), axis=2), None, None
 
-            return _rows(tensor, order, (batch, heads, rounds * length, shape[-1])), gradient
+            return _rows(tensor, order, flat), gradient
 
         return custom_gradient(with_gradient)(tensor, self._from_positions, self._back)
 
     def undo(self, tensor: Any) -> Any:
         """(batch, heads, rounds * length, width) to (batch, heads, rounds, length, width)."""
-        batch, heads, rounds, length = ops.shape(self.place)
-        shape = (batch, heads, rounds, length, ops.shape(tensor)[-1])
+        flat, by_round = self._shapes(tensor)
 
         def with_gradient(tensor: Any, back: Any, order: Any) -> tuple[Any, Callable]:
             def gradient(upstream: Any) -> tuple:
-                sorted_shape = (batch, heads, rounds * length, shape[-1])
-                return _rows(upstream, order, sorted_shape), None, None
+                return _rows(upstream, order, flat), None, None
 
-            return _rows(tensor, back, shape), gradient
+            return _rows(tensor, back, by_round), gradient
 
         return custom_gradient(with_gradient)(tensor, self._back, self._from_rounds)
+
+    def _shapes(self, tensor: Any) -> tuple[tuple, tuple]:
+        """The shapes of sorted vectors of a width: the rounds in one axis, and in their own."""
+        batch, heads, rounds, length = ops.shape(self.place)
+        width = ops.shape(tensor)[-1]
+        return (batch, heads, rounds * length, width), (batch, heads, rounds, length, width)
 
 
 def _hash(vectors: Any, rotations: Any) -> Any:

@@ -7,8 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn.ops.attention import computing_dtype
-from keras_attn.ops.blockwise.segments import map_segments
-from keras_attn.ops.blockwise.window_layout import WindowLayout
+from keras_attn.ops.blockwise.block_layout import WindowLayout
 from keras_attn.ops.dropout import DrawnSeed
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.masks import combine_masks
@@ -95,11 +94,7 @@ def local_attention(
     if dropout:
         shared["seed"] = seed.next()
     attention = _SegmentAttention(layout, dropout)
-    if layout.is_whole:
-        first = {name: tensor[0] for name, tensor in tensors.items()}
-        context = attention(ops.zeros((), "int32"), **first, **shared)
-    else:
-        context = layout.join(map_segments(attention, tensors, shared, _context_like))
+    context = layout.map(attention, tensors, shared, _context_like)
     return part(context, 2, 0, length)
 
 

@@ -9,7 +9,6 @@ from keras import ops
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.blockwise.block_layout import BlockLayout, blocks_seen
 from keras_attn.ops.blockwise.blocks import Cut
-from keras_attn.ops.blockwise.segments import map_segments
 from keras_attn.ops.dropout import DrawnSeed
 from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.hash_rounds import HashOrder, hash_buckets
@@ -95,11 +94,7 @@ def lsh_attention(
     }
     shared = {"seed": seed.next()} if dropout else {}
     attention = _ChunkAttention(layout, is_causal, dropout)
-    if layout.is_whole:
-        first = {name: tensor[0] for name, tensor in tensors.items()}
-        found = attention(ops.zeros((), "int32"), **first, **shared)
-    else:
-        found = layout.join(map_segments(attention, tensors, shared, attention.like))
+    found = layout.map(attention, tensors, shared, attention.like)
     found = part(found, 2, 0, rotations.shape[2] * cut.count * cut.size)
     # Back in their places: (batch, heads, rounds, length, …)
     found = part(order.undo(found), 3, 0, length)

@@ -33,154 +33,64 @@ def feed_forward(**arguments):
     return lambda: layers.FeedForward(**({"intermediate_dim": 11} | arguments))
 
 
+def case(layer, arguments, inputs, trainable, non_trainable=0, outputs=(2, 5, 7), **further):
+    """A case whose outputs, unless given, are of the shape of `X`."""
+    return LayerCase(layer, arguments, inputs, outputs, trainable, non_trainable, **further)
+
+
 X = numbers(1, 2, 5, 7)  # (batch, target, features)
 SOURCE = numbers(2, 2, 11, 13)  # (batch, source, features)
-
-TOKEN_EMBEDDING = [
-    LayerCase(
-        layers.TokenEmbedding,
-        {"vocabulary_size": 11, "hidden_dim": 7},
-        {"inputs": ids(1, 11, 2, 5)},
-        outputs=(2, 5, 7),
-        trainable=1,
-    ),
-    LayerCase(
-        layers.TokenEmbedding,
-        {
-            "vocabulary_size": 11,
-            "hidden_dim": 7,
-            "scale": False,
-            "mask_zero": False,
-            "embeddings_initializer": "random_uniform",
-            "embeddings_regularizer": "l2",
-        },
-        {"inputs": ids(1, 11, 2, 5)},
-        outputs=(2, 5, 7),
-        trainable=1,
-        note="plain",
-    ),
-    LayerCase(
-        layers.TokenEmbedding,
-        {"vocabulary_size": 11, "hidden_dim": 7, "predict_zero": False},
-        {"inputs": X},
-        options={"reverse": True},
-        outputs=(2, 5, 11),
-        trainable=1,
-        note="reverse",
-    ),
-    LayerCase(layers.VocabularyBias, {}, {"inputs": X}, outputs=(2, 5, 7), trainable=1),
-]
-
-POSITIONS = [
-    LayerCase(
-        layers.SinusoidalPositionEncoding,
-        {},
-        {"inputs": X},
-        outputs=(2, 5, 7),
-        trainable=0,
-    ),
-    LayerCase(
-        layers.SinusoidalPositionEncoding,
-        {"interleaved": False},
-        {"inputs": X, "start_index": np.array([3, 17], "int32")},
-        outputs=(2, 5, 7),
-        trainable=0,
-        note="start",
-    ),
-    LayerCase(
-        layers.LearnedPositionEmbedding,
-        {
-            "max_length": 5,
-            "embeddings_initializer": "random_normal",
-            "embeddings_regularizer": "l1",
-        },
-        {"inputs": X},
-        outputs=(2, 5, 7),
-        trainable=1,
-    ),
-    LayerCase(
-        layers.LearnedPositionEmbedding,
-        {"max_length": 23},
-        {"inputs": X, "start_index": np.array([3, 17], "int32")},
-        outputs=(2, 5, 7),
-        trainable=1,
-        note="start",
-    ),
-    LayerCase(
-        layers.SegmentEmbedding,
-        {
-            "num_segments": 3,
-            "embeddings_initializer": "random_normal",
-            "embeddings_regularizer": "l1",
-        },
-        {"inputs": X, "segment_ids": np.array([[0, 0, 1, 2, 1], [1, 2, 2, 0, 0]], "int32")},
-        outputs=(2, 5, 7),
-        trainable=1,
-    ),
-    LayerCase(
-        layers.RotaryEmbedding,
-        {"max_wavelength": 100.0, "scaling_factor": 2.0},
-        {"inputs": numbers(3, 2, 3, 5, 8)},
-        outputs=(2, 3, 5, 8),
-        trainable=0,
-    ),
-    LayerCase(
-        layers.RotaryEmbedding,
-        {},
-        {"inputs": numbers(3, 2, 3, 5, 8), "positions": np.array([[3], [17]], "int32")},
-        outputs=(2, 3, 5, 8),
-        trainable=0,
-        note="positions",
-    ),
-    LayerCase(
-        layers.AlibiBias,
-        {"num_heads": 3},
-        {"query_positions": np.arange(10, dtype="int32").reshape(2, 5)},
-        outputs=(2, 3, 5, 5),
-        trainable=0,
-    ),
-    LayerCase(
-        layers.TransformerXLPositions,
-        {
-            "num_heads": 3,
-            "key_dim": 8,
-            "max_wavelength": 100.0,
-            "kernel_initializer": "he_normal",
-            "bias_initializer": "random_normal",
-        },
-        {"query": numbers(3, 2, 3, 5, 8), "key": numbers(4, 2, 3, 7, 8)},
-        outputs=(2, 3, 5, 7),
-        trainable=3,
-    ),
-    LayerCase(
-        layers.RelativePositionBias,
-        {
-            "num_heads": 3,
-            "num_buckets": 8,
-            "max_distance": 11,
-            "bidirectional": False,
-            "embeddings_initializer": "ones",
-        },
-        {
-            "query_positions": np.arange(10, dtype="int32").reshape(2, 5),
-            "key_positions": np.arange(14, dtype="int32").reshape(2, 7),
-        },
-        outputs=(2, 3, 5, 7),
-        trainable=1,
-    ),
-]
-
+GLOBALS = numbers(3, 2, 3, 7)  # (batch, globals, features)
 IMAGES = numbers(6, 2, 6, 10, 3)  # (batch, height, width, channels)
+ROTATED = numbers(3, 2, 3, 5, 8)  # (batch, heads, length, key_dim)
+STARTS = np.array([3, 17], "int32")
+POSITIONS = np.arange(10, dtype="int32").reshape(2, 5)
 
-FRONT_ENDS = [
-    LayerCase(
+# === Inputs ===
+SELF = {"query": X, "value": X}
+PADDED = SELF | {"value_mask": padding(2, 5)}
+CROSS = {"query": X, "value": SOURCE}
+MASKED_PAIRS = SELF | {"attention_mask": mask(3, 2, 5, 5)}
+MASKED_CROSS = CROSS | {"attention_mask": mask(3, 2, 5, 11)}
+WITH_KEY = PADDED | {
+    "key": numbers(5, 2, 5, 3),
+    "query_mask": padding(2, 5),
+    "key_mask": padding(2, 5)[::-1],
+}
+STREAMS = {"first": X, "second": numbers(3, 2, 5, 7)}
+
+# === Options of the call ===
+CAUSAL = {"use_causal_mask": True}
+SCORES = {"return_attention_scores": True}
+
+# === Arguments ===
+HEADS = {"num_heads": 2, "key_dim": 3}
+DROPOUT = {"dropout": 0.2, "seed": 7}
+DRAWN = {"scores_initializer": "random_normal"}
+EMBEDDING = {"vocabulary_size": 11, "hidden_dim": 7}
+INITIALIZED = {"embeddings_initializer": "random_normal", "embeddings_regularizer": "l1"}
+PRE_NORM = {"dropout": 0.1, "norm_first": True, "epsilon": 1e-3, "seed": 5}
+PROJECTIONS = {
+    "use_bias": False,
+    "output_shape": 17,
+    "kernel_initializer": "he_normal",
+    "output_initializer": "orthogonal",
+    "kernel_regularizer": "l2",
+    "kernel_constraint": "max_norm",
+    "activity_regularizer": "l1",
+}
+BIASES = {"bias_initializer": "ones", "bias_regularizer": "l2", "bias_constraint": "max_norm"}
+
+CASES = [
+    # === Front ends ===
+    case(
         layers.PatchEmbedding,
         {"patch_size": 2, "hidden_dim": 7},
         {"inputs": IMAGES},
+        2,
         outputs=(2, 15, 7),
-        trainable=2,
     ),
-    LayerCase(
+    case(
         layers.PatchEmbedding,
         {
             "patch_size": (3, 5),
@@ -190,33 +100,22 @@ FRONT_ENDS = [
             "kernel_regularizer": "l2",
         },
         {"inputs": IMAGES},
+        1,
         outputs=(2, 4, 7),
-        trainable=1,
         note="oblong",
     ),
-    LayerCase(
-        layers.RandomShift,
-        {"most": 2, "seed": 7},
-        {"inputs": IMAGES},
-        outputs=(2, 6, 10, 3),
-        trainable=0,
-        non_trainable=1,
+    case(
+        layers.RandomShift, {"most": 2, "seed": 7}, {"inputs": IMAGES}, 0, 1, outputs=(2, 6, 10, 3)
     ),
-    LayerCase(
-        layers.ClassToken,
-        {"initializer": "random_normal"},
-        {"inputs": X},
-        outputs=(2, 6, 7),
-        trainable=1,
-    ),
-    LayerCase(
+    case(layers.ClassToken, {"initializer": "random_normal"}, {"inputs": X}, 1, outputs=(2, 6, 7)),
+    case(
         layers.ConvolutionalSubsampling,
         {"hidden_dim": 7},
         {"inputs": SOURCE, "mask": padding(2, 11)},
+        4,
         outputs=(2, 3, 7),
-        trainable=4,
     ),
-    LayerCase(
+    case(
         layers.ConvolutionalSubsampling,
         {
             "hidden_dim": 7,
@@ -226,302 +125,306 @@ FRONT_ENDS = [
             "kernel_initializer": "he_normal",
         },
         {"inputs": SOURCE},
+        6,
         outputs=(2, 2, 7),
-        trainable=6,
         note="deep",
     ),
-]
-
-ATTENTION = [
-    LayerCase(
-        layers.MultiHeadAttention,
-        {"num_heads": 2, "key_dim": 3, "dropout": 0.2, "seed": 7},
-        {"query": X, "value": X},
-        outputs=(2, 5, 7),
-        trainable=6,
-        non_trainable=1,
+    # === Tokens ===
+    case(layers.TokenEmbedding, EMBEDDING, {"inputs": ids(1, 11, 2, 5)}, 1),
+    case(
+        layers.TokenEmbedding,
+        EMBEDDING
+        | {
+            "scale": False,
+            "mask_zero": False,
+            "embeddings_initializer": "random_uniform",
+            "embeddings_regularizer": "l2",
+        },
+        {"inputs": ids(1, 11, 2, 5)},
+        1,
+        note="plain",
     ),
-    LayerCase(
-        layers.MultiHeadAttention,
+    case(
+        layers.TokenEmbedding,
+        EMBEDDING | {"predict_zero": False},
+        {"inputs": X},
+        1,
+        outputs=(2, 5, 11),
+        options={"reverse": True},
+        note="reverse",
+    ),
+    case(layers.VocabularyBias, {}, {"inputs": X}, 1),
+    # === Positions ===
+    case(layers.SinusoidalPositionEncoding, {}, {"inputs": X}, 0),
+    case(
+        layers.SinusoidalPositionEncoding,
+        {"interleaved": False},
+        {"inputs": X, "start_index": STARTS},
+        0,
+        note="start",
+    ),
+    case(layers.LearnedPositionEmbedding, INITIALIZED | {"max_length": 5}, {"inputs": X}, 1),
+    case(
+        layers.LearnedPositionEmbedding,
+        {"max_length": 23},
+        {"inputs": X, "start_index": STARTS},
+        1,
+        note="start",
+    ),
+    case(
+        layers.SegmentEmbedding,
+        INITIALIZED | {"num_segments": 3},
+        {"inputs": X, "segment_ids": np.array([[0, 0, 1, 2, 1], [1, 2, 2, 0, 0]], "int32")},
+        1,
+    ),
+    case(
+        layers.RotaryEmbedding,
+        {"max_wavelength": 100.0, "scaling_factor": 2.0},
+        {"inputs": ROTATED},
+        0,
+        outputs=(2, 3, 5, 8),
+    ),
+    case(
+        layers.RotaryEmbedding,
+        {},
+        {"inputs": ROTATED, "positions": np.array([[3], [17]], "int32")},
+        0,
+        outputs=(2, 3, 5, 8),
+        note="positions",
+    ),
+    case(
+        layers.AlibiBias, {"num_heads": 3}, {"query_positions": POSITIONS}, 0, outputs=(2, 3, 5, 5)
+    ),
+    case(
+        layers.TransformerXLPositions,
         {
+            "num_heads": 3,
+            "key_dim": 8,
+            "max_wavelength": 100.0,
+            "kernel_initializer": "he_normal",
+            "bias_initializer": "random_normal",
+        },
+        {"query": ROTATED, "key": numbers(4, 2, 3, 7, 8)},
+        3,
+        outputs=(2, 3, 5, 7),
+    ),
+    case(
+        layers.RelativePositionBias,
+        {
+            "num_heads": 3,
+            "num_buckets": 8,
+            "max_distance": 11,
+            "bidirectional": False,
+            "embeddings_initializer": "ones",
+        },
+        {
+            "query_positions": POSITIONS,
+            "key_positions": np.arange(14, dtype="int32").reshape(2, 7),
+        },
+        1,
+        outputs=(2, 3, 5, 7),
+    ),
+    # === Multi-head attention ===
+    case(layers.MultiHeadAttention, HEADS | DROPOUT, SELF, 6, 1),
+    case(
+        layers.MultiHeadAttention,
+        PROJECTIONS
+        | {
             "num_heads": 6,
             "key_dim": 3,
             "value_dim": 5,
             "num_key_value_heads": 2,
-            "use_bias": False,
             "use_gate": True,
-            "output_shape": 17,
             "attention_axes": 1,
-            "kernel_initializer": "he_normal",
-            "output_initializer": "orthogonal",
-            "kernel_regularizer": "l2",
-            "activity_regularizer": "l1",
         },
-        {"query": X, "value": SOURCE, "attention_mask": mask(3, 2, 5, 11)},
-        options={"return_attention_scores": True},
+        MASKED_CROSS,
+        3,
         outputs=((2, 5, 17), (2, 6, 5, 11)),
-        trainable=3,
+        options=SCORES,
         note="cross",
     ),
-    LayerCase(
+    case(
         layers.MultiHeadAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "sliding_window": 3,
-            "flash_attention": True,
-            "bias_initializer": "ones",
-            "bias_regularizer": "l2",
-            "bias_constraint": "max_norm",
-            "kernel_constraint": "max_norm",
-        },
-        {
-            "query": X,
-            "value": X,
-            "key": numbers(5, 2, 5, 3),
-            "query_mask": padding(2, 5),
-            "value_mask": padding(2, 5),
-            "key_mask": padding(2, 5)[::-1],
-        },
-        options={"use_causal_mask": True},
-        outputs=(2, 5, 7),
-        trainable=8,
+        HEADS
+        | BIASES
+        | {"sliding_window": 3, "flash_attention": True, "kernel_constraint": "max_norm"},
+        WITH_KEY,
+        8,
+        options=CAUSAL,
         still=("key/bias",),
         note="chunked",
     ),
-    LayerCase(
+    case(
         layers.MultiHeadAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 6,
-            "relative_positions": lambda: layers.RotaryEmbedding(50.0),
-        },
-        {"query": X, "value": X},
-        outputs=(2, 5, 7),
-        trainable=6,
+        {"num_heads": 2, "key_dim": 6, "relative_positions": lambda: layers.RotaryEmbedding(50.0)},
+        SELF,
+        6,
         note="rotary",
     ),
-    LayerCase(
+    case(
         layers.MultiHeadAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "relative_positions": lambda: layers.RelativePositionBias(2),
-        },
-        {"query": X, "value": X},
-        outputs=(2, 5, 7),
-        trainable=7,
+        HEADS | {"relative_positions": lambda: layers.RelativePositionBias(2)},
+        SELF,
+        7,
         note="relative",
     ),
-]
-
-SCORED_ATTENTION = [
-    LayerCase(
+    # === One head ===
+    case(
         layers.SimpleSelfAttention,
-        {"use_scale": True, "dropout": 0.2, "seed": 7},
-        {"query": X, "value": X, "attention_mask": mask(3, 2, 5, 5)},
-        options={"return_attention_scores": True},
+        DROPOUT | {"use_scale": True},
+        MASKED_PAIRS,
+        0,
+        1,
         outputs=((2, 5, 7), (2, 5, 5)),
-        trainable=0,
-        non_trainable=1,
+        options=SCORES,
     ),
-    LayerCase(
+    case(
         layers.AdditiveAttention,
-        {"units": 3, "kernel_initializer": "he_normal", "dropout": 0.2, "seed": 7},
-        {"query": X, "value": SOURCE, "attention_mask": mask(3, 2, 5, 11)},
-        options={"return_attention_scores": True},
+        DROPOUT | {"units": 3, "kernel_initializer": "he_normal"},
+        MASKED_CROSS,
+        3,
+        1,
         outputs=((2, 5, 13), (2, 5, 11)),
-        trainable=3,
-        non_trainable=1,
+        options=SCORES,
     ),
-    LayerCase(
+    case(
         layers.LuongAttention,
-        {"score": "general", "kernel_initializer": "he_normal", "dropout": 0.2, "seed": 7},
-        {"query": X, "value": SOURCE, "value_mask": padding(2, 11)},
+        DROPOUT | {"score": "general", "kernel_initializer": "he_normal"},
+        CROSS | {"value_mask": padding(2, 11)},
+        1,
+        1,
         outputs=(2, 5, 13),
-        trainable=1,
-        non_trainable=1,
         note="general",
     ),
-    LayerCase(
+    case(
         layers.LuongAttention,
         {"score": "concat", "units": 3},
-        {"query": X, "value": SOURCE, "key": numbers(5, 2, 11, 3)},
+        CROSS | {"key": numbers(5, 2, 11, 3)},
+        3,
         outputs=(2, 5, 13),
-        trainable=3,
         note="concat",
     ),
-    LayerCase(
-        layers.LuongAttention,
-        {},
-        {"query": X, "value": X, "query_mask": padding(2, 5)},
-        outputs=(2, 5, 7),
-        trainable=0,
-    ),
-]
-
-SYNTHESIZERS = [
-    LayerCase(
+    case(layers.LuongAttention, {}, SELF | {"query_mask": padding(2, 5)}, 0),
+    # === Synthesizers ===
+    case(
         layers.DenseSynthesizer,
-        {"num_heads": 2, "key_dim": 3, "max_length": 7, "dropout": 0.2, "seed": 7, "value_dim": 5},
-        {"query": X, "value": X, "attention_mask": mask(3, 2, 5, 5)},
-        options={"return_attention_scores": True},
+        HEADS | DROPOUT | {"max_length": 7, "value_dim": 5},
+        MASKED_PAIRS,
+        8,
+        1,
         outputs=((2, 5, 7), (2, 2, 5, 5)),
-        trainable=8,
-        non_trainable=1,
+        options=SCORES,
     ),
-    LayerCase(
+    case(
         layers.FactorizedDenseSynthesizer,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "max_length": 8,
-            "factor": 4,
-            "dropout": 0.2,
-            "seed": 7,
-            "use_bias": False,
-            "kernel_initializer": "he_normal",
-        },
-        {"query": X, "value": X, "value_mask": padding(2, 5)},
-        outputs=(2, 5, 7),
-        trainable=5,
-        non_trainable=1,
+        HEADS
+        | DROPOUT
+        | {"max_length": 8, "factor": 4, "use_bias": False, "kernel_initializer": "he_normal"},
+        PADDED,
+        5,
+        1,
     ),
-    LayerCase(
+    case(
         layers.RandomSynthesizer,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "max_length": 7,
-            "trainable_scores": False,
-            "scores_initializer": "random_normal",
-            "dropout": 0.2,
-            "seed": 7,
-        },
-        {"query": X, "value": X},
-        options={"return_attention_scores": True},
+        HEADS | DROPOUT | DRAWN | {"max_length": 7, "trainable_scores": False},
+        SELF,
+        4,
+        2,
         outputs=((2, 5, 7), (2, 2, 5, 5)),
-        trainable=4,
-        non_trainable=2,
+        options=SCORES,
         note="fixed",
     ),
-    LayerCase(
-        layers.RandomSynthesizer,
-        {"num_heads": 2, "key_dim": 3, "max_length": 7},
-        {"query": X, "value": X},
-        options={"use_causal_mask": True},
-        outputs=(2, 5, 7),
-        trainable=5,
-    ),
-    LayerCase(
+    case(layers.RandomSynthesizer, HEADS | {"max_length": 7}, SELF, 5, options=CAUSAL),
+    case(
         layers.FactorizedRandomSynthesizer,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "max_length": 7,
-            "rank": 4,
-            "scores_initializer": "random_normal",
-            "dropout": 0.2,
-            "seed": 7,
-        },
-        {"query": X, "value": X, "query_mask": padding(2, 5)},
-        outputs=(2, 5, 7),
-        trainable=6,
-        non_trainable=1,
+        HEADS | DROPOUT | DRAWN | {"max_length": 7, "rank": 4},
+        SELF | {"query_mask": padding(2, 5)},
+        6,
+        1,
     ),
-    LayerCase(
+    case(
         layers.SynthesizerMixture,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
+        HEADS
+        | DROPOUT
+        | DRAWN
+        | {
             "max_length": 8,
             "members": ("dense", "factorized_dense", "fixed_random", "factorized_random"),
-            "scores_initializer": "random_normal",
-            "dropout": 0.2,
-            "seed": 7,
         },
-        {"query": X, "value": X},
-        outputs=(2, 5, 7),
-        trainable=17,
-        non_trainable=2,
+        SELF,
+        17,
+        2,
     ),
-    LayerCase(
-        layers.SynthesizerMixture,
-        {"num_heads": 2, "key_dim": 3, "max_length": 8},
-        {"query": X, "value": X},
-        outputs=(2, 5, 7),
-        trainable=8,
-        note="dot product",
-    ),
-]
-
-LINEAR_ATTENTION = [
-    LayerCase(
+    case(layers.SynthesizerMixture, HEADS | {"max_length": 8}, SELF, 8, note="dot product"),
+    # === Linear attention ===
+    case(
         layers.LinearAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "value_dim": 5,
-            "use_bias": False,
-            "output_shape": 17,
-            "kernel_initializer": "he_normal",
-            "output_initializer": "orthogonal",
-            "kernel_regularizer": "l2",
-            "kernel_constraint": "max_norm",
-            "activity_regularizer": "l1",
-        },
-        {"query": X, "value": SOURCE, "attention_mask": mask(3, 2, 2, 1, 11)},
+        HEADS | PROJECTIONS | {"value_dim": 5},
+        CROSS | {"attention_mask": mask(3, 2, 2, 1, 11)},
+        3,
         outputs=(2, 5, 17),
-        trainable=3,
         note="cross",
     ),
-    LayerCase(
+    case(
         layers.LinearAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 4,
-            "relative_positions": lambda: layers.RotaryEmbedding(),
-            "bias_initializer": "ones",
-            "bias_regularizer": "l2",
-            "bias_constraint": "max_norm",
-        },
-        {
-            "query": X,
-            "value": X,
-            "key": numbers(5, 2, 5, 3),
-            "query_mask": padding(2, 5),
-            "value_mask": padding(2, 5),
-            "key_mask": padding(2, 5)[::-1],
-        },
-        options={"use_causal_mask": True},
-        outputs=(2, 5, 7),
-        trainable=8,
+        BIASES
+        | {"num_heads": 2, "key_dim": 4, "relative_positions": lambda: layers.RotaryEmbedding()},
+        WITH_KEY,
+        8,
+        options=CAUSAL,
         note="causal",
     ),
-]
-
-LSH_ATTENTION = [
-    LayerCase(
+    # === Sparse attention ===
+    case(
         layers.LSHAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "num_buckets": 4,
-            "num_hashes": 2,
-            "chunk_length": 2,
-            "dropout": 0.2,
-            "seed": 7,
-            "value_dim": 5,
-        },
-        {"query": X, "value": X, "value_mask": padding(2, 5)},
-        outputs=(2, 5, 7),
-        trainable=6,
-        non_trainable=2,
+        HEADS | DROPOUT | {"num_buckets": 4, "num_hashes": 2, "chunk_length": 2, "value_dim": 5},
+        PADDED,
+        6,
+        2,
     ),
-]
-
-MEMORY = [
-    LayerCase(
+    case(
+        layers.GlobalLocalAttention,
+        HEADS
+        | DROPOUT
+        | {
+            "radius": 1,
+            "global_length": 2,
+            "max_distance": 2,
+            "num_labels": 6,
+            "share_projections": False,
+        },
+        SELF
+        | {
+            "query_mask": padding(2, 5),
+            "global_query": GLOBALS,
+            "global_query_mask": padding(2, 3),
+        },
+        11,
+        1,
+        outputs=((2, 5, 7), (2, 3, 7)),
+    ),
+    case(
+        layers.LocalAttention,
+        HEADS
+        | DROPOUT
+        | PROJECTIONS
+        | {"sliding_window": 3, "value_dim": 5, "relative_positions": lambda: layers.AlibiBias(2)},
+        SELF | {"attention_mask": mask(3, 2, 2, 1, 5)},
+        3,
+        1,
+        outputs=(2, 5, 17),
+    ),
+    case(
+        layers.LocalAttention,
+        HEADS | BIASES | {"sliding_window": 2},
+        WITH_KEY,
+        8,
+        options=CAUSAL,
+        still=("key/bias",),
+        note="causal",
+    ),
+    # === Memory ===
+    case(
         layers.RecurrentMemoryAttention,
         {
             "num_heads": 2,
@@ -530,13 +433,12 @@ MEMORY = [
             "relative_positions": lambda: layers.RotaryEmbedding(),
             "dropout": 0.2,
         },
-        {"query": X, "value": X},
-        options={"use_causal_mask": True},
-        outputs=(2, 5, 7),
-        trainable=6,
-        non_trainable=1,
+        SELF,
+        6,
+        1,
+        options=CAUSAL,
     ),
-    LayerCase(
+    case(
         layers.CompressiveMemoryAttention,
         {
             "num_heads": 2,
@@ -547,105 +449,22 @@ MEMORY = [
             "compression": "mean",
             "relative_positions": lambda: layers.AlibiBias(2),
         },
-        {"query": X, "value": X},
-        outputs=(2, 5, 7),
-        trainable=6,
+        SELF,
+        6,
     ),
-    LayerCase(
+    case(
         layers.SegmentRecurrence,
         {
             "attention": lambda: layers.CompressiveMemoryAttention(2, 4, 3, 2, 2, dropout=0.3),
             "segment_length": 3,
         },
-        {"query": X, "value": X},
-        outputs=(2, 5, 7),
-        trainable=9,
-        non_trainable=1,
+        SELF,
+        9,
+        1,
     ),
-]
-
-LOCAL_ATTENTION = [
-    LayerCase(
-        layers.GlobalLocalAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "radius": 1,
-            "global_length": 2,
-            "max_distance": 2,
-            "num_labels": 6,
-            "share_projections": False,
-            "dropout": 0.1,
-            "seed": 4,
-        },
-        {
-            "query": X,
-            "value": X,
-            "query_mask": padding(2, 5),
-            "global_query": numbers(3, 2, 3, 7),
-            "global_query_mask": padding(2, 3),
-        },
-        outputs=((2, 5, 7), (2, 3, 7)),
-        trainable=11,
-        non_trainable=1,
-    ),
-    LayerCase(
-        layers.LocalAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "sliding_window": 3,
-            "value_dim": 5,
-            "dropout": 0.2,
-            "seed": 7,
-            "use_bias": False,
-            "output_shape": 17,
-            "kernel_initializer": "he_normal",
-            "kernel_regularizer": "l2",
-            "kernel_constraint": "max_norm",
-            "activity_regularizer": "l1",
-            "relative_positions": lambda: layers.AlibiBias(2),
-        },
-        {"query": X, "value": X, "attention_mask": mask(3, 2, 2, 1, 5)},
-        outputs=(2, 5, 17),
-        trainable=3,
-        non_trainable=1,
-    ),
-    LayerCase(
-        layers.LocalAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 3,
-            "sliding_window": 2,
-            "bias_initializer": "ones",
-            "bias_regularizer": "l2",
-            "bias_constraint": "max_norm",
-        },
-        {
-            "query": X,
-            "value": X,
-            "key": numbers(5, 2, 5, 3),
-            "query_mask": padding(2, 5),
-            "value_mask": padding(2, 5),
-            "key_mask": padding(2, 5)[::-1],
-        },
-        options={"use_causal_mask": True},
-        outputs=(2, 5, 7),
-        trainable=8,
-        still=("key/bias",),
-        note="causal",
-    ),
-]
-
-FEED_FORWARD = [
-    LayerCase(
-        layers.FeedForward,
-        {"intermediate_dim": 11},
-        {"inputs": X},
-        outputs=(2, 5, 7),
-        trainable=4,
-    ),
-    LayerCase(
+    # === Parts of blocks ===
+    case(layers.FeedForward, {"intermediate_dim": 11}, {"inputs": X}, 4),
+    case(
         layers.FeedForward,
         {
             "intermediate_dim": 11,
@@ -659,21 +478,13 @@ FEED_FORWARD = [
             "output_initializer": "orthogonal",
         },
         {"inputs": X},
-        outputs=(2, 5, 7),
-        trainable=3,
-        non_trainable=1,
+        3,
+        1,
         note="gated",
     ),
-]
-
-NORMS = [
-    LayerCase(
-        layers.RMSNormalization, {"epsilon": 1e-3}, {"inputs": X}, outputs=(2, 5, 7), trainable=1
-    ),
-]
-
-BLOCKS = [
-    LayerCase(
+    case(layers.RMSNormalization, {"epsilon": 1e-3}, {"inputs": X}, 1),
+    # === Blocks ===
+    case(
         layers.TransformerEncoderBlock,
         {
             "attention": self_attention(),
@@ -681,28 +492,23 @@ BLOCKS = [
             "norm": lambda: layers.RMSNormalization(1e-3),
         },
         {"inputs": X, "padding_mask": padding(2, 5)},
-        outputs=(2, 5, 7),
-        trainable=10,
+        10,
     ),
-    LayerCase(
+    case(
         layers.TransformerEncoderBlock,
-        {
+        PRE_NORM
+        | {
             "attention": self_attention(dropout=0.1),
             "feed_forward": feed_forward(dropout=0.1),
-            "dropout": 0.1,
-            "norm_first": True,
-            "epsilon": 1e-3,
-            "seed": 5,
             "recompute": True,
         },
         {"inputs": X, "attention_mask": mask(1, 2, 5, 5)},
-        options={"use_causal_mask": True},
-        outputs=(2, 5, 7),
-        trainable=12,
-        non_trainable=4,
+        12,
+        4,
+        options=CAUSAL,
         note="pre-norm",
     ),
-    LayerCase(
+    case(
         layers.TransformerDecoderBlock,
         {
             "self_attention": self_attention(),
@@ -716,50 +522,39 @@ BLOCKS = [
             "padding_mask": padding(2, 5),
             "source_padding_mask": padding(2, 11),
         },
-        outputs=(2, 5, 7),
-        trainable=17,
+        17,
     ),
-    LayerCase(
+    case(
         layers.TransformerDecoderBlock,
-        {
+        PRE_NORM
+        | {
             "self_attention": self_attention(),
             "feed_forward": feed_forward(gated=True),
-            "dropout": 0.1,
-            "norm_first": True,
-            "epsilon": 1e-3,
-            "seed": 5,
             "recompute": True,
         },
         {"inputs": X, "attention_mask": mask(1, 2, 1, 5, 5)},
-        outputs=(2, 5, 7),
-        trainable=14,
-        non_trainable=2,
+        14,
+        2,
         note="decoder-only",
     ),
-]
-
-REVERSIBLE = [
-    LayerCase(
+    case(
         layers.GlobalLocalEncoderBlock,
-        {
+        PRE_NORM
+        | {
             "attention": lambda: layers.GlobalLocalAttention(2, 3, 1, max_distance=2, dropout=0.1),
             "feed_forward": feed_forward(dropout=0.1),
-            "dropout": 0.1,
-            "norm_first": True,
-            "epsilon": 1e-3,
-            "seed": 5,
         },
         {
             "inputs": X,
-            "global_inputs": numbers(3, 2, 3, 7),
+            "global_inputs": GLOBALS,
             "padding_mask": padding(2, 5),
             "global_padding_mask": padding(2, 3),
         },
+        13,
+        4,
         outputs=((2, 5, 7), (2, 3, 7)),
-        trainable=13,
-        non_trainable=4,
     ),
-    LayerCase(
+    case(
         layers.ReversibleBlock,
         {
             "attention": self_attention(dropout=0.1),
@@ -768,12 +563,12 @@ REVERSIBLE = [
             "epsilon": 1e-3,
             "seed": 5,
         },
-        {"first": X, "second": numbers(3, 2, 5, 7), "padding_mask": padding(2, 5)},
+        STREAMS | {"padding_mask": padding(2, 5)},
+        12,
+        4,
         outputs=((2, 5, 7), (2, 5, 7)),
-        trainable=12,
-        non_trainable=4,
     ),
-    LayerCase(
+    case(
         layers.ReversibleStack,
         {
             "blocks": lambda: [
@@ -781,53 +576,27 @@ REVERSIBLE = [
                 for i in range(2)
             ]
         },
-        {"first": X, "second": numbers(3, 2, 5, 7), "attention_mask": mask(1, 2, 5, 5)},
-        options={"use_causal_mask": True},
+        STREAMS | {"attention_mask": mask(1, 2, 5, 5)},
+        24,
         outputs=((2, 5, 7), (2, 5, 7)),
-        trainable=24,
+        options=CAUSAL,
     ),
-]
-
-POOLING = [
-    LayerCase(
-        layers.SequencePooling,
-        {},
-        {"inputs": X, "mask": padding(2, 5)},
-        outputs=(2, 7),
-        trainable=0,
-    ),
-    LayerCase(
+    # === Pooling ===
+    case(layers.SequencePooling, {}, {"inputs": X, "mask": padding(2, 5)}, 0, outputs=(2, 7)),
+    case(
         layers.SequencePooling,
         {"pooling": "max"},
         {"inputs": X, "mask": padding(2, 5)},
+        0,
         outputs=(2, 7),
-        trainable=0,
         note="max",
     ),
-    LayerCase(
+    case(
         layers.SequencePooling,
         {"pooling": "first"},
         {"inputs": X},
+        0,
         outputs=(2, 7),
-        trainable=0,
         note="first",
     ),
-]
-
-CASES = [
-    *FRONT_ENDS,
-    *TOKEN_EMBEDDING,
-    *POSITIONS,
-    *ATTENTION,
-    *SCORED_ATTENTION,
-    *SYNTHESIZERS,
-    *LINEAR_ATTENTION,
-    *LSH_ATTENTION,
-    *LOCAL_ATTENTION,
-    *MEMORY,
-    *FEED_FORWARD,
-    *NORMS,
-    *BLOCKS,
-    *REVERSIBLE,
-    *POOLING,
 ]

@@ -1,9 +1,9 @@
 """Other implementations that judge the layers: NumPy loops, and Keras' own attention."""
 
-import math
-
 import numpy as np
 from keras import ops
+
+from tests.ops.naive import naive_attention as attend_naively
 
 
 def naive_attention(layer, query, value, key=None, mask=None):
@@ -17,26 +17,8 @@ def naive_attention(layer, query, value, key=None, mask=None):
         _heads(x, kernels[role], biases[role])
         for role, x in (("query", query), ("key", key), ("value", value))
     )
-    batch, heads, target, _ = q.shape
-    source, group = k.shape[2], heads // k.shape[1]
-    mask = np.broadcast_to(True if mask is None else mask, (batch, heads, target, source))
-    context = np.zeros((batch, target, heads, layer.value_dim))
-    scores = np.zeros((batch, heads, target, source))
-    for b in range(batch):
-        for h in range(heads):
-            for t in range(target):
-                allowed = [s for s in range(source) if mask[b, h, t, s]]
-                if not allowed:
-                    continue
-                raw = np.array([q[b, h, t] @ k[b, h // group, s] for s in allowed])
-                shares = np.exp((raw - raw.max()) / math.sqrt(layer.key_dim))
-                for s, share in zip(allowed, shares / shares.sum(), strict=True):
-                    scores[b, h, t, s] = share
-                    context[b, t, h] += share * v[b, h // group, s]
-    output = context.reshape(batch, target, -1) @ _array(layer.output_projection.kernel)
-    if layer.use_bias:
-        output = output + _array(layer.output_projection.bias)
-    return output, scores
+    context, scores = attend_naively(q, k, v, mask)
+    return back_to_features(layer, context), scores
 
 
 def heads_by_role(layer, x):
@@ -93,6 +75,19 @@ def spread_weights(layer, seed=0):
         centre = 1.0 if weight.path.endswith("gamma") else 0.0
         weight.assign(centre + rng.normal(size=weight.shape) * 0.4)
     return layer
+
+
+def called(layer, *inputs):
+    """A layer that was called once, with random weights (`spread_weights`)."""
+    layer(*inputs)
+    return spread_weights(layer)
+
+
+def assert_steps(step, cache, x, expected, atol=5e-6):
+    """Decodes the positions of `x` (batch, length, features) one by one, from index 0 on."""
+    for index in range(x.shape[1]):
+        output, cache = step(ops.convert_to_tensor(x[:, index : index + 1]), cache, index)
+        np.testing.assert_allclose(numpy(output)[:, 0], numpy(expected)[:, index], atol=atol)
 
 
 def numpy(tensor):

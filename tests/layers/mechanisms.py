@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from functools import partial
 
 from keras_attn import layers
 
@@ -31,118 +32,77 @@ class Mechanism:
     slopes: bool = True
 
 
-def _of(layer, *given, **arguments):
-    return lambda **keywords: layer(*given, **arguments, **keywords)
-
+Inside = partial(Mechanism, crosses=False)  # one sequence
+ByKeys = partial(Inside, pairs=False, scores=False)  # masks hide keys from all queries alike
 
 MECHANISMS = {
-    "multi-head": Mechanism(_of(layers.MultiHeadAttention, 2, 3)),
+    "multi-head": Mechanism(partial(layers.MultiHeadAttention, 2, 3)),
     "multi-head, chunked": Mechanism(
-        _of(layers.MultiHeadAttention, 2, 3, flash_attention=True), scores=False
+        partial(layers.MultiHeadAttention, 2, 3, flash_attention=True), scores=False
     ),
-    "multi-head, rotary": Mechanism(
-        _of(layers.MultiHeadAttention, 2, 4, relative_positions=layers.RotaryEmbedding()),
-        crosses=False,
+    "multi-head, rotary": Inside(
+        partial(layers.MultiHeadAttention, 2, 4, relative_positions=layers.RotaryEmbedding())
     ),
-    "multi-head, relative": Mechanism(
-        _of(layers.MultiHeadAttention, 2, 3, relative_positions=layers.RelativePositionBias(2)),
-        crosses=False,
+    "multi-head, relative": Inside(
+        partial(layers.MultiHeadAttention, 2, 3, relative_positions=layers.RelativePositionBias(2))
     ),
-    "multi-head, ALiBi": Mechanism(
-        _of(layers.MultiHeadAttention, 2, 3, relative_positions=layers.AlibiBias(2)),
-        crosses=False,
+    "multi-head, ALiBi": Inside(
+        partial(layers.MultiHeadAttention, 2, 3, relative_positions=layers.AlibiBias(2))
     ),
-    "multi-head, Transformer-XL": Mechanism(
-        _of(
-            layers.MultiHeadAttention,
-            2,
-            3,
-            relative_positions=layers.TransformerXLPositions(2, 3),
-        ),
-        crosses=False,
+    "multi-head, Transformer-XL": Inside(
+        partial(
+            layers.MultiHeadAttention, 2, 3, relative_positions=layers.TransformerXLPositions(2, 3)
+        )
     ),
-    "recurrent memory": Mechanism(
-        _of(layers.RecurrentMemoryAttention, 2, 3, memory_length=4), crosses=False
+    "recurrent memory": Inside(partial(layers.RecurrentMemoryAttention, 2, 3, memory_length=4)),
+    "compressive memory": Inside(
+        partial(layers.CompressiveMemoryAttention, 2, 3, memory_length=4, compressed_length=2)
     ),
-    "compressive memory": Mechanism(
-        _of(layers.CompressiveMemoryAttention, 2, 3, memory_length=4, compressed_length=2),
-        crosses=False,
-    ),
-    "segmented, recurrent memory": Mechanism(
-        _of(layers.SegmentRecurrence, layers.RecurrentMemoryAttention(2, 3, 5), 4),
-        crosses=False,
-        pairs=False,
-        scores=False,
+    "segmented, recurrent memory": ByKeys(
+        partial(layers.SegmentRecurrence, layers.RecurrentMemoryAttention(2, 3, 5), 4),
         slopes=False,
     ),
-    "segmented, compressive memory": Mechanism(
-        _of(
+    "segmented, compressive memory": ByKeys(
+        partial(
             layers.SegmentRecurrence,
             layers.CompressiveMemoryAttention(2, 3, 2, 3, compression_rate=2),
             5,
         ),
-        crosses=False,
-        pairs=False,
-        scores=False,
         slopes=False,
     ),
-    "local": Mechanism(
-        _of(layers.LocalAttention, 2, 3, 4), crosses=False, pairs=False, scores=False
+    "local": ByKeys(partial(layers.LocalAttention, 2, 3, 4)),
+    "local, rotary": ByKeys(
+        partial(layers.LocalAttention, 2, 4, 4, relative_positions=layers.RotaryEmbedding())
     ),
-    "local, rotary": Mechanism(
-        _of(layers.LocalAttention, 2, 4, 4, relative_positions=layers.RotaryEmbedding()),
-        crosses=False,
-        pairs=False,
-        scores=False,
+    "local, relative": ByKeys(
+        partial(layers.LocalAttention, 2, 3, 4, relative_positions=layers.RelativePositionBias(2))
     ),
-    "local, relative": Mechanism(
-        _of(layers.LocalAttention, 2, 3, 4, relative_positions=layers.RelativePositionBias(2)),
-        crosses=False,
-        pairs=False,
-        scores=False,
-    ),
-    "global and local": Mechanism(
-        _of(layers.GlobalLocalAttention, 2, 3, radius=2, global_length=2, max_distance=1),
-        crosses=False,
-        pairs=False,
-        scores=False,
+    "global and local": ByKeys(
+        partial(layers.GlobalLocalAttention, 2, 3, radius=2, global_length=2, max_distance=1),
         causal=False,
         steps=False,
     ),
-    "simple": Mechanism(_of(layers.SimpleSelfAttention)),
-    "additive": Mechanism(_of(layers.AdditiveAttention, 5)),
-    "Luong, dot": Mechanism(_of(layers.LuongAttention, "dot")),
-    "Luong, general": Mechanism(_of(layers.LuongAttention, "general")),
-    "Luong, concat": Mechanism(_of(layers.LuongAttention, "concat")),
-    "dense synthesizer": Mechanism(_of(layers.DenseSynthesizer, 2, 3, 13), crosses=False),
-    "factorized dense synthesizer": Mechanism(
-        _of(layers.FactorizedDenseSynthesizer, 2, 3, 15), crosses=False
-    ),
-    "random synthesizer": Mechanism(_of(layers.RandomSynthesizer, 2, 3, 13), crosses=False),
-    "factorized random synthesizer": Mechanism(
-        _of(layers.FactorizedRandomSynthesizer, 2, 3, 13), crosses=False
-    ),
-    "mixture": Mechanism(
-        _of(
+    "simple": Mechanism(layers.SimpleSelfAttention),
+    "additive": Mechanism(partial(layers.AdditiveAttention, 5)),
+    "Luong, dot": Mechanism(partial(layers.LuongAttention, "dot")),
+    "Luong, general": Mechanism(partial(layers.LuongAttention, "general")),
+    "Luong, concat": Mechanism(partial(layers.LuongAttention, "concat")),
+    "dense synthesizer": Inside(partial(layers.DenseSynthesizer, 2, 3, 13)),
+    "factorized dense synthesizer": Inside(partial(layers.FactorizedDenseSynthesizer, 2, 3, 15)),
+    "random synthesizer": Inside(partial(layers.RandomSynthesizer, 2, 3, 13)),
+    "factorized random synthesizer": Inside(partial(layers.FactorizedRandomSynthesizer, 2, 3, 13)),
+    "mixture": Inside(
+        partial(
             layers.SynthesizerMixture,
             2,
             3,
             15,
             members=("dense", "factorized_dense", "random", "factorized_random", "dot_product"),
-        ),
-        crosses=False,
+        )
     ),
-    "LSH": Mechanism(
-        _of(layers.LSHAttention, 2, 3, num_buckets=4, chunk_length=4, seed=1),
-        crosses=False,
-        pairs=False,
-        scores=False,
-    ),
-    "linear": Mechanism(_of(layers.LinearAttention, 2, 3), pairs=False, scores=False),
-    "linear, rotary": Mechanism(
-        _of(layers.LinearAttention, 2, 4, relative_positions=layers.RotaryEmbedding()),
-        crosses=False,
-        pairs=False,
-        scores=False,
+    "LSH": ByKeys(partial(layers.LSHAttention, 2, 3, num_buckets=4, chunk_length=4, seed=1)),
+    "linear": Mechanism(partial(layers.LinearAttention, 2, 3), pairs=False, scores=False),
+    "linear, rotary": ByKeys(
+        partial(layers.LinearAttention, 2, 4, relative_positions=layers.RotaryEmbedding())
     ),
 }

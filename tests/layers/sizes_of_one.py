@@ -5,6 +5,7 @@ that it prints names the layer.
 """
 
 import sys
+from functools import partial
 
 import keras
 import numpy as np
@@ -14,7 +15,9 @@ from keras_attn import layers, models
 
 SHAPES = [(57, 14, 32), (2, 14, 32), (1, 14, 32), (57, 1, 32), (1, 1, 32)]
 HEADS = (1, 64)
-LONGEST = 16  # more than any length
+LENGTH = 16  # more than any
+LONGEST = (*HEADS, LENGTH)
+MEMBERS = ("dense", "factorized_dense", "factorized_random", "dot_product")
 
 
 def alone(layer, x):
@@ -60,10 +63,6 @@ def with_global_positions(layer, x):
     return layer(x, x[:, :1])
 
 
-def with_source(layer, x):
-    return layer(x, x)
-
-
 def recurrent(layer, x):
     return keras.layers.RNN(layer, return_sequences=True)(x)
 
@@ -80,141 +79,132 @@ def feed_forward():
     return layers.FeedForward(64)
 
 
+def global_local():
+    return layers.GlobalLocalAttention(*HEADS, radius=3, max_distance=2)
+
+
+def recurrent_memory():
+    return layers.RecurrentMemoryAttention(*HEADS, 8)
+
+
+def compressive_memory():
+    return layers.CompressiveMemoryAttention(*HEADS, 8, 4, 1)
+
+
+def called(call, makers):
+    """Layers by name that are all called in one way."""
+    return {name: (make, call) for name, make in makers.items()}
+
+
 GROUPS = {
-    "heads": {
-        "MultiHeadAttention": (attention, self_attention),
-        "MultiHeadAttention, chunked": (lambda: attention(flash_attention=True), self_attention),
-        "MultiHeadAttention, one key head": (
-            lambda: layers.MultiHeadAttention(3, 64, num_key_value_heads=1),
-            self_attention,
-        ),
-        "MultiHeadAttention, relative": (
-            lambda: attention(relative_positions=layers.RelativePositionBias(1)),
-            self_attention,
-        ),
-        "MultiHeadAttention, Transformer-XL": (
-            lambda: attention(relative_positions=layers.TransformerXLPositions(*HEADS)),
-            self_attention,
-        ),
-        "LinearAttention": (lambda: layers.LinearAttention(*HEADS), self_attention),
-        "LocalAttention": (lambda: layers.LocalAttention(*HEADS, 4), self_attention),
-        "GlobalLocalAttention": (
-            lambda: layers.GlobalLocalAttention(*HEADS, radius=3, max_distance=2),
-            self_attention,
-        ),
-        "LSHAttention": (
-            lambda: layers.LSHAttention(*HEADS, 2, num_hashes=1, chunk_length=4, seed=1),
-            self_attention,
-        ),
-    },
-    "memories": {
-        "RecurrentMemoryAttention": (
-            lambda: layers.RecurrentMemoryAttention(*HEADS, 8),
-            self_attention,
-        ),
-        "RecurrentMemoryAttention, memory": (
-            lambda: layers.RecurrentMemoryAttention(*HEADS, 8),
-            with_memory,
-        ),
-        "CompressiveMemoryAttention": (
-            lambda: layers.CompressiveMemoryAttention(*HEADS, 8, 4, 1),
-            self_attention,
-        ),
-        "CompressiveMemoryAttention, memory": (
-            lambda: layers.CompressiveMemoryAttention(*HEADS, 8, 4, 1),
-            with_memory,
-        ),
-        "SegmentRecurrence": (
-            lambda: layers.SegmentRecurrence(layers.RecurrentMemoryAttention(*HEADS, 8), 4),
-            self_attention,
-        ),
-    },
-    "synthesizers": {
-        "DenseSynthesizer": (
-            lambda: layers.DenseSynthesizer(*HEADS, LONGEST),
-            self_attention,
-        ),
-        "FactorizedDenseSynthesizer": (
-            lambda: layers.FactorizedDenseSynthesizer(*HEADS, LONGEST),
-            self_attention,
-        ),
-        "RandomSynthesizer": (lambda: layers.RandomSynthesizer(*HEADS, LONGEST), self_attention),
-        "FactorizedRandomSynthesizer": (
-            lambda: layers.FactorizedRandomSynthesizer(*HEADS, LONGEST),
-            self_attention,
-        ),
-        "SynthesizerMixture": (
-            lambda: layers.SynthesizerMixture(
-                *HEADS,
-                LONGEST,
-                members=("dense", "factorized_dense", "factorized_random", "dot_product"),
+    "heads": called(
+        self_attention,
+        {
+            "MultiHeadAttention": attention,
+            "MultiHeadAttention, chunked": lambda: attention(flash_attention=True),
+            "MultiHeadAttention, one key head": (
+                lambda: layers.MultiHeadAttention(3, 64, num_key_value_heads=1)
             ),
+            "MultiHeadAttention, relative": (
+                lambda: attention(relative_positions=layers.RelativePositionBias(1))
+            ),
+            "MultiHeadAttention, Transformer-XL": (
+                lambda: attention(relative_positions=layers.TransformerXLPositions(*HEADS))
+            ),
+            "LinearAttention": lambda: layers.LinearAttention(*HEADS),
+            "LocalAttention": lambda: layers.LocalAttention(*HEADS, 4),
+            "GlobalLocalAttention": global_local,
+            "LSHAttention": (
+                lambda: layers.LSHAttention(*HEADS, 2, num_hashes=1, chunk_length=4, seed=1)
+            ),
+        },
+    ),
+    "memories": {
+        "RecurrentMemoryAttention": (recurrent_memory, self_attention),
+        "RecurrentMemoryAttention, memory": (recurrent_memory, with_memory),
+        "CompressiveMemoryAttention": (compressive_memory, self_attention),
+        "CompressiveMemoryAttention, memory": (compressive_memory, with_memory),
+        "SegmentRecurrence": (
+            lambda: layers.SegmentRecurrence(recurrent_memory(), 4),
             self_attention,
         ),
     },
-    "scores": {
-        "SimpleSelfAttention": (layers.SimpleSelfAttention, self_attention),
-        "AdditiveAttention": (lambda: layers.AdditiveAttention(64), self_attention),
-        "LuongAttention": (lambda: layers.LuongAttention("general"), self_attention),
-        "LuongAttention, concat": (lambda: layers.LuongAttention("concat"), self_attention),
-        "IntraAttentionCell": (lambda: layers.IntraAttentionCell(16, 8), recurrent),
-    },
-    "blocks": {
+    "synthesizers": called(
+        self_attention,
+        {
+            "DenseSynthesizer": lambda: layers.DenseSynthesizer(*LONGEST),
+            "FactorizedDenseSynthesizer": lambda: layers.FactorizedDenseSynthesizer(*LONGEST),
+            "RandomSynthesizer": lambda: layers.RandomSynthesizer(*LONGEST),
+            "FactorizedRandomSynthesizer": lambda: layers.FactorizedRandomSynthesizer(*LONGEST),
+            "SynthesizerMixture": lambda: layers.SynthesizerMixture(*LONGEST, members=MEMBERS),
+        },
+    ),
+    "scores": called(
+        self_attention,
+        {
+            "SimpleSelfAttention": layers.SimpleSelfAttention,
+            "AdditiveAttention": lambda: layers.AdditiveAttention(64),
+            "LuongAttention": lambda: layers.LuongAttention("general"),
+            "LuongAttention, concat": lambda: layers.LuongAttention("concat"),
+        },
+    )
+    | {"IntraAttentionCell": (lambda: layers.IntraAttentionCell(16, 8), recurrent)},
+    "blocks": called(
+        self_attention,
+        {
+            "TransformerDecoderBlock": (
+                lambda: layers.TransformerDecoderBlock(attention(), feed_forward(), attention())
+            ),
+            "ReversibleBlock": lambda: layers.ReversibleBlock(attention(), feed_forward()),
+            "ReversibleStack": lambda: layers.ReversibleStack(
+                [layers.ReversibleBlock(attention(), feed_forward())]
+            ),
+        },
+    )
+    | {
         "TransformerEncoderBlock": (
             lambda: layers.TransformerEncoderBlock(attention(), feed_forward()),
             alone,
         ),
-        "TransformerDecoderBlock": (
-            lambda: layers.TransformerDecoderBlock(attention(), feed_forward(), attention()),
-            with_source,
-        ),
         "GlobalLocalEncoderBlock": (
-            lambda: layers.GlobalLocalEncoderBlock(
-                layers.GlobalLocalAttention(*HEADS, radius=3, max_distance=2), feed_forward()
-            ),
+            lambda: layers.GlobalLocalEncoderBlock(global_local(), feed_forward()),
             with_global_positions,
         ),
-        "ReversibleBlock": (
-            lambda: layers.ReversibleBlock(attention(), feed_forward()),
-            with_source,
-        ),
-        "ReversibleStack": (
-            lambda: layers.ReversibleStack([layers.ReversibleBlock(attention(), feed_forward())]),
-            with_source,
-        ),
     },
-    "others": {
+    "others": called(
+        alone,
+        {
+            "LearnedPositionEmbedding": lambda: layers.LearnedPositionEmbedding(LENGTH),
+            "SinusoidalPositionEncoding": layers.SinusoidalPositionEncoding,
+            "VocabularyBias": layers.VocabularyBias,
+            "ClassToken": layers.ClassToken,
+            "ConvolutionalSubsampling": lambda: layers.ConvolutionalSubsampling(5),
+            "SequencePooling": layers.SequencePooling,
+            "FeedForward": feed_forward,
+            "RMSNormalization": layers.RMSNormalization,
+        },
+    )
+    | {
         "AlibiBias": (lambda: layers.AlibiBias(1), with_positions),
         "RelativePositionBias": (lambda: layers.RelativePositionBias(1), with_positions),
         "TransformerXLPositions": (lambda: layers.TransformerXLPositions(1, 32), with_heads),
         "RotaryEmbedding": (layers.RotaryEmbedding, in_heads),
-        "LearnedPositionEmbedding": (lambda: layers.LearnedPositionEmbedding(LONGEST), alone),
-        "SinusoidalPositionEncoding": (layers.SinusoidalPositionEncoding, alone),
         "SegmentEmbedding": (lambda: layers.SegmentEmbedding(2), with_segments),
         "TokenEmbedding": (lambda: layers.TokenEmbedding(7, 5), with_ids),
-        "VocabularyBias": (layers.VocabularyBias, alone),
-        "ClassToken": (layers.ClassToken, alone),
         "PatchEmbedding": (lambda: layers.PatchEmbedding(1, 5), with_images),
         "RandomShift": (lambda: layers.RandomShift(1), with_images),
-        "ConvolutionalSubsampling": (lambda: layers.ConvolutionalSubsampling(5), alone),
-        "SequencePooling": (layers.SequencePooling, alone),
-        "FeedForward": (feed_forward, alone),
-        "RMSNormalization": (layers.RMSNormalization, alone),
     },
 }
 
 BACKBONE = {"num_layers": 1, "hidden_dim": 64, "num_heads": 1, "intermediate_dim": 16, "dropout": 0}
+SEGMENTS = {"segment_length": 8, "memory_length": 8, "compressed_length": 8}
+SCORES = {"scores": ("dense", "factorized_random"), "max_length": LENGTH}
+HASHES = {"num_buckets": 2, "num_hashes": 1, "chunk_length": 4}
 MODELS = {
-    "CausalTransformer": lambda dtype: models.CausalTransformer(7, dtype=dtype, **BACKBONE),
-    "CompressiveTransformer": lambda dtype: models.CompressiveTransformer(
-        7, segment_length=8, memory_length=8, compressed_length=8, dtype=dtype, **BACKBONE
-    ),
-    "SynthesizerTransformer": lambda dtype: models.SynthesizerTransformer(
-        7, scores=("dense", "factorized_random"), max_length=LONGEST, dtype=dtype, **BACKBONE
-    ),
-    "Reformer": lambda dtype: models.Reformer(
-        7, num_buckets=2, num_hashes=1, chunk_length=4, dtype=dtype, **BACKBONE
-    ),
+    "CausalTransformer": partial(models.CausalTransformer, 7, **BACKBONE),
+    "CompressiveTransformer": partial(models.CompressiveTransformer, 7, **SEGMENTS, **BACKBONE),
+    "SynthesizerTransformer": partial(models.SynthesizerTransformer, 7, **SCORES, **BACKBONE),
+    "Reformer": partial(models.Reformer, 7, **HASHES, **BACKBONE),
 }
 
 
@@ -262,7 +252,7 @@ def check_layer(name, make, call, shape):
 
 def check_model(name, make, shape):
     token_ids = np.random.default_rng(0).integers(1, 7, shape[:2]).astype("int32")
-    model, judge = make("float32"), make("float64")
+    model, judge = make(dtype="float32"), make(dtype="float64")
     judge.set_weights([np.asarray(w, "float64") for w in model.get_weights()])
     names = [tensor.name for tensor in model.inputs]
     inputs = dict.fromkeys(names, tf.constant(token_ids))

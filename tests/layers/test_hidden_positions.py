@@ -6,8 +6,7 @@ import pytest
 from keras import ops
 
 from keras_attn import layers
-from keras_attn.layers.convolutional.decoder import ConvolutionalDecoder
-from keras_attn.layers.convolutional.encoder import ConvolutionalEncoder
+from keras_attn.layers.convolutional.stacks import ConvolutionalDecoder, ConvolutionalEncoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from tests.harness import numbers
 from tests.layers.attention.test_contract import having

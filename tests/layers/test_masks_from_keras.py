@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from keras_attn.layers.convolutional.encoder import ConvolutionalEncoder
+from keras_attn.layers.convolutional.stacks import ConvolutionalEncoder
 from keras_attn.models import FeatureEncoder
 from keras_attn.validation import UserError
 from tests.backends import named, thinned

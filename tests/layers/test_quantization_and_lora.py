@@ -26,7 +26,7 @@ from keras_attn.layers import (
 from keras_attn.layers.attention.head_projection import HeadProjection
 from keras_attn.layers.attention.synthesizer_scores import HeadScores
 from keras_attn.layers.dense import Dense
-from keras_attn.layers.embedding.biased_token import BiasedTokenEmbedding
+from keras_attn.layers.embedding.token import BiasedTokenEmbedding
 from keras_attn.validation import UserError
 from tests.harness import built, numbers
 from tests.layers.cases import CASES

@@ -1,6 +1,8 @@
-"""Attention written out row by row in float64: the judge of every implementation."""
+"""Attention written out row by row in float64, the judge of every implementation, and its tests."""
 
 import numpy as np
+
+from keras_attn.ops.blockwise import segments
 
 
 def naive_attention(query, key, value, mask=None, bias=None, scale=None, causal=False, keep=None):
@@ -54,6 +56,38 @@ def naive_gradients(query, key, value, upstream, mask=None, scale=None, causal=F
     return grads
 
 
+def normal(*shape, seed=1):
+    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
+
+
+def assert_all_close(found, expected, **tolerance):
+    """Compares arrays one by one."""
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, **tolerance)
+
+
+def assert_naive(found, arrays, mask=None, atol=3e-6, gradient_atol=1e-5, **options):
+    """Compares a context, and its gradients where they are given, with the loops.
+
+    Args:
+        found: What `context_and_gradients` returned, or the context alone.
+        arrays: Query, key, value and the upstream gradient.
+        mask: Mask of the pairs.
+        atol: Tolerance of the context.
+        gradient_atol: Tolerance of the gradients.
+        **options: Further options of `naive_attention`.
+
+    Returns:
+        The probabilities.
+    """
+    context, *gradients = found
+    expected, probabilities = naive_attention(*arrays[:3], mask, **options)
+    np.testing.assert_allclose(context, expected, atol=atol)
+    if gradients:
+        assert_all_close(gradients, naive_gradients(*arrays, mask, **options), atol=gradient_atol)
+    return probabilities
+
+
 def context_and_gradients(function, *tensors, compiled=False):
     """Calls a function and its gradient on the backend in use; the last tensor is the upstream."""
     import keras
@@ -90,3 +124,27 @@ def context_and_gradients(function, *tensors, compiled=False):
         run = tf.function(run, jit_compile=compiled == "xla", autograph=False) if compiled else run
     tensors = (keras.ops.convert_to_tensor(part) for part in tensors)
     return [keras.ops.convert_to_numpy(part) for part in run(*tensors)]
+
+
+def cut_into_segments(monkeypatch, log2):
+    """Lets a segment have 2 to that power numbers."""
+    monkeypatch.setattr(segments, "SEGMENT_LOG2", log2)
+    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", log2)
+
+
+def largest_tensor(attend, shapes, differentiated):
+    """The most elements of a tensor that a graph of TensorFlow computes, forward and backward."""
+    import tensorflow as tf
+
+    @tf.function(autograph=False)
+    def run(*tensors):
+        inputs = tensors[:differentiated]
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            context = attend(*tensors)
+        return tape.gradient(context, inputs)
+
+    graph = run.get_concrete_function(*map(tf.TensorSpec, shapes)).graph
+    outputs = [output for operation in graph.get_operations() for output in operation.outputs]
+    known = [output.shape for output in outputs if output.shape.is_fully_defined()]
+    return max(shape.num_elements() or 0 for shape in known)

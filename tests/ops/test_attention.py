@@ -8,13 +8,15 @@ from keras import ops
 from keras_attn.ops import attention, dot_product_attention
 from keras_attn.ops.blockwise.chunked_attention import chunked_attention
 from keras_attn.validation import UserError
-from tests.ops.naive import context_and_gradients, naive_attention, naive_gradients
+from tests.ops.naive import (
+    assert_all_close,
+    assert_naive,
+    context_and_gradients,
+    naive_attention,
+    normal,
+)
 
 BATCH, HEADS, KV_HEADS, TARGET, SOURCE, KEY_DIM, VALUE_DIM = 2, 6, 3, 11, 13, 5, 7
-
-
-def normal(*shape, seed=1):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
 
 
 def inputs(target=TARGET, source=SOURCE, kv_heads=KV_HEADS):
@@ -103,23 +105,14 @@ def joined(mask):
     ],
 )
 def test_values_and_gradients_are_those_of_the_naive_loop(attend, mask, causal):
-    query, key, value, upstream = inputs()
-    mask = MASKS[mask]
-    context, *grads = context_and_gradients(
+    arrays, mask = inputs(), MASKS[mask]
+    found = context_and_gradients(
         lambda *arguments: attend(*arguments, mask=mask, is_causal=causal, scale=0.7),
-        query,
-        key,
-        value,
-        upstream,
+        *arrays,
         compiled=True,
     )
-    whole = joined(mask)
-    expected, probabilities = naive_attention(query, key, value, whole, scale=0.7, causal=causal)
-    np.testing.assert_allclose(context, expected, atol=3e-6)
-    assert not context[probabilities.sum(-1) == 0].any()
-    expected = naive_gradients(query, key, value, upstream, whole, 0.7, causal)
-    for grad, expected_grad in zip(grads, expected, strict=True):
-        np.testing.assert_allclose(grad, expected_grad, atol=1e-5)
+    probabilities = assert_naive(found, arrays, joined(mask), scale=0.7, causal=causal)
+    assert not found[0][probabilities.sum(-1) == 0].any()
 
 
 @pytest.mark.parametrize("attend", [dense, small_blocks])
@@ -127,41 +120,23 @@ def test_values_and_gradients_are_those_of_the_naive_loop(attend, mask, causal):
     ("target", "source", "kv_heads"), [(13, 11, 6), (1, 7, 2), (5, 1, 1), (3, 17, 2)]
 )
 def test_lengths_and_groups(attend, target, source, kv_heads):
-    query, key, value, upstream = inputs(target, source, kv_heads)
+    arrays = inputs(target, source, kv_heads)
     mask = random_mask(BATCH, HEADS, target, source)
-    context, *grads = context_and_gradients(
-        lambda *arguments: attend(*arguments, mask=mask, is_causal=True),
-        query,
-        key,
-        value,
-        upstream,
-        compiled=True,
+    found = context_and_gradients(
+        lambda *arguments: attend(*arguments, mask=mask, is_causal=True), *arrays, compiled=True
     )
-    expected, _ = naive_attention(query, key, value, mask, causal=True)
-    np.testing.assert_allclose(context, expected, atol=3e-6)
-    for grad, wanted in zip(
-        grads, naive_gradients(query, key, value, upstream, mask, causal=True), strict=True
-    ):
-        np.testing.assert_allclose(grad, wanted, atol=1e-5)
+    assert_naive(found, arrays, mask, causal=True)
 
 
 @pytest.mark.parametrize("attend", [dense, small_blocks])
 def test_eager_calls_agree(attend):
-    query, key, value, upstream = inputs()
-    mask = MASKS["dead rows"]
-    results = [
-        context_and_gradients(
-            lambda *arguments: attend(*arguments, mask=mask, is_causal=True),
-            query,
-            key,
-            value,
-            upstream,
-            compiled=compiled,
-        )
-        for compiled in (False, True)
-    ]
-    for eager, compiled in zip(*results, strict=True):
-        np.testing.assert_allclose(eager, compiled, atol=2e-6)
+    def causal(*arguments):
+        return attend(*arguments, mask=MASKS["dead rows"], is_causal=True)
+
+    eager, compiled = (
+        context_and_gradients(causal, *inputs(), compiled=compiled) for compiled in (False, True)
+    )
+    assert_all_close(eager, compiled, atol=2e-6)
 
 
 @IMPLEMENTATIONS
@@ -215,15 +190,11 @@ def test_bfloat16_scores_are_not_rounded(attend):
 @pytest.mark.tensorflow
 @IMPLEMENTATIONS
 def test_float64_computes_in_float64(attend):
-    query, key, value, upstream = (part.astype("float64") for part in inputs())
-    mask = MASKS["dead rows"]
-    context, *grads = context_and_gradients(
-        lambda *arguments: attend(*arguments, mask=mask), query, key, value, upstream, compiled=True
+    arrays, mask = [part.astype("float64") for part in inputs()], MASKS["dead rows"]
+    found = context_and_gradients(
+        lambda *arguments: attend(*arguments, mask=mask), *arrays, compiled=True
     )
-    expected, _ = naive_attention(query, key, value, mask)
-    np.testing.assert_allclose(context, expected, atol=1e-14)
-    for grad, wanted in zip(grads, naive_gradients(query, key, value, upstream, mask), strict=True):
-        np.testing.assert_allclose(grad, wanted, atol=1e-13)
+    assert_naive(found, arrays, mask, atol=1e-14, gradient_atol=1e-13)
 
 
 def test_bias_is_added_and_learned_from():
@@ -251,14 +222,9 @@ def test_scores_are_the_probabilities_before_dropout():
     mask = MASKS["dead rows"]
     _, expected = naive_attention(query, key, value, mask)
     for dropout in (0.0, 0.5):
+        options = {"dropout": dropout, "seed": keras.random.SeedGenerator(3)}
         context, scores = dot_product_attention(
-            query,
-            key,
-            value,
-            mask=mask,
-            dropout=dropout,
-            seed=keras.random.SeedGenerator(3),
-            return_scores=True,
+            query, key, value, mask=mask, return_scores=True, **options
         )
         np.testing.assert_allclose(ops.convert_to_numpy(scores), expected, atol=1e-6)
         dead = expected.sum(-1) == 0

@@ -3,11 +3,17 @@ import numpy as np
 import pytest
 
 from keras_attn.ops import dot_product_attention
-from tests.ops.naive import context_and_gradients, naive_attention, naive_gradients
-from tests.ops.test_attention import dense, inputs, normal, small_blocks
+from tests.ops.naive import assert_naive, context_and_gradients, naive_attention, normal
+from tests.ops.test_attention import dense, inputs, small_blocks
 
 IMPLEMENTATIONS = pytest.mark.parametrize("attend", [dense, small_blocks])
 RATE = 0.3
+
+
+def dropping(attend, mask, seed):
+    return lambda *arguments: attend(
+        *arguments, mask=mask, dropout=RATE, seed=keras.random.SeedGenerator(seed)
+    )
 
 
 def keep_factors(attend, query, key, mask, seed):
@@ -16,13 +22,7 @@ def keep_factors(attend, query, key, mask, seed):
     identity = np.broadcast_to(np.eye(source, dtype="float32"), (batch, kv_heads, source, source))
     upstream = np.zeros((*query.shape[:3], source), "float32")
     context, *_ = context_and_gradients(
-        lambda *arguments: attend(
-            *arguments, mask=mask, dropout=RATE, seed=keras.random.SeedGenerator(seed)
-        ),
-        query,
-        key,
-        identity,
-        upstream,
+        dropping(attend, mask, seed), query, key, identity, upstream
     )
     _, probabilities = naive_attention(query, key, identity, mask)
     live = probabilities > 0
@@ -31,26 +31,14 @@ def keep_factors(attend, query, key, mask, seed):
 
 @IMPLEMENTATIONS
 def test_backward_drops_what_forward_dropped(attend):
-    query, key, value, upstream = inputs()
+    query, key, *_ = arrays = inputs()
     mask = np.random.default_rng(1).random((2, 6, 11, 13)) < 0.7
     keep, live = keep_factors(attend, query, key, mask, seed=5)
     dropped = keep < 0.5
     np.testing.assert_allclose(keep[live], np.where(dropped, 0, 1 / (1 - RATE))[live], atol=1e-4)
     assert dropped.any()
-    context, *grads = context_and_gradients(
-        lambda *arguments: attend(
-            *arguments, mask=mask, dropout=RATE, seed=keras.random.SeedGenerator(5)
-        ),
-        query,
-        key,
-        value,
-        upstream,
-    )
-    expected, _ = naive_attention(query, key, value, mask, keep=keep)
-    np.testing.assert_allclose(context, expected, atol=1e-4)
-    expected = naive_gradients(query, key, value, upstream, mask, keep=keep)
-    for grad, expected_grad in zip(grads, expected, strict=True):
-        np.testing.assert_allclose(grad, expected_grad, atol=2e-4)
+    found = context_and_gradients(dropping(attend, mask, seed=5), *arrays)
+    assert_naive(found, arrays, mask, atol=1e-4, gradient_atol=2e-4, keep=keep)
 
 
 @IMPLEMENTATIONS

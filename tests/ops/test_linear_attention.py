@@ -8,13 +8,9 @@ from keras_attn.ops.linear_attention import (
     linear_attention_step,
 )
 from tests.backends import thinned
-from tests.ops.naive import context_and_gradients
+from tests.ops.naive import context_and_gradients, normal
 
 BATCH, HEADS, KEY_DIM, VALUE_DIM = 2, 3, 5, 7
-
-
-def normal(*shape, seed=1):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
 
 
 def inputs(target, source):

@@ -1,19 +1,25 @@
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-import keras_attn.ops.blockwise.segments as segments
-from keras_attn.ops.blockwise.window_layout import WindowLayout
+from keras_attn.ops.blockwise.block_layout import WindowLayout
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
 from tests.backends import thinned
-from tests.ops.naive import context_and_gradients, naive_attention, naive_gradients
+from tests.ops.naive import (
+    assert_all_close,
+    assert_naive,
+    context_and_gradients,
+    cut_into_segments,
+    largest_tensor,
+    naive_attention,
+    naive_gradients,
+    normal,
+)
 
 BATCH, HEADS, KEY_DIM, VALUE_DIM = 2, 3, 5, 7
-
-
-def normal(*shape, seed=1):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
 
 
 def inputs(length):
@@ -40,10 +46,7 @@ def test_attention_under_a_window_mask(length, window, is_causal):
     found = context_and_gradients(
         lambda *x: local_attention(*x, window, is_causal=is_causal), *arrays
     )
-    context, _ = naive_attention(*arrays[:3], mask)
-    np.testing.assert_allclose(found[0], context, atol=3e-6)
-    for ours, expected in zip(found[1:], naive_gradients(*arrays, mask), strict=True):
-        np.testing.assert_allclose(ours, expected, atol=1e-5)
+    assert_naive(found, arrays, mask)
 
 
 @pytest.mark.parametrize("shape", [(BATCH, 1, 50), (BATCH, HEADS, 50)])
@@ -54,8 +57,7 @@ def test_masked_keys(shape, is_causal):
     arrays = inputs(50)[:3]
     found = local_attention(*arrays, 7, key_mask=real, is_causal=is_causal)
     mask = near(50, 7, is_causal) & real[:, :, None]
-    expected, _ = naive_attention(*arrays, mask)
-    np.testing.assert_allclose(ops.convert_to_numpy(found), expected, atol=3e-6)
+    assert_naive([ops.convert_to_numpy(found)], arrays, mask)
 
 
 def in_columns(by_distance, window):
@@ -75,9 +77,8 @@ def test_a_bias_by_distance(window, shape, is_causal):
     arrays = inputs(50)[:3]
     bias = normal(*shape, 2 * window - 1)
     found = local_attention(*arrays, window, bias=bias, is_causal=is_causal)
-    mask = near(50, window, is_causal)
-    expected, _ = naive_attention(*arrays, mask, in_columns(bias, window))
-    np.testing.assert_allclose(ops.convert_to_numpy(found), expected, atol=3e-6)
+    mask, bias = near(50, window, is_causal), in_columns(bias, window)
+    assert_naive([ops.convert_to_numpy(found)], arrays, mask, bias=bias)
 
 
 @pytest.mark.parametrize("length", thinned([50, 1, 16], 3))
@@ -130,20 +131,18 @@ def test_global_keys_share_the_softmax(length, shape, is_causal):
     )
     unmasked = np.concatenate([near(length, 7, is_causal), np.ones((length, 4), bool)], axis=1)
     expected = naive_gradients(query, all_keys, all_values, upstream, unmasked)
-    for ours, theirs in zip(found[1:], expected, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    assert_all_close(found[1:], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("compiled", [True, "xla"])
 def test_compiled(is_causal, compiled):
-    arrays = inputs(50)
-    plain = context_and_gradients(lambda *x: local_attention(*x, 7, is_causal=is_causal), *arrays)
-    found = context_and_gradients(
-        lambda *x: local_attention(*x, 7, is_causal=is_causal), *arrays, compiled=compiled
-    )
-    for a, b in zip(found, plain, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-5)
+    def attend(*arguments):
+        return local_attention(*arguments, 7, is_causal=is_causal)
+
+    plain = context_and_gradients(attend, *inputs(50))
+    found = context_and_gradients(attend, *inputs(50), compiled=compiled)
+    assert_all_close(found, plain, atol=1e-5)
 
 
 def test_dropout_keeps_the_expected_context():
@@ -160,26 +159,10 @@ def test_dropout_keeps_the_expected_context():
 @pytest.mark.tensorflow
 def test_no_tensor_has_more_than_a_few_windows_of_elements():
     """Of all that a graph computes, forward and backward, at a length of 2¹⁶."""
-    import tensorflow as tf
-
     length, window = 2**16, 128
-
-    @tf.function(autograph=False)
-    def run(query, key, value):
-        with tf.GradientTape() as tape:
-            tape.watch([query, key, value])
-            context = local_attention(query, key, value, window, is_causal=True)
-        return tape.gradient(context, [query, key, value])
-
-    spec = tf.TensorSpec((1, 2, length, 8))
-    graph = run.get_concrete_function(spec, spec, spec).graph
-    sizes = [
-        output.shape.num_elements() or 0
-        for operation in graph.get_operations()
-        for output in operation.outputs
-        if output.shape.is_fully_defined()
-    ]
-    assert max(sizes) <= 2 * length * 2 * (window - 1 + 127)
+    attend = partial(local_attention, window=window, is_causal=True)
+    largest = largest_tensor(attend, [(1, 2, length, 8)] * 3, differentiated=3)
+    assert largest <= 2 * length * 2 * (window - 1 + 127)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -209,17 +192,14 @@ def test_segments_give_what_the_whole_gives(monkeypatch, is_causal, log2, by_que
         )
 
     whole = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2", log2)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", log2)
+    cut_into_segments(monkeypatch, log2)
     found = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
-    for ours, expected in zip(found, whole, strict=True):
-        np.testing.assert_allclose(ours, expected, atol=1e-5)
+    assert_all_close(found, whole, atol=1e-5)
 
 
 def test_segments_draw_what_they_dropped_again(monkeypatch):
     """The context is linear in the value, whatever is dropped, if the same is dropped."""
-    monkeypatch.setattr(segments, "SEGMENT_LOG2", 11)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", 11)
+    cut_into_segments(monkeypatch, 11)
     query, key, value, upstream = inputs(50)
     found = context_and_gradients(
         lambda *x: local_attention(*x, 20, dropout=0.5, seed=keras.random.SeedGenerator(3)),
@@ -241,8 +221,7 @@ def test_segments_draw_what_they_dropped_again(monkeypatch):
 @pytest.mark.parametrize("length", [0, 1, 40, 200])
 def test_an_unknown_length_is_cut_as_a_known_one(monkeypatch, length):
     """Little is computed that is padding: segments hold no more blocks than there are."""
-    monkeypatch.setattr(segments, "SEGMENT_LOG2", 13)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", 13)
+    cut_into_segments(monkeypatch, 13)
     known, unknown = (
         WindowLayout.of(value, HEADS, 17, False)
         for value in (length, ops.convert_to_tensor(length, "int32"))

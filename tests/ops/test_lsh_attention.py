@@ -5,17 +5,18 @@ import numpy as np
 import pytest
 from keras import ops
 
-import keras_attn.ops.blockwise.segments as segments
 from keras_attn.ops.hash_rounds import hash_buckets
 from keras_attn.ops.lsh_attention import lsh_attention
 from tests.backends import quick, thinned
-from tests.ops.naive import context_and_gradients
+from tests.ops.naive import (
+    assert_all_close,
+    context_and_gradients,
+    cut_into_segments,
+    largest_tensor,
+    normal,
+)
 
 BATCH, HEADS, KEY_DIM, VALUE_DIM, BUCKETS, CHUNK = 2, 2, 5, 3, 4, 4
-
-
-def normal(*shape, seed=1):
-    return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
 
 
 def inputs(length, rounds=3):
@@ -136,8 +137,7 @@ def test_one_bucket_in_one_chunk_is_attention_to_all_others(is_causal):
             lambda *x: ours(*x) + 0 * ops.sum(x[1]), *arrays, compiled=compiled
         )
         expected = context_and_gradients(lambda *x: dense(*x) + 0 * ops.sum(x[1]), *arrays)
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-5)
+        assert_all_close(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -160,18 +160,15 @@ def test_segments_are_the_whole(is_causal, monkeypatch):
     whole = found(query, value, upstream)
     expected = naive(query, value, rotations, real, is_causal)
     np.testing.assert_allclose(whole[0], expected, atol=3e-6)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2", 4)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", 4)
-    for ours, theirs in zip(found(query, value, upstream), whole, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+    cut_into_segments(monkeypatch, 4)
+    assert_all_close(found(query, value, upstream), whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_causal", thinned([False, True]))
 def test_dropout_in_segments(is_causal, monkeypatch):
     """The backward pass drops what the forward pass dropped: the gradient of a sum of values."""
     query, value, rotations = inputs(40)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2", 8)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", 8)
+    cut_into_segments(monkeypatch, 8)
     seed = keras.random.SeedGenerator(3)
     context, _, _, value_gradient = context_and_gradients(
         lambda q, _, v: (
@@ -194,23 +191,7 @@ def test_dropout_in_segments(is_causal, monkeypatch):
 @pytest.mark.tensorflow
 def test_memory_is_linear_in_the_length():
     """No tensor of a graph, forward and backward, has more elements than pairs within windows."""
-    import tensorflow as tf
-
     length, chunk, rounds = 2**14, 64, 2
-
-    @tf.function(autograph=False)
-    def run(query, value, rotations):
-        with tf.GradientTape() as tape:
-            tape.watch([query, value])
-            context = lsh_attention(query, value, rotations, chunk)
-        return tape.gradient(context, [query, value])
-
     shapes = ((1, 1, length, 8), (1, 1, length, 8), (1, 8, rounds, 16))
-    graph = run.get_concrete_function(*map(tf.TensorSpec, shapes)).graph
-    sizes = [
-        output.shape.num_elements() or 0
-        for operation in graph.get_operations()
-        for output in operation.outputs
-        if output.shape.is_fully_defined()
-    ]
-    assert max(sizes) <= rounds * length * 2 * chunk
+    largest = largest_tensor(lambda *tensors: lsh_attention(*tensors, chunk), shapes, 2)
+    assert largest <= rounds * length * 2 * chunk

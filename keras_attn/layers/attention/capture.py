@@ -138,12 +138,15 @@ def record_attention(
     query_real = masks.combine_masks(query_real, query_mask)
     if inputs is not None:
         facts["crosses"] = are_different(*inputs[:2])
+    if pattern is None:
+        window = getattr(layer, "sliding_window", None)
+        pattern = {} if window is None else {"window": window}
     found = CapturedAttention(
         layer,
         weights,
         _filled(query_real, (batch, ops.shape(weights)[2])),
         _filled(source_real, (batch, source)),
-        pattern=_pattern(layer) if pattern is None else pattern() if callable(pattern) else pattern,
+        pattern=pattern() if callable(pattern) else pattern,
         **facts,
     )
     records.append(found)
@@ -162,11 +165,6 @@ def are_different(query: Any, value: Any) -> bool:
         return not bool(ops.all(ops.equal(query, ops.cast(value, query.dtype))))
     except TypeError:
         return True
-
-
-def _pattern(layer: Any) -> dict[str, Any]:
-    window = getattr(layer, "sliding_window", None)
-    return {} if window is None else {"window": window}
 
 
 @contextlib.contextmanager

@@ -93,27 +93,20 @@ def _require_attention(name: str, layer: Any, arguments: tuple[str, ...]) -> Non
     )
 
 
-def build_self_attention(layer: keras.layers.Layer, shape: tuple) -> None:
-    """Builds an attention layer for self-attention.
+def build_attention(
+    layer: keras.layers.Layer, shape: tuple, source_shape: tuple | None = None
+) -> None:
+    """Builds an attention layer.
 
     Args:
         layer: An attention layer of this package, or another one with the same call.
-        shape: Shape of the sequence.
+        shape: Shape of the sequence that attends.
+        source_shape: Shape of another sequence that it attends to; `None` for self-attention, for
+            which layers of this package put their projections side by side in one kernel.
     """
-    value = inspect.signature(layer.build).parameters.get("value_shape")
-    if value is not None and value.default is inspect.Parameter.empty:
-        layer.build(shape, shape)
-    else:
-        layer.build(shape)
-
-
-def build_attention(layer: keras.layers.Layer, shape: tuple, source_shape: tuple) -> None:
-    """Builds an attention layer for attention from one sequence to another.
-
-    Args:
-        layer: An attention layer of this package, or another one with the same call.
-        shape: Shape of the sequence that is the query.
-        source_shape: Shape of the sequence that is key and value.
-    """
-    takes_both = len(inspect.signature(layer.build).parameters) > 1
+    parameters = inspect.signature(layer.build).parameters
+    value = parameters.get("value_shape")
+    if source_shape is None and value is not None and value.default is value.empty:
+        source_shape = shape
+    takes_both = source_shape is not None and len(parameters) > 1
     layer.build(*((shape, source_shape) if takes_both else (shape,)))

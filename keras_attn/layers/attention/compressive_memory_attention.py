@@ -6,7 +6,11 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention.memory_compression import COMPRESSIONS
-from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention, windows
+from keras_attn.layers.attention.recurrent_memory_attention import (
+    RecurrentMemoryAttention,
+    joined,
+    windows,
+)
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
 from keras_attn.validation import require, require_one_of, require_positive
 
@@ -95,17 +99,6 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         super().build(query_shape, value_shape, key_shape)
         self.compress.build(query_shape if value_shape is None else value_shape)
 
-    def initial_memory(self, batch_size: Any, features: int) -> CompressiveMemory:
-        """The memory before the first segment, of nothing.
-
-        Args:
-            batch_size: Number of sequences, a number or a scalar int32 tensor.
-            features: Number of the inputs' features.
-        """
-        memory = super().initial_memory(batch_size, features)
-        compressed = self._nothing(batch_size, self.compressed_length, features)
-        return CompressiveMemory(*memory, *compressed)
-
     def _attend(self, inputs, return_attention_scores, training, use_causal_mask, memory=None):
         options = (training, use_causal_mask)
         if memory is None:
@@ -159,24 +152,14 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
 
     def _with_slots(self, memory, kept, slots, slots_real):
         """The memory of what is kept and of old and new slots."""
-        compressed = (
-            ops.concatenate([ops.cast(old_slots, new_slots.dtype), new_slots], axis=1)
-            for old_slots, new_slots in (
-                (memory.compressed, ops.stop_gradient(slots)),
-                (memory.compressed_real, slots_real),
-            )
+        compressed = joined(
+            (memory.compressed, memory.compressed_real), (ops.stop_gradient(slots), slots_real)
         )
         last = (x[:, -self.compressed_length :] for x in compressed)
         return CompressiveMemory(*kept, *last)
 
     def _past(self, memory):
-        states, real = super()._past(memory)
-        compressed = ops.cast(memory.compressed, states.dtype)
-        compressed_real = ops.cast(memory.compressed_real, "bool")
-        return (
-            ops.concatenate([compressed, states], axis=1),
-            ops.concatenate([compressed_real, real], axis=1),
-        )
+        return joined((memory.compressed, memory.compressed_real), super()._past(memory))
 
     def _compressed(self, old, old_real, scores):
         """What leaves the memory, as slots, and their mask."""
@@ -216,10 +199,3 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
             heads["query"], heads["key"], heads["value"], mask=ops.expand_dims(real, (1, 2))
         )
         return ops.cast(context, computing_dtype(context.dtype))
-
-    def _past_length(self):
-        return self.compressed_length + self.memory_length
-
-    def _memory_spec(self, value):
-        compressed = self._states_spec(value, self.compressed_length)
-        return CompressiveMemory(*super()._memory_spec(value), *compressed)

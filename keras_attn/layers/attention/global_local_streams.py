@@ -58,29 +58,24 @@ def split_stream(stream: Stream, count: int) -> tuple[Stream, Stream]:
 
 def pair_mask(key_mask: Any, pairs: Any) -> Any:
     """The mask of a piece, which broadcasts to (batch, heads, target, keys), or None."""
-    parts = []
-    if key_mask is not None:
-        parts.append(ops.expand_dims(ops.cast(key_mask, "bool"), 2))
-    if pairs is not None:
-        parts.append(ops.expand_dims(ops.cast(pairs, "bool"), 1))
-    return masks.combine_masks(*parts)
+    key_mask = None if key_mask is None else ops.expand_dims(key_mask, 2)
+    pairs = None if pairs is None else ops.expand_dims(pairs, 1)
+    return masks.combine_masks(key_mask, pairs)
 
 
 def joined_masks(few: Stream, local: Stream) -> tuple:
     """The masks of keys and of queries over global positions and long ones, or None."""
-    found = []
-    for name, axis in (("key_mask", 2), ("real", 1)):
-        parts = (getattr(few, name), getattr(local, name))
-        if all(part is None for part in parts):
+    batch, found = ops.shape(local.query)[0], []
+    for name, leading in (("key_mask", (batch, 1)), ("real", (batch,))):
+        parts = [(stream.query, getattr(stream, name)) for stream in (few, local)]
+        if all(mask is None for _, mask in parts):
             found.append(None)
             continue
-        batch, counts = ops.shape(local.query)[0], [ops.shape(x.query)[1] for x in (few, local)]
-        shapes = [(batch, 1, count) if axis == 2 else (batch, count) for count in counts]
         parts = [
-            ops.ones(shape, "bool") if part is None else ops.cast(part, "bool")
-            for part, shape in zip(parts, shapes, strict=True)
+            ops.ones((*leading, ops.shape(query)[1]), "bool") if mask is None else mask
+            for query, mask in parts
         ]
-        found.append(ops.concatenate(parts, axis=axis))
+        found.append(ops.concatenate(parts, axis=-1))
     return tuple(found)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import computing_dtype
@@ -41,13 +42,10 @@ class MemoryCompression(Rematerialized, keras.layers.Layer):
     def call(self, states, real, usage=None):
         slots = ops.shape(states)[1] // self.rate
         states, real = (x[:, : slots * self.rate] for x in (states, real))
-        states = ops.where(ops.expand_dims(real, -1), states, ops.zeros((), states.dtype))
         groups = ops.reshape(real, (ops.shape(real)[0], slots, self.rate))
-        compressed = self.compress(states, groups)
         there = ops.any(groups, axis=-1)
-        return ops.where(
-            ops.expand_dims(there, -1), compressed, ops.zeros((), compressed.dtype)
-        ), there
+        compressed = self.compress(without_hidden(states, real), groups)
+        return without_hidden(compressed, there), there
 
     def compress(self, states: Any, groups: Any) -> Any:
         """The compressed states (batch, slots, features).
@@ -59,9 +57,8 @@ class MemoryCompression(Rematerialized, keras.layers.Layer):
         raise NotImplementedError
 
     def _grouped(self, states):
-        slots = ops.shape(states)[1] // self.rate
-        batch = ops.shape(states)[0]
-        return ops.reshape(states, (batch, slots, self.rate, states.shape[2]))
+        batch, length, features = ops.shape(states)
+        return ops.reshape(states, (batch, length // self.rate, self.rate, features))
 
 
 class MeanCompression(MemoryCompression):
@@ -78,9 +75,8 @@ class MaxCompression(MemoryCompression):
     def compress(self, states, groups):
         dtype = computing_dtype(states.dtype)
         least, grouped = ops.cast(MASKED_SCORE, dtype), ops.cast(self._grouped(states), dtype)
-        return ops.cast(
-            ops.max(ops.where(ops.expand_dims(groups, -1), grouped, least), axis=2), states.dtype
-        )
+        grouped = ops.where(ops.expand_dims(groups, -1), grouped, least)
+        return ops.cast(ops.max(grouped, axis=2), states.dtype)
 
 
 class ConvolutionCompression(MemoryCompression):
@@ -137,11 +133,8 @@ class MostUsedCompression(MemoryCompression):
         slots = ops.shape(states)[1] // self.rate
         usage = ops.where(real, ops.cast(usage, "float32"), ops.cast(-1.0, "float32"))
         kept = ops.sort(ops.argsort(-usage, axis=1)[:, :slots], axis=1)
-        states = ops.where(ops.expand_dims(real, -1), states, ops.zeros((), states.dtype))
-        return tuple(
-            ops.take_along_axis(x, ops.reshape(kept, (-1, slots, *tail)), axis=1)
-            for x, tail in ((states, (1,)), (real, ()))
-        )
+        states = ops.take_along_axis(without_hidden(states, real), kept[..., None], axis=1)
+        return states, ops.take_along_axis(real, kept, axis=1)
 
 
 COMPRESSIONS = {

@@ -97,12 +97,18 @@ class RecurrentMemoryAttention(MultiHeadAttention):
             batch_size: Number of sequences, a number or a scalar int32 tensor.
             features: Number of the inputs' features.
         """
-        return Memory(*self._nothing(batch_size, self.memory_length, features))
+        return self._memory_of(ops.zeros, batch_size, features)
 
-    def _nothing(self, batch_size, length, features) -> tuple:
-        """States of zeros, and a mask that hides them."""
-        shape = (batch_size, length)
-        return ops.zeros((*shape, features), self.compute_dtype), ops.zeros(shape, dtype="bool")
+    def _memory_of(self, make, batch_size, features) -> Any:
+        """A memory of what a function makes of the shape and the dtype of each of its tensors."""
+
+        def part(name):
+            length = self.compressed_length if "compressed" in name else self.memory_length
+            if name.endswith("real"):
+                return make((batch_size, length), "bool")
+            return make((batch_size, length, features), self.compute_dtype)
+
+        return self.memory_kind(*map(part, self.memory_kind._fields))
 
     def call(
         self,
@@ -143,12 +149,13 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         real = combine_masks(inputs.value_mask, inputs.key_mask)
         if real is None:
             real = ops.ones(ops.shape(value)[:2], dtype="bool")
+        values, mask = joined((past, past_real), (value, real))
         both = AttentionInputs(
             query,
-            ops.concatenate([past, value], axis=1),
+            values,
             None if key is None else ops.concatenate([past, key], axis=1),
             query_mask=inputs.query_mask,
-            value_mask=ops.concatenate([past_real, real], axis=1),
+            value_mask=mask,
             attention_mask=_behind(past, inputs.attention_mask),
         )
         with noted(crosses=crosses, columns_before=past.shape[1]):
@@ -165,10 +172,8 @@ class RecurrentMemoryAttention(MultiHeadAttention):
             f"`memory` must be a {kind.__name__}, as `initial_memory` and each call return it.",
             memory=type(memory).__name__,
         )
-        for name, found in memory._asdict().items():
-            length = self.compressed_length if "compressed" in name else self.memory_length
-            expected = (value.shape[0], length)
-            expected += () if name.endswith("real") else (value.shape[2],)
+        shapes = self._memory_of(lambda shape, _: shape, value.shape[0], value.shape[2])
+        for name, found, expected in zip(kind._fields, memory, shapes, strict=True):
             shape = getattr(found, "shape", None)
             require(
                 shape is not None
@@ -223,15 +228,14 @@ class RecurrentMemoryAttention(MultiHeadAttention):
     def _behind_nothing(self, states, real, length) -> tuple:
         """States without gradient and their mask, behind a length of hidden ones."""
         states = ops.cast(ops.stop_gradient(states), self.compute_dtype)
-        nothing = self._nothing(ops.shape(states)[0], length, states.shape[2])
-        both = zip(nothing, (states, ops.cast(real, "bool")), strict=True)
-        return tuple(ops.concatenate(pair, axis=1) for pair in both)
+        shape = (ops.shape(states)[0], length)
+        nothing = (ops.zeros((*shape, states.shape[2]), states.dtype), ops.zeros(shape, "bool"))
+        return joined(nothing, (states, real))
 
     def _entered(self, memory, states, real) -> tuple:
         """What leaves the memory as a segment enters it, and what is in it then."""
-        states = ops.concatenate([ops.cast(memory.states, states.dtype), states], axis=1)
+        states, real = joined((memory.states, memory.real), (states, real))
         states = ops.stop_gradient(states)
-        real = ops.concatenate([ops.cast(memory.real, "bool"), ops.cast(real, "bool")], axis=1)
         last = -self.memory_length
         return (states[:, :last], real[:, :last]), (states[:, last:], real[:, last:])
 
@@ -294,20 +298,18 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         if options.get("return_attention_scores"):
             output, scores = spec
             source = scores.shape[-1]
-            source = None if source is None else source + self._past_length()
+            past = self.compressed_length + self.memory_length
+            source = None if source is None else past + source
             spec = (output, keras.KerasTensor((*scores.shape[:-1], source), scores.dtype))
-        return spec, self._memory_spec(value)
+        return spec, self._memory_of(keras.KerasTensor, value.shape[0], value.shape[2])
 
-    def _past_length(self) -> int:
-        return self.memory_length
 
-    def _memory_spec(self, value) -> Memory:
-        return Memory(*self._states_spec(value, self.memory_length))
-
-    def _states_spec(self, value, length) -> tuple:
-        shape = (value.shape[0], length)
-        states = keras.KerasTensor((*shape, value.shape[2]), self.compute_dtype)
-        return states, keras.KerasTensor(shape, "bool")
+def joined(*parts: tuple[Any, Any]) -> tuple[Any, Any]:
+    """States and their masks, one part behind the other, of the dtype of the last one."""
+    states, real = zip(*parts, strict=True)
+    states = [ops.cast(x, states[-1].dtype) for x in states]
+    real = [ops.cast(x, "bool") for x in real]
+    return ops.concatenate(states, axis=1), ops.concatenate(real, axis=1)
 
 
 def _ends(past: Any) -> Any:

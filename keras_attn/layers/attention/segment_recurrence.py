@@ -8,7 +8,7 @@ from keras import ops
 
 from keras_attn.layers.attention.attention_layer import AttentionLayer, DecodingSteps
 from keras_attn.layers.attention.capture import CapturedAttention, rearranged
-from keras_attn.layers.attention.compatibility import build_self_attention
+from keras_attn.layers.attention.compatibility import build_attention
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.hidden_positions import of_known_features, without_hidden
 from keras_attn.layers.layer_configs import copy_layer
@@ -89,7 +89,7 @@ class SegmentRecurrence(DecodingSteps, AttentionLayer):
         self.segment_length = segment_length
 
     def build(self, query_shape, value_shape=None, key_shape=None):
-        build_self_attention(self.attention, query_shape)
+        build_attention(self.attention, query_shape)
         self.features = query_shape[-1]
 
     def _require_inputs(self, inputs):

@@ -11,7 +11,6 @@ from keras_attn.layers.attention.capture import record_attention
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from keras_attn.layers.attention.synthesizer_scores import (
     DenseScores,
-    FactorizedDenseScores,
     ScoredPositions,
     SynthesizedScores,
 )
@@ -72,9 +71,8 @@ class SynthesizerAttention(DecodingSteps, BaseMultiHeadAttention):
 
     def _made_dense(self, initializer: Any, factor: int | None = None, name: str = "scores") -> Any:
         """Dense scores, factorized where a `factor` is given."""
-        kind = DenseScores if factor is None else FactorizedDenseScores
-        sizes = (self.key_dim, self.max_length, *(() if factor is None else (factor,)))
-        return self._made(kind, *sizes, self.use_bias, initializer, name=name)
+        sizes = (self.key_dim, self.max_length)
+        return self._made(DenseScores, *sizes, self.use_bias, initializer, factor, name=name)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         self._require_length(query_shape)

@@ -121,12 +121,29 @@ class HeadScores(Adaptable, Rematerialized, keras.layers.EinsumDense):
         return keras.KerasTensor(shape, computing_dtype(hidden.dtype))
 
 
-class _HiddenScores(SynthesizedScores):
-    """Scores W₂ relu(W₁ x + b₁) + b₂ of each head, of one W₂ or several."""
+class DenseScores(SynthesizedScores):
+    """W₂ relu(W₁ x + b₁) + b₂ of each head: equation 1 of the paper.
 
-    def __init__(self, num_heads, units, lengths, use_bias, kernel_initializer, **kwargs):
+    With a `factor` c they are products of two short ones, each repeated to the whole length
+    (section 3.1.3): position j has the product of score j // c of the first, which has
+    `length / c`, and score j mod c of the second, which has c. Both are of one relu(W₁ x + b₁):
+    d² + d (length / c + c) parameters in all, as the paper counts them, and no second d².
+
+    Args:
+        num_heads: Number of heads.
+        units: Size inside.
+        length: Number of scores of each query.
+        use_bias: Whether to add b₁ and b₂.
+        kernel_initializer: Initializer of W₁ and W₂.
+        factor: c, a divisor of `length`; `None` for whole scores.
+        **kwargs: Arguments of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self, num_heads, units, length, use_bias, kernel_initializer, factor=None, **kwargs
+    ):
         super().__init__(**kwargs)
-        self.num_heads, self.units = num_heads, units
+        self.num_heads, self.units, self.factor = num_heads, units, factor
         self.hidden = HeadProjection(
             {"query": (num_heads, units)},
             use_bias=use_bias,
@@ -134,6 +151,7 @@ class _HiddenScores(SynthesizedScores):
             name="hidden",
             dtype=self.dtype_policy,
         )
+        lengths = {"slow": length // factor, "fast": factor} if factor else {"scores": length}
         self.projections = [
             HeadScores(
                 num_heads,
@@ -151,60 +169,13 @@ class _HiddenScores(SynthesizedScores):
         for output in self.projections:
             output.build((query_shape[0], self.num_heads, query_shape[1], self.units))
 
-    def _scores(self, query, *lengths):
+    def call(self, query, positions):
         hidden = ops.relu(self.hidden(query)[0])  # (batch, heads, target, units)
-        return [
-            output(hidden, length=length)
-            for output, length in zip(self.projections, lengths, strict=True)
-        ]
-
-
-class DenseScores(_HiddenScores):
-    """W₂ relu(W₁ x + b₁) + b₂ of each head: equation 1 of the paper.
-
-    Args:
-        num_heads: Number of heads.
-        units: Size inside.
-        length: Number of scores of each query.
-        use_bias: Whether to add b₁ and b₂.
-        kernel_initializer: Initializer of W₁ and W₂.
-        **kwargs: Arguments of `keras.layers.Layer`.
-    """
-
-    def __init__(self, num_heads, units, length, use_bias, kernel_initializer, **kwargs):
-        lengths = {"scores": length}
-        super().__init__(num_heads, units, lengths, use_bias, kernel_initializer, **kwargs)
-
-    def call(self, query, positions):
-        (scores,) = self._scores(query, positions.length)
-        return scores
-
-
-class FactorizedDenseScores(_HiddenScores):
-    """Products of two short dense scores, each repeated to the whole length: section 3.1.3.
-
-    Position j has the product of score j // c of the first, which has `length / c`, and score
-    j mod c of the second, which has c. Both are of one relu(W₁ x + b₁): d² + d (length / c + c)
-    parameters in all, as the paper counts them, and no second d².
-
-    Args:
-        num_heads: Number of heads.
-        units: Size inside.
-        length: Number of scores of each query.
-        factor: c, a divisor of `length`.
-        use_bias: As for `DenseScores`.
-        kernel_initializer: As for `DenseScores`.
-        **kwargs: Arguments of `keras.layers.Layer`.
-    """
-
-    def __init__(self, num_heads, units, length, factor, use_bias, kernel_initializer, **kwargs):
-        lengths = {"slow": length // factor, "fast": factor}
-        super().__init__(num_heads, units, lengths, use_bias, kernel_initializer, **kwargs)
-        self.factor = factor
-
-    def call(self, query, positions):
+        if self.factor is None:
+            return self.projections[0](hidden, length=positions.length)
         repeats = (positions.length + self.factor - 1) // self.factor
-        slow, fast = self._scores(query, repeats, self.factor)
+        slow, fast = self.projections
+        slow, fast = slow(hidden, length=repeats), fast(hidden, length=self.factor)
         products = ops.expand_dims(slow, -1) * ops.expand_dims(fast, -2)
         scores = ops.reshape(products, (*ops.shape(products)[:-2], repeats * self.factor))
         return _first(scores, positions.length, -1)

@@ -4,12 +4,10 @@ import keras
 
 from keras_attn.layers.attention.compatibility import (
     build_attention,
-    build_self_attention,
     require_cross_attention,
     require_self_attention,
     require_steps,
 )
-from keras_attn.layers.blocks.block_inputs import read_block_inputs
 from keras_attn.layers.blocks.residual_block import ResidualBlock
 from keras_attn.validation import require
 
@@ -74,7 +72,7 @@ class TransformerDecoderBlock(ResidualBlock):
 
     def build(self, inputs_shape, source_shape=None):
         self._require_source(source_shape is not None)
-        build_self_attention(self.self_attention, inputs_shape)
+        build_attention(self.self_attention, inputs_shape)
         self.self_attention_residual.build(inputs_shape)
         if self.cross_attention is not None:
             build_attention(self.cross_attention, inputs_shape, source_shape)
@@ -94,12 +92,8 @@ class TransformerDecoderBlock(ResidualBlock):
         mask=None,
     ):
         self._require_source(source is not None)
-        inputs, attention_mask = read_block_inputs(
-            self.compute_dtype, inputs, mask, padding_mask, attention_mask
-        )
-        source, source_mask = read_block_inputs(
-            self.compute_dtype, source, None, source_padding_mask
-        )
+        inputs, attention_mask = self._read(inputs, mask, padding_mask, attention_mask)
+        source, source_mask = self._read(source, padding_mask=source_padding_mask)
         tensors = (inputs,) if source is None else (inputs, source)
         masks = {"attention_mask": attention_mask, "use_causal_mask": use_causal_mask}
         return self._run(*tensors, training=training, source_mask=source_mask, **masks)

@@ -2,8 +2,7 @@
 
 import keras
 
-from keras_attn.layers.attention.compatibility import build_self_attention, require_self_attention
-from keras_attn.layers.blocks.block_inputs import read_block_inputs
+from keras_attn.layers.attention.compatibility import build_attention, require_self_attention
 from keras_attn.layers.blocks.residual_block import ResidualBlock
 
 
@@ -51,7 +50,7 @@ class TransformerEncoderBlock(ResidualBlock):
         self.feed_forward_residual = self._residual("feed_forward", 1)
 
     def build(self, input_shape):
-        build_self_attention(self.attention, input_shape)
+        build_attention(self.attention, input_shape)
         self._build_further(input_shape)
 
     def _build_further(self, input_shape):
@@ -69,9 +68,7 @@ class TransformerEncoderBlock(ResidualBlock):
         use_causal_mask=False,
         mask=None,
     ):
-        inputs, attention_mask = read_block_inputs(
-            self.compute_dtype, inputs, mask, padding_mask, attention_mask
-        )
+        inputs, attention_mask = self._read(inputs, mask, padding_mask, attention_mask)
         masks = {"attention_mask": attention_mask, "use_causal_mask": use_causal_mask}
         return self._run(inputs, training=training, **masks)
 

@@ -3,8 +3,9 @@
 import keras
 
 from keras_attn.layers.attention.global_local_attention import GlobalLocalAttention
-from keras_attn.layers.blocks.block_inputs import mask_of_rows, read_block_inputs
 from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock
+from keras_attn.layers.pure_call import mask_of
+from keras_attn.ops.masks import combine_masks
 from keras_attn.validation import require
 
 
@@ -65,17 +66,17 @@ class GlobalLocalEncoderBlock(TransformerEncoderBlock):
         training=None,
         mask=None,
     ):
-        inputs, attention_mask = read_block_inputs(self.compute_dtype, inputs, mask, padding_mask)
-        global_inputs, global_mask = read_block_inputs(
-            self.compute_dtype, global_inputs, None, global_padding_mask
-        )
+        inputs, attention_mask = self._read(inputs, mask, padding_mask)
+        global_inputs, global_mask = self._read(global_inputs, padding_mask=global_padding_mask)
+        if global_mask is not None:  # else Keras hands over the mask that it propagates
+            global_mask = combine_masks(mask_of(global_inputs), global_mask[:, 0])
         x, few = (self.attention_residual.before(y) for y in (inputs, global_inputs))
         attended = self.attention(
             x,
             x,
             attention_mask=attention_mask,
             global_query=few,
-            global_query_mask=mask_of_rows(global_inputs, global_mask),
+            global_query_mask=global_mask,
             labels=labels,
             pair_masks=pair_masks,
             training=training,

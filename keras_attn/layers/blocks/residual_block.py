@@ -4,7 +4,7 @@ from functools import partial
 
 import keras
 
-from keras_attn.layers.composite_layer import CompositeLayer
+from keras_attn.layers.blocks.masked_block import MaskedBlock
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_configs import copy_layer, serialize_layer
 from keras_attn.layers.layer_normalization import LayerNormalization
@@ -71,7 +71,7 @@ class ResidualConnection(Rematerialized, keras.layers.Layer):
         return inputs_shape
 
 
-class ResidualBlock(CompositeLayer):
+class ResidualBlock(MaskedBlock):
     """A block of parts with residual connections, the last of them a feed-forward network.
 
     Args:

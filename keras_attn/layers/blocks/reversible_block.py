@@ -6,14 +6,15 @@ import keras
 from keras import ops
 
 from keras_attn.layers.attention.compatibility import (
-    build_self_attention,
+    build_attention,
     require_self_attention,
     require_steps,
 )
-from keras_attn.layers.blocks.two_stream_layer import TwoStreamLayer
+from keras_attn.layers.blocks.masked_block import MaskedBlock
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.layer_configs import copy_layer, require_template, serialize_layer
 from keras_attn.layers.layer_normalization import LayerNormalization
+from keras_attn.layers.pure_call import mask_of, with_mask
 from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.layers.seeds import separate_seed
 from keras_attn.ops import masks
@@ -44,7 +45,7 @@ class ReversibleBranch(Rematerialized, keras.layers.Layer):
     def build(self, shape):
         self.norm.build(shape)
         if self.is_attention:
-            build_self_attention(self.part, shape)
+            build_attention(self.part, shape)
         else:
             self.part.build(shape)
 
@@ -59,6 +60,63 @@ class ReversibleBranch(Rematerialized, keras.layers.Layer):
 
     def compute_output_shape(self, inputs_shape):
         return inputs_shape
+
+
+class TwoStreamLayer(MaskedBlock):
+    """Branches called in turn, (first, second) -> (second, first + branch(second)).
+
+    A subclass defines `branches`.
+
+    Args:
+        **kwargs: Arguments of `keras.layers.Layer`.
+
+    Call arguments:
+        first: Tensor (batch, length, features), of the compute dtype. A mask that Keras propagates
+            with it is applied.
+        second: Tensor (batch, length, features).
+        padding_mask: Boolean (batch, length), `False` at padding; ANDed with the propagated mask.
+        attention_mask: Boolean (length, length), (batch, length, length) or
+            (batch, heads or 1, length, length), `True` where a position may attend to another. Both
+            masks may hold 1 and 0 of any number type instead; other numbers are refused: by an
+            error, or where a graph is traced by an output of NaN.
+        training: Whether dropout is applied.
+        use_causal_mask: Whether a position attends only to itself and those before it.
+        mask: Mask (batch, length) that Keras, or a wrapper such as `TimeDistributed`, hands over.
+
+    Returns:
+        Both streams, of their shapes.
+    """
+
+    def branches(self, attention_mask=None, training=None, use_causal_mask=False) -> list:
+        """The layers that change the streams in turn, each with a function that calls it."""
+        raise NotImplementedError
+
+    def call(
+        self,
+        first,
+        second,
+        padding_mask=None,
+        attention_mask=None,
+        training=None,
+        use_causal_mask=False,
+        mask=None,
+    ):
+        first, attention_mask = self._read(first, mask, padding_mask, attention_mask)
+        mask = mask_of(first)
+        second, _ = self._read(second, mask, padding_mask)
+        branches = self.branches(attention_mask, training, use_causal_mask)
+        return self._through(branches, first, second, mask, training)
+
+    def _through(self, branches, first, second, mask, training):
+        for _, branch in branches:
+            first, second = second, ops.add(first, branch(with_mask(second, mask)))
+        return first, second
+
+    def compute_mask(self, first, previous_mask):
+        return previous_mask, previous_mask
+
+    def compute_output_spec(self, first, second, *masks, **options):
+        return tuple(keras.KerasTensor(first.shape, self.compute_dtype) for _ in range(2))
 
 
 @keras.saving.register_keras_serializable(package="keras_attn")

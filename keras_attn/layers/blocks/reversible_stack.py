@@ -6,8 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.blocks.reversible_block import ReversibleBlock
-from keras_attn.layers.blocks.two_stream_layer import TwoStreamLayer
+from keras_attn.layers.blocks.reversible_block import ReversibleBlock, TwoStreamLayer
 from keras_attn.layers.pure_call import PureCall
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.autodiff import custom_gradient, vector_jacobian_product, wait_for
@@ -59,10 +58,8 @@ class ReversibleStack(TwoStreamLayer):
         first, second = (ops.cast(x, computing_dtype(x.dtype)) for x in (first, second))
         if training:
             run = _Reversible([PureCall(layer, branch, mask) for layer, branch in branches])
-            first, second, *states = custom_gradient(run.with_gradient)(
-                first, second, *run.weights, *run.states
-            )
-            run.assign(states)
+            first, second, *after = custom_gradient(run.with_gradient)(first, second, *run.values)
+            run.assign(after)
         else:
             first, second = super()._through(branches, first, second, mask, training)
         return tuple(ops.cast(x, self.compute_dtype) for x in (first, second))
@@ -75,14 +72,12 @@ class _Reversible:
         self._calls = calls
         self._weights = [call.weights() for call in calls]
         self._states = [call.states() for call in calls]
-        self.weights = [weight for weights in self._weights for weight in weights]
-        self.states = [state for states in self._states for state in states]
+        self.values = keras.tree.flatten([self._weights, self._states])
 
     def with_gradient(self, u: Any, v: Any, *others: Any) -> tuple:
         """The outputs with the states after each call, and the function of the gradient."""
-        weights = _grouped(others[: len(self.weights)], self._weights)
-        states = _grouped(others[len(self.weights) :], self._states)
-        after = []
+        like, after = [self._weights, self._states], []
+        weights, states = keras.tree.pack_sequence_as(like, list(others))
         for call, given, before in zip(self._calls, weights, states, strict=True):
             # Else the dropout of all calls would be drawn before the first of them, and kept.
             added, changed = call([v], given, wait_for(before, [v]))
@@ -109,16 +104,12 @@ class _Reversible:
                 weight_grads = [*grads, *weight_grads]
                 p, q = q - added, p
                 p_grad, q_grad = q_grad, p_grad + x_grad
-            return (p_grad, q_grad, *weight_grads, *(None for _ in self.states))
+            return (p_grad, q_grad, *weight_grads, *(None for _ in after))
 
         return (u, v, *after), gradient
 
     def assign(self, states: Sequence[Any]) -> None:
         """Keeps the states after the calls."""
-        for call, after in zip(self._calls, _grouped(states, self._states), strict=True):
+        states = keras.tree.pack_sequence_as(self._states, list(states))
+        for call, after in zip(self._calls, states, strict=True):
             call.assign(after)
-
-
-def _grouped(flat: Sequence[Any], like: list[list]) -> list[list]:
-    iterator = iter(flat)
-    return [[next(iterator) for _ in group] for group in like]

@@ -8,6 +8,7 @@ from keras import ops
 from keras_attn.layers.activations import get_activation
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.dense import Dense
+from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_positive
@@ -90,10 +91,8 @@ class ConvolutionalSubsampling(CompositeLayer):
         inputs = masks.unless_refused(inputs, valid)
         x = inputs
         for convolution, stride in zip(self.convolutions, self.strides, strict=True):
-            if mask is not None:
-                x = ops.where(ops.expand_dims(mask, -1), x, ops.zeros((), x.dtype))
-                mask = mask[:, ::stride]
-            x = convolution(self._seen(x, stride), training=training)
+            x = convolution(self._seen(without_hidden(x, mask), stride), training=training)
+            mask = None if mask is None else mask[:, ::stride]
         return x
 
     def _seen(self, x, stride: int):

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.embedding.table import EmbeddingTable
+from keras_attn.ops.autodiff import is_float
 from keras_attn.validation import require_positive
 
 _LOWEST = -3e4  # which float16 holds, and whose exponential is 0 in every dtype
@@ -75,7 +76,7 @@ class TokenEmbedding(EmbeddingTable):
         if not reverse:
             symbolic = isinstance(inputs, keras.KerasTensor)
             inputs = inputs if symbolic else ops.convert_to_tensor(inputs)
-            if keras.backend.is_float_dtype(keras.backend.standardize_dtype(inputs.dtype)):
+            if is_float(inputs):
                 inputs = ops.cast(inputs, "int32")
         return super().__call__(inputs, reverse=reverse, **options)
 
@@ -129,3 +130,22 @@ class TokenEmbedding(EmbeddingTable):
         if reverse:
             shape = (*inputs.shape[:-1], self.vocabulary_size)
         return keras.KerasTensor(shape, self.compute_dtype)
+
+
+class BiasedTokenEmbedding(TokenEmbedding):
+    """A `TokenEmbedding` that adds a learned number to the logit of each token."""
+
+    def build(self, input_shape=None):
+        super().build(input_shape)
+        self.output_bias = self.add_weight(
+            name="output_bias", shape=(self.vocabulary_size,), initializer="zeros"
+        )
+
+    @property
+    def variable_serialization_spec(self):
+        spec = super().variable_serialization_spec
+        return {mode: [*names, "output_bias"] for mode, names in spec.items()}
+
+    def logits(self, vectors, output_kernel):
+        logits = super().logits(vectors, output_kernel)
+        return ops.add(logits, ops.cast(self.output_bias, logits.dtype))

@@ -43,12 +43,8 @@ class RotaryEmbedding(RelativePositions):
 
     def __init__(self, max_wavelength: float = 10_000.0, scaling_factor: float = 1.0, **kwargs):
         super().__init__(**kwargs)
-        require(
-            max_wavelength > 0, "`max_wavelength` must be above 0.", max_wavelength=max_wavelength
-        )
-        require(
-            scaling_factor > 0, "`scaling_factor` must be above 0.", scaling_factor=scaling_factor
-        )
+        for name, value in (("max_wavelength", max_wavelength), ("scaling_factor", scaling_factor)):
+            require(value > 0, f"`{name}` must be above 0.", **{name: value})
         self.max_wavelength = max_wavelength
         self.scaling_factor = scaling_factor
         self.features = None

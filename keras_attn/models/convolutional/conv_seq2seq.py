@@ -5,8 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attn.layers.convolutional.decoder import ConvolutionalDecoder
-from keras_attn.layers.convolutional.encoder import ConvolutionalEncoder
+from keras_attn.layers.convolutional.stacks import ConvolutionalDecoder, ConvolutionalEncoder
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding

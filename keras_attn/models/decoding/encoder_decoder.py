@@ -4,8 +4,7 @@ from typing import Any
 
 import keras
 
-from keras_attn.layers.embedding.biased_token import BiasedTokenEmbedding
-from keras_attn.layers.embedding.token import TokenEmbedding
+from keras_attn.layers.embedding.token import BiasedTokenEmbedding, TokenEmbedding
 from keras_attn.validation import require
 
 

@@ -10,8 +10,7 @@ from keras_attn.layers.blocks.decoder_block import TransformerDecoderBlock
 from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock
 from keras_attn.layers.blocks.feed_forward import FeedForward
 from keras_attn.layers.dropout import Dropout
-from keras_attn.layers.embedding.biased_token import BiasedTokenEmbedding
-from keras_attn.layers.embedding.token import TokenEmbedding
+from keras_attn.layers.embedding.token import BiasedTokenEmbedding, TokenEmbedding
 from keras_attn.layers.positions.sinusoidal import SinusoidalPositionEncoding
 from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.encoder_decoder import token_embeddings

@@ -6,8 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.layers.dropout import Dropout
-from keras_attn.layers.embedding.biased_token import BiasedTokenEmbedding
-from keras_attn.layers.embedding.token import TokenEmbedding
+from keras_attn.layers.embedding.token import BiasedTokenEmbedding, TokenEmbedding
 from keras_attn.layers.recurrent.recurrent_decoder import RecurrentDecoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from keras_attn.models.backbone import Backbone

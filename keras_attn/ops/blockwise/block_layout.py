@@ -1,13 +1,17 @@
 """Cuts a long axis into blocks that see their neighbors, and these into segments."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from keras import ops
 
 from keras_attn.ops.blockwise.blocks import pad
-from keras_attn.ops.blockwise.segments import numbers_at_once
+from keras_attn.ops.blockwise.segments import map_segments, numbers_at_once
 from keras_attn.ops.slices import part
+
+# Shorter blocks than this make more overhead than they save.
+_SMALLEST_BLOCK = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +81,27 @@ class BlockLayout:
         tensor = ops.transpose(segments, (1, 2, 0, 3, 4))
         return ops.reshape(tensor, (batch, heads, self.count * length, width))
 
+    def map(
+        self, function: Callable, tensors: dict[str, Any], shared: dict[str, Any], like: Callable
+    ) -> Any:
+        """Computes a function of each segment, and joins the results.
+
+        Args:
+            function: `function(number, **tensors of the segment, **shared)`, whose result is
+                (batch, heads, length of a segment, width).
+            tensors: Segments by name.
+            shared: What all segments read, by name.
+            like: Function of the tensors of a segment and of `shared` that gives a tensor like the
+                result.
+
+        Returns:
+            Tensor (batch, heads, length, width), with the padding at the end.
+        """
+        if not self.is_whole:
+            return self.join(map_segments(function, tensors, shared, like))
+        first = {name: tensor[0] for name, tensor in tensors.items()}
+        return function(ops.zeros((), "int32"), **first, **shared)
+
     def with_neighbors(self, segments: Any) -> Any:
         """Each segment behind the last block before it and, unless causal, before the next one."""
         first = part(segments, 3, 0, self.size)
@@ -105,6 +130,39 @@ class BlockLayout:
         tensor = ops.reshape(tensor, blocks)
         parts = [part(tensor, 2, start, self.blocks) for start in range(self.seen)]
         return ops.concatenate(parts, axis=3)
+
+
+@dataclasses.dataclass(frozen=True)
+class WindowLayout(BlockLayout):
+    """Blocks that are as long as a window reaches.
+
+    Attributes:
+        window: How many positions away the nearest key is that is not attended to.
+    """
+
+    window: int
+
+    @classmethod
+    def of(cls, length: Any, heads: int, window: int, is_causal: bool) -> "WindowLayout":
+        """Cuts a sequence into blocks as long as the window reaches, as few segments as may be.
+
+        Args:
+            length: Length of the sequence, an integer or a scalar tensor.
+            heads: Number of heads.
+            window: How many positions away the nearest key is that is not attended to.
+            is_causal: Whether keys after the query are masked.
+        """
+        size = max(window - 1, _SMALLEST_BLOCK)
+        scores = heads * size * size * blocks_seen(is_causal)
+        return cls(size, *cls.cut(length, size, scores), is_causal, window)
+
+    def near(self) -> Any:
+        """Which of the keys that a block sees each of its queries reaches, (size, keys)."""
+        at_query = ops.arange(self.size, dtype="int32") + self.size
+        at_key = ops.arange(self.seen * self.size, dtype="int32")
+        distances = ops.expand_dims(at_key, 0) - ops.expand_dims(at_query, 1)
+        near = ops.less(ops.abs(distances), self.window)
+        return ops.logical_and(near, ops.less_equal(distances, 0)) if self.is_causal else near
 
 
 def blocks_seen(is_causal: bool) -> int:

@@ -102,10 +102,11 @@ class BlockMask:
         smaller = min if isinstance(sizes[1], int) else ops.minimum
         shared = smaller(sizes[1], kv_heads)
         self._heads = (sizes[0], shared, sizes[1] // shared)
-        self._row_step = _step(sizes[2], rows)
-        self._column_step = _step(sizes[3], columns)
-        mask = pad(mask, 2, _padding(sizes[2], rows))
-        self._mask = pad(mask, 3, _padding(sizes[3], columns))
+        # The distance of two blocks of the mask: 0 where one serves all blocks.
+        self._row_step = _unless_one(sizes[2], rows.size)
+        self._column_step = _unless_one(sizes[3], columns.size)
+        mask = pad(mask, 2, _unless_one(sizes[2], rows.padding))
+        self._mask = pad(mask, 3, _unless_one(sizes[3], columns.padding))
 
     def block(self, row_block: Any, column_block: Any) -> Any:
         """Reads a block.
@@ -143,17 +144,11 @@ def pad(tensor: Any, axis: int, amount: Any) -> Any:
     return ops.concatenate([tensor, ops.zeros(shape, dtype=tensor.dtype)], axis=axis)
 
 
-def _step(size: Any, cut: Cut) -> Any:
-    """The distance of two blocks of a mask: 0 where its dimension of 1 serves all blocks."""
+def _unless_one(size: Any, amount: Any) -> Any:
+    """The amount, or 0 for a dimension of 1."""
     if isinstance(size, int):
-        return 0 if size == 1 else cut.size
-    return ops.where(size == 1, 0, cut.size)
-
-
-def _padding(size: Any, cut: Cut) -> Any:
-    if isinstance(size, int):
-        return 0 if size == 1 else cut.padding
-    return ops.where(size == 1, 0, cut.padding)
+        return 0 if size == 1 else amount
+    return ops.where(size == 1, 0, amount)
 
 
 def at_least_one(number: Any) -> Any:

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import keras
 from keras import ops
 
-from keras_attn.ops.autodiff import custom_gradient, vector_jacobian_product
+from keras_attn.ops.autodiff import custom_gradient, is_float, vector_jacobian_product
 from keras_attn.ops.devices import has_accelerator
 
 # Numbers in a segment, as a power of 2: 16 MiB of float32; a few are held.
@@ -53,7 +52,7 @@ def map_segments(
             return output, output
 
         def gradient(upstream: Any) -> tuple:
-            floats = [name for name, tensor in given.items() if _is_float(tensor)]
+            floats = [name for name, tensor in given.items() if is_float(tensor)]
 
             def visit(sums: dict, number: Any) -> tuple[dict, dict]:
                 at = parts(number)
@@ -77,7 +76,3 @@ def map_segments(
 
     # Everything is an argument, because JAX forbids closing over what is being transformed.
     return custom_gradient(with_gradient)(*segments.values(), *shared.values())
-
-
-def _is_float(tensor: Any) -> bool:
-    return keras.backend.is_float_dtype(keras.backend.standardize_dtype(tensor.dtype))

@@ -9,7 +9,7 @@ from keras_attn.layers import MultiHeadAttention
 from keras_attn.ops.decoding.cache import ancestor_mask, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import assert_steps, numpy, spread_weights
 
 VARIANTS = {
     "plain": {},
@@ -39,10 +39,7 @@ def test_steps_equal_the_whole(name, fused, max_length):
     layer = built(VARIANTS[name], fused)
     x = numbers(1, 2, 11, 7)
     expected = numpy(layer(x, x, use_causal_mask=True))
-    cache = layer.initial_cache(2, max_length)
-    for index in range(11):
-        output, cache = layer.attend_step(x[:, index : index + 1], cache, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=2e-6)
+    assert_steps(layer.attend_step, layer.initial_cache(2, max_length), x, expected, atol=2e-6)
 
 
 def test_every_row_may_be_at_a_position_of_its_own():
@@ -66,9 +63,7 @@ def test_what_lies_ahead_in_the_cache_does_not_count():
     expected = numpy(layer(x, x, use_causal_mask=True))
     cache = layer.initial_cache(2, 5)
     cache = type(cache)(*(np.full_like(numpy(tensor), 1e4) for tensor in cache))
-    for index in range(3):
-        output, cache = layer.attend_step(x[:, index : index + 1], cache, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=2e-6)
+    assert_steps(layer.attend_step, cache, x, expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", ["plain", "grouped", "value size", "gate", "chunked"])

@@ -7,7 +7,7 @@ import pytest
 from keras_attn.layers import CompressiveMemoryAttention, RecurrentMemoryAttention, RotaryEmbedding
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import naive_attention, numpy, spread_weights
+from tests.layers.judges import assert_steps, naive_attention, numpy, spread_weights
 
 X = numbers(1, 2, 24, 6)
 COMPRESSIONS = ("mean", "max", "convolution", "dilated_convolution", "most_used")
@@ -180,9 +180,7 @@ def test_steps_after_a_memory_equal_the_segment(compression, max_length):
     segment = X[:, 8:12]
     expected, _ = layer(segment, segment, memory=memory, use_causal_mask=True)
     cache = layer.initial_cache(2, max_length, memory=memory)
-    for index in range(4):
-        output, cache = layer.attend_step(segment[:, index : index + 1], cache, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], numpy(expected)[:, index], atol=5e-6)
+    assert_steps(layer.attend_step, cache, segment, expected)
 
 
 def test_mistakes_are_told():

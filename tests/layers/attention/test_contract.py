@@ -14,7 +14,7 @@ from keras_attn.layers.attention.registry import ATTENTION, named_attention
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import numpy, of_own_values, spread_weights
+from tests.layers.judges import assert_steps, called, numpy, of_own_values, spread_weights
 from tests.layers.mechanisms import MECHANISMS
 
 X = numbers(1, 2, 11, 6)
@@ -124,9 +124,7 @@ def test_nothing_to_attend_to_gives_a_context_of_zero(mechanism, dtype, training
 
 @having("crosses")
 def test_another_sequence(mechanism):
-    layer = mechanism.make()
-    layer(X, SOURCE)
-    spread_weights(layer)
+    layer = called(mechanism.make(), X, SOURCE)
     mask = np.arange(7)[None, :] < np.array([[3], [7]])
     found = numpy(layer(X, SOURCE, value_mask=mask))
     assert found.shape == X.shape
@@ -229,9 +227,7 @@ def test_what_follows_does_not_count(mechanism):
 @having("causal", "crosses")
 @pytest.mark.parametrize("queries", [1, 4])
 def test_the_last_query_stands_at_the_last_key(mechanism, queries):
-    layer = mechanism.make()
-    layer(X, X + 0)
-    spread_weights(layer)
+    layer = called(mechanism.make(), X, X + 0)
     whole = numpy(layer(X, X, use_causal_mask=True))
     last = numpy(layer(X[:, -queries:], X, use_causal_mask=True))
     np.testing.assert_allclose(last, whole[:, -queries:], atol=5e-6)
@@ -275,10 +271,7 @@ def test_probabilities_are_refused(mechanism, symbolic):
 def test_steps_equal_the_whole(mechanism):
     layer = built(mechanism)
     expected = numpy(layer(X, X, use_causal_mask=True))
-    cache = layer.initial_cache(2, 13)
-    for index in range(11):
-        output, cache = layer.attend_step(X[:, index : index + 1], cache, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=5e-6)
+    assert_steps(layer.attend_step, layer.initial_cache(2, 13), X, expected)
 
 
 # Caches of a fixed length, and caches that grow.
@@ -294,24 +287,16 @@ def test_a_prompt_equals_its_steps(mechanism, max_length):
     prompt = np.where(real[..., None], X[:, :7], 100.0).astype("float32")
     output, cache = layer.attend_prompt(prompt, layer.initial_cache(2, max_length), real)
     for row, length in enumerate((7, 2)):
-        one = X[row : row + 1]
-        stepped = layer.initial_cache(1, 13)
-        for index in range(length):
-            step, stepped = layer.attend_step(one[:, index : index + 1], stepped, index)
-            np.testing.assert_allclose(numpy(output)[row, index], numpy(step)[0, 0], atol=5e-6)
-    steps = np.stack([X[0, 7:11], X[1, 2:6]])
+        one, expected = X[row : row + 1, :length], numpy(output)[row : row + 1]
+        assert_steps(layer.attend_step, layer.initial_cache(1, 13), one, expected)
     whole = numpy(layer(X, X, use_causal_mask=True))
-    for index in range(4):
-        output, cache = layer.attend_step(steps[:, index : index + 1], cache, index)
-        expected = whole[[0, 1], [7 + index, 2 + index]]
-        np.testing.assert_allclose(numpy(output)[:, 0], expected, atol=5e-6)
+    following = ([[0], [1]], [[7, 8, 9, 10], [2, 3, 4, 5]])
+    assert_steps(layer.attend_step, cache, X[following], whole[following])
 
 
 @having("crosses", "steps")
 def test_a_projected_source_equals_the_whole(mechanism):
-    layer = mechanism.make()
-    layer(X, SOURCE)
-    spread_weights(layer)
+    layer = called(mechanism.make(), X, SOURCE)
     mask = np.arange(7)[None, :] < np.array([[3], [0]])
     expected = numpy(layer(X, SOURCE, value_mask=mask))
     projected = layer.project_source(SOURCE, value_mask=mask)
@@ -334,23 +319,16 @@ def test_a_decoder_says_that_there_are_no_steps():
 
 @having()
 def test_in_an_encoder_block(mechanism):
-    block = TransformerEncoderBlock(mechanism.make(), FeedForward(5))
-    block(X)
-    spread_weights(block)
+    block = called(TransformerEncoderBlock(mechanism.make(), FeedForward(5)), X)
     found = numpy(block(X, padding_mask=REAL))
     np.testing.assert_allclose(found[:1, :4], numpy(block(X[:1, :4])), atol=1e-5)
 
 
 @having("causal", "steps", once=True)
 def test_in_a_decoder_block(mechanism):
-    block = TransformerDecoderBlock(mechanism.make(), FeedForward(5))
-    block(X)
-    spread_weights(block)
+    block = called(TransformerDecoderBlock(mechanism.make(), FeedForward(5)), X)
     expected = numpy(block(X))
-    cache = block.initial_cache(2, 13)
-    for index in range(11):
-        output, cache = block.decode_step(X[:, index : index + 1], cache, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=1e-5)
+    assert_steps(block.decode_step, block.initial_cache(2, 13), X, expected, atol=1e-5)
 
 
 @having(once=True)

@@ -6,7 +6,7 @@ import pytest
 from keras_attn.layers import GlobalLocalAttention, GlobalLocalPieces, MultiHeadAttention
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import called, numpy, spread_weights
 
 HEADS, KEY_DIM, RADIUS, FARTHEST, LABELS = 2, 3, 4, 2, 9
 X, GLOBAL = numbers(1, 2, 21, 6), numbers(2, 2, 5, 6)
@@ -127,9 +127,7 @@ def test_the_first_positions_are_global(length):
 
 @pytest.mark.parametrize(("radius", "global_length"), [(30, 1), (1, 30), (20, 4)])
 def test_where_all_see_all_it_is_dense_attention(radius, global_length):
-    layer = GlobalLocalAttention(HEADS, KEY_DIM, radius, global_length=global_length)
-    layer(X, X)
-    spread_weights(layer)
+    layer = called(GlobalLocalAttention(HEADS, KEY_DIM, radius, global_length=global_length), X, X)
     layer.label_keys.assign(np.zeros(layer.label_keys.shape))
     judge = MultiHeadAttention(HEADS, KEY_DIM)
     judge(X, X)

@@ -1,5 +1,7 @@
 """Gradients of every mechanism by central differences in float64: inputs and weights."""
 
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
@@ -74,30 +76,22 @@ def test_every_mechanism(name):
 
 
 def test_grouped_queries_a_gate_a_window_and_keys_of_their_own():
-    def make(**policy):
-        return layers.MultiHeadAttention(
-            4, 3, 5, num_key_value_heads=2, use_gate=True, sliding_window=3, **policy
-        )
-
+    arguments = {"num_key_value_heads": 2, "use_gate": True, "sliding_window": 3}
+    make = partial(layers.MultiHeadAttention, 4, 3, 5, **arguments)
     with in_float64():
         check(built(make, X, OTHER, OTHER), (X, OTHER, OTHER[:, ::-1] + X), PADDED, CAUSAL)
 
 
 def test_a_window_with_linear_biases():
-    def make(**policy):
-        return layers.LocalAttention(2, 3, 3, relative_positions=layers.AlibiBias(2), **policy)
-
+    make = partial(layers.LocalAttention, 2, 3, 3, relative_positions=layers.AlibiBias(2))
     with in_float64():
         check(built(make, X, OTHER), (X, OTHER), PADDED, CAUSAL)
 
 
 @pytest.mark.parametrize("share_projections", [True, False])
 def test_global_positions_of_their_own_with_labels(share_projections):
-    def make(**policy):
-        return layers.GlobalLocalAttention(
-            2, 3, 2, max_distance=1, num_labels=9, share_projections=share_projections, **policy
-        )
-
+    arguments = {"max_distance": 1, "num_labels": 9, "share_projections": share_projections}
+    make = partial(layers.GlobalLocalAttention, 2, 3, 2, **arguments)
     with in_float64():
         call = PADDED | {"global_query": FEW, "labels": LABELS}
         check(built(make, X, OTHER), (X, OTHER), call, PADDED | {"global_query": FEW})
@@ -105,16 +99,14 @@ def test_global_positions_of_their_own_with_labels(share_projections):
 
 def test_a_memory():
     with in_float64():
-        layer = built(lambda **policy: layers.RecurrentMemoryAttention(2, 3, 4, **policy), X, OTHER)
+        layer = built(partial(layers.RecurrentMemoryAttention, 2, 3, 4), X, OTHER)
         memory = {"memory": MEMORY}
         check(layer, (X, OTHER), PADDED | memory, CAUSAL | memory)
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_a_compressed_memory(compression):
-    def make(**policy):
-        return layers.CompressiveMemoryAttention(2, 3, 4, 2, 2, compression, **policy)
-
+    make = partial(layers.CompressiveMemoryAttention, 2, 3, 4, 2, 2, compression)
     with in_float64():
         check(built(make, X, OTHER), (X, OTHER), CAUSAL | {"memory": COMPRESSED})
 
@@ -122,10 +114,7 @@ def test_a_compressed_memory(compression):
 @pytest.mark.parametrize("compression", ["convolution", "dilated_convolution"])
 def test_the_loss_of_a_compression(compression):
     """Its weights have the slope for gradient; nothing else has any."""
-
-    def make(**policy):
-        return layers.CompressiveMemoryAttention(2, 3, 4, 2, 2, compression, **policy)
-
+    make = partial(layers.CompressiveMemoryAttention, 2, 3, 4, 2, 2, compression)
     with in_float64():
         layer = built(make, X, OTHER)
         weights = layer.trainable_variables

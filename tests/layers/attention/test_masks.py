@@ -6,7 +6,7 @@ import pytest
 
 from keras_attn.layers import MultiHeadAttention
 from tests.harness import numbers
-from tests.layers.judges import naive_attention, numpy, spread_weights
+from tests.layers.judges import called, naive_attention, numpy, spread_weights
 
 X = numbers(1, 2, 5, 7)
 SOURCE = numbers(2, 2, 11, 13)
@@ -24,9 +24,7 @@ def identity_output(layer, bias):
 @pytest.mark.parametrize("arguments", [{}, {"dropout": 0.3}, {"flash_attention": True}])
 @pytest.mark.parametrize("kind", ["attention_mask", "query_mask", "value_mask"])
 def test_nothing_to_attend_to_gives_nothing(dtype, training, arguments, kind):
-    layer = MultiHeadAttention(3, 2, output_shape=6, dtype=dtype, **arguments)
-    layer(X, SOURCE)
-    spread_weights(layer)
+    layer = called(MultiHeadAttention(3, 2, output_shape=6, dtype=dtype, **arguments), X, SOURCE)
     identity_output(layer, 0.25)
     masks = {
         "attention_mask": np.ones((2, 5, 11), bool),
@@ -68,9 +66,7 @@ def test_gradients_stay_finite_where_there_is_nothing_to_attend_to():
 
 
 def test_an_explicit_query_mask_counts():
-    layer = MultiHeadAttention(3, 2)
-    layer(X, SOURCE)
-    spread_weights(layer)
+    layer = called(MultiHeadAttention(3, 2), X, SOURCE)
     query_mask = np.array([[True] * 5, [True, False, True, True, False]])
     expected, _ = naive_attention(layer, X, SOURCE, mask=query_mask[:, None, :, None])
     np.testing.assert_allclose(numpy(layer(X, SOURCE, query_mask=query_mask)), expected, atol=2e-6)
@@ -153,9 +149,7 @@ def test_a_single_key_gets_everything():
 
 
 def test_padding_never_changes_a_real_token():
-    layer = MultiHeadAttention(3, 2)
-    layer(X, X)
-    spread_weights(layer)
+    layer = called(MultiHeadAttention(3, 2), X, X)
     expected = numpy(layer(X, X))
     for amount in (1, 29):
         padded = np.concatenate([X, 100 * numbers(amount, 2, amount, 7)], axis=1)

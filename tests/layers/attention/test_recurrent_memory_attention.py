@@ -14,7 +14,7 @@ from keras_attn.layers import (
 )
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import assert_steps, numpy, spread_weights
 
 X = numbers(1, 2, 12, 6)
 POSITIONS = {"Transformer-XL": None, "rotary": RotaryEmbedding(), "ALiBi": AlibiBias(2)}
@@ -132,8 +132,6 @@ def test_steps_after_a_memory_equal_the_segment(positions):
     segment = X[:, 4:9]
     expected, _ = layer(segment, segment, memory=memory, use_causal_mask=True)
     cache = layer.initial_cache(2, 8, memory=memory)
-    for index in range(5):
-        output, cache = layer.attend_step(segment[:, index : index + 1], cache, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], numpy(expected)[:, index], atol=5e-6)
+    assert_steps(layer.attend_step, cache, segment, expected)
     with pytest.raises(UserError, match="single beam. Received: beams=2"):
         layer.initial_cache(2, 8, beams=2, memory=memory)

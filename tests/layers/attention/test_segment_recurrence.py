@@ -14,7 +14,7 @@ from keras_attn.layers import (
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import assert_steps, numpy, spread_weights
 
 X = numbers(1, 2, 23, 6)
 ATTENTIONS = {
@@ -119,10 +119,8 @@ def test_steps_after_prompts_of_all_lengths_equal_the_whole(name):
     real = np.arange(count)[None, :] < starts[:, None]
     output, state = layer.attend_prompt(x[:, :count], layer.initial_cache(12), real)
     np.testing.assert_allclose(numpy(output)[real], expected[:, :count][real], atol=3e-6)
-    for index in range(7):
-        at = starts + index
-        output, state = layer.attend_step(x[np.arange(12), at][:, None], state, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], expected[np.arange(12), at], atol=5e-6)
+    rows, at = np.arange(12)[:, None], starts[:, None] + np.arange(7)
+    assert_steps(layer.attend_step, state, x[rows, at], expected[rows, at])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from keras_attn.layers import (
 )
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import assert_steps, numpy, spread_weights
 
 X = numbers(1, 2, 5, 6)
 
@@ -153,10 +153,8 @@ def test_a_cache_of_the_greatest_length_behind_a_prompt(layer):
     whole = numpy(layer(X, X, use_causal_mask=True))
     prompt = np.array([[True, True, True], [True, False, False]])
     _, cache = layer.attend_prompt(X[:, :3], layer.initial_cache(2, 8), prompt)
-    for step in range(2):
-        at = np.array([3, 1]) + step
-        output, cache = layer.attend_step(X[np.arange(2), at][:, None], cache, step)
-        np.testing.assert_allclose(numpy(output)[:, 0], whole[np.arange(2), at], atol=1e-6)
+    rows, at = [[0], [1]], [[3, 4], [1, 2]]
+    assert_steps(layer.attend_step, cache, X[rows, at], whole[rows, at], atol=1e-6)
 
 
 def test_mistakes_are_told():

@@ -14,7 +14,7 @@ from keras_attn.ops.decoding.cache import ancestor_mask, extend_ancestors, initi
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.blocks.test_encoder_block import normalised
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import assert_steps, numpy, spread_weights
 
 X = numbers(1, 2, 5, 6)
 SOURCE = numbers(2, 2, 11, 13)
@@ -124,10 +124,7 @@ def test_rows_step_at_positions_of_their_own():
 def test_decoder_only_steps_equal_the_whole():
     block = built(cross=False, norm_first=True)
     expected = numpy(block(X))
-    cache = block.initial_cache(2, 5)
-    for index in range(5):
-        output, cache = block.decode_step(X[:, index : index + 1], cache, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], expected[:, index], atol=1e-5)
+    assert_steps(block.decode_step, block.initial_cache(2, 5), X, expected, atol=1e-5)
 
 
 def test_not_causal_on_request():

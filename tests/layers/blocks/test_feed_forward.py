@@ -9,7 +9,7 @@ import pytest
 from keras_attn.layers import FeedForward
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import called, numpy
 
 X = numbers(1, 2, 5, 7)
 ACTIVATIONS = {
@@ -24,9 +24,7 @@ ACTIVATIONS = {
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("use_bias", [False, True])
 def test_equals_the_formula(activation, gated, use_bias):
-    layer = FeedForward(11, activation, gated=gated, use_bias=use_bias)
-    layer(X)
-    spread_weights(layer)
+    layer = called(FeedForward(11, activation, gated=gated, use_bias=use_bias), X)
 
     def dense(part, x):
         bias = numpy(part.bias) if use_bias else 0

@@ -13,7 +13,7 @@ from keras_attn.layers import (
 )
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import called, numpy, spread_weights
 
 FIRST, SECOND = numbers(1, 2, 7, 6), numbers(2, 2, 7, 6)
 IDS = np.array([[4, 9, 2, 5, 0, 0, 0], [3, 1, 5, 7, 8, 2, 6]], "int32")
@@ -30,9 +30,7 @@ def built(count=3, **arguments):
 
 
 def test_a_block_computes_the_papers_equations():
-    layer = block()
-    layer(FIRST, SECOND)
-    spread_weights(layer)
+    layer = called(block(), FIRST, SECOND)
     first, second = (numpy(x) for x in layer(FIRST, SECOND, use_causal_mask=True))
     attention, feed_forward = layer.attention, layer.feed_forward
     x = numpy(attention.norm(SECOND))
@@ -43,9 +41,7 @@ def test_a_block_computes_the_papers_equations():
 
 
 def test_the_inverse():
-    layer = block()
-    layer(FIRST, SECOND)
-    spread_weights(layer)
+    layer = called(block(), FIRST, SECOND)
     mask = IDS > 0
     outputs = layer(FIRST, SECOND, padding_mask=mask)
     back = layer.inverse(*outputs, padding_mask=mask)

@@ -5,11 +5,10 @@ import cmath
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from keras_attn.layers import MultiHeadAttention, RotaryEmbedding
 from keras_attn.validation import UserError
-from tests.layers.judges import numpy
+from tests.layers.judges import assert_steps, numpy
 
 RNG = np.random.default_rng(0)
 
@@ -118,11 +117,7 @@ def test_step_by_step_equals_the_whole(max_length):
     layer = attention()
     x = vectors(3, 7, 5)
     whole = numpy(layer(x, x, use_causal_mask=True))
-    cache = layer.initial_cache(3, max_length)
-    for position in range(7):
-        step = ops.convert_to_tensor(x[:, position : position + 1])
-        output, cache = layer.attend_step(step, cache, position)
-        np.testing.assert_allclose(numpy(output)[:, 0], whole[:, position], atol=1e-5)
+    assert_steps(layer.attend_step, layer.initial_cache(3, max_length), x, whole, atol=1e-5)
 
 
 def test_not_for_another_sequence():

@@ -10,7 +10,7 @@ from keras_attn.layers import MultiHeadAttention, TransformerXLPositions
 from keras_attn.ops.positions import relative_shift
 from keras_attn.validation import UserError
 from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import called, numpy, spread_weights
 
 X = numbers(1, 2, 7, 6)
 
@@ -23,9 +23,7 @@ def waves(distance, width):
 
 def test_scores_of_the_paper():
     """(q + u)ᵀ k + (q + v)ᵀ W r for each query, key and head, in float64."""
-    layer = MultiHeadAttention(2, 3, relative_positions=TransformerXLPositions(2, 3))
-    layer(X, X)
-    spread_weights(layer)
+    layer = called(MultiHeadAttention(2, 3, relative_positions=TransformerXLPositions(2, 3)), X, X)
     positions = layer.relative_positions
     w = numpy(positions.kernel).astype("float64").reshape(6, 2, 3)
     u, v = (numpy(b)[:, 0] for b in (positions.content_bias, positions.position_bias))

@@ -122,7 +122,7 @@ def test_new_layers_keep_the_variance():
 
 def test_the_gradient_to_the_encoder_is_divided_by_the_attentions():
     """Half for each of keys and values, of each attention; the source embeddings get it whole."""
-    from keras_attn.layers.convolutional.encoder import ConvolutionalEncoder
+    from keras_attn.layers.convolutional.stacks import ConvolutionalEncoder
 
     x = np.random.default_rng(1).normal(size=(2, 5, 6)).astype("float32")
     moved = {}
