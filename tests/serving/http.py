@@ -22,6 +22,13 @@ def predict(served, model, **content):
     return ask(served, f"/v1/models/{model}:predict", content)
 
 
+def predicted(served, model, **content):
+    """The content of an answer that is no error."""
+    status, answer = predict(served, model, **content)
+    assert status == 200, answer
+    return answer
+
+
 async def send(port, data, patience=20.0):
     """Sends bytes; returns the status and the body, or ("closed", b"") without an answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)

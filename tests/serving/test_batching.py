@@ -68,12 +68,17 @@ async def hold(model, batcher):
     return first
 
 
+async def queued(batcher, *requests, name="double", timeout=20):
+    """Requests that wait in the queue."""
+    waiting = [asyncio.ensure_future(batcher.predict(name, x, timeout)) for x in requests]
+    await asyncio.sleep(0)
+    return waiting
+
+
 def test_requests_that_wait_are_one_batch_and_each_gets_its_rows():
     async def scenario(model, batcher):
         first = await hold(model, batcher)
-        requests = [column(1), column(2, 3), column(5, 7, 11)]
-        rest = [asyncio.ensure_future(batcher.predict("double", x, 20)) for x in requests]
-        await asyncio.sleep(0)
+        rest = await queued(batcher, column(1), column(2, 3), column(5, 7, 11))
         assert batcher.waiting == 3
         model.gate.set()
         answers = [answer["y"].ravel().tolist() for answer in await asyncio.gather(first, *rest)]
@@ -86,9 +91,7 @@ def test_requests_that_wait_are_one_batch_and_each_gets_its_rows():
 def test_a_batch_has_a_largest_number_of_rows():
     async def scenario(model, batcher):
         first = await hold(model, batcher)
-        requests = [column(1, 2), column(3, 4), column(5), column(6, 7, 8, 9)]
-        rest = [asyncio.ensure_future(batcher.predict("double", x, 20)) for x in requests]
-        await asyncio.sleep(0)
+        rest = await queued(batcher, column(1, 2), column(3, 4), column(5), column(6, 7, 8, 9))
         model.gate.set()
         await asyncio.gather(first, *rest)
         # The third fits where the second did not; the last is larger than a batch, and alone.
@@ -108,8 +111,7 @@ def test_only_like_is_batched_with_like():
             ("scalar", {"x": np.array(5)}),
             ("double", column(6)),
         ]
-        rest = [asyncio.ensure_future(batcher.predict(name, x, 20)) for name, x in asked]
-        await asyncio.sleep(0)
+        rest = [one for name, x in asked for one in await queued(batcher, x, name=name)]
         model.gate.set()
         answers = await asyncio.gather(first, *rest)
         assert [answer["y"].ravel().tolist() for answer in answers[1:]] == [
@@ -130,8 +132,7 @@ def test_a_request_that_is_refused_fails_alone():
     async def scenario(model, batcher):
         first = await hold(model, batcher)
         values = [1, 2, 13, 4, 5, 13, 7, 8]
-        rest = [asyncio.ensure_future(batcher.predict("double", column(x), 20)) for x in values]
-        await asyncio.sleep(0)
+        rest = await queued(batcher, *map(column, values))
         model.gate.set()
         answers = await asyncio.gather(first, *rest, return_exceptions=True)
         for value, answer in zip(values, answers[1:], strict=True):
@@ -169,8 +170,7 @@ def test_outputs_that_are_no_rows_are_not_cut():
 def test_the_queue_is_bounded_and_a_request_has_its_time():
     async def scenario(model, batcher):
         first = await hold(model, batcher)
-        rest = [asyncio.ensure_future(batcher.predict("double", column(x), 0.1)) for x in (1, 2)]
-        await asyncio.sleep(0)
+        rest = await queued(batcher, column(1), column(2), timeout=0.1)
         with pytest.raises(RequestError, match="2 requests are already waiting") as raised:
             await batcher.predict("double", column(3), 5)
         assert raised.value.code == Code.RESOURCE_EXHAUSTED
@@ -179,8 +179,7 @@ def test_the_queue_is_bounded_and_a_request_has_its_time():
                 await request
             assert raised.value.code == Code.DEADLINE_EXCEEDED
         # What was given up makes room, and is never run.
-        last = asyncio.ensure_future(batcher.predict("double", column(5), 20))
-        await asyncio.sleep(0)
+        (last,) = await queued(batcher, column(5))
         model.gate.set()
         await asyncio.gather(first, last)
         assert [x for _, x in model.batches] == [[100], [5]]
@@ -192,10 +191,9 @@ def test_a_batch_waits_for_company_if_told_to():
     async def scenario(model, batcher):
         loop = asyncio.get_running_loop()
         start = loop.time()
-        one = asyncio.ensure_future(batcher.predict("double", column(1), 20))
+        one = await queued(batcher, column(1))
         await asyncio.sleep(0.02)
-        two = asyncio.ensure_future(batcher.predict("double", column(2), 20))
-        await asyncio.gather(one, two)
+        await asyncio.gather(*one, *await queued(batcher, column(2)))
         assert model.batches == [("double", [1, 2])]
         assert loop.time() - start >= 0.1
 
@@ -205,8 +203,7 @@ def test_a_batch_waits_for_company_if_told_to():
 def test_closing_finishes_what_waits():
     async def scenario(model, batcher):
         first = await hold(model, batcher)
-        second = asyncio.ensure_future(batcher.predict("double", column(2), 20))
-        await asyncio.sleep(0)
+        (second,) = await queued(batcher, column(2))
         closing = asyncio.ensure_future(batcher.close())
         await asyncio.sleep(0.02)
         assert not closing.done()

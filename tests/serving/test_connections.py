@@ -28,6 +28,12 @@ def exchange(port, data, half_close=False):
         return received
 
 
+def answer(served, request, **options):
+    """Status and content of the only answer to what is sent."""
+    ((status, content),) = answers(exchange(served.rest, request, **options))
+    return status, content
+
+
 def answers(received):
     """Status and content of each answer."""
     found = []
@@ -52,14 +58,13 @@ def answers(received):
     ],
 )
 def test_two_lengths_are_refused_and_nothing_is_read_behind_them(served, request_bytes):
-    [(status, content)] = answers(exchange(served.rest, request_bytes + STATUS))
-    assert status == 400
-    assert content == {"error": "Content-Length and Transfer-Encoding exclude each other."}
+    message = "Content-Length and Transfer-Encoding exclude each other."
+    assert answer(served, request_bytes + STATUS) == (400, {"error": message})
 
 
 def test_a_client_that_sends_nothing_more_gets_its_answers(served):
     request = http(BODY, "/v1/models/tiny:predict")
-    [(status, content)] = answers(exchange(served.rest, request, half_close=True))
+    status, content = answer(served, request, half_close=True)
     assert (status, list(content)) == (200, ["predictions"])
     found = answers(exchange(served.rest, request + STATUS + request, half_close=True))
     assert [status for status, _ in found] == [200, 200, 200]
@@ -82,7 +87,7 @@ def test_half_a_request_and_the_end_is_closed(served):
     ],
 )
 def test_what_is_no_http_is_refused_in_json(served, data):
-    [(status, content)] = answers(exchange(served.rest, data))
+    status, content = answer(served, data)
     assert (status, list(content)) == (400, ["error"])
 
 
@@ -110,7 +115,7 @@ def test_too_many_connections_are_told_in_json(models):
 )
 def test_bodies_that_are_refused(served, body, message):
     request = http(body, "/v1/models/tiny:predict")
-    [(status, content)] = answers(exchange(served.rest, request, half_close=True))
+    status, content = answer(served, request, half_close=True)
     assert status == 400
     assert message in content["error"]
 
@@ -118,11 +123,10 @@ def test_bodies_that_are_refused(served, body, message):
 def test_a_body_in_very_many_pieces_is_refused(served):
     pieces = b"1\r\n \r\n" * 5_000
     request = http(pieces, Content_Length="", Transfer_Encoding="chunked")
-    [(status, content)] = answers(exchange(served.rest, request))
-    assert (status, content) == (400, {"error": "A body may have at most 1024 chunks."})
+    assert answer(served, request) == (400, {"error": "A body may have at most 1024 chunks."})
     few = b"1\r\n \r\n" * 500 + CHUNKED
     request = http(few, "/v1/models/toy:predict", Content_Length="", Transfer_Encoding="chunked")
-    assert answers(exchange(served.rest, request, half_close=True))[0][0] == 200
+    assert answer(served, request, half_close=True)[0] == 200
 
 
 @pytest.mark.parametrize("form", ["instances", "inputs"])
@@ -130,9 +134,8 @@ def test_rows_are_counted_before_they_are_looked_at(served, monkeypatch, form):
     monkeypatch.setattr("keras_attn.serving.rest.decode_inputs", None)
     body = b'{"%s": [%s]}' % (form.encode(), b",".join([b"[]"] * 30_000))
     request = http(body, "/v1/models/toy:predict")
-    [(status, content)] = answers(exchange(served.rest, request, half_close=True))
     message = "A request may have at most 32 rows. Received: 30000."
-    assert (status, content) == (400, {"error": message})
+    assert answer(served, request, half_close=True) == (400, {"error": message})
 
 
 @pytest.mark.parametrize(
@@ -141,4 +144,4 @@ def test_rows_are_counted_before_they_are_looked_at(served, monkeypatch, form):
 )
 def test_versions_in_addresses(served, version, status):
     request = http(BODY, f"/v1/models/tiny/versions/{version}:predict")
-    assert answers(exchange(served.rest, request, half_close=True))[0][0] == status
+    assert answer(served, request, half_close=True)[0] == status

@@ -19,7 +19,7 @@ import pytest
 from keras_attn.serving import ModelSettings
 from tests.export.toy import expected
 from tests.serving.conftest import LIMITS, running
-from tests.serving.http import ask, predict, send
+from tests.serving.http import ask, predict, predicted, send
 from tests.tasks.made import TEXTS
 
 pytestmark = pytest.mark.tensorflow
@@ -27,19 +27,16 @@ pytestmark = pytest.mark.tensorflow
 
 def test_rows_and_columns_answer_as_the_task_predicts(served, task):
     best = [hypotheses[0] for hypotheses in task.predict_n_best(TEXTS, 1)]
-    status, answer = predict(served, "tiny", instances=TEXTS)
-    assert status == 200
-    rows = answer["predictions"]
+    rows = predicted(served, "tiny", instances=TEXTS)["predictions"]
     assert [row["text"] for row in rows] == [hypothesis.text for hypothesis in best]
     scores = [hypothesis.score for hypothesis in best]
     np.testing.assert_allclose([row["score"] for row in rows], scores, rtol=1e-5)
 
-    status, answer = predict(served, "tiny", inputs={"text": TEXTS})
-    assert status == 200
-    assert answer["outputs"]["text"] == [row["text"] for row in rows]
-    assert sorted(answer["outputs"]) == sorted(rows[0])
+    outputs = predicted(served, "tiny", inputs={"text": TEXTS})["outputs"]
+    assert outputs["text"] == [row["text"] for row in rows]
+    assert sorted(outputs) == sorted(rows[0])
     named = [{"text": text} for text in TEXTS]
-    assert predict(served, "tiny", instances=named)[1]["predictions"] == rows
+    assert predicted(served, "tiny", instances=named)["predictions"] == rows
 
 
 def test_an_answer_does_not_wait_for_the_client_to_acknowledge_its_head(served):
@@ -55,13 +52,11 @@ def test_an_answer_does_not_wait_for_the_client_to_acknowledge_its_head(served):
 
 
 def test_signatures_by_name(served, task):
-    status, answer = predict(served, "tiny", signature_name="n_best", instances=TEXTS)
-    assert status == 200
+    answer = predicted(served, "tiny", signature_name="n_best", instances=TEXTS)
     for row, hypotheses in zip(answer["predictions"], task.predict_n_best(TEXTS, 2), strict=True):
         assert row["text"] == [hypothesis.text for hypothesis in hypotheses]
     content = {"signature_name": "score", "inputs": {"text": ["abc"], "target": ["AA B"]}}
-    status, answer = predict(served, "tiny", **content)
-    assert status == 200
+    answer = predicted(served, "tiny", **content)
     assert answer["outputs"]["log_probability"] == pytest.approx(task.score(["abc"], ["AA B"]))
     ids = {"signature_name": "token_ids", "instances": [[4, 5], [8, 3]]}
     # Weights of a and b, of e and an unknown letter, three times; a single output has no name.
@@ -70,8 +65,7 @@ def test_signatures_by_name(served, task):
 
 def test_bytes_come_and_go_in_base64(served):
     content = [{"count": 3, "image_bytes": {"b64": base64.b64encode(b"\xff\x00").decode()}}]
-    status, answer = predict(served, "odd", instances=content)
-    assert status == 200
+    answer = predicted(served, "odd", instances=content)
     assert answer["predictions"] == [{"count": 3, "same_bytes": {"b64": "/wA="}}]
 
 
@@ -180,7 +174,7 @@ def test_a_compressed_body_is_refused(served):
 
 def test_no_rows_are_no_error(served):
     columns = {"text": [], "score": []}
-    assert predict(served, "toy", inputs=[])[1] == {"outputs": columns}
+    assert predicted(served, "toy", inputs=[]) == {"outputs": columns}
 
 
 def test_too_large_a_body_is_refused_before_it_is_read(served):

@@ -13,7 +13,7 @@ from keras_attn.serving import ModelSettings
 from keras_attn.serving.loaded_version import load_session
 from tests.export.toy import ToyTask
 from tests.serving.conftest import LIMITS, running
-from tests.serving.http import ask, predict
+from tests.serving.http import ask, predict, predicted
 
 pytestmark = pytest.mark.tensorflow
 
@@ -64,12 +64,12 @@ def test_a_new_version_under_load_fails_no_request(folder, requests):
         return await load
 
     with running({"toy": folder}, SETTINGS) as served:
-        before = predict(served, "toy", instances=["abc"])[1]["predictions"][0]["score"]
+        before = predicted(served, "toy", instances=["abc"])["predictions"][0]["score"]
         load = asyncio.run(scenario(served))
         assert load.failed == 0
         assert len(load.latencies) == requests
         until(lambda: states(served) == {1: "END", 2: "AVAILABLE"})
-        after = predict(served, "toy", instances=["abc"])[1]["predictions"][0]["score"]
+        after = predicted(served, "toy", instances=["abc"])["predictions"][0]["score"]
         assert (before, after) == (30, 60)
         assert ask(served, "/v1/models/toy/versions/1:predict", {"instances": ["a"]})[0] == 404
 
