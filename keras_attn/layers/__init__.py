@@ -33,9 +33,8 @@ from keras_attn.layers.embedding.patch import PatchEmbedding
 from keras_attn.layers.embedding.segment import SegmentEmbedding
 from keras_attn.layers.embedding.token import TokenEmbedding
 from keras_attn.layers.embedding.vocabulary_bias import VocabularyBias
-from keras_attn.layers.positions.alibi import AlibiBias
+from keras_attn.layers.positions.distance_biases import AlibiBias, RelativePositionBias
 from keras_attn.layers.positions.learned import LearnedPositionEmbedding
-from keras_attn.layers.positions.relative_position_bias import RelativePositionBias
 from keras_attn.layers.positions.rotary import RotaryEmbedding
 from keras_attn.layers.positions.sinusoidal import SinusoidalPositionEncoding
 from keras_attn.layers.positions.transformer_xl import TransformerXLPositions

@@ -110,10 +110,7 @@ def combine_masks(*masks: Any) -> Any:
 
 
 def separate_masks(
-    query_mask: Any = None,
-    value_mask: Any = None,
-    key_mask: Any = None,
-    attention_mask: Any = None,
+    query_mask: Any = None, value_mask: Any = None, key_mask: Any = None, attention_mask: Any = None
 ) -> tuple:
     """Gives each mask the rank of attention scores, without joining them.
 
@@ -270,11 +267,7 @@ def _with_rank(name: str, mask: Any, ranks: tuple[int, ...]) -> Any:
         return None
     mask = _boolean(name, mask)
     wanted = " or ".join(str(rank) for rank in ranks)
-    require(
-        len(mask.shape) in ranks,
-        f"`{name}` must have rank {wanted}.",
-        shape=tuple(mask.shape),
-    )
+    require(len(mask.shape) in ranks, f"`{name}` must have rank {wanted}.", shape=tuple(mask.shape))
     return mask
 
 
@@ -300,8 +293,6 @@ def _zeros_and_ones(name: str, mask: Any) -> tuple:
         return ops.not_equal(mask, 0), ops.all(ops.equal(mask, 0) | ops.equal(mask, 1))
     others = known[(known != 0) & (known != 1)]
     require(
-        not others.size,
-        f"`{name}` must hold {_EXPECTED}",
-        **{name: np.unique(others)[:3].tolist()},
+        not others.size, f"`{name}` must hold {_EXPECTED}", **{name: np.unique(others)[:3].tolist()}
     )
     return ops.not_equal(mask, 0), None

@@ -217,10 +217,7 @@ CASES = [
             "bidirectional": False,
             "embeddings_initializer": "ones",
         },
-        {
-            "query_positions": POSITIONS,
-            "key_positions": np.arange(14, dtype="int32").reshape(2, 7),
-        },
+        {"query_positions": POSITIONS, "key_positions": np.arange(14, dtype="int32").reshape(2, 7)},
         1,
         outputs=(2, 3, 5, 7),
     ),
@@ -592,11 +589,6 @@ CASES = [
         note="max",
     ),
     case(
-        layers.SequencePooling,
-        {"pooling": "first"},
-        {"inputs": X},
-        0,
-        outputs=(2, 7),
-        note="first",
+        layers.SequencePooling, {"pooling": "first"}, {"inputs": X}, 0, outputs=(2, 7), note="first"
     ),
 ]

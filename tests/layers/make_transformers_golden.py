@@ -122,10 +122,7 @@ def xlnet(rng, is_causal):
 def longformer(rng, number_of_globals):
     """A window of four on either side; global positions have the weights of the others."""
     config = transformers.LongformerConfig(
-        hidden_size=6,
-        num_attention_heads=2,
-        attention_window=[8],
-        attention_probs_dropout_prob=0.0,
+        hidden_size=6, num_attention_heads=2, attention_window=[8], attention_probs_dropout_prob=0.0
     )
     layer = modeling_longformer.LongformerSelfAttention(config, layer_id=0)
     layer, weights = drawn(layer, rng)

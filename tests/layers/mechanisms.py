@@ -59,8 +59,7 @@ MECHANISMS = {
         partial(layers.CompressiveMemoryAttention, 2, 3, memory_length=4, compressed_length=2)
     ),
     "segmented, recurrent memory": ByKeys(
-        partial(layers.SegmentRecurrence, layers.RecurrentMemoryAttention(2, 3, 5), 4),
-        slopes=False,
+        partial(layers.SegmentRecurrence, layers.RecurrentMemoryAttention(2, 3, 5), 4), slopes=False
     ),
     "segmented, compressive memory": ByKeys(
         partial(

@@ -47,11 +47,7 @@ RECURRENT = {"cell": "gru", "units": 4, "num_layers": 1}
 TEMPLATES = {
     layers.TransformerEncoderBlock: (BLOCK | NORM, {}),
     layers.TransformerDecoderBlock: (
-        {
-            "self_attention": attention,
-            "feed_forward": feed_forward,
-            "cross_attention": attention,
-        }
+        {"self_attention": attention, "feed_forward": feed_forward, "cross_attention": attention}
         | NORM,
         {},
     ),
@@ -60,10 +56,7 @@ TEMPLATES = {
     layers.SegmentRecurrence: ({"attention": recurrent_memory}, {"segment_length": 3}),
     layers.MultiHeadAttention: ({"relative_positions": bias}, SIZES),
     layers.LocalAttention: ({"relative_positions": bias}, SIZES | {"sliding_window": 2}),
-    layers.RecurrentMemoryAttention: (
-        {"relative_positions": bias},
-        SIZES | {"memory_length": 3},
-    ),
+    layers.RecurrentMemoryAttention: ({"relative_positions": bias}, SIZES | {"memory_length": 3}),
     AttentiveDecoder: ({"attention": lambda: AdditiveAttention(3)}, RECURRENT),
     InputFeedingDecoder: ({"attention": lambda: AdditiveAttention(3)}, RECURRENT),
 }

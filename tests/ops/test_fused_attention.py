@@ -61,8 +61,7 @@ def calls(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["none", "keys", "queries", "pairs", "pairs of heads", "nothing", "keys and pairs"],
+    "kind", ["none", "keys", "queries", "pairs", "pairs of heads", "nothing", "keys and pairs"]
 )
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_equals_dense_attention(calls, kind, is_causal):

@@ -9,7 +9,6 @@ from keras import ops
 from keras_attn.layers.attention.attention_inputs import AttentionInputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.hidden_positions import as_float, without_hidden
-from keras_attn.layers.positions.relative_positions import refuse_relative_positions
 from keras_attn.ops import masks
 from keras_attn.validation import require, require_rate
 
@@ -42,7 +41,14 @@ class AttentionLayer(CompositeLayer):
     can_cross = True
 
     def __init__(self, **kwargs):
-        super().__init__(**refuse_relative_positions(self, kwargs))
+        relative = kwargs.pop("relative_positions", None)
+        require(
+            relative is None,
+            f"{type(self).__name__} does not take `relative_positions`: add positions to its "
+            "inputs, as SinusoidalPositionEncoding and LearnedPositionEmbedding do.",
+            relative_positions=type(relative).__name__,
+        )
+        super().__init__(**kwargs)
 
     def call(
         self,

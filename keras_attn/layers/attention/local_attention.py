@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attn.layers.attention.attention_layer import DecodingSteps
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
-from keras_attn.layers.positions.relative_positions import DistanceBias
+from keras_attn.layers.positions.distance_biases import DistanceBias
 from keras_attn.ops.decoding.window_state import (
     initial_window_state,
     local_attention_step,

@@ -103,10 +103,7 @@ class LSHAttention(DecodingSteps, BaseMultiHeadAttention):
             real=real,
             is_causal=use_causal_mask,
         )
-        recorded = {
-            "pattern": partial(self._pattern, heads["query"]),
-            "is_causal": use_causal_mask,
-        }
+        recorded = {"pattern": partial(self._pattern, heads["query"]), "is_causal": use_causal_mask}
         options = (inputs.query_mask, training, self._dropping(training))
         return self._attend_by_keys(attend, heads["value"], real, *options, **recorded)
 

@@ -13,11 +13,12 @@ from keras_attn.layers.attention.head_projection import ROLES, HeadProjection
 from keras_attn.layers.configuration import split_options
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.hidden_positions import without_hidden
-from keras_attn.layers.positions.relative_positions import copy_positions
+from keras_attn.layers.layer_configs import copy_layer
+from keras_attn.layers.positions.relative_positions import RelativePositions
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.heads import merge_heads
 from keras_attn.ops.masks import masked_queries
-from keras_attn.validation import require_positive
+from keras_attn.validation import require, require_positive
 
 _OF_PROJECTIONS = (
     "use_bias",
@@ -95,9 +96,26 @@ class BaseMultiHeadAttention(AttentionLayer):
         self.output_initializer = keras.initializers.get(options.output_initializer)
         self.relative_positions = None
 
-    def _set_positions(self, relative_positions: keras.layers.Layer | None) -> None:
-        sizes = (self.num_heads, self.key_dim)
-        self.relative_positions = copy_positions(relative_positions, *sizes, self.dtype_policy)
+    def _set_positions(self, layer: Any) -> None:
+        """Makes the attention's own copy of the relative positions that it is given, or `None`."""
+        if layer is None:
+            return
+        require(
+            isinstance(layer, RelativePositions),
+            "`relative_positions` must be a RotaryEmbedding, RelativePositionBias, AlibiBias, "
+            "TransformerXLPositions or another layer of RelativePositions; positions that are "
+            "added to inputs go before the attention.",
+            relative_positions=type(layer).__name__,
+        )
+        require(
+            layer.num_heads in (None, self.num_heads),
+            "`relative_positions` must have as many heads as the attention.",
+            relative_positions_num_heads=layer.num_heads,
+            num_heads=self.num_heads,
+        )
+        layer.require_key_dim(self.key_dim)
+        copy = copy_layer(layer, "relative_positions", dtype=self.dtype_policy)
+        self.relative_positions = copy
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         """Creates the weights.

@@ -113,12 +113,7 @@ class GatedConvolution(WeightNormalized):
     """
 
     def __init__(
-        self,
-        units: int,
-        kernel_size: int,
-        causal: bool = False,
-        dropout: float = 0.0,
-        **kwargs,
+        self, units: int, kernel_size: int, causal: bool = False, dropout: float = 0.0, **kwargs
     ):
         super().__init__(dropout, **kwargs)
         require_positive(units=units, kernel_size=kernel_size)

@@ -4,8 +4,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from keras_attn.layers.positions.alibi import AlibiBias
-from keras_attn.layers.positions.relative_position_bias import RelativePositionBias
+from keras_attn.layers.positions.distance_biases import AlibiBias, RelativePositionBias
 from keras_attn.layers.positions.relative_positions import RelativePositions
 from keras_attn.layers.positions.rotary import RotaryEmbedding
 from keras_attn.layers.positions.transformer_xl import TransformerXLPositions

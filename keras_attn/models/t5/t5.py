@@ -11,7 +11,7 @@ from keras_attn.layers.blocks.encoder_block import TransformerEncoderBlock
 from keras_attn.layers.blocks.feed_forward import FeedForward
 from keras_attn.layers.dropout import Dropout
 from keras_attn.layers.embedding.token import TokenEmbedding
-from keras_attn.layers.positions.relative_position_bias import RelativePositionBias
+from keras_attn.layers.positions.distance_biases import RelativePositionBias
 from keras_attn.layers.rms_normalization import RMSNormalization
 from keras_attn.models.configured_model import read_options
 from keras_attn.models.decoding.encoder_decoder import token_embeddings

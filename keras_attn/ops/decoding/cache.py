@@ -232,11 +232,7 @@ def ancestor_mask(ancestors: Any, beams: int, past: Any = None) -> Any:
 
 
 def visible_slots(
-    cache: Cache,
-    position: Any,
-    beams: int,
-    ancestor_mask: Any = None,
-    window: int | None = None,
+    cache: Cache, position: Any, beams: int, ancestor_mask: Any = None, window: int | None = None
 ) -> tuple:
     """Masks of what a step may attend to.
 

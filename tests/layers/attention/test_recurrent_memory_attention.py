@@ -81,11 +81,7 @@ def test_a_mask_and_scores_of_a_segment_with_a_memory():
     _, memory = by_segments(layer, X[:, :4], 4)
     mask = np.random.default_rng(1).random((2, 4, 4)) < 0.6
     (_, scores), _ = layer(
-        X[:, 4:8],
-        X[:, 4:8],
-        attention_mask=mask,
-        memory=memory,
-        return_attention_scores=True,
+        X[:, 4:8], X[:, 4:8], attention_mask=mask, memory=memory, return_attention_scores=True
     )
     scores = numpy(scores)
     assert scores.shape == (2, 2, 4, 9)

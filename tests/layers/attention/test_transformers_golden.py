@@ -105,10 +105,7 @@ def test_llama(case, factor):
     """Rotary positions, plain and interpolated, with grouped queries."""
     arrays = golden(f"llama/{case}")
     layer = layers.MultiHeadAttention(
-        4,
-        6,
-        num_key_value_heads=2,
-        relative_positions=layers.RotaryEmbedding(100.0, factor),
+        4, 6, num_key_value_heads=2, relative_positions=layers.RotaryEmbedding(100.0, factor)
     )
     roles = ("q_proj", "k_proj", "v_proj")
     biases = bias(arrays, *roles), bias(arrays, "o_proj")

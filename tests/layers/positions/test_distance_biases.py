@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import AlibiBias, MultiHeadAttention, RelativePositionBias
-from keras_attn.layers.positions.alibi import alibi_slopes
+from keras_attn.layers.positions.distance_biases import alibi_slopes
 from keras_attn.ops.positions import relative_position_bucket
 from keras_attn.validation import UserError
 from tests.harness import numbers
