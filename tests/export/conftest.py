@@ -1,11 +1,9 @@
 import json
-import subprocess
-import sys
 
 import pytest
 
 from keras_attn.export import export_saved_model
-from tests.export.toy import ToyTask
+from tests.export.toy import ToyTask, printed
 
 
 @pytest.fixture(scope="package")
@@ -14,10 +12,7 @@ def served_ops():
     code = (
         "import json; from keras_attn.export import served_ops; print(json.dumps([*served_ops()]))"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    return frozenset(json.loads(process.stdout))
+    return frozenset(json.loads(printed(code)))
 
 
 @pytest.fixture(scope="package")

@@ -5,12 +5,7 @@ import pytest
 
 from keras_attn.export.change import Change, SignatureChange
 from keras_attn.validation import UserError
-
-
-def strings(*values):
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+from tests.export.toy import strings
 
 
 def test_texts_are_counted_and_numbers_beside_equal_texts_compared():

@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
-from keras_attn.export import CppSavedModel, export_saved_model, verify
+from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.models import GNMT, ConvSeq2Seq, RecurrentSeq2Seq
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.tokenizers import train_tokenizer
 from tests.export.served_attention import check_served_attention
+from tests.export.toy import verified
 from tests.layers.judges import spread_weights
+from tests.tasks.made import assert_answers
 
 TEXTS = ["face", "a", "deadbeef", "", "xyz"]
 FAMILIES = {
@@ -46,14 +48,11 @@ def test_a_saved_task_predicts_the_same(task, tmp_path):
 @pytest.mark.slow
 def test_an_exported_model_predicts_the_same(task, tmp_path):
     folder = export_saved_model(task, tmp_path / "model", n_best=2, examples=["bad", "cabbage"])
-    report = verify(folder)
-    assert report.ok, str(report)
+    verified(folder)
     check_served_attention(task, folder)
     with CppSavedModel(folder) as model:
         outputs = model.run("n_best", {"text": TEXTS})
-    for row, hypotheses in enumerate(task.predict_n_best(TEXTS, 2)):
-        assert [text.decode() for text in outputs["text"][row]] == [h.text for h in hypotheses]
-        np.testing.assert_allclose(outputs["score"][row], [h.score for h in hypotheses], rtol=1e-4)
+    assert_answers(outputs, task.predict_n_best(TEXTS, 2), rtol=1e-4)
 
 
 def test_a_coverage_penalty_lowers_scores(task):

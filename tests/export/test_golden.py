@@ -5,16 +5,11 @@ import pytest
 
 from keras_attn.export import golden
 from keras_attn.validation import UserError
-
-
-def _strings(*values):
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
+from tests.export.toy import strings
 
 
 def test_arrays_survive_the_file(tmp_path):
-    inputs = {"text": _strings(b"", "é".encode(), b"\xff\x00\xed\xa0\x80")}
+    inputs = {"text": strings(b"", "é".encode(), b"\xff\x00\xed\xa0\x80")}
     outputs = {
         "score": np.array([0.1, -np.inf, 1e-30], np.float32),
         "ids": np.array([[2**31 - 1, -5]], np.int32),
@@ -69,7 +64,7 @@ def test_the_tolerance_can_be_chosen(factor, equal):
     ("expected", "received", "difference"),
     [
         (np.array([5, 7]), np.array([5, 8]), "first at (1,): np.int64(8) instead of np.int64(7)"),
-        (_strings(b"a", b"b"), _strings(b"a", b"c"), "first at (1,): b'c' instead of b'b'"),
+        (strings(b"a", b"b"), strings(b"a", b"c"), "first at (1,): b'c' instead of b'b'"),
     ],
 )
 def test_all_else_must_be_equal(expected, received, difference):

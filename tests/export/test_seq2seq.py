@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attn.export import CppSavedModel, verify
-from tests.tasks.made import make_task
+from keras_attn.export import CppSavedModel
+from tests.export.toy import verified
+from tests.tasks.made import assert_answers, make_task
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +18,7 @@ def exported(tiny_export):
 
 
 def test_an_exported_transformer_is_verified(exported):
-    report = verify(exported)
-    assert report.ok, str(report)
+    report = verified(exported)
     names = (
         "attention, n_best, n_best_token_ids, score, score_token_ids, serving_default, token_ids"
     )
@@ -29,9 +29,7 @@ def test_the_cpp_runtime_predicts_what_the_task_predicts(task, exported):
     texts = ["face", "a", "deadbeef", "xyz"]
     with CppSavedModel(exported) as model:
         outputs = model.run("n_best", {"text": texts})
-    for row, hypotheses in enumerate(task.predict_n_best(texts, 2)):
-        assert [text.decode() for text in outputs["text"][row]] == [h.text for h in hypotheses]
-        np.testing.assert_allclose(outputs["score"][row], [h.score for h in hypotheses], rtol=1e-4)
+    assert_answers(outputs, task.predict_n_best(texts, 2), rtol=1e-4)
 
 
 def test_what_is_attended_to_comes_with_its_tokens(task, exported):

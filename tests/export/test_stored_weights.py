@@ -9,14 +9,14 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from keras_attn.export import CppSavedModel, export_saved_model, verify
+from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.export.golden import read_golden
 from keras_attn.export.layout import README
 from keras_attn.tasks import Seq2SeqTask
 from keras_attn.validation import UserError
-from tests.export.toy import ToyTask
+from tests.export.toy import ToyTask, verified
 from tests.refusals import refused
-from tests.tasks.made import TEXTS, make_task
+from tests.tasks.made import TEXTS, assert_answers, make_task
 
 HALVES = {"float16": np.float16, "bfloat16": tf.bfloat16.as_numpy_dtype}
 
@@ -99,13 +99,10 @@ def test_matrices_take_half_the_room_and_are_written_once(either):
 
 @pytest.mark.slow
 def test_the_cpp_runtime_answers_what_the_task_answers(exported):
-    report = verify(exported.folder)
-    assert report.ok, str(report)
+    verified(exported.folder)
     with CppSavedModel(exported.folder) as model:
         outputs = model.run("n_best", {"text": TEXTS})
-    for row, hypotheses in enumerate(exported.hypotheses):
-        assert [text.decode() for text in outputs["text"][row]] == [h.text for h in hypotheses]
-        np.testing.assert_allclose(outputs["score"][row], [h.score for h in hypotheses], rtol=1e-3)
+    assert_answers(outputs, exported.hypotheses, rtol=1e-3)
 
 
 def test_only_storing_loses_digits_not_computing(exported):
@@ -287,8 +284,7 @@ def test_weights_beyond_the_range_are_refused(tmp_path):
 def test_compiled_by_xla_it_computes_in_full_precision_too(tmp_path):
     folder = export(make_task(), tmp_path, "float16", jit=True)
     assert max(change["largest_difference"] for change in changes(folder).values()) < 1e-3
-    report = verify(folder)
-    assert report.ok, str(report)
+    verified(folder)
 
 
 @pytest.mark.parametrize(
@@ -319,7 +315,7 @@ def test_some_matrices_take_half_the_room(tmp_path):
     assert stored["float16"] == sum(weight.numpy().nbytes for weight in kernels) // 2
     every = sum(weight.numpy().nbytes for weight in task.backbone.variables)
     assert sum(stored.values()) == every - stored["float16"]
-    assert verify(folder).ok
+    verified(folder)
 
 
 def quantized(array):
@@ -374,7 +370,7 @@ def test_whole_numbers_and_scales_are_what_is_computed_with(eighths):
     for weight in task.backbone.variables:
         if len(weight.shape) > 1:
             weight.assign(quantized(weight.numpy()))
-    assert verify(eighths).ok, str(verify(eighths))
+    verified(eighths)
     targets = ["AA B", "", "CH", "D EH", "AA", "B B", "EH"]
     with CppSavedModel(eighths) as model:
         outputs = model.run("score", {"text": TEXTS, "target": targets})

@@ -12,7 +12,7 @@ from keras_attn.export.golden import GOLDEN, Golden, write_golden
 from keras_attn.export.warmup import WARMUP, write_warmup
 from keras_attn.export_manifest import MANIFEST
 from keras_attn.validation import UserError
-from tests.export.toy import ToyTask, named, save
+from tests.export.toy import ToyTask, named, save, verified
 from tests.refusals import refused
 
 
@@ -27,8 +27,7 @@ def _files(folder):
 
 def test_an_export_is_verified_and_left_as_it_was(copy):
     before = _files(copy)
-    report = verify(copy.parent)
-    assert report.ok, str(report)
+    report = verified(copy.parent)
     assert report.folder == copy
     assert _files(copy) == before
     assert str(report).splitlines() == [
@@ -70,8 +69,7 @@ def test_the_process_refuses_to_answer_with_tensorflow_loaded(copy):
 
 def test_jit_needs_xla_and_is_verified_with_it(tmp_path):
     version = export_saved_model(ToyTask(), tmp_path, jit=True)
-    report = verify(version)
-    assert report.ok, str(report)
+    report = verified(version)
     assert report.checks[1].endswith("XLA enabled, as the export says --jit")
     manifest = json.loads((version / MANIFEST).read_text())
     (version / MANIFEST).write_text(json.dumps({**manifest, "jit": False}))

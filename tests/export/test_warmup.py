@@ -6,16 +6,10 @@ import tensorflow as tf
 
 from keras_attn.export import warmup
 from keras_attn.export.messages import PredictionLog
+from tests.export.toy import strings
 from tests.refusals import refused
 
-
-def _strings(*values):
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
-
-
-REQUEST = ("token_ids", {"text": _strings(b"ab", b"\xff"), "ids": np.array([[5, 7, 11]], np.int32)})
+REQUEST = ("token_ids", {"text": strings(b"ab", b"\xff"), "ids": np.array([[5, 7, 11]], np.int32)})
 # What tensorflow-serving-api 2.21.0 makes of the same request:
 #   log = prediction_log_pb2.PredictionLog()
 #   log.predict_log.request.model_spec.signature_name = "token_ids"
@@ -44,7 +38,7 @@ def test_tensors_are_what_tensorflow_reads(tmp_path):
         "float": np.array([[1.5, -np.inf]], np.float32),
         "int": np.array([2**40, -3]),
         "bool": np.array([True, False, True]),
-        "text": _strings("日本".encode(), b""),
+        "text": strings("日本".encode(), b""),
     }
     warmup.write_warmup(tmp_path, [("serving_default", arrays)])
     [record] = _records(tmp_path)
@@ -57,7 +51,7 @@ def test_tensors_are_what_tensorflow_reads(tmp_path):
 
 
 def test_requests_survive_the_file(tmp_path):
-    many = ("serving_default", {"text": _strings(*[b"x" * 300] * 7)})
+    many = ("serving_default", {"text": strings(*[b"x" * 300] * 7)})
     warmup.write_warmup(tmp_path, [REQUEST, many])
     assert len(_records(tmp_path)) == 2
     read = warmup.read_warmup(tmp_path)

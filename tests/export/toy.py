@@ -1,8 +1,12 @@
 """A task without Keras: spells letters, adds up a weight for each, and repeats each in a loop."""
 
+import subprocess
+import sys
+
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.export import verify
 from keras_attn.tasks.serving import ServingFunction
 
 LETTERS = "abcde"
@@ -84,3 +88,22 @@ def save(folder, function, *specs, jit=False, **named):
 
 def named(name, shape, dtype):
     return tf.TensorSpec(shape, dtype, name=name)
+
+
+def strings(*values):
+    """Bytes as an array of objects."""
+    return np.array(values, object)
+
+
+def printed(code):
+    """What a new Python process prints."""
+    command = [sys.executable, "-c", code]
+    options = {"capture_output": True, "text": True, "check": True, "timeout": 120}
+    return subprocess.run(command, **options).stdout
+
+
+def verified(folder, **options):
+    """The report of an export without a fault."""
+    report = verify(folder, **options)
+    assert report.ok, str(report)
+    return report

@@ -8,6 +8,7 @@ import pytest
 from keras_attn.export.runtime import Signature, SignatureTensor
 from keras_attn.serving.errors import RequestError
 from keras_attn.serving.json_codec import decode_inputs, encode_outputs, parse_request
+from tests.export.toy import strings
 
 pytestmark = pytest.mark.tensorflow
 
@@ -21,12 +22,6 @@ def signature(**dtypes):
 
 def decode(content, **dtypes):
     return decode_inputs(parse_request(json.dumps(content).encode()), signature(**dtypes))
-
-
-def strings(*values):
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
 
 
 def test_rows_and_columns_give_equal_arrays():

@@ -42,3 +42,11 @@ def assert_alike(found, expected, **tolerance):
         for field in ("score", "log_probability"):
             values = [[getattr(h, field) for h in row] for row in (ours, theirs)]
             np.testing.assert_allclose(*values, **tolerance)
+
+
+def assert_answers(outputs, hypotheses, rtol):
+    """Outputs of the signature `n_best` are the texts and scores of hypotheses."""
+    texts = [[text.decode() for text in row] for row in outputs["text"]]
+    assert texts == [[h.text for h in row] for row in hypotheses]
+    scores = [[h.score for h in row] for row in hypotheses]
+    np.testing.assert_allclose(outputs["score"], scores, rtol=rtol)
