@@ -192,22 +192,11 @@ class CppSavedModel:
         arrays = [_as_array(name, inputs[name], spec) for name, spec in definition.inputs.items()]
         feeds = [self._output(spec.tensor) for spec in definition.inputs.values()]
         fetches = [self._output(spec.tensor) for spec in definition.outputs.values()]
-        results = self._run(f"Running {signature!r}", feeds, arrays, fetches)
-        return dict(zip(definition.outputs, results, strict=True))
-
-    def _run(
-        self,
-        action: str,
-        feeds: list[c_api.Output],
-        arrays: list[np.ndarray],
-        fetches: list[c_api.Output],
-    ) -> list[np.ndarray]:
-        library = self._library
+        library, results = self._library, (ctypes.c_void_p * len(fetches))()
         tensors: list[int] = []
-        results = (ctypes.c_void_p * len(fetches))()
         try:
             tensors.extend(c_api.to_tensor(library, array) for array in arrays)
-            with Status(library, action) as status:
+            with Status(library, f"Running {signature!r}") as status:
                 library.TF_SessionRun(
                     self._session,
                     None,
@@ -222,7 +211,8 @@ class CppSavedModel:
                     None,
                     status,
                 )
-            return [c_api.to_array(library, tensor) for tensor in results if tensor is not None]
+            found = [c_api.to_array(library, tensor) for tensor in results if tensor is not None]
+            return dict(zip(definition.outputs, found, strict=True))
         finally:
             for tensor in filter(None, results):
                 library.TF_DeleteTensor(tensor)

@@ -183,7 +183,16 @@ def _write(
         (name, {key: array[:1] for key, array in inputs.items()}) for name, inputs, _ in examples
     ]
     write_warmup(path, [(name, inputs) for name, inputs, _ in examples] + one_row)
-    write_json(path / MANIFEST, _manifest(task, sorted(signatures), options))
+    packages = ("keras", "tensorflow", "tensorflow-text")
+    versions = {name: importlib.metadata.version(name) for name in packages}
+    manifest = {
+        "format_version": FORMAT_VERSION,
+        "task": task.kind,
+        **options,
+        "signatures": sorted(signatures),
+        "versions": {"keras_attn": keras_attn.__version__, **versions},
+    }
+    write_json(path / MANIFEST, manifest)
 
 
 def _signatures(
@@ -321,15 +330,3 @@ def _to_numpy(value: tf.Tensor | np.ndarray | list[str] | list[bytes]) -> np.nda
     for index, text in np.ndenumerate(array):
         strings[index] = text.encode("utf-8") if isinstance(text, str) else bytes(text)
     return strings
-
-
-def _manifest(task: Servable, signatures: list[str], options: Mapping[str, Any]) -> dict[str, Any]:
-    packages = ("keras", "tensorflow", "tensorflow-text")
-    versions = {name: importlib.metadata.version(name) for name in packages}
-    return {
-        "format_version": FORMAT_VERSION,
-        "task": task.kind,
-        **options,
-        "signatures": signatures,
-        "versions": {"keras_attn": keras_attn.__version__, **versions},
-    }

@@ -117,17 +117,19 @@ class Task(abc.ABC):
         require(folder.is_dir(), "The task folder must exist.", folder=str(folder))
         for name in (TASK_FILE, WEIGHTS_FILE, ASSETS_FOLDER):
             path_inside(folder, name, f"{folder}: a task folder")
-        content = _read_json(folder / TASK_FILE)
+        path = folder / TASK_FILE
+        require(path.exists(), f"{folder} is not a task folder: it has no {TASK_FILE}.")
+        content = read_json_object(path)
         require(
             content.get("format_version") == FORMAT_VERSION,
-            f"{folder / TASK_FILE}: `format_version` must be {FORMAT_VERSION}.",
+            f"{path}: `format_version` must be {FORMAT_VERSION}.",
             format_version=content.get("format_version"),
         )
         for key, kind in (("task", str), ("tokenizers", list), ("backbone", dict)):
             value, expected = content.get(key), {str: "text", list: "a list", dict: "an object"}
             require(
                 isinstance(value, kind),
-                f"{folder / TASK_FILE}: `{key}` must be {expected[kind]}.",
+                f"{path}: `{key}` must be {expected[kind]}.",
                 **{key: value},
             )
         task = current_task_name(content["task"])
@@ -141,7 +143,7 @@ class Task(abc.ABC):
         )
         try:
             roles, description = content["tokenizers"], content["backbone"]
-            assets, source = folder / ASSETS_FOLDER, f"{folder / TASK_FILE}: `tokenizers`"
+            assets, source = folder / ASSETS_FOLDER, f"{path}: `tokenizers`"
             tokenizers = {role: load_tokenizer(path_inside(assets, role, source)) for role in roles}
             weights = WeightsFile(folder / WEIGHTS_FILE)
             backbone = _make_backbone(description, dtype, weights)
@@ -156,9 +158,7 @@ class Task(abc.ABC):
             # Keras writes the whole configuration before the reason, and advice after it.
             reason = str(error).rpartition("Exception encountered:")[2]
             reason = " ".join(reason.split()).partition(" If you trust")[0][:200]
-            raise UserError(
-                f"{folder / TASK_FILE} is damaged: {type(error).__name__}: {reason}"
-            ) from error
+            raise UserError(f"{path} is damaged: {type(error).__name__}: {reason}") from error
 
     @classmethod
     def from_preset(
@@ -319,11 +319,6 @@ class Task(abc.ABC):
         settings = cls._saved_later | settings
         saved = {name: settings[name] for name in cls._saved}
         return cls(backbone, *(tokenizers[role] for role in cls._roles), **saved)
-
-
-def _read_json(path: Path) -> dict:
-    require(path.exists(), f"{path.parent} is not a task folder: it has no {path.name}.")
-    return read_json_object(path)
 
 
 def _check_free(folder: Path) -> None:

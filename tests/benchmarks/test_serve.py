@@ -28,8 +28,7 @@ def test_figures_of_a_load():
 def test_benchmark_serve(keras_attn, tmp_path):  # noqa: F811
     export_saved_model(ToyTask(), tmp_path / "toy", n_best=2)
     options = ("--clients", "1", "3", "--threads", "1", "--seconds", "0.5", "--direct-calls", "9")
-    status, output, error = keras_attn("benchmark", "serve", tmp_path / "toy", *options)
-    assert status == 0, error
+    output = keras_attn.output("benchmark", "serve", tmp_path / "toy", *options)
     *loads, overhead = [json.loads(line) for line in output.splitlines()]
     assert [(load["batching"], load["clients"]) for load in loads] == [
         (False, 1),

@@ -8,7 +8,7 @@ from keras_attn.export import CppSavedModel, SavedModelError, c_api
 from keras_attn.export.messages import SavedModel
 from keras_attn.export.runtime import SignatureTensor
 from keras_attn.validation import UserError
-from tests.export.toy import expected, named, printed, save
+from tests.export.toy import expected, named, printed, removed, save, truncated
 
 STRINGS = ["", "short", "é" * 11, "x" * 22, "x" * 23, "long " * 1000, b"\xff\x00\xfe", "日本語"]
 
@@ -156,26 +156,12 @@ def test_a_model_must_be_tagged_for_serving(tmp_path):
         CppSavedModel(tmp_path)
 
 
-def _truncated(folder):
-    path = folder / "saved_model.pb"
-    path.write_bytes(path.read_bytes()[:-7])
-
-
-def _without_variables(folder):
-    shutil.rmtree(folder / "variables")
-
-
-def _damaged_variables(folder):
-    path = folder / "variables" / "variables.index"
-    path.write_bytes(path.read_bytes()[:-20])
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_truncated, "saved_model.pb is damaged"),
-        (_without_variables, r"has no variables: .*variables.index is missing"),
-        (_damaged_variables, "Loading .* failed: "),
+        (truncated("saved_model.pb", 7), "saved_model.pb is damaged"),
+        (removed("variables"), r"has no variables: .*variables.index is missing"),
+        (truncated("variables/variables.index", 20), "Loading .* failed: "),
     ],
 )
 def test_damage_is_told_in_one_line(toy_model, tmp_path, damage, message):

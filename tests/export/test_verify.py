@@ -12,7 +12,7 @@ from keras_attn.export.golden import GOLDEN, Golden, write_golden
 from keras_attn.export.warmup import WARMUP, write_warmup
 from keras_attn.export_manifest import MANIFEST
 from keras_attn.validation import UserError
-from tests.export.toy import ToyTask, named, save, verified
+from tests.export.toy import ToyTask, named, removed, save, truncated, verified
 from tests.refusals import refused
 
 
@@ -112,7 +112,7 @@ def _forget_a_signature(copy):
         (_change_golden, "Golden outputs of signature 'serving_default': output 'score' differs"),
         (_fail_in_warmup, "Warm-up record of signature 'token_ids': Running 'token_ids' failed"),
         (_forget_a_signature, "Signature 'serving_default' has no golden outputs."),
-        (lambda copy: (copy / WARMUP).unlink(), "The warm-up records are missing."),
+        (removed(WARMUP), "The warm-up records are missing."),
     ],
 )
 def test_what_is_wrong_is_found(copy, change, finding):
@@ -145,28 +145,20 @@ def test_a_linting_mistake_is_found(copy):
     assert any("is composite (ragged or sparse)" in finding for finding in findings)
 
 
-def _remove(path):
-    return lambda copy: (copy / path).unlink()
-
-
-def _truncate(path, length):
-    return lambda copy: (copy / path).write_bytes((copy / path).read_bytes()[:-length])
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
         (shutil.rmtree, "must contain 'saved_model.pb'"),
-        (_remove("saved_model.pb"), "must contain 'saved_model.pb'"),
-        (_remove(MANIFEST), "not exported by keras_attn"),
+        (removed("saved_model.pb"), "must contain 'saved_model.pb'"),
+        (removed(MANIFEST), "not exported by keras_attn"),
         (lambda copy: (copy / MANIFEST).write_text("[]"), "format version.*format_version=None"),
         (lambda copy: (copy / MANIFEST).write_text("{"), "valid JSON is expected"),
-        (_remove(GOLDEN), "golden.json is missing"),
-        (_truncate(WARMUP, 1), "warmup_requests is damaged"),
-        (_truncate("saved_model.pb", 3), "saved_model.pb is damaged"),
-        (_truncate("variables/variables.index", 9), "Loading .* failed"),
-        (_remove("variables/variables.data-00000-of-00001"), "Loading .* failed"),
-        (lambda copy: shutil.rmtree(copy / "variables"), "has no variables"),
+        (removed(GOLDEN), "golden.json is missing"),
+        (truncated(WARMUP, 1), "warmup_requests is damaged"),
+        (truncated("saved_model.pb", 3), "saved_model.pb is damaged"),
+        (truncated("variables/variables.index", 9), "Loading .* failed"),
+        (removed("variables/variables.data-00000-of-00001"), "Loading .* failed"),
+        (removed("variables"), "has no variables"),
         (_change_weights, "Loading .* failed.*[Cc]hecksum"),
     ],
 )

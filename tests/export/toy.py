@@ -1,5 +1,6 @@
 """A task without Keras: spells letters, adds up a weight for each, and repeats each in a loop."""
 
+import shutil
 import subprocess
 import sys
 
@@ -107,3 +108,18 @@ def verified(folder, **options):
     report = verify(folder, **options)
     assert report.ok, str(report)
     return report
+
+
+def removed(path):
+    """Damages an export: a file or folder is missing."""
+
+    def damage(folder):
+        found = folder / path
+        shutil.rmtree(found) if found.is_dir() else found.unlink()
+
+    return damage
+
+
+def truncated(path, length):
+    """Damages an export: the last bytes of a file are missing."""
+    return lambda folder: (folder / path).write_bytes((folder / path).read_bytes()[:-length])

@@ -1,4 +1,7 @@
-"""Task folders that were made to harm: refused in one line, before memory or time is spent."""
+"""Task folders that are damaged, or made to harm.
+
+Each is refused in one line, before memory or time is spent.
+"""
 
 import json
 import os
@@ -44,8 +47,24 @@ def changed(name, change):
     return damage
 
 
+def described(**values):
+    return changed("task.json", lambda task: task.update(values))
+
+
+def decoding(**settings):
+    return changed("task.json", lambda task: task["decoding"].update(settings))
+
+
 def sized(**sizes):
     return changed("task.json", lambda task: task["backbone"]["config"].update(sizes))
+
+
+def truncated(name):
+    def damage(folder):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: len(content) // 2])
+
+    return damage
 
 
 def written(name, text):
@@ -70,17 +89,12 @@ def outside(name):
     return damage
 
 
-def other(name, make):
+def other(name, make=lambda path: None):
     def damage(folder):
         (folder / name).unlink()
         make(folder / name)
 
     return damage
-
-
-def pipe(folder):
-    (folder / "task.json").unlink()
-    os.mkfifo(folder / "task.json")
 
 
 def weights(change):
@@ -103,10 +117,6 @@ def linked(file, name):
     file[name] = h5py.ExternalLink("/etc/other.h5", "/weights")
 
 
-def roles(*names):
-    return changed("task.json", lambda task: task.update(tokenizers=list(names)))
-
-
 def assets(name):
     return changed(
         "assets/source/tokenizer.json", lambda content: content.update(assets={name: "00"})
@@ -115,9 +125,9 @@ def assets(name):
 
 OUT = "may only refer to files in its folder"
 DAMAGES = {
-    "a role above": (roles("../../task/assets/source", "target"), OUT),
-    "an absolute role": (roles("/etc", "target"), OUT),
-    "a role that is no text": (roles(7, "target"), OUT),
+    "a role above": (described(tokenizers=["../../task/assets/source", "target"]), OUT),
+    "an absolute role": (described(tokenizers=["/etc", "target"]), OUT),
+    "a role that is no text": (described(tokenizers=[7, "target"]), OUT),
     "an asset above": (assets("../../../x"), OUT),
     "an absolute asset": (assets("/etc/passwd"), OUT),
     "an asset with NUL": (assets("a\0b"), OUT),
@@ -151,11 +161,11 @@ DAMAGES = {
         outside("assets/source/tokenizer.json"),
         "a tokenizer's folder may only refer to files in its folder",
     ),
-    "a pipe": (pipe, "task.json: expected a regular file."),
+    "a pipe": (other("task.json", os.mkfifo), "task.json: expected a regular file."),
     "weights of a device": (device(WEIGHTS), "this is a link to another place"),
     "weights of a folder": (other(WEIGHTS, os.mkdir), "h5: expected a regular file"),
     "weights of a pipe": (other(WEIGHTS, os.mkfifo), "h5: expected a regular file"),
-    "no weights": (other(WEIGHTS, lambda path: None), "h5: no such file"),
+    "no weights": (other(WEIGHTS), "h5: no such file"),
     "deep": (written("task.json", "[" * 50_000 + "]" * 50_000), "nested too deeply"),
     "deeper than 100": (written("task.json", "[" * 200 + "]" * 200), "at most 100 levels"),
     "deep tokenizer": (
@@ -163,12 +173,9 @@ DAMAGES = {
         "source/tokenizer.json: the JSON is nested too deeply",
     ),
     "a key twice": (written("task.json", '{"task": 1, "task": 2}'), "duplicate key 'task'"),
-    "no task": (
-        changed("task.json", lambda task: task.update(task=None)),
-        "task.json: `task` must be text. Received: task=None",
-    ),
+    "no task": (described(task=None), "task.json: `task` must be text. Received: task=None"),
     "no tokenizers": (
-        changed("task.json", lambda task: task.update(tokenizers=None)),
+        described(tokenizers=None),
         "task.json: `tokenizers` must be a list. Received: tokenizers=None",
     ),
     "no model": (
@@ -184,16 +191,13 @@ DAMAGES = {
     "a large vocabulary": (sized(vocabulary_size=10**12), "at most 12,000,000,000 parameters"),
     "many heads": (sized(num_heads=10**9, hidden_dim=10**9), "at most 12,000,000,000 parameters"),
     "too large a number": (sized(hidden_dim=10**30), "must be less than 2\\*\\*63"),
-    "many beams": (
-        changed("task.json", lambda task: task["decoding"].update(beams=10**9)),
-        "`beams`=1000000000: at most 1,024 beams",
-    ),
+    "many beams": (decoding(beams=10**9), "`beams`=1000000000: at most 1,024 beams"),
     "long texts": (
-        changed("task.json", lambda task: task["decoding"].update(max_length=10**9)),
+        decoding(max_length=10**9),
         "`max_length`=1000000000: at most 262,144 tokens of all hypotheses of a text",
     ),
     "a long rule": (
-        changed("task.json", lambda task: task["decoding"].update(no_repeat_ngram=10**9)),
+        decoding(no_repeat_ngram=10**9),
         "`no_repeat_ngram`=1000000000: at most 256 tokens of `no_repeat_ngram` or of a banned",
     ),
     "a lost weight": (weights(lambda file, name: file.pop(name)), "is of another model: it lacks"),
@@ -220,6 +224,42 @@ DAMAGES = {
         ),
         "an array refers to elsewhere",
     ),
+    "no description": (other("task.json"), "is not a task folder: it has no task.json"),
+    "cut description": (truncated("task.json"), "task.json: valid JSON is expected"),
+    "binary description": (
+        lambda folder: (folder / "task.json").write_bytes(b"\xff\x00"),
+        "task.json: expected a UTF-8 file",
+    ),
+    "a list": (written("task.json", "[]"), "a JSON object is expected"),
+    "later version": (described(format_version=7), "must be 1. Received: format_version=7"),
+    "unknown task": (described(task="seq3seq"), "Did you mean 'seq2seq'"),
+    "odd backbone": (described(backbone=5), "task.json: `backbone` must be an object"),
+    "unknown class": (
+        described(backbone={"class_name": "X", "module": "x", "config": {}}),
+        "task.json is damaged",
+    ),
+    "unknown argument": (sized(colour=3), "task.json is damaged: .*colour"),
+    "wrong size": (sized(num_heads=3), "num_heads=3, hidden_dim=8"),
+    "odd decoding": (described(decoding={"beam": 1}), "task.json is damaged: .*'beam'"),
+    "wrong decoding": (described(decoding={"beams": 0}), "beams=0"),
+    "cut weights": (
+        truncated(WEIGHTS),
+        "weights.h5 is damaged: Unable to synchronously open file .truncated file",
+    ),
+    "no file of weights": (
+        written(WEIGHTS, "hello"),
+        "weights.h5 is damaged: it is not an HDF5 file.",
+    ),
+    "other weights": (
+        sized(hidden_dim=12),
+        r"weights.h5 is of another model: .* must be of shape \(.*12.*\), and is of \(.*8.*\)\.",
+    ),
+    "more weights": (
+        sized(num_layers=2),
+        "weights.h5 is of another model: it lacks layers/.*/vars/0, of shape",
+    ),
+    "no tokenizer": (other("assets/target/tokenizer.json"), "target"),
+    "cut tokenizer": (truncated("assets/source/tokenizer.json"), "source"),
     "NaN": (
         weights(
             lambda file, name: file[name].write_direct(np.full(file[name].shape, np.nan, "f4"))
