@@ -41,24 +41,7 @@ _USED = {
     "attention_probs_dropout_prob": ("attention_dropout", 0.1),
     "layer_norm_eps": ("epsilon", 1e-12),
 }
-_ONLY = {
-    "position_embedding_type": "absolute",
-    "is_encoder_decoder": False,
-    "pad_token_id": 0,
-}
-# Keys about training, and about heads that are not used.
-_WITHOUT_EFFECT = (
-    "directionality",
-    "initializer_range",
-    "pooler_fc_size",
-    "pooler_num_attention_heads",
-    "pooler_num_fc_layers",
-    "pooler_size_per_head",
-    "pooler_type",
-    "sbert_ce_default_activation_function",
-    "sentence_transformers",
-    "tie_word_embeddings",
-)
+_ONLY = {"position_embedding_type": "absolute", "is_encoder_decoder": False, "pad_token_id": 0}
 
 _OF_TEXTS, _OF_TOKENS = "BertForSequenceClassification", "BertForTokenClassification"
 # Names of the weights of each architecture's head.
@@ -140,7 +123,7 @@ def bert_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A key is unknown, or has a value that is not supported.
     """
-    arguments = read_arguments(path, config, _USED, _ONLY, {*_WITHOUT_EFFECT, "hidden_act"})
+    arguments = read_arguments(path, config, "bert", _USED, _ONLY, ["hidden_act"])
     return arguments | {"activation": read_activation(path, config, "hidden_act", "gelu")}
 
 

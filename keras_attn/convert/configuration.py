@@ -1,5 +1,6 @@
 """Reading of configurations, for all architectures."""
 
+import functools
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from keras_attn.convert.json_files import (
     require_values,
 )
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
+from keras_attn.documents import read_yaml
 from keras_attn.models.size_check import check_sizes
 from keras_attn.validation import require
 
@@ -29,71 +31,6 @@ ACTIVATIONS = {
 }
 """Our names of activations by those of transformers."""
 
-WITHOUT_EFFECT = (
-    "_attn_implementation_autoset",
-    "_name_or_path",
-    "_num_labels",
-    "architectures",
-    "attn_implementation",
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "bos_token_id",
-    "chunk_size_feed_forward",
-    "classifier_dropout",
-    "cls_token_id",
-    "cross_attention_hidden_size",
-    "decoder_start_token_id",
-    "diversity_penalty",
-    "do_sample",
-    "dtype",
-    "early_stopping",
-    "encoder_no_repeat_ngram_size",
-    "eos_token_id",
-    "exponential_decay_length_penalty",
-    "finetuning_task",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "gradient_checkpointing",
-    "id2label",
-    "label2id",
-    "length_penalty",
-    "max_length",
-    "min_length",
-    "model_type",
-    "no_repeat_ngram_size",
-    "num_beam_groups",
-    "num_beams",
-    "num_labels",
-    "num_return_sequences",
-    "output_attentions",
-    "output_hidden_states",
-    "output_past",
-    "output_scores",
-    "prefix",
-    "problem_type",
-    "remove_invalid_values",
-    "repetition_penalty",
-    "return_dict",
-    "return_dict_in_generate",
-    "sep_token_id",
-    "suppress_tokens",
-    "task_specific_params",
-    "temperature",
-    "tf_legacy_loss",
-    "tie_encoder_decoder",
-    "tokenizer_class",
-    "top_k",
-    "top_p",
-    "torch_dtype",
-    "torchscript",
-    "transformers_version",
-    "typical_p",
-    "use_bfloat16",
-    "use_cache",
-)
-"""Keys about training, generation and implementation, which do not affect the outputs."""
-
-
 _ONLY = {
     "add_cross_attention": False,
     "auto_map": None,
@@ -108,6 +45,7 @@ _VOCABULARIES = ("vocabulary_size", "target_vocabulary_size")
 def read_arguments(
     path: Path,
     config: Mapping[str, Any],
+    model_type: str,
     used: Mapping[str, tuple[str, Any]],
     only: Mapping[str, Any],
     others: Collection[str],
@@ -117,16 +55,19 @@ def read_arguments(
     Args:
         path: The file, for error messages.
         config: Its content.
+        model_type: Name of the architecture in `ignored_keys.yaml`.
         used: Our arguments and their defaults by key. Values must be integers, where the default is
             a fraction numbers; where it is `None`, so may they be.
         only: The only supported value by key; a key may be missing.
-        others: Further keys, which have no effect or are read elsewhere.
+        others: Further keys, which are read elsewhere.
 
     Raises:
         UserError: A key is unknown, or has a value that is not supported; a value is not a number,
             is negative, or is a fraction instead of an integer.
     """
-    require_known(path, config, {*used, *_ONLY, *only, *others, *WITHOUT_EFFECT})
+    ignored = _ignored_keys()
+    known = {*used, *_ONLY, *only, *others, *ignored["every"], *ignored[model_type]}
+    require_known(path, config, known)
     require_values(path, config, **_ONLY, **only)
     arguments = {}
     for key, (name, default) in used.items():
@@ -138,6 +79,11 @@ def read_arguments(
         fits |= value is None and default is None
         require(fits, f"{path}: `{key}` must be {kind}, 0 or more.", **{key: value})
     return arguments
+
+
+@functools.cache
+def _ignored_keys() -> dict[str, list[str]]:
+    return read_yaml(Path(__file__).parent / "ignored_keys.yaml")
 
 
 def read_activation(path: Path, config: Mapping[str, Any], key: str, default: str) -> str:

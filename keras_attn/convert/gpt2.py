@@ -39,19 +39,7 @@ _ONLY = {
     "scale_attn_weights": True,
     "tie_word_embeddings": True,
 }
-# Keys that are read below, or are about training, unused heads, and padding, which is masked.
-_OTHERS = (
-    "activation_function",
-    "embd_pdrop",
-    "initializer_range",
-    "n_ctx",
-    "pad_token_id",
-    "summary_activation",
-    "summary_first_dropout",
-    "summary_proj_to_labels",
-    "summary_type",
-    "summary_use_proj",
-)
+_OTHERS = ("activation_function", "embd_pdrop")
 _GENERATION = {"bad_words_ids": None, "min_length": 0, "renormalize_logits": False}
 
 
@@ -101,7 +89,7 @@ def gpt2_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A key is unknown, or has a value that is not supported.
     """
-    arguments = read_arguments(path, config, _USED, _ONLY, _OTHERS)
+    arguments = read_arguments(path, config, "gpt2", _USED, _ONLY, _OTHERS)
     arguments["activation"] = read_activation(path, config, "activation_function", "gelu_new")
     require_values(path, config, embd_pdrop=arguments["dropout"])  # one dropout for both
     arguments["vocabulary_size"] += 1  # padding

@@ -63,17 +63,6 @@ _ONLY = {
     "normalize_embedding": False,
     "static_position_embeddings": True,
 }
-# Of training, of classification, of generation, and of older versions.
-_WITHOUT_EFFECT = (
-    "add_bias_logits",
-    "classif_dropout",
-    "decoder_layerdrop",
-    "encoder_layerdrop",
-    "extra_pos_embeddings",
-    "init_std",
-    "pad_token_id",
-    "renormalize_logits",
-)
 _OTHERS = ("activation_function", "max_position_embeddings")
 _IDS = {"decoder_start_token_id": 58_100, "eos_token_id": 0}
 
@@ -138,8 +127,8 @@ def marian_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A key is unknown, or has a value that is not supported.
     """
-    others = {*_ALIASES, *_TRUTHS, *_OTHERS, *_WITHOUT_EFFECT}
-    arguments = read_arguments(path, config, _USED, _ONLY, others)
+    others = {*_ALIASES, *_TRUTHS, *_OTHERS}
+    arguments = read_arguments(path, config, "marian", _USED, _ONLY, others)
     truths = {key: config.get(key, default) for key, default in _TRUTHS.items()}
     for key, value in truths.items():
         require(isinstance(value, bool), f"{path}: `{key}` must be true or false.", **{key: value})

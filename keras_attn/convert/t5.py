@@ -6,12 +6,7 @@ from typing import Any
 
 import keras
 
-from keras_attn.convert.configuration import (
-    CONFIG,
-    make_model,
-    read_arguments,
-    rows_without_token,
-)
+from keras_attn.convert.configuration import CONFIG, make_model, read_arguments, rows_without_token
 from keras_attn.convert.conversion import Conversion
 from keras_attn.convert.generation_file import (
     decoding_of,
@@ -60,9 +55,7 @@ _ONLY = {
 _OTHERS = (
     "dense_act_fn",
     "feed_forward_proj",
-    "initializer_factor",  # of training
     "is_gated_act",
-    "n_positions",  # of older versions
     "scale_decoder_outputs",
     "tie_word_embeddings",
 )
@@ -119,7 +112,7 @@ def t5_arguments(path: Path, config: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A key is unknown, or has a value that is not supported.
     """
-    arguments = read_arguments(path, config, _USED, _ONLY, _OTHERS)
+    arguments = read_arguments(path, config, "t5", _USED, _ONLY, _OTHERS)
     kind = require_choice(path, config, "feed_forward_proj", _FEED_FORWARDS, "relu")
     arguments["activation"], arguments["gated"] = _FEED_FORWARDS[kind]
     # They follow from the kind, except in files that were edited by hand.

@@ -1,11 +1,7 @@
 """Evaluation metrics for texts, tags and embeddings: error rates, BLEU, ROUGE, F1, retrieval."""
 
 from keras_attn.evaluation.correlation import CORRELATIONS, pearson, spearman
-from keras_attn.evaluation.error_rates import (
-    edit_distance,
-    phoneme_error_rate,
-    word_error_rate,
-)
+from keras_attn.evaluation.error_rates import edit_distance, phoneme_error_rate, word_error_rate
 from keras_attn.evaluation.metrics import (
     Metric,
     evaluate_texts,

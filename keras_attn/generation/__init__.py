@@ -9,11 +9,7 @@ reordered, leaves of `"hypothesis"` have one row per hypothesis and are reordere
 from keras_attn.generation.beam import STOPPING, beam_search
 from keras_attn.generation.constraints import Constraints
 from keras_attn.generation.greedy import greedy_search
-from keras_attn.generation.hypotheses import (
-    LENGTH_PENALTY_FORMS,
-    Hypotheses,
-    length_normalizer,
-)
+from keras_attn.generation.hypotheses import LENGTH_PENALTY_FORMS, Hypotheses, length_normalizer
 from keras_attn.generation.sampling import SamplingRules, check_seed, sample
 
 __all__ = [

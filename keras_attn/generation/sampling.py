@@ -153,14 +153,7 @@ def sample(
         form.dtype,
     )
     return extend_rows(
-        step,
-        form,
-        start_id,
-        tokens,
-        sampler.choose,
-        length_penalty,
-        length_penalty_form,
-        samples,
+        step, form, start_id, tokens, sampler.choose, length_penalty, length_penalty_form, samples
     )
 
 

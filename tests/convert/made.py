@@ -4,11 +4,14 @@ import json
 import pathlib
 import pickle
 import shutil
+import warnings
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from keras_attn.convert import convert_huggingface
+from keras_attn.convert import convert_huggingface, from_huggingface
+from keras_attn.generation import beam_search, greedy_search
 from keras_attn.validation import UserError
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -24,6 +27,37 @@ TEXTS = [
     "日本 fox [MASK] a",
 ]
 """What `make_bert_golden.py` has embedded."""
+
+
+def converted(folder):
+    """The task of a folder of which there is nothing to say."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return from_huggingface(folder)
+
+
+def rows_of(ids):
+    """Rows that each end with -1."""
+    ends = np.flatnonzero(ids < 0)
+    return [row[:-1] for row in np.split(ids, ends + 1)[:-1]]
+
+
+def search(step, state, beams, **options):
+    """Searches as transformers does."""
+    options |= {"length_penalty": 1.0, "length_penalty_form": "length"}
+    if beams == 1:
+        return greedy_search(step, state, **options)
+    return beam_search(step, state, beams, stopping="heuristic", **options)
+
+
+def assert_generated(found, expected, end):
+    """The best hypotheses are what transformers generated: many texts of several lengths."""
+    ids = np.asarray(found.token_ids)[:, 0]
+    assert len({tuple(row) for row in expected}) >= 50
+    assert len(set((expected > 0).sum(1))) >= 5
+    np.testing.assert_array_equal(
+        np.where(ids == end, 0, ids), np.where(expected == end, 0, expected)
+    )
 
 
 def copy_of(folder, target):
@@ -95,6 +129,25 @@ def shrink_embedding(folder, size=9):
         return tensor[tuple(slice(size if axis in sizes else None) for axis in tensor.shape)]
 
     change_tensors(folder, lambda tensors: {name: cut(tensor) for name, tensor in tensors.items()})
+
+
+def tensors(change):
+    return lambda folder: change_tensors(folder, change)
+
+
+def without(*parts):
+    """Drops the tensors with these parts in their names."""
+    return tensors(
+        lambda tensors: {
+            name: tensor
+            for name, tensor in tensors.items()
+            if not any(part in name for part in parts)
+        }
+    )
+
+
+def removed(*names):
+    return lambda folder: [(folder / name).unlink() for name in names]
 
 
 def truncate(path):

@@ -8,14 +8,11 @@ Every parameter is drawn at random; no two sizes are equal. The folder `golden/b
 as `save_pretrained` writes it, `golden/bert_outputs.npz` what the model makes of texts and of ids.
 """
 
-import pathlib
-import shutil
-
 import numpy as np
 import torch
 import transformers
+from golden_files import draw_parameters, empty_folder, write_outputs
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 WORDS = [
     "[PAD]",
     "the",
@@ -48,12 +45,42 @@ TEXTS = [
 ]
 
 
-def main():
-    folder = GOLDEN / "bert"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def made(name, architecture, seed=0, **sizes):
+    """Writes a checkpoint; returns its model and tokenizer."""
+    folder = empty_folder(name)
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS), encoding="utf-8")
-    config = transformers.BertConfig(
+    config = transformers.BertConfig(attn_implementation="eager", **sizes)
+    torch.manual_seed(seed)
+    model = architecture(config).eval()
+    draw_parameters(model, 0.5, r"LayerNorm\.weight$")
+    model.save_pretrained(folder)
+    tokenizer = transformers.BertTokenizer.from_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return model, tokenizer
+
+
+def logits_of(model, texts):
+    """What a model of 27 tokens makes of random ids and of texts."""
+    rng = np.random.default_rng(1)
+    real = np.arange(11) < np.array([[11], [6], [1]])
+    token_ids = rng.integers(1, 27, (3, 11)) * real
+    with torch.no_grad():
+        given = model(
+            input_ids=torch.tensor(token_ids), attention_mask=torch.tensor(real.astype("int64"))
+        )
+        of_texts = model(**texts)
+    return {
+        "token_ids": token_ids.astype("int32"),
+        "logits": given.logits.numpy(),
+        "text_ids": texts["input_ids"].numpy().astype("int32"),
+        "text_logits": of_texts.logits.numpy(),
+    }
+
+
+def main():
+    model, tokenizer = made(
+        "bert",
+        transformers.BertModel,
         vocab_size=29,  # more than the vocabulary has, as padded embeddings do
         hidden_size=21,
         num_hidden_layers=2,
@@ -62,18 +89,7 @@ def main():
         max_position_embeddings=17,
         type_vocab_size=5,
         layer_norm_eps=1e-3,
-        attn_implementation="eager",
     )
-    torch.manual_seed(0)
-    model = transformers.BertModel(config).eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            centre = 1.0 if name.endswith("LayerNorm.weight") else 0.0
-            parameter.copy_(centre + 0.5 * torch.randn(parameter.shape))
-    model.save_pretrained(folder)
-    tokenizer = transformers.BertTokenizer.from_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-
     rng = np.random.default_rng(1)
     token_ids = rng.integers(1, 29, (4, 13))
     segment_ids = rng.integers(0, 5, (4, 13))
@@ -89,10 +105,8 @@ def main():
         vectors = model(**texts)
     mask = texts["attention_mask"][..., None].float()
     mean = (vectors.last_hidden_state * mask).sum(1) / mask.sum(1)
-    np.savez_compressed(
-        GOLDEN / "bert_outputs.npz",
-        torch=torch.__version__,
-        transformers=transformers.__version__,
+    write_outputs(
+        "bert",
         token_ids=token_ids.astype("int32"),
         segment_ids=segment_ids.astype("int32"),
         hidden=given.last_hidden_state.numpy(),

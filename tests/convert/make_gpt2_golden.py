@@ -10,15 +10,12 @@ as `save_pretrained` writes it, with a vocabulary trained on sentences of our ow
 all of which come to an end.
 """
 
-import pathlib
-import shutil
-
 import numpy as np
 import torch
 import transformers
+from golden_files import draw_parameters, empty_folder, write_outputs
 from tokenizers import ByteLevelBPETokenizer
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 END_OF_TEXT = "<|endoftext|>"
 NEW_TOKENS = 32
 PROMPTS, LONGEST = 200, 8
@@ -49,9 +46,7 @@ def generated(model, ids, beams):
 
 
 def main():
-    folder = GOLDEN / "gpt2"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder = empty_folder("gpt2")
     trained = ByteLevelBPETokenizer()
     trained.train_from_iterator(
         SENTENCES * 3, vocab_size=307, special_tokens=[END_OF_TEXT], show_progress=False
@@ -73,11 +68,8 @@ def main():
     )
     torch.manual_seed(0)
     model = transformers.GPT2LMHeadModel(config).eval()
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            centre = 1.0 if "ln_" in name and name.endswith("weight") else 0.0
-            parameter.copy_(centre + 0.5 * torch.randn(parameter.shape))
-        # So that texts end.
+    draw_parameters(model, 0.5, "ln_.*weight$")
+    with torch.no_grad():  # so that texts end
         model.transformer.wte.weight[end] += 0.65 * torch.sign(model.transformer.ln_f.bias)
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -107,8 +99,7 @@ def main():
         outputs[name] = np.array([pair[name] for pair in ended], "int32")
         rows = [[*row[row >= 0]] for row in outputs[name]]
         print(name, len(set(map(tuple, rows))), "outputs of lengths", sorted(set(map(len, rows))))
-    versions = {"torch": torch.__version__, "transformers": transformers.__version__}
-    np.savez_compressed(GOLDEN / "gpt2_outputs.npz", **outputs, **versions)
+    write_outputs("gpt2", **outputs)
 
 
 if __name__ == "__main__":

@@ -14,16 +14,14 @@ ids and as texts. Some are as long as may be, where an end is forced.
 """
 
 import json
-import pathlib
 import random
-import shutil
 
 import numpy as np
 import sentencepiece
 import torch
 import transformers
+from golden_files import draw_parameters, empty_folder, write_outputs
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 NEW_TOKENS = 6
 SOURCES, LONGEST = 200, 8
 SEARCHES = {"greedy": 1, "beams": 4}
@@ -133,14 +131,11 @@ def write_tokenizer(folder, is_shared):
     return tokenizer, sizes
 
 
-def draw_parameters(model):
-    """Draws all of them."""
+def draw_all(model):
+    """Draws the bias of the logits too, and no positions."""
     torch.manual_seed(0)
+    draw_parameters(model, 0.25, r"layer_norm\.weight", kept="embed_positions")
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "embed_positions" not in name:
-                centre = 1.0 if "layer_norm.weight" in name else 0.0
-                parameter.copy_(centre + 0.25 * torch.randn(parameter.shape))
         bias = model.final_logits_bias
         bias.copy_(0.5 * torch.randn(bias.shape))
         bias[0, 1] = -20.0  # unknown, which no task generates
@@ -169,9 +164,7 @@ def train_a_little(model, steps):
 
 def main():
     for version, options in VERSIONS.items():
-        folder = GOLDEN / version
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        folder = empty_folder(version)
         tokenizer, sizes = write_tokenizer(folder, "separate" not in version)
         pad = sizes[-1] - 1
         config = transformers.MarianConfig(
@@ -183,7 +176,7 @@ def main():
             **options,
         )
         model = transformers.MarianMTModel(config).eval()
-        draw_parameters(model)
+        draw_all(model)
         train_a_little(model, 150)
         model.generation_config = transformers.GenerationConfig(
             pad_token_id=pad,
@@ -241,8 +234,7 @@ def main():
         rows = [row[row >= 0] for row in outputs["beams"]]
         texts = [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
         outputs["written"] = np.array(texts)
-        versions = {"torch": torch.__version__, "transformers": transformers.__version__}
-        np.savez_compressed(GOLDEN / f"{version}_outputs.npz", **outputs, **versions)
+        write_outputs(version, **outputs)
 
 
 if __name__ == "__main__":

@@ -10,15 +10,12 @@ trained on sentences of our own; beside them lie logits, ids of texts, and what 
 four beams make of 200 sources, all of which come to an end; no output is that of more than four.
 """
 
-import pathlib
-import shutil
-
 import numpy as np
 import sentencepiece
 import torch
 import transformers
+from golden_files import draw_parameters, empty_folder, write_outputs
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 NEW_TOKENS = 32
 SOURCES, LONGEST = 200, 8
 MOST = 4  # sources with the same output
@@ -100,9 +97,7 @@ def end_some_texts(model, part):
 
 def main():
     for version, options in VERSIONS.items():
-        folder = GOLDEN / version
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        folder = empty_folder(version)
         tokenizer = write_tokenizer(folder)
         config = transformers.T5Config(
             vocab_size=127,  # more than the vocabulary has, as published models do
@@ -124,10 +119,7 @@ def main():
         model = transformers.T5ForConditionalGeneration(config).eval()
         if version == "t5_v1_1":  # which transformers ties by itself
             model.lm_head.weight = torch.nn.Parameter(torch.zeros(model.shared.weight.shape))
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                centre = 1.0 if "layer_norm" in name else 0.0
-                parameter.copy_(centre + 0.3 * torch.randn(parameter.shape))
+        draw_parameters(model, 0.3, "layer_norm")
         end_some_texts(model, part)
         model.save_pretrained(folder)
 
@@ -164,8 +156,7 @@ def main():
             outputs[name] = np.array([pair[name] for pair in ended], "int32")
             rows = [[*row[row >= 0]] for row in outputs[name]]
             print(name, len(set(map(tuple, rows))), "outputs, lengths", sorted(set(map(len, rows))))
-        versions = {"torch": torch.__version__, "transformers": transformers.__version__}
-        np.savez_compressed(GOLDEN / f"{version}_outputs.npz", **outputs, **versions)
+        write_outputs(version, **outputs)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,10 @@
 """BERT's classifiers of texts and of tokens, judged by what transformers gave."""
 
-import warnings
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attn.convert import convert_huggingface, from_huggingface
+from keras_attn.convert import convert_huggingface
 from keras_attn.tasks import ClassificationTask, EmbeddingTask, TokenClassificationTask
 from tests.convert.made import (
     GOLDEN,
@@ -14,7 +12,9 @@ from tests.convert.made import (
     change_tensors,
     check_mistake,
     config,
+    converted,
     copy_of,
+    without,
 )
 from tests.harness import arrays_of
 
@@ -25,10 +25,8 @@ TEXTS = ["The cats sat on the mat .", "a", "ÜBER, a cat! Cats dog", "日本 fox
 """What `make_bert_classifiers_golden.py` has classified."""
 
 
-def converted(folder):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return from_huggingface(folder), arrays_of(f"{folder}_outputs.npz")
+def with_golden(folder):
+    return converted(folder), arrays_of(f"{folder}_outputs.npz")
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def of_texts(tmp_path):
 
 
 def test_logits_and_tags_of_tokens_are_those_of_transformers():
-    task, golden = converted(OF_TOKENS)
+    task, golden = with_golden(OF_TOKENS)
     assert type(task) is TokenClassificationTask
     assert (task.labels[1], task.max_length) == ("I-PER", 17)
     assert (task.backbone.dropout, task.backbone.encoder.pooler) == (0.3, None)
@@ -60,7 +58,7 @@ def test_logits_and_tags_of_tokens_are_those_of_transformers():
 
 
 def test_logits_and_labels_of_texts_are_those_of_transformers():
-    task, golden = converted(OF_TEXTS)
+    task, golden = with_golden(OF_TEXTS)
     assert type(task) is ClassificationTask
     assert (task.labels, task.max_length) == (["very bad", "fair", "good"], 17)
     assert (task.backbone.pooling, task.backbone.dropout) == ("pooler", 0.1)
@@ -76,7 +74,7 @@ def test_logits_and_labels_of_texts_are_those_of_transformers():
 
 @pytest.mark.slow
 def test_a_saved_classifier_of_the_pooler_is_the_same(tmp_path):
-    task, _ = converted(OF_TEXTS)
+    task = converted(OF_TEXTS)
     task.save(tmp_path / "task")
     loaded = ClassificationTask.load(tmp_path / "task")
     np.testing.assert_array_equal(loaded.probabilities(TEXTS), task.probabilities(TEXTS))
@@ -106,12 +104,6 @@ def test_a_pooler_under_a_classifier_of_tokens_is_kept(of_tokens):
     task, notes = convert_huggingface(of_tokens)
     assert notes == ()
     assert (np.asarray(task.backbone.encoder.pooler.kernel) == 1).all()
-
-
-def without(name):
-    return lambda folder: change_tensors(
-        folder, lambda tensors: {key: tensors[key] for key in tensors if key != name}
-    )
 
 
 NAMES = {"0": "a", "1": "b", "2": "c", "3": "d", "5": "e"}

@@ -2,20 +2,38 @@
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
-from keras_attn.convert import convert_huggingface
+from keras_attn.convert import convert_huggingface, from_huggingface
 from keras_attn.convert.huggingface import CONVERTERS
-from keras_attn.tasks import Task
-from keras_attn.validation import UserError
+from keras_attn.export import export_saved_model, verify
+from keras_attn.tasks import Task, open_exported
 from tests.convert.checkpoints import CHECKPOINTS
-from tests.convert.made import change_json, change_tensors, copy_of
+from tests.convert.made import (
+    GOLDEN,
+    WEIGHTS,
+    change_tensors,
+    check_mistake,
+    config,
+    copy_of,
+    tensors,
+    tokenizer_config,
+    truncate,
+)
 
 pytestmark = pytest.mark.tensorflow
+
+GENERATING = ("gpt2", "t5", "t5_v1_1", "marian", "marian_separate")
 
 
 @pytest.fixture(params=CHECKPOINTS)
 def folder(request, tmp_path):
-    return copy_of(CHECKPOINTS[request.param], tmp_path / request.param)
+    return copy_of(CHECKPOINTS[request.param], tmp_path / "checkpoint")
+
+
+def assert_same_weights(one, other):
+    for found, expected in zip(one.backbone.weights, other.backbone.weights, strict=True):
+        np.testing.assert_array_equal(found.numpy(), expected.numpy())
 
 
 def test_every_converter_has_a_checkpoint():
@@ -27,18 +45,42 @@ def test_a_converted_task_is_saved_and_loaded(folder, tmp_path):
     task.save(tmp_path / "task")
     loaded = Task.load(tmp_path / "task")
     assert type(loaded) is type(task)
-    for one, other in zip(loaded.backbone.weights, task.backbone.weights, strict=True):
-        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    assert_same_weights(loaded, task)
 
 
-def test_an_unknown_key_is_refused(folder):
-    change_json(folder / "config.json", twice_as_deep=True)
-    with pytest.raises(UserError, match="config.json: `twice_as_deep` is not supported"):
-        convert_huggingface(folder)
+def test_half_precision_is_read_exactly(folder):
+    halves = {name: t.astype("float16") for name, t in load_file(folder / WEIGHTS).items()}
+    change_tensors(folder, lambda _: halves)
+    found = from_huggingface(folder)
+    change_tensors(folder, lambda _: {name: t.astype("float32") for name, t in halves.items()})
+    assert_same_weights(found, from_huggingface(folder))
 
 
-def test_an_unknown_tensor_is_refused(folder):
-    more = {"somewhere.else": np.ones(2, "float32")}
-    change_tensors(folder, lambda tensors: tensors | more)
-    with pytest.raises(UserError, match="the tensors do not fit the model; .*somewhere.else"):
-        convert_huggingface(folder)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GENERATING)
+def test_exported_it_gives_the_same_texts(name, tmp_path):
+    task = from_huggingface(GOLDEN / name)
+    texts = ["The quick <extra_id_0>", "", "ist naß", ">>fra<< the dog 中国"]
+    folder = export_saved_model(task, tmp_path / "exported", n_best=min(2, task.decoding.beams))
+    assert verify(folder).ok
+    assert open_exported(folder).predict(texts) == task.predict(texts)
+
+
+MISTAKES = {
+    "unknown key": (config(colour=3), "config.json: `colour` is not supported. Rec.*: colour=3"),
+    "own code": (config(auto_map={"AutoModel": "x.Y"}), "`auto_map` must be None"),
+    "unknown tensor": (
+        tensors(lambda tensors: tensors | {"somewhere.else": np.ones(2, "float32")}),
+        "the tensors do not fit the model; .*somewhere.else",
+    ),
+    "cut weights": (lambda f: truncate(f / WEIGHTS), "model.safetensors is damaged or not a safe"),
+    "tokenizer": (
+        tokenizer_config(tokenizer_class="LlamaTokenizer"),
+        "tokenizer_config.json: `tokenizer_class` must be one of",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_take_one_line(name, folder):
+    check_mistake(*MISTAKES[name], folder)

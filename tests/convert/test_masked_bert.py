@@ -1,12 +1,10 @@
 """BERT's masked language model, judged by the numbers that transformers gave."""
 
-import warnings
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attn.convert import convert_huggingface, from_huggingface
+from keras_attn.convert import convert_huggingface
 from keras_attn.tasks import EmbeddingTask, MaskedLMTask, Task
 from tests.convert.made import (
     GOLDEN,
@@ -14,7 +12,10 @@ from tests.convert.made import (
     change_tensors,
     check_mistake,
     config,
+    converted,
     copy_of,
+    tensors,
+    without,
 )
 from tests.harness import arrays_of
 
@@ -37,9 +38,7 @@ def golden():
 
 @pytest.fixture(scope="module")
 def task():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return from_huggingface(MASKED_BERT)
+    return converted(MASKED_BERT)
 
 
 @pytest.fixture
@@ -104,10 +103,7 @@ def test_a_checkpoint_of_both_heads_of_pretraining(folder, golden):
 
 def test_what_is_tied_may_be_there_twice(folder, golden):
     again = {DECODER: EMBEDDING, "cls.predictions.decoder.bias": "cls.predictions.bias"}
-    change_tensors(
-        folder,
-        lambda tensors: tensors | {name: tensors[first] for name, first in again.items()},
-    )
+    tensors(lambda t: t | {name: t[first] for name, first in again.items()})(folder)
     task, notes = convert_huggingface(folder)
     assert notes == ()
     check_logits(task, golden)
@@ -125,16 +121,8 @@ def test_sentence_transformers_gives_vectors(folder):
     assert type(convert_huggingface(folder).task) is EmbeddingTask
 
 
-def without(*names):
-    return lambda folder: change_tensors(
-        folder, lambda tensors: {name: tensors[name] for name in tensors if name not in names}
-    )
-
-
 def other(name, than):
-    return lambda folder: change_tensors(
-        folder, lambda tensors: tensors | {name: tensors[than] + 1}
-    )
+    return tensors(lambda tensors: tensors | {name: tensors[than] + 1})
 
 
 MISTAKES = {

@@ -1,14 +1,16 @@
 """Every family in a plain script of Keras: ids of any number type, `fit` without a warning."""
 
+import inspect
+import json
 import warnings
 
 import keras
 import numpy as np
 import pytest
 
-from keras_attn import models
-from tests.backends import named
-from tests.layers.judges import numpy
+from keras_attn import layers, models
+from tests.backends import named, thinned
+from tests.layers.judges import numpy, spread_weights
 from tests.models.every_family import EVERY, bert, public_classes
 
 WITH_IDS = [name for name, (_, inputs) in EVERY.items() if any("ids" in key for key in inputs)]
@@ -21,6 +23,62 @@ def as_type(inputs, dtype):
 
 def test_every_public_model_is_here():
     assert public_classes() == {type(make()).__name__ for make, _ in EVERY.values()}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_config_holds_every_argument(name):
+    plain = EVERY[name][0]()
+    given = {"dtype": "mixed_bfloat16", "name": "mine", "trainable": False}
+    if "activation" in plain.get_config():
+        given["activation"] = keras.activations.silu
+    for argument in ("attention", "encoder_attention", "self_attention"):
+        if plain.get_config().get(argument, "none") is None:
+            given[argument] = layers.RandomSynthesizer(2, 3, 13)
+    model = type(plain).from_config(plain.get_config() | given)
+    config = model.get_config()
+    assert set(config) == set(inspect.signature(type(plain).__init__).parameters) - {"self"}
+    assert (config["name"], config["trainable"]) == ("mine", False)
+    assert config.get("activation", "silu") == "silu"
+    json.dumps(config)
+    copy = type(plain).from_config(config)
+    assert copy.get_config() == config
+    assert (copy.name, copy.trainable) == ("mine", False)
+    of_encoder = list(copy.encoder._flatten_layers()) if "encoder" in config else []
+    assert {layer.compute_dtype for layer in of_encoder} <= {"float32"}
+    own = [layer for layer in copy.layers if layer.weights and layer not in of_encoder]
+    assert {layer.compute_dtype for layer in own} == {"bfloat16"}
+
+
+ENCODERS = (
+    "TransformerEncoder",
+    "Bert",
+    "MaskedLanguageModel",
+    "TokenClassifier",
+    "SequenceClassifier, mean",
+    "SequenceClassifier, pooler",
+    "PatchEncoder",
+)
+
+
+@pytest.mark.parametrize("dtype", thinned(["mixed_bfloat16", "mixed_float16"]))
+@pytest.mark.parametrize("name", ENCODERS)
+def test_mixed_precision(name, dtype):
+    make, inputs = EVERY[name]
+    plain = spread_weights(make())
+    keras.config.set_dtype_policy(dtype)
+    try:
+        mixed = make()
+    finally:
+        keras.config.set_dtype_policy("float32")
+    mixed.set_weights(plain.get_weights())
+    outputs, expected = mixed(inputs), numpy(plain(inputs))
+    assert keras.backend.standardize_dtype(outputs.dtype) == dtype.removeprefix("mixed_")
+    assert {variable.dtype for variable in mixed.trainable_variables} == {"float32"}
+    found = numpy(outputs).astype("float32")
+    np.testing.assert_allclose(found, expected, atol=0.06 * np.abs(expected).max())
+    mixed.compile("sgd", "mse")
+    scaled = isinstance(mixed.optimizer, keras.optimizers.LossScaleOptimizer)
+    assert scaled == (dtype == "mixed_float16")
 
 
 @pytest.mark.parametrize("name", named(WITH_IDS, set(ON_JAX) & set(WITH_IDS), others=2))

@@ -17,11 +17,7 @@ def _table_3(row, **changes):
 TRANSFORMER_PRESETS = {
     "transformer_base": _table_3("the paper's base model"),
     "transformer_big": _table_3(
-        "the paper's big model",
-        hidden_dim=1024,
-        intermediate_dim=4096,
-        num_heads=16,
-        dropout=0.3,
+        "the paper's big model", hidden_dim=1024, intermediate_dim=4096, num_heads=16, dropout=0.3
     ),
     "transformer_a_heads_1": _table_3("row A: 1 head", num_heads=1, key_dim=512, value_dim=512),
     "transformer_a_heads_4": _table_3("row A: 4 heads", num_heads=4, key_dim=128, value_dim=128),

@@ -132,19 +132,6 @@ def test_what_a_compression_learns():
     assert not built(compression="mean").losses
 
 
-def test_configuration():
-    model = built(compression="max", activation="gelu", dropout=0.2, attention_dropout=0.1)
-    config = model.get_config()
-    again = CompressiveTransformer.from_config(config)
-    assert again.get_config() == config
-    assert config["memory_length"] == 3
-    assert config["activation"] == "gelu"
-    again.set_weights(model.get_weights())
-    np.testing.assert_array_equal(
-        numpy(again({"token_ids": STREAM})), numpy(model({"token_ids": STREAM}))
-    )
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,7 +1,5 @@
 """ETC: what tokens and units see of each other."""
 
-import inspect
-
 import keras
 import numpy as np
 import pytest
@@ -107,10 +105,7 @@ def test_a_classifier_on_top_is_saved_and_trained(tmp_path):
     assert not still
 
 
-def test_config_presets_and_mistakes():
-    config = built(dtype="mixed_bfloat16", norm_first=True, share_projections=False).get_config()
-    assert set(config) == set(inspect.signature(ETC.__init__).parameters) - {"self"}
-    assert ETC.from_config(config).get_config() == config
+def test_presets_and_mistakes():
     assert ETC.from_preset("etc_tiny", 11, num_layers=1).get_config()["num_units"] == 64
     with pytest.raises(UserError, match="`num_heads` must divide `hidden_dim`"):
         built(num_heads=5)

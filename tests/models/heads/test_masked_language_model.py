@@ -1,7 +1,6 @@
 """The head over encoders that tells hidden tokens; `transformers` judges it in tests/convert."""
 
 import functools
-import inspect
 import math
 
 import keras
@@ -10,7 +9,7 @@ import pytest
 
 from keras_attn.models import Bert, MaskedLanguageModel, TransformerEncoder
 from keras_attn.validation import UserError
-from tests.backends import named, thinned
+from tests.backends import named
 from tests.layers.judges import numpy, spread_weights
 
 SIZES = {"num_layers": 1, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
@@ -67,31 +66,6 @@ def test_padding_never_changes_a_real_token():
     alone = numpy(model({"token_ids": TEXTS[1:, :3]}))
     padded = numpy(model({"token_ids": np.pad(TEXTS, ((0, 0), (0, 6)))}))
     np.testing.assert_allclose(padded[1, :3], alone[0], atol=1e-4)
-
-
-@pytest.mark.parametrize("dtype", thinned(["mixed_bfloat16", "mixed_float16"]))
-def test_mixed_precision(dtype):
-    plain = built()
-    mixed = MaskedLanguageModel(ENCODERS["BERT"](dtype=dtype))
-    mixed.set_weights(plain.get_weights())
-    logits = mixed(INPUTS)
-    assert keras.backend.standardize_dtype(logits.dtype) == dtype.removeprefix("mixed_")
-    assert {variable.dtype for variable in mixed.trainable_variables} == {"float32"}
-    expected = numpy(plain(INPUTS))
-    found = numpy(logits).astype("float32")
-    np.testing.assert_allclose(found, expected, atol=0.06 * np.abs(expected).max())
-
-
-def test_config_holds_every_argument():
-    given = {"activation": keras.activations.silu, "epsilon": 1e-3, "dtype": "mixed_bfloat16"}
-    model = MaskedLanguageModel(ENCODERS["BERT"](), **given, name="mine", trainable=False)
-    config = model.get_config()
-    assert set(config) == set(inspect.signature(MaskedLanguageModel.__init__).parameters) - {"self"}
-    assert (config["activation"], config["epsilon"]) == ("silu", 1e-3)
-    copy = MaskedLanguageModel.from_config(config)
-    assert copy.get_config() == config
-    assert (copy.norm.epsilon, copy.name, copy.trainable) == (1e-3, "mine", False)
-    assert copy.transform.compute_dtype == "bfloat16"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,7 @@
 """The head that gives each token a class; `transformers` judges it in tests/convert."""
 
 import functools
-import inspect
 
-import keras
 import numpy as np
 import pytest
 
@@ -59,31 +57,6 @@ def test_vectors_are_dropped_in_training_alone():
     assert np.abs(numpy(model(inputs, training=True)) - plain).max() > 0.1
     assert model.get_layer("vector_dropout").rate == 0.5
     assert output.units == 5
-
-
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16"])
-def test_mixed_precision(dtype):
-    plain = built()
-    mixed = TokenClassifier(ENCODERS["BERT"](dtype=dtype), 5)
-    mixed.set_weights(plain.get_weights())
-    logits = mixed({"token_ids": TEXTS})
-    assert keras.backend.standardize_dtype(logits.dtype) == dtype.removeprefix("mixed_")
-    assert {variable.dtype for variable in mixed.trainable_variables} == {"float32"}
-    expected = numpy(plain({"token_ids": TEXTS}))
-    found = numpy(logits).astype("float32")
-    np.testing.assert_allclose(found, expected, atol=0.06 * np.abs(expected).max())
-
-
-def test_config_holds_every_argument():
-    given = {"dropout": 0.3, "dtype": "mixed_bfloat16", "name": "mine", "trainable": False}
-    model = TokenClassifier(ENCODERS["BERT"](), 5, **given)
-    config = model.get_config()
-    assert set(config) == set(inspect.signature(TokenClassifier.__init__).parameters) - {"self"}
-    copy = TokenClassifier.from_config(config)
-    assert copy.get_config() == config
-    assert (copy.name, copy.trainable, copy.max_length) == ("mine", False, 13)
-    assert copy.get_layer("output").compute_dtype == "bfloat16"
-    assert copy.encoder.compute_dtype == "float32"
 
 
 @pytest.mark.parametrize(
