@@ -310,10 +310,7 @@ MISTAKES = {
     ),
     "fewer layers": (config(num_hidden_layers=1), "left over: encoder.layer.1.* and 13 more"),
     "more layers": (config(num_hidden_layers=3), "missing: encoder.layer.2.* and 13 more"),
-    "no tensor": (
-        without(*_BIASES),
-        "missing: embeddings.LayerNorm.bias, pooler.dense.bias.$",
-    ),
+    "no tensor": (without(*_BIASES), "missing: embeddings.LayerNorm.bias, pooler.dense.bias.$"),
     "twice": (
         tensors(lambda tensors: tensors | {"bert.pooler.dense.bias": np.zeros(21, "float32")}),
         "two tensors must not be mapped to the same weight. Received: tensors=",
@@ -337,14 +334,8 @@ MISTAKES = {
         "`weight_map` must only list files of its folder. Rec.*: a='../mo",
     ),
     "no vocabulary": (removed("vocab.txt", "tokenizer.json"), "vocab.txt: no such file"),
-    "two vocabularies": (
-        other_vocabulary,
-        "vocab.txt and tokenizer.json must have",
-    ),
-    "large vocabulary": (
-        too_many_tokens,
-        "is larger than the embedding. .* tokens=30, rows=29",
-    ),
+    "two vocabularies": (other_vocabulary, "vocab.txt and tokenizer.json must have"),
+    "large vocabulary": (too_many_tokens, "is larger than the embedding. .* tokens=30, rows=29"),
     "padding elsewhere": (padding_elsewhere, "the id of .PAD. must be 0. Received: id=21"),
     "mask token": (tokenizer_config(mask_token="<m>"), "`mask_token` must be '.MASK.'"),
     "never split": (tokenizer_config(never_split=["a"]), "`never_split` is not supported"),

@@ -191,8 +191,7 @@ def test_a_start_before_every_prompt_where_it_is_asked_for(folder):
     template = [{"SpecialToken": {"id": "<|endoftext|>", "type_id": 0}}, {"Sequence": {"id": "A"}}]
     change_json(folder / "tokenizer_config.json", add_bos_token=...)
     change_json(
-        folder / "tokenizer.json",
-        post_processor={"type": "TemplateProcessing", "single": template},
+        folder / "tokenizer.json", post_processor={"type": "TemplateProcessing", "single": template}
     )
     assert from_huggingface(folder).add_start is True
 
@@ -225,10 +224,7 @@ MISTAKES = {
     "fewer layers": (config(n_layer=1), "left over: (transformer.)?h.1.* and 9 more"),
     "more layers": (config(n_layer=3), "missing: h.2.* and 9 more"),
     "wrong size": (config(n_inner=35), "of another shape: .*h.0.mlp.c_fc.bias .37,. instead of"),
-    "no tensor": (
-        without("c_attn.bias"),
-        "missing: h.0.attn.c_attn.bias, h.1.attn.c_attn.bias.$",
-    ),
+    "no tensor": (without("c_attn.bias"), "missing: h.0.attn.c_attn.bias, h.1.attn.c_attn.bias.$"),
     "pickles": (
         lambda f: (f / WEIGHTS).rename(f / "pytorch_model.bin"),
         "which are never opened .* Received: found=.'pytorch_model.bin'.",

@@ -65,12 +65,7 @@ def test_phoneme_error_rate_by_hand():
         "T AH",  # 1 error from both: the shorter, 1 symbol, counts
         "",  # nothing said: 2 errors of 2
     ]
-    references = [
-        ["K AE T"],
-        ["D AO G", "D AA"],
-        ["T AH M", "T"],
-        ["AY AY"],
-    ]
+    references = [["K AE T"], ["D AO G", "D AA"], ["T AH M", "T"], ["AY AY"]]
     expected = 100 * (0 + 1 + 1 + 2) / (3 + 3 + 1 + 2)
     assert phoneme_error_rate(hypotheses, references) == pytest.approx(expected)
     swapped = [list(reversed(row)) for row in references]

@@ -24,6 +24,12 @@ def listed(found, row):
     return result
 
 
+def assert_judged(found, sources, judge):
+    """The hypotheses of every source are those that the judge lists for it."""
+    for row, source in enumerate(sources):
+        assert_same_hypotheses(listed(found, row), judge(source))
+
+
 def assert_same_hypotheses(received, expected):
     assert [text for _, _, text in received] == [text for _, _, text in expected]
     np.testing.assert_allclose(

@@ -7,7 +7,7 @@ from keras import ops
 from keras_attn.generation import beam_search, greedy_search
 from tests.backends import thinned
 from tests.generation import naive_search
-from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
+from tests.generation.comparison import as_numpy, assert_judged, assert_same_hypotheses, listed
 from tests.generation.toy_models import END, START, HashModel, RecurrentModel, compiled
 
 
@@ -26,18 +26,6 @@ def search(model, inputs, beams, max_length, **options):
     return searcher(model, beams, max_length, **options)(inputs)
 
 
-def following(model, table):
-    """The judges' function of a prefix, each prefix worked out once."""
-    known = {}
-
-    def next_log_probabilities(prefix):
-        if prefix not in known:
-            known[prefix] = model.log_probabilities(table, prefix)
-        return known[prefix]
-
-    return next_log_probabilities
-
-
 @pytest.mark.parametrize(
     ("alpha", "vocabulary", "max_length", "models"),
     [(0.0, 5, 5, 211), (0.6, 5, 5, 211), (1.0, 5, 5, 211), (0.6, 3, 4, 53)],
@@ -50,9 +38,8 @@ def test_wide_beam_finds_the_best_of_all_sequences(alpha, vocabulary, max_length
     found = search(model, tables, beams, max_length, length_penalty=alpha, n_best=n_best)
     early = 0
     for row, table in enumerate(tables):
-        judged = naive_search.enumerate_all(
-            following(model, table), vocabulary, END, max_length, alpha
-        )
+        judge = model.following(table)
+        judged = naive_search.enumerate_all(judge, vocabulary, END, max_length, alpha)
         assert_same_hypotheses(listed(found, row), judged[:n_best])
         early += len(judged[0][2]) < max_length
     assert 0.3 * models <= early < models
@@ -63,9 +50,11 @@ def test_wide_beam_finds_the_best_of_a_recurrent_network():
     model = RecurrentModel(rng, vocabulary=5)
     sources = (2 * rng.normal(size=(19, 7))).astype("float32")
     found = search(model, sources, 64, 4, length_penalty=0.8, n_best=5)
-    for row, source in enumerate(sources):
-        judged = naive_search.enumerate_all(following(model, source), 5, END, 4, 0.8)
-        assert_same_hypotheses(listed(found, row), judged[:5])
+    assert_judged(
+        found,
+        sources,
+        lambda source: naive_search.enumerate_all(model.following(source), 5, END, 4, 0.8)[:5],
+    )
 
 
 def test_sequences_of_exactly_one_length():
@@ -73,7 +62,7 @@ def test_sequences_of_exactly_one_length():
     tables = model.random_tables(np.random.default_rng(3), 11)
     found = search(model, tables, 27, 4, min_length=4, n_best=27)
     for row, table in enumerate(tables):
-        judged = naive_search.enumerate_all(following(model, table), 4, END, 4, 0.6, shortest=4)
+        judged = naive_search.enumerate_all(model.following(table), 4, END, 4, 0.6, shortest=4)
         assert len(judged) == 27
         assert_same_hypotheses(listed(found, row), judged)
 
@@ -99,7 +88,7 @@ def test_narrow_beam_equals_plain_python(setting):
     found = search(model, tables, max_length=max_length, **options)
     positions = []
     for row, table in enumerate(tables):
-        judge = following(model, table)
+        judge = model.following(table)
         to_the_end, _ = naive_search.beam(judge, END, longest=max_length, **setting)
         assert_same_hypotheses(listed(found, row), to_the_end)
         stopped, reached = naive_search.beam(
@@ -249,7 +238,7 @@ def test_tokens_without_a_probability():
     found = search(model, tables, 256, 5, n_best=6)
     counts = []
     for row, table in enumerate(tables):
-        judged = naive_search.enumerate_all(following(model, table), 5, END, 5, 0.6)
+        judged = naive_search.enumerate_all(model.following(table), 5, END, 5, 0.6)
         assert_same_hypotheses(listed(found, row), judged[:6])
         counts.append(len(judged))
     assert min(counts) < 6 < max(counts)
@@ -268,9 +257,8 @@ def test_forbidden_tokens_never_appear_and_keep_their_probability():
     found = search(model, tables, 16, 4, forbidden_ids=(0, START), n_best=5, length_penalty=0.0)
     for row, table in enumerate(tables):
         assert not {0, START} & set(itertools.chain(*(t for _, _, t in listed(found, row))))
-        judged = naive_search.enumerate_all(
-            following(model, table), 5, END, 4, 0.0, forbidden=(0, START)
-        )
+        judge = model.following(table)
+        judged = naive_search.enumerate_all(judge, 5, END, 4, 0.0, forbidden=(0, START))
         assert_same_hypotheses(listed(found, row), judged[:5])
 
 
@@ -297,6 +285,6 @@ def test_scores_of_narrow_logits_are_computed_in_float32(dtype):
     found = as_numpy(run(tables))
     assert found.scores.dtype == found.log_probabilities.dtype == np.float32
     assert found.token_ids.dtype == found.lengths.dtype == np.int32
-    for row, table in enumerate(rounded):
-        judged, _ = naive_search.beam(following(model, table), END, 3, 5, 0.6)
-        assert_same_hypotheses(listed(found, row), judged)
+    assert_judged(
+        found, rounded, lambda table: naive_search.beam(model.following(table), END, 3, 5, 0.6)[0]
+    )

@@ -17,7 +17,7 @@ from keras_attn.generation import (
 from keras_attn.validation import UserError
 from tests.backends import thinned
 from tests.generation import naive_search
-from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
+from tests.generation.comparison import as_numpy, assert_judged, assert_same_hypotheses, listed
 from tests.generation.toy_models import END, START, HashModel, compiled
 
 MODEL = HashModel(5)
@@ -45,10 +45,6 @@ def keeping(row, prefix=False, **rules):
     return functools.partial(naive_search.keeps, prefix=wanted, **rules)
 
 
-def following(table):
-    return functools.cache(lambda prefix: MODEL.log_probabilities(table, prefix))
-
-
 def search(strategy, *arguments, tables=TABLES, **options):
     def run(tables):
         return strategy(MODEL.step, MODEL.initial_state(tables), *arguments, **options)
@@ -62,10 +58,10 @@ def test_wide_beam_finds_the_best_of_all_sequences_that_keep_the_rules(rules):
     dropped = 0
     for row, table in enumerate(TABLES[:17]):
         judged = naive_search.enumerate_all(
-            following(table), 5, END, 5, 0.6, is_kept=keeping(row, **rules)
+            MODEL.following(table), 5, END, 5, 0.6, is_kept=keeping(row, **rules)
         )
         assert_same_hypotheses(listed(found, row), judged[:7])
-        free = naive_search.enumerate_all(following(table), 5, END, 5, 0.6)
+        free = naive_search.enumerate_all(MODEL.following(table), 5, END, 5, 0.6)
         dropped += free[:7] != judged[:7]
     assert dropped
 
@@ -77,7 +73,7 @@ def test_narrow_beam_and_greedy_search_equal_plain_python(rules):
     )
     greedy = search(greedy_search, START, END, 8, constraints=constraints(**rules), min_length=4)
     for row, table in enumerate(TABLES):
-        judge, is_kept = following(table), keeping(row, **rules)
+        judge, is_kept = MODEL.following(table), keeping(row, **rules)
         judged, _ = naive_search.beam(judge, END, 3, 8, 0.6, n_best=2, shortest=4, is_kept=is_kept)
         assert_same_hypotheses(listed(beam, row), judged)
         judged = naive_search.greedy(judge, END, 8, shortest=4, is_kept=is_kept)
@@ -91,7 +87,7 @@ def test_samples_keep_the_rules(rules):
     free = search(sample, START, END, 6, **options)
     broken = 0
     for row, table in enumerate(TABLES):
-        is_kept, judge = keeping(row, **rules), following(table)
+        is_kept, judge = keeping(row, **rules), MODEL.following(table)
         for _, log_probability, text in listed(found, row):
             assert is_kept(text)
             total = sum(judge(text[:place])[token] for place, token in enumerate(text))
@@ -126,10 +122,10 @@ def test_stopping_and_length_penalty_equal_plain_python(form, stopping, alpha):
     others = 0
     for row, table in enumerate(tables):
         judged, _ = naive_search.beam(
-            following(table), END, 3, 9, alpha, n_best=2, stopping=stopping, form=form
+            MODEL.following(table), END, 3, 9, alpha, n_best=2, stopping=stopping, form=form
         )
         assert_same_hypotheses(listed(found, row), judged)
-        exact, _ = naive_search.beam(following(table), END, 3, 9, alpha, n_best=2, form=form)
+        exact, _ = naive_search.beam(MODEL.following(table), END, 3, 9, alpha, n_best=2, form=form)
         others += exact != judged
     assert (others > 0) == (stopping != "exact")
 
@@ -137,9 +133,12 @@ def test_stopping_and_length_penalty_equal_plain_python(form, stopping, alpha):
 def test_wide_beam_is_exact_with_the_other_length_penalty():
     options = {"length_penalty": 0.9, "length_penalty_form": "length"}
     found = search(beam_search, 256, START, END, 5, n_best=7, **options)
-    for row, table in enumerate(TABLES[:17]):
-        judged = naive_search.enumerate_all(following(table), 5, END, 5, 0.9, form="length")
-        assert_same_hypotheses(listed(found, row), judged[:7])
+
+    def judge(table):
+        after = MODEL.following(table)
+        return naive_search.enumerate_all(after, 5, END, 5, 0.9, form="length")[:7]
+
+    assert_judged(found, TABLES[:17], judge)
 
 
 @pytest.mark.parametrize("strategy", [greedy_search, functools.partial(sample, seed=3)])
@@ -155,7 +154,7 @@ def test_a_forced_end_may_be_free():
     longest = 4
 
     def with_free_end(table):
-        usual = following(table)
+        usual = MODEL.following(table)
 
         def after(prefix):
             values = np.array(usual(prefix), "float64")
@@ -168,9 +167,11 @@ def test_a_forced_end_may_be_free():
     options = {"length_penalty": 0.9, "n_best": 3}
     found = search(beam_search, 64, START, END, longest, forced_end_is_free=True, **options)
     charged = search(beam_search, 64, START, END, longest, **options)
-    for row, table in enumerate(TABLES[:17]):
-        judged = naive_search.enumerate_all(with_free_end(table), 5, END, longest, 0.9)
-        assert_same_hypotheses(listed(found, row), judged[:3])
+    assert_judged(
+        found,
+        TABLES[:17],
+        lambda table: naive_search.enumerate_all(with_free_end(table), 5, END, longest, 0.9)[:3],
+    )
     assert (np.asarray(found.scores) > np.asarray(charged.scores)).any()
 
 

@@ -4,7 +4,7 @@ from keras import ops
 
 from keras_attn.generation import greedy_search
 from tests.generation import naive_search
-from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
+from tests.generation.comparison import as_numpy, assert_judged
 from tests.generation.toy_models import END, START, HashModel, RecurrentModel, compiled
 
 
@@ -25,15 +25,10 @@ def test_equals_plain_python(shortest, longest, forbidden):
 
     found = as_numpy(compiled(run)(tables))
     assert found.token_ids.shape == (103, 1, longest)
-    for row, table in enumerate(tables):
-        judged = naive_search.greedy(
-            lambda prefix, table=table: model.log_probabilities(table, prefix),
-            END,
-            longest,
-            shortest,
-            forbidden,
-        )
-        assert_same_hypotheses(listed(found, row), judged)
+    rules = (longest, shortest, forbidden)
+    assert_judged(
+        found, tables, lambda table: naive_search.greedy(model.following(table), END, *rules)
+    )
     assert not found.lengths[:3].any()
     if shortest < longest > 1:
         assert found.lengths[3:].min() < longest
@@ -45,11 +40,9 @@ def test_follows_nested_states():
     sources = (2 * rng.normal(size=(23, 5))).astype("float32")
     model = RecurrentModel(rng, vocabulary=7, units=5)
     found = as_numpy(greedy_search(model.step, model.initial_state(sources), START, END, 6))
-    for row, source in enumerate(sources):
-        judged = naive_search.greedy(
-            lambda prefix, source=source: model.log_probabilities(source, prefix), END, 6
-        )
-        assert_same_hypotheses(listed(found, row), judged)
+    assert_judged(
+        found, sources, lambda source: naive_search.greedy(model.following(source), END, 6)
+    )
 
 
 def test_length_penalty_changes_the_score_alone():
@@ -79,8 +72,4 @@ def test_what_the_model_does_after_the_end_is_ignored():
     run = compiled(lambda x: greedy_search(step, model.initial_state(x), START, END, 7))
     found = as_numpy(run(tables))
     assert len(set(found.lengths.ravel().tolist())) > 3
-    for row, table in enumerate(tables):
-        judged = naive_search.greedy(
-            lambda prefix, table=table: model.log_probabilities(table, prefix), END, 7
-        )
-        assert_same_hypotheses(listed(found, row), judged)
+    assert_judged(found, tables, lambda table: naive_search.greedy(model.following(table), END, 7))

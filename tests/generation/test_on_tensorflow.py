@@ -1,12 +1,14 @@
 """What only TensorFlow can do or get wrong: unknown shapes, XLA, the ops in the graph."""
 
+import functools
+
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_attn.generation import Constraints, SamplingRules, beam_search, greedy_search, sample
 from tests.generation import naive_search
-from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
+from tests.generation.comparison import as_numpy, assert_judged, assert_same_hypotheses, listed
 from tests.generation.toy_models import END, START, HashModel, compiled
 
 pytestmark = pytest.mark.tensorflow
@@ -133,11 +135,12 @@ def test_a_cache_that_grows():
         input_signature=signature(),
     )
     found = as_numpy(run(TABLES))
-    for row, table in enumerate(TABLES):
-        judged, _ = naive_search.beam(
-            lambda prefix, table=table: next_log_probabilities(table, prefix), END, 3, 4, 0.6, 3
-        )
-        assert_same_hypotheses(listed(found, row), judged)
+
+    def judge(table):
+        after = functools.partial(next_log_probabilities, table)
+        return naive_search.beam(after, END, 3, 4, 0.6, 3)[0]
+
+    assert_judged(found, TABLES, judge)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -164,14 +167,7 @@ def test_stops_as_soon_as_no_beam_can_win():
         steps.clear()
         found = beam(ops.convert_to_tensor(table[None]), step=step)
         judged, positions = naive_search.beam(
-            lambda prefix, table=table: MODEL.log_probabilities(table, prefix),
-            END,
-            3,
-            7,
-            0.6,
-            n_best=2,
-            forbidden=(0,),
-            stop_early=True,
+            MODEL.following(table), END, 3, 7, 0.6, n_best=2, forbidden=(0,), stop_early=True
         )
         assert_same_hypotheses(listed(as_numpy(found), 0), judged)
         assert steps == list(range(positions))

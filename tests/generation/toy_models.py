@@ -3,6 +3,8 @@
 Each exists twice: as a `step` in `keras.ops`, and in plain numpy over a prefix for the judges.
 """
 
+import functools
+
 import keras
 import numpy as np
 from keras import ops
@@ -32,7 +34,15 @@ def log_softmax(logits):
     return logits - peak - np.log(np.exp(logits - peak).sum())
 
 
-class HashModel:
+class Judged:
+    """A model with `log_probabilities` of a source and a prefix."""
+
+    def following(self, source):
+        """The judges' function of a prefix, each prefix worked out once."""
+        return functools.cache(lambda prefix: self.log_probabilities(source, prefix))
+
+
+class HashModel(Judged):
     """Logits from a table, in the row that a running hash of the whole prefix gives.
 
     The position in the hash comes from a counter in the source state, one per source, which
@@ -77,7 +87,7 @@ class HashModel:
         return log_softmax(table[code])
 
 
-class RecurrentModel:
+class RecurrentModel(Judged):
     """A tiny random recurrent network with nested states of several ranks and types."""
 
     def __init__(self, rng, vocabulary, units=7):

@@ -3,7 +3,9 @@
 import functools
 
 import numpy as np
+from keras import ops
 
+from keras_attn.generation.decoder_state import take_rows
 from keras_attn.layers import LuongAttention, MultiHeadAttention
 from keras_attn.models import (
     GNMT,
@@ -86,6 +88,25 @@ CASES = {
 def made(name):
     """A model with random weights that no test may change."""
     return spread_weights(CASES[name]())
+
+
+def descended(step, state, beams, as_index=int):
+    """Steps of hypotheses that descend from parents at random, as a search's survivors do.
+
+    Returns the tokens of the last hypotheses, and the logits of the steps that led to them.
+    """
+    rng = np.random.default_rng(1)
+    state = take_rows(state, np.repeat([0, 1], beams))
+    history, found = np.zeros((2 * beams, 0), "int32"), []
+    for index in range(7):
+        parents = np.add(rng.integers(0, beams, (2, beams)), [[0], [beams]]).ravel()
+        token_ids = rng.integers(1, 11, 2 * beams).astype("int32")
+        history = np.concatenate([history[parents], token_ids[:, None]], axis=1)
+        found = [old[parents] for old in found]
+        state = take_rows(state, parents)
+        now, state = step(ops.convert_to_tensor(token_ids), state, as_index(index))
+        found.append(numpy(now))
+    return history, np.stack(found, axis=1)
 
 
 def logits(model, source=SOURCE, target=TARGET):

@@ -11,16 +11,24 @@ import pytest
 from keras import ops
 
 from keras_attn.generation import beam_search, greedy_search
-from keras_attn.generation.decoder_state import take_rows
-from keras_attn.models import GNMT, PRESETS, ConvSeq2Seq, Marian, RecurrentSeq2Seq, model_class
+from keras_attn.models import (
+    GNMT,
+    PRESETS,
+    ConvSeq2Seq,
+    Marian,
+    RecurrentSeq2Seq,
+    Transformer,
+    model_class,
+)
 from keras_attn.validation import UserError
 from tests.backends import named, quick
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.naive_search import enumerate_all
 from tests.layers.judges import numpy, spread_weights
-from tests.models.families import CASES, INPUTS, SOURCE, TARGET, logits, made
+from tests.models.families import CASES, INPUTS, SOURCE, TARGET, descended, logits, made
 
 START, END = 1, 2
+BLOCKS = {"num_layers": 1, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7}
 ON_JAX = ("additive GRU", "Luong", "GNMT", "synthesizers", "convolutions", "T5")
 SOME = named(CASES, ON_JAX, others=2)
 
@@ -31,26 +39,14 @@ def slow(name):
 
 @pytest.mark.parametrize("name", SOME)
 def test_steps_equal_the_whole(name):
-    """Hypotheses that descend from parents at random, as a search's survivors do."""
     model, beams = made(name), 3
-    rng = np.random.default_rng(1)
     state = model.initial_state(SOURCE, 9, beams)
     # What belongs to a source is held once; only kernels have no row for each.
     held = state["source"].get("projected", state["source"].get("attended"))
     assert {part.shape[0] for part in keras.tree.flatten(held)} <= {2}
-    state = take_rows(state, np.repeat([0, 1], beams))
-    step, history = quick(model.step), np.zeros((2 * beams, 0), "int32")
-    found = []
-    for index in range(7):
-        parents = np.add(rng.integers(0, beams, (2, beams)), [[0], [beams]]).ravel()
-        token_ids = rng.integers(1, 11, 2 * beams).astype("int32")
-        history = np.concatenate([history[parents], token_ids[:, None]], axis=1)
-        found = [old[parents] for old in found]
-        state = take_rows(state, parents)
-        now, state = step(ops.convert_to_tensor(token_ids), state, ops.convert_to_tensor(index))
-        found.append(numpy(now))
+    history, found = descended(quick(model.step), state, beams, ops.convert_to_tensor)
     expected = logits(model, np.repeat(SOURCE, beams, axis=0), history)
-    np.testing.assert_allclose(np.stack(found, axis=1), expected, atol=3e-5)
+    np.testing.assert_allclose(found, expected, atol=3e-5)
 
 
 @pytest.mark.parametrize("name", SOME)
@@ -188,7 +184,7 @@ def test_training_moves_every_weight(name):
         assert not np.array_equal(numpy(weight), old), weight.path
 
 
-@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16", "float16"])
 def test_precision_reaches_every_layer(dtype):
     half = dtype.removeprefix("mixed_")
     for model in (
@@ -196,6 +192,7 @@ def test_precision_reaches_every_layer(dtype):
         RecurrentSeq2Seq(11, hidden_dim=6, attention="luong", dtype=dtype),
         GNMT(11, num_layers=3, hidden_dim=6, dtype=dtype),
         ConvSeq2Seq(11, num_layers=1, hidden_dim=6, dtype=dtype),
+        Transformer(11, **BLOCKS, norm_first=True, dtype=dtype),
     ):
         layers = [
             layer
@@ -206,6 +203,9 @@ def test_precision_reaches_every_layer(dtype):
         found = quick(lambda inputs, model=model: model(inputs))(INPUTS)
         assert keras.backend.standardize_dtype(found.dtype) == half
         assert np.isfinite(numpy(found).astype("float32")).all()
+        model.compile("sgd", "mse")
+        scaled = isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
+        assert scaled == (dtype == "mixed_float16")
 
 
 @pytest.mark.tensorflow  # the numbers are those of any backend
@@ -282,9 +282,8 @@ def test_mistakes_are_told_in_one_line(name):
 
 
 def test_a_token_for_each_hypothesis():
-    for name in ("Luong", "convolutions"):
-        model = CASES[name]()
-        state = model.initial_state(SOURCE, beams=3)
+    for model in (made("Luong"), made("convolutions"), Transformer(11, **BLOCKS)):
+        state = model.initial_state(SOURCE, 5, beams=3)
         with pytest.raises(UserError, match="Received: tokens=2, sources=2, beams=3"):
             model.step(ops.convert_to_tensor([4, 5]), state, 0)
 

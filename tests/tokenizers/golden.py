@@ -23,3 +23,7 @@ def pages(between, times=1):
         "".join(between + chr(code) * times for code in codes[first : first + 256])
         for first in range(0, len(codes), 256)
     ]
+
+
+def decoded(strings):
+    return [string.decode() for string in strings.numpy()]

@@ -12,7 +12,7 @@ from tokenizers import pre_tokenizers
 from keras_attn.tokenizers import ByteLevelBpeTokenizer
 from keras_attn.tokenizers.byte_words import ByteWords, byte_characters
 from keras_attn.validation import UserError
-from tests.tokenizers.golden import GOLDEN, differing, pages
+from tests.tokenizers.golden import GOLDEN, decoded, differing, pages
 
 pytestmark = pytest.mark.tensorflow
 
@@ -24,10 +24,6 @@ TEXTS = ["The cat isn't on the mat, they've said", "das naß-kalte  Wetter\n", "
 def golden_tokenizer(**options):
     merges = [tuple(line.split(" ")) for line in GOLDEN["byte_level_bpe"]["merges"]]
     return ByteLevelBpeTokenizer(GOLDEN["byte_level_bpe"]["tokens"], merges, **options)
-
-
-def decoded(strings):
-    return [string.decode() for string in strings.numpy()]
 
 
 def check_words(texts):
@@ -150,19 +146,10 @@ def test_training_mistakes(monkeypatch):
 @pytest.mark.parametrize(
     ("merges", "message"),
     [
-        (
-            [("a", "bc")],
-            "result of each merge. Received: merge=('a', 'bc'), lacks='bc'.",
-        ),
-        (
-            [("a", "d")],
-            "result of each merge. Received: merge=('a', 'd'), lacks='ad'.",
-        ),
+        ([("a", "bc")], "result of each merge. Received: merge=('a', 'bc'), lacks='bc'."),
+        ([("a", "d")], "result of each merge. Received: merge=('a', 'd'), lacks='ad'."),
         ([("a", "b"), ("a", "b")], "must not make a token twice. Received: merge=('a', 'b')."),
-        (
-            [("b", "a"), ("a", "b"), ("ab", "a")],
-            "earlier merges. Received: merge=('ab', 'a')",
-        ),
+        ([("b", "a"), ("a", "b"), ("ab", "a")], "earlier merges. Received: merge=('ab', 'a')"),
         ([("ab", "a"), ("a", "b")], "earlier merges. Received: merge=('ab', 'a')"),
     ],
 )

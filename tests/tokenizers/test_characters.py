@@ -6,10 +6,7 @@ import tensorflow as tf
 
 from keras_attn.tokenizers import CharacterTokenizer
 from keras_attn.validation import UserError
-
-
-def decoded(strings):
-    return [string.decode() for string in strings.numpy()]
+from tests.tokenizers.golden import decoded
 
 
 def test_ids_by_hand():

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_attn.tokenizers import SentencePieceTokenizer
 from keras_attn.validation import UserError
+from tests.tokenizers.golden import decoded
 
 MODEL = "sentencepiece.model"
 
@@ -18,10 +19,6 @@ def corpus(sentences=211, seed=7):
     syllables = ["ka", "ro", "mi", "st", "en", "ü", "lo", "ta", "ß", "né"]
     words = ["".join(generator.choices(syllables, k=generator.randint(1, 4))) for _ in range(97)]
     return [" ".join(generator.choices(words, k=generator.randint(1, 9))) for _ in range(sentences)]
-
-
-def decoded(strings):
-    return [string.decode() for string in strings.numpy()]
 
 
 @pytest.fixture(scope="module", params=["bpe", "unigram"])

@@ -11,6 +11,7 @@ from keras_attn.tokenizers import Tokenizer, train_tokenizer
 from keras_attn.tokenizers.base import SPECIAL_TOKENS
 from keras_attn.tokenizers.characters import CharacterTokenizer
 from keras_attn.validation import UserError
+from tests.tokenizers.golden import decoded
 
 TEXTS = ["the cat sat on the mat", "a dog ate the cat", "the 7 mats", "cat a dog"] * 5
 KINDS = {
@@ -27,10 +28,6 @@ SPACES = {"sentencepiece": "▁", "byte_level_bpe": "Ġ"}
 @pytest.fixture(scope="module", params=KINDS)
 def tokenizer(request):
     return train_tokenizer(request.param, TEXTS, **KINDS[request.param])
-
-
-def decoded(strings):
-    return [string.decode() for string in strings.numpy()]
 
 
 def test_special_ids_and_vocabulary(tokenizer):
@@ -75,13 +72,7 @@ def test_what_follows_the_end_is_dropped(tokenizer):
     (other,) = tokenizer.tokenize(["mat"]).to_list()
     length = len(ids) + len(other) + 7
     start, end = tokenizer.start_id, tokenizer.end_id
-    rows = [
-        [start, *ids, end, *other, end],
-        [start, 0, *ids, 0, 0, end],
-        [*ids],
-        [end, *ids],
-        [],
-    ]
+    rows = [[start, *ids, end, *other, end], [start, 0, *ids, 0, 0, end], [*ids], [end, *ids], []]
     padded = np.array([row + [0] * (length - len(row)) for row in rows])
     for dtype in ("int32", "int64"):
         strings = tokenizer.detokenize(tf.constant(padded.astype(dtype)))

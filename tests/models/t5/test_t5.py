@@ -24,10 +24,7 @@ SIZES = {
     "max_distance": 11,
     "epsilon": 1e-3,
 }
-VERSIONS = {
-    "t5": {},
-    "t5_v1_1": {"activation": "gelu_tanh", "gated": True, "tie_output": False},
-}
+VERSIONS = {"t5": {}, "t5_v1_1": {"activation": "gelu_tanh", "gated": True, "tie_output": False}}
 SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
 TARGET = np.array([[1, 4, 8, 6, 3, 9, 5], [1, 7, 5, 3, 9, 6, 4]], "int32")
 
@@ -54,31 +51,26 @@ def filled(name, golden):
     def norm(layer, name):
         layer.scale.assign(golden[f"{name}.weight"])
 
-    def bias(layer, side):
-        name = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        layer.relative_positions.embeddings.assign(golden[name])
-
+    kinds = {"attention": "SelfAttention", "self_attention": "SelfAttention"}
+    kinds["cross_attention"] = "EncDecAttention"
     model.source_embedding.embeddings.assign(golden["shared.weight"] / np.sqrt(15))
     if model.output_embedding is not None:
         model.output_embedding.embeddings.assign(golden["lm_head.weight"])
-    for i, block in enumerate(model.encoder_blocks):
-        prefix = f"encoder.block.{i}.layer"
-        attention(block.attention, f"{prefix}.0.SelfAttention")
-        norm(block.attention_residual.norm, f"{prefix}.0.layer_norm")
-        feed_forward(block.feed_forward, f"{prefix}.1.DenseReluDense")
-        norm(block.feed_forward_residual.norm, f"{prefix}.1.layer_norm")
-    for i, block in enumerate(model.decoder_blocks):
-        prefix = f"decoder.block.{i}.layer"
-        attention(block.self_attention, f"{prefix}.0.SelfAttention")
-        norm(block.self_attention_residual.norm, f"{prefix}.0.layer_norm")
-        attention(block.cross_attention, f"{prefix}.1.EncDecAttention")
-        norm(block.cross_attention_residual.norm, f"{prefix}.1.layer_norm")
-        feed_forward(block.feed_forward, f"{prefix}.2.DenseReluDense")
-        norm(block.feed_forward_residual.norm, f"{prefix}.2.layer_norm")
-    norm(model.encoder_norm, "encoder.final_layer_norm")
-    norm(model.decoder_norm, "decoder.final_layer_norm")
-    bias(model.encoder_blocks[0].attention, "encoder")
-    bias(model.decoder_blocks[0].self_attention, "decoder")
+    for side in ("encoder", "decoder"):
+        for i, block in enumerate(getattr(model, f"{side}_blocks")):
+            found = [name for name in kinds if hasattr(block, name)]
+            for place, name in enumerate(found):
+                prefix = f"{side}.block.{i}.layer.{place}"
+                attention(getattr(block, name), f"{prefix}.{kinds[name]}")
+                norm(getattr(block, f"{name}_residual").norm, f"{prefix}.layer_norm")
+            prefix = f"{side}.block.{i}.layer.{len(found)}"
+            feed_forward(block.feed_forward, f"{prefix}.DenseReluDense")
+            norm(block.feed_forward_residual.norm, f"{prefix}.layer_norm")
+            if i == 0:
+                name = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
+                table = getattr(block, found[0]).relative_positions.embeddings
+                table.assign(golden[name])
+        norm(getattr(model, f"{side}_norm"), f"{side}.final_layer_norm")
     return model
 
 

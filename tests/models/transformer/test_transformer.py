@@ -173,22 +173,6 @@ def test_every_attention_can_be_exchanged():
     assert encoder.attention is not model.encoder_blocks[0].attention
 
 
-@pytest.mark.parametrize("dtype", thinned(["mixed_bfloat16", "mixed_float16", "float16"], 3))
-def test_precision_reaches_every_layer(dtype):
-    model = tiny(dtype=dtype, norm_first=True)
-    half = dtype.removeprefix("mixed_")
-    layers = [
-        layer for layer in model._flatten_layers() if not isinstance(layer, keras.layers.InputLayer)
-    ]
-    assert {layer.compute_dtype for layer in layers} == {half}
-    logits = model(INPUTS)
-    assert keras.backend.standardize_dtype(logits.dtype) == half
-    assert np.isfinite(numpy(logits).astype("float32")).all()
-    if dtype == "mixed_float16":
-        model.compile("sgd", "mse")
-        assert isinstance(model.optimizer, keras.optimizers.LossScaleOptimizer)
-
-
 @pytest.mark.slow
 def test_fit_learns_to_copy():
     """With Keras' own `compile` and `fit`, and its own loss: no other package is needed."""

@@ -6,7 +6,6 @@ import pytest
 from keras import ops
 
 from keras_attn.generation import beam_search, greedy_search
-from keras_attn.generation.decoder_state import take_rows
 from keras_attn.layers import (
     LinearAttention,
     LocalAttention,
@@ -19,6 +18,7 @@ from keras_attn.validation import UserError
 from tests.backends import named, quick, thinned
 from tests.generation.toy_models import compiled
 from tests.layers.judges import numpy, spread_weights
+from tests.models.families import descended
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -57,27 +57,16 @@ if keras.backend.backend() == "tensorflow":
 @pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize(("beams", "max_length"), ROOMS)
 def test_steps_equal_the_whole(name, beams, max_length):
-    """Hypotheses that descend from parents at random, as a search's survivors do."""
     model = Transformer(11, **(SIZES | VARIANTS[name]))
     spread_weights(model)
-    step = quick(model.step)
-    rng = np.random.default_rng(1)
     sources = np.repeat(SOURCE, beams, axis=0)
     state = model.initial_state(SOURCE, max_length, beams)
     # What belongs to a source is held once.
     held = keras.tree.flatten([state["source"]["caches"], state["source"]["projected"]])
     assert {part.shape[0] for part in held if part is not None} == {2}
-    state = take_rows(state, np.repeat([0, 1], beams))
-    history, found = np.zeros((2 * beams, 0), "int32"), []
-    for index in range(7):
-        parents = np.add(rng.integers(0, beams, (2, beams)), [[0], [beams]]).ravel()
-        token_ids = rng.integers(1, 11, 2 * beams).astype("int32")
-        history = np.concatenate([history[parents], token_ids[:, None]], axis=1)
-        found = [old[parents] for old in found]
-        logits, state = step(ops.convert_to_tensor(token_ids), take_rows(state, parents), index)
-        found.append(numpy(logits))
+    history, found = descended(quick(model.step), state, beams)
     expected = numpy(model({"source_ids": sources, "target_ids": history}))
-    np.testing.assert_allclose(np.stack(found, axis=1), expected, atol=3e-5)
+    np.testing.assert_allclose(found, expected, atol=3e-5)
 
 
 @pytest.mark.parametrize(("beams", "max_length"), ROOMS)
@@ -99,13 +88,6 @@ def test_a_compiled_search_equals_an_eager_one(beams, max_length):
     np.testing.assert_array_equal(found.token_ids, expected.token_ids)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
     assert np.all(numpy(found.lengths) >= 6)
-
-
-def test_a_token_for_each_hypothesis():
-    model = Transformer(11, **SIZES)
-    state = model.initial_state(SOURCE, 5, beams=3)
-    with pytest.raises(UserError, match="Received: tokens=2, sources=2, beams=3"):
-        model.step(ops.convert_to_tensor([4, 5]), state, 0)
 
 
 def test_rows_may_be_at_positions_of_their_own():
