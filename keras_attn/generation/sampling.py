@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from keras import ops
 
@@ -20,6 +20,20 @@ from keras_attn.generation.token_rules import TokenRules, finite_or_none, log_no
 from keras_attn.ops.random_bits import random_uniform
 from keras_attn.tensors import Tensor, TensorLike
 from keras_attn.validation import is_integer, is_real, require, require_positive
+
+# Rules that may be tensors with a value for each source; numbers are checked.
+_PER_SOURCE = {
+    "temperature": (
+        lambda value: 0 < value < math.inf,
+        "`temperature` must be a finite number above 0; use greedy search instead of a "
+        "temperature of 0.",
+    ),
+    "top_k": (
+        lambda value: is_integer(value) and value >= 0,
+        "`top_k` must be an integer of 0 or more (0 for no limit).",
+    ),
+    "top_p": (lambda value: 0 < value <= 1, "`top_p` must be a number above 0 and at most 1."),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,25 +63,10 @@ class SamplingRules:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        _check(
-            self.temperature,
-            lambda value: 0 < value < math.inf,
-            "`temperature` must be a finite number above 0; use greedy search instead of a "
-            "temperature of 0.",
-            temperature=self.temperature,
-        )
-        _check(
-            self.top_k,
-            lambda value: is_integer(value) and value >= 0,
-            "`top_k` must be an integer of 0 or more (0 for no limit).",
-            top_k=self.top_k,
-        )
-        _check(
-            self.top_p,
-            lambda value: 0 < value <= 1,
-            "`top_p` must be a number above 0 and at most 1.",
-            top_p=self.top_p,
-        )
+        for name, (is_right, expectation) in _PER_SOURCE.items():
+            value = getattr(self, name)
+            if is_real(value) or isinstance(value, bool | str | None):
+                require(is_real(value) and is_right(value), expectation, **{name: value})
         penalty = self.repetition_penalty
         require(
             is_real(penalty) and 0 < penalty < math.inf,
@@ -215,7 +214,7 @@ class _Sampler:
 
 def _repeated(rules: SamplingRules, samples: int) -> SamplingRules:
     """The rules with a value for each text instead of each source."""
-    values = {name: getattr(rules, name) for name in ("temperature", "top_k", "top_p")}
+    values = {name: getattr(rules, name) for name in _PER_SOURCE}
     values = {
         name: value if is_real(value) else ops.repeat(value, samples, axis=0)
         for name, value in values.items()
@@ -247,11 +246,3 @@ def _uniforms(
     numbers_drawn = random_uniform((seed, sources), (texts, positions))
     numbers_drawn = ops.broadcast_to(numbers_drawn, (batch, samples, max_length, 2))
     return ops.reshape(numbers_drawn, (batch * samples, max_length, 2))
-
-
-def _check(
-    value: TensorLike, is_right: Callable[[float], bool], expectation: str, **received: TensorLike
-) -> None:
-    """Raises unless a number is valid; values of tensors are not checked."""
-    if is_real(value) or isinstance(value, bool | str | None):
-        require(is_real(value) and is_right(value), expectation, **received)
