@@ -13,8 +13,8 @@ from keras_attn.models import Bert, MaskedLanguageModel
 from keras_attn.tasks import ClassificationTask, EmbeddingTask, MaskedLMTask, open_task
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.training import run as job
-from keras_attn.validation import UserError
 from tests.convert.made import GOLDEN
+from tests.refusals import refused
 from tests.written import written
 
 pytestmark = pytest.mark.tensorflow
@@ -235,5 +235,4 @@ def test_a_killed_and_resumed_run_ends_alike(folder, tmp_path):
 def test_mistakes(layer, message, folder, tmp_path):
     data = {"train": str(folder / "train.tsv")} | layer.get("data", {})
     base = {"init": str(folder / "masked_lm"), "task": "classification"}
-    with pytest.raises(UserError, match=message):
-        job.train(tmp_path / "run", base | layer | {"data": data})
+    refused(message, job.train, tmp_path / "run", base | layer | {"data": data})

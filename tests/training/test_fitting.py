@@ -14,6 +14,7 @@ from keras_attn.models import Bert, get_preset
 from keras_attn.tasks import CausalLMTask, ClassificationTask, Seq2SeqTask, Task
 from keras_attn.training.given_data import written_data
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 PACKAGE = pathlib.Path(keras_attn.__file__).parent
 PAIRS = [(f"{a}{b}", f"{b.upper()} {a.upper()}") for a in "abcdefgh" for b in "abcdefgh"]
@@ -71,8 +72,7 @@ def test_files_stay_files(tmp_path):
     ],
 )
 def test_data_of_other_forms(data, columns, message, tmp_path):
-    with pytest.raises(UserError, match=message):
-        written_data(data, tmp_path, "train", columns)
+    refused(message, written_data, data, tmp_path, "train", columns)
 
 
 @pytest.fixture(scope="module")
@@ -127,16 +127,14 @@ def contents(folder):
 def test_a_refused_fit_leaves_a_run_as_it_was(fitted, options, message):
     task, *_, result = fitted
     before = contents(result.folder)
-    with pytest.raises(UserError, match=message):
-        task.fit(PAIRS[:20], out=result.folder, **options)
+    refused(message, task.fit, PAIRS[:20], out=result.folder, **options)
     assert contents(result.folder) == before
 
 
 def test_files_of_others_are_left_alone(fitted, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "train.tsv").write_text("precious")
-    with pytest.raises(UserError, match="must be empty, .* which holds data"):
-        fitted[0].fit(PAIRS, out=tmp_path)
+    refused("must be empty, .* which holds data", fitted[0].fit, PAIRS, out=tmp_path)
     assert [*contents(tmp_path).values()] == [b"precious"]
     assert not (tmp_path / "start").exists()
 
@@ -146,8 +144,7 @@ def test_wrong_settings_leave_no_folder(fitted, exists, tmp_path):
     out = tmp_path / "run"
     if exists:
         out.mkdir()
-    with pytest.raises(UserError, match="steps=-3"):
-        fitted[0].fit(PAIRS, out=out, steps=-3)
+    refused("steps=-3", fitted[0].fit, PAIRS, out=out, steps=-3)
     assert out.exists() == exists
     assert not exists or not [*out.iterdir()]
 
@@ -155,8 +152,7 @@ def test_wrong_settings_leave_no_folder(fitted, exists, tmp_path):
 def test_a_folder_that_cannot_be_made_is_the_error(fitted, tmp_path):
     (tmp_path / "file").write_text("mine")
     for out in (tmp_path / "file", tmp_path / "file" / "run"):
-        with pytest.raises(UserError, match="must exist. Received"):
-            fitted[0].fit(PAIRS, out=out)
+        refused("must exist. Received", fitted[0].fit, PAIRS, out=out)
     assert [*contents(tmp_path).values()] == [b"mine"]
 
 
@@ -196,8 +192,7 @@ def test_a_task_that_was_saved_trains_by_the_recipe_of_its_preset(tmp_path):
     ],
 )
 def test_settings_that_are_not_understood(fitted, settings, message):
-    with pytest.raises(UserError, match=message):
-        fitted[0].fit(PAIRS, **settings)
+    refused(message, fitted[0].fit, PAIRS, **settings)
 
 
 def test_a_task_by_its_name():
@@ -261,12 +256,10 @@ def test_texts_are_tokenized_once(tmp_path, monkeypatch):
 
 
 def test_mistakes():
-    with pytest.raises(UserError, match="must be one for a CausalLMTask"):
-        CausalLMTask.from_preset("g2p_small", PAIRS)
+    refused("must be one for a CausalLMTask", CausalLMTask.from_preset, "g2p_small", PAIRS)
     with pytest.raises(UserError, match="must be one for a ClassificationTask. .*task='embedding'"):
         ClassificationTask.from_preset("bert_tiny", PAIRS, task="embedding")
-    with pytest.raises(UserError, match="There is no such|must be one of"):
-        Task.from_preset("g2p_small", PAIRS, learning_rat=1)
+    refused("There is no such|must be one of", Task.from_preset, "g2p_small", PAIRS, learning_rat=1)
     with pytest.raises(UserError, match="Presets have no weights: .*load_weights=True"):
         Bert.from_preset("bert_tiny", 100, load_weights=True)
 

@@ -17,6 +17,7 @@ from keras_attn.training.resolving import MAY_CHANGE, check_changes, without_aut
 from keras_attn.training.run_settings import RunSettings, flat
 from keras_attn.training.state import TrainingState
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.training.loop.test_trainer import Scripted, Signal
 from tests.training.made_run import run_settings, write_parts
 from tests.training.stand_in import StandInTask, metrics_rows, train
@@ -200,8 +201,7 @@ def test_the_test_is_measured_when_a_run_that_was_out_of_time_goes_on(words, tmp
     assert yaml.safe_load((run / "run.yaml").read_text())["training"]["max_minutes"] == 60.0
     # run.yaml is needed to go on.
     (run / "run.yaml").unlink()
-    with pytest.raises(UserError, match=r"cannot be resumed without its run\.yaml"):
-        job.train(run, settings, resume=True)
+    refused(r"cannot be resumed without its run\.yaml", job.train, run, settings, resume=True)
 
 
 SETTINGS = RunSettings.resolve(
@@ -224,8 +224,7 @@ def test_every_setting_may_change_or_is_refused_by_name(name):
     if name in MAY_CHANGE:
         check_changes(before, now)
         return
-    with pytest.raises(UserError, match=rf"keeps these settings.* {name}=.* run\.yaml"):
-        check_changes(before, now)
+    refused(rf"keeps these settings.* {name}=.* run\.yaml", check_changes, before, now)
 
 
 def test_the_table_names_settings_that_exist():

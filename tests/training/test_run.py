@@ -18,6 +18,7 @@ from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.task_runs import pairs as runs_of_pairs
 from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.training.made_run import run_settings, write_parts
 from tests.training.module_process import finished as finished_process
 from tests.training.module_process import start_module
@@ -182,8 +183,7 @@ def test_the_end_is_judged_by_all_words_held_out(words, tmp_path, monkeypatch):
 def test_a_mistake_can_be_put_right_without_cleaning_up(words, tmp_path):
     wrong = run_settings(words["train"], epochs=1)
     wrong["model"] = wrong["model"] | {"num_heads": 3}
-    with pytest.raises(UserError, match="num_heads=3, hidden_dim=8"):
-        job.train(tmp_path / "run", wrong)
+    refused("num_heads=3, hidden_dim=8", job.train, tmp_path / "run", wrong)
     job.train(tmp_path / "run", run_settings(words["train"], steps=1))
     assert (tmp_path / "run" / "task" / "task.json").is_file()
 
@@ -334,8 +334,7 @@ def test_other_data_are_noticed_whatever_their_number(finished, words, tmp_path)
     (tmp_path / "others.tsv").write_text("\n".join(lines) + "\n")
     layer = {"data": {"train": [str(tmp_path / "others.tsv")]}, "training": {"epochs": 3}}
     before = (folder / "run.yaml").read_bytes()
-    with pytest.raises(UserError, match="The training data must be those of the run"):
-        job.train(folder, layer, resume=True)
+    refused("The training data must be those of the run", job.train, folder, layer, resume=True)
     assert (folder / "run.yaml").read_bytes() == before
 
 
@@ -354,8 +353,7 @@ def test_test_texts_are_looked_at_before_training(words, tmp_path):
 
 def test_a_model_that_is_too_large_is_refused_before_training(words, tmp_path):
     small = run_settings(words["train"], max_parameters=1000)
-    with pytest.raises(UserError, match=r"at most 1,000 parameters\. Received: [\d,]+\."):
-        job.train(tmp_path / "run", small)
+    refused(r"at most 1,000 parameters\. Received: [\d,]+\.", job.train, tmp_path / "run", small)
     assert not (tmp_path / "run" / "metrics.csv").exists()
 
 

@@ -6,7 +6,7 @@ import yaml
 from keras_attn.training import TrainingSettings
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.state import TrainingState
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 
 def test_dict_round_trip():
@@ -49,8 +49,7 @@ def test_values_as_yaml_leaves_them():
     ],
 )
 def test_mistakes_are_told_with_their_values(values, message):
-    with pytest.raises(UserError, match=message):
-        TrainingSettings.from_dict(values)
+    refused(message, TrainingSettings.from_dict, values)
 
 
 OLD_NAMES = {"parts": 3, "join_seconds": 7.0, "lost_seconds": 5.0}

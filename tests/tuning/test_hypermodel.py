@@ -4,6 +4,7 @@ import pytest
 
 from keras_attn.tuning import PresetHyperModel
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -67,8 +68,7 @@ def test_classes_are_for_encoders(preset, num_classes):
 
 
 def test_unknown_preset():
-    with pytest.raises(UserError, match="Did you mean 'g2p_small'"):
-        PresetHyperModel("g2p_smal", 13)
+    refused("Did you mean 'g2p_small'", PresetHyperModel, "g2p_smal", 13)
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 
 from keras_attn.tuning.processes import run_chief_and_workers, tuning_role
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.training.made_run import write_words
 
 pytestmark = pytest.mark.tensorflow
@@ -108,14 +109,12 @@ def test_roles(set_variables):
 )
 def test_a_variable_that_is_missing_is_named(set_variables, variables, missing):
     set_variables(variables)
-    with pytest.raises(UserError, match=f"Received: missing='{missing}'"):
-        tuning_role()
+    refused(f"Received: missing='{missing}'", tuning_role)
 
 
 def test_a_port_that_is_none(set_variables):
     set_variables(PLACE | {"KERASTUNER_TUNER_ID": "chief", "KERASTUNER_ORACLE_PORT": "http"})
-    with pytest.raises(UserError, match="KERASTUNER_ORACLE_PORT must be a port"):
-        tuning_role()
+    refused("KERASTUNER_ORACLE_PORT must be a port", tuning_role)
 
 
 ROLE = "import os, sys, time; role = os.environ['KERASTUNER_TUNER_ID'];"

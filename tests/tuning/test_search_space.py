@@ -6,7 +6,7 @@ from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.tuning.search_space import SearchSpace
 from keras_attn.tuning.spaces import SPACES, family_space
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 ENTRIES = {
     "training.learning_rate": {"min": "1e-4", "max": 1e-2, "log": True},
@@ -62,8 +62,7 @@ def test_restricted_entries_replace_and_add():
     ],
 )
 def test_mistakes(entries, message):
-    with pytest.raises(UserError, match=message):
-        SearchSpace(entries)
+    refused(message, SearchSpace, entries)
 
 
 def test_every_family_has_a_space():
@@ -86,8 +85,7 @@ def test_every_value_of_a_family_is_a_setting_of_its_runs(family):
 
 
 def test_unknown_family():
-    with pytest.raises(UserError, match="`family` must be one of"):
-        family_space("Transfomer")
+    refused("`family` must be one of", family_space, "Transfomer")
 
 
 def test_values_are_those_that_the_user_wrote():

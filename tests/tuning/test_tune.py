@@ -15,6 +15,7 @@ from keras_attn.tuning import trial_runs
 from keras_attn.tuning.tune import tune
 from keras_attn.tuning.tuning_settings import TuningSettings
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -116,8 +117,7 @@ def test_resumed_with_what_is_recorded(tmp_path, trained):
 
 
 def test_nothing_to_resume(tmp_path):
-    with pytest.raises(UserError, match="The folder contains no search to resume"):
-        tune(tmp_path / "out", resume=True)
+    refused("The folder contains no search to resume", tune, tmp_path / "out", resume=True)
 
 
 def test_hyperband_gives_epochs(tmp_path, trained):
@@ -169,8 +169,7 @@ def test_folder_and_settings_are_checked(tmp_path, trained):
     ],
 )
 def test_a_value_that_no_trial_could_have_is_told_at_once(tmp_path, trained, space, message):
-    with pytest.raises(UserError, match=re.escape(message)):
-        tune(tmp_path / "out", BASE, space=space)
+    refused(re.escape(message), tune, tmp_path / "out", BASE, space=space)
     assert not trained[0]
     assert not (tmp_path / "out").exists()
 
@@ -215,8 +214,7 @@ def test_a_worker_without_a_chief_gives_up(tmp_path, trained, monkeypatch, capfd
     ],
 )
 def test_numbers_are_checked(numbers, message):
-    with pytest.raises(UserError, match=message):
-        TuningSettings(**numbers)
+    refused(message, TuningSettings, **numbers)
 
 
 def test_yaml_of_a_search_is_plain(tmp_path, trained):

@@ -8,6 +8,7 @@ import pytest
 from keras_attn.training import Checkpoints, assign_model_arrays, average_checkpoints
 from keras_attn.training.loop.checkpoints import model_arrays, read_checkpoint, write_checkpoint
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.training.stand_in import backbone
 
 pytestmark = pytest.mark.tensorflow
@@ -128,8 +129,7 @@ def test_all_damaged_is_an_error_and_loses_nothing(tmp_path):
     for step in (1, 2):
         damage(tmp_path / f"step-0000000{step}", "array changed")
     for _ in range(2):
-        with pytest.raises(UserError, match=f"No sound checkpoint is left in {tmp_path}"):
-            checkpoints.latest()
+        refused(f"No sound checkpoint is left in {tmp_path}", checkpoints.latest)
 
 
 def test_no_checkpoint(tmp_path):
@@ -141,8 +141,7 @@ def test_unknown_format_is_told(tmp_path, new_format):
     write_checkpoint(tmp_path / "c", arrays(), {})
     path = tmp_path / "c" / "state.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": new_format}))
-    with pytest.raises(UserError, match=rf"must have format 1\. Received: format={new_format}"):
-        read_checkpoint(tmp_path / "c")
+    refused(rf"must have format 1\. Received: format={new_format}", read_checkpoint, tmp_path / "c")
 
 
 def test_unfinished_write_is_removed_at_the_next_start(tmp_path):
@@ -183,8 +182,7 @@ def test_average_does_not_mind_what_another_process_called_the_variables(tmp_pat
 
 
 def test_average_of_nothing_or_of_different_models(tmp_path):
-    with pytest.raises(UserError, match=r"folders=\[\]"):
-        average_checkpoints([])
+    refused(r"folders=\[\]", average_checkpoints, [])
     write_checkpoint(tmp_path / "a", {"model/00000/w": np.zeros(3)}, {})
     write_checkpoint(tmp_path / "b", {"model/00000/w": np.zeros(5)}, {})
     with pytest.raises(UserError, match=r"b is of another model than .*a\."):

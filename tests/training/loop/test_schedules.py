@@ -11,7 +11,7 @@ from keras_attn.training import (
     WarmupCosine,
     make_schedule,
 )
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 
 def rates(schedule, *numbers):
@@ -103,5 +103,4 @@ def test_make_schedule(name, kind):
     ],
 )
 def test_wrong_numbers(call, message):
-    with pytest.raises(UserError, match=message):
-        call()
+    refused(message, call)

@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_attn.data import plan_epoch
 from keras_attn.training import Trainer, TrainingInterrupted, ValidationSet, average_checkpoints
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.training.stand_in import (
     StandInTask,
     Weights,
@@ -44,12 +45,10 @@ def test_a_warm_up_longer_than_the_run_is_shortened(tmp_path, capsys):
 def test_other_data_than_examples_is_refused_before_anything_is_written(tmp_path):
     dataset = tf.data.Dataset.from_tensors(({"token_ids": [[1, 2]]}, [[2, 3]]))
     trainer = Trainer(StandInTask(), settings(), tmp_path / "run")
-    with pytest.raises(UserError, match="`train_examples` must be examples .*_TensorDataset"):
-        trainer.fit(dataset)
+    refused("`train_examples` must be examples .*_TensorDataset", trainer.fit, dataset)
     with pytest.raises(UserError, match="`validation` must be a `ValidationSet`, .*_TensorDataset"):
         trainer.fit(examples(), dataset)
-    with pytest.raises(UserError, match="`examples` must be examples from .* examples='list'"):
-        ValidationSet([dataset])
+    refused("`examples` must be examples from .* examples='list'", ValidationSet, [dataset])
     assert not (tmp_path / "run").exists()
 
 
@@ -517,8 +516,7 @@ def test_changed_settings_are_told(tmp_path, capsys):
 
 def test_used_folder_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=rf"'{tmp_path}', which holds notes\.txt"):
-        train(tmp_path)
+    refused(rf"'{tmp_path}', which holds notes\.txt", train, tmp_path)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
@@ -530,8 +528,7 @@ def test_prepared_folder_is_accepted(tmp_path):
 
 def test_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=rf"writable: .*'{tmp_path}/file/run'"):
-        train(tmp_path / "file" / "run")
+    refused(rf"writable: .*'{tmp_path}/file/run'", train, tmp_path / "file" / "run")
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
@@ -551,8 +548,7 @@ def test_two_runs_do_not_share_a_folder(tmp_path):
 def test_loss_that_is_no_number_is_told(tmp_path):
     task = StandInTask()
     task.backbone.set_weights([np.full_like(w, np.inf) for w in task.backbone.get_weights()])
-    with pytest.raises(UserError, match=r"no longer a number .*loss=(nan|inf)"):
-        train(tmp_path / "run", task=task)
+    refused(r"no longer a number .*loss=(nan|inf)", train, tmp_path / "run", task=task)
 
 
 def test_lack_of_memory_is_told(tmp_path):

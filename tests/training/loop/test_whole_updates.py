@@ -9,7 +9,7 @@ from keras_attn.data import plan_epoch
 from keras_attn.models import Transformer
 from keras_attn.training import Trainer, TrainingStep, make_optimizer, make_strategy
 from keras_attn.training.workers.strategy import distributed_batches, resolve_jit
-from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.training.stand_in import (
     VOCABULARY,
     StandInTask,
@@ -103,11 +103,9 @@ def test_there_is_a_program_for_each_shape():
 
 def test_without_a_tpu(monkeypatch):
     monkeypatch.delenv("TPU_NAME", raising=False)
-    with pytest.raises(UserError, match=r"^No TPU can be reached: .* Received: TPU_NAME=None \("):
-        make_strategy("tpu")
+    refused(r"^No TPU can be reached: .* Received: TPU_NAME=None \(", make_strategy, "tpu")
 
 
 def test_a_tpu_always_compiles():
     assert resolve_jit("auto", "tpu") == resolve_jit("on", "tpu") == "on"
-    with pytest.raises(UserError, match=r"must not be off. Received: jit='off'"):
-        resolve_jit("off", "tpu")
+    refused(r"must not be off. Received: jit='off'", resolve_jit, "off", "tpu")

@@ -10,8 +10,8 @@ from keras_attn.convert import from_huggingface
 from keras_attn.data import SpanCorruption
 from keras_attn.tasks import Seq2SeqTask, open_task
 from keras_attn.training import run as job
-from keras_attn.validation import UserError
 from tests.convert.made import T5
+from tests.refusals import refused
 from tests.tasks.made import make_task
 from tests.training.stand_in import metrics_rows
 from tests.training.task_runs import made
@@ -130,5 +130,4 @@ def test_a_task_of_two_vocabularies(tmp_path):
     make_task().save(tmp_path / "task")
     layer = {"init": str(tmp_path / "task"), "task": "span_corruption"}
     layer["data"] = {"train": written(tmp_path / "data.txt", ["a b"] * 9), "hold_out": 2}
-    with pytest.raises(UserError, match="one vocabulary for both sides. Received: source="):
-        job.train(tmp_path / "run", layer)
+    refused("one vocabulary for both sides. Received: source=", job.train, tmp_path / "run", layer)

@@ -16,6 +16,7 @@ import pytest
 from keras_attn.training.workers import cluster
 from keras_attn.training.workers.cluster import Cluster, WorkerLost, wait_for_all, why_lost
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 
 def free_port():
@@ -57,8 +58,7 @@ def test_a_chief_is_the_first_worker(monkeypatch):
     ],
 )
 def test_addresses_that_cannot_be(workers, index, message):
-    with pytest.raises(UserError, match=re.escape(message)):
-        Cluster(workers, index)
+    refused(re.escape(message), Cluster, workers, index)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,7 @@ def test_addresses_that_cannot_be(workers, index, message):
 )
 def test_environment_that_is_malformed(monkeypatch, text, message):
     monkeypatch.setenv("TF_CONFIG", text)
-    with pytest.raises(UserError, match=re.escape(message)):
-        Cluster.from_environment()
+    refused(re.escape(message), Cluster.from_environment)
 
 
 def wait_in_threads(clusters, seconds):

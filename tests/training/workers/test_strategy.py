@@ -4,7 +4,7 @@ import pytest
 
 from keras_attn.training.workers.cluster import Cluster
 from keras_attn.training.workers.strategy import resolve_strategy
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -13,8 +13,7 @@ pytestmark = pytest.mark.tensorflow
 def test_workers_are_not_left_alone_by_another_strategy(monkeypatch, name):
     monkeypatch.setenv("TF_CONFIG", "")  # so that what is set below is taken back
     Cluster(("a:1", "b:2"), 0).to_environment()
-    with pytest.raises(UserError, match=f"must be 'multi_worker' or 'auto'.*strategy='{name}'"):
-        resolve_strategy(name)
+    refused(f"must be 'multi_worker' or 'auto'.*strategy='{name}'", resolve_strategy, name)
     assert resolve_strategy("auto") == resolve_strategy("multi_worker") == "multi_worker"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from keras_attn.training.workers import workers as workers
 from keras_attn.training.workers.cluster import Cluster
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -71,5 +71,4 @@ def test_a_lone_process_shares_with_nobody_and_data_are_compared(tmp_path):
     alone.workers = 1
     alone.require_shared(tmp_path / "nowhere")
     alone.gather = lambda values: np.array([[1.0], [1.0], [2.0]])
-    with pytest.raises(UserError, match="chief's training data"):
-        alone.require_equal("training data", 1)
+    refused("chief's training data", alone.require_equal, "training data", 1)
