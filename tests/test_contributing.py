@@ -284,12 +284,6 @@ class RatingRun(ClassificationRun):
     """Trains a classifier whose labels are a scale."""
 
     task_class = RatingTask
-
-    def task(self, *arguments, **options):
-        made = super().task(*arguments, **options)
-        return RatingTask(
-            made.backbone, made.tokenizer, made.labels, made.max_length, made.with_start
-        )
 ''',
     "keras_attn/training/task_runs/__init__.py": """
 from keras_attn.training.task_runs.rating import RatingRun

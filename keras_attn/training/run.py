@@ -14,7 +14,6 @@ from keras_attn.training.prepared import RunData, prepare, read_data
 from keras_attn.training.reporting.description import describe_new_head, describe_run
 from keras_attn.training.reporting.report import write_report
 from keras_attn.training.reporting.run_folder import (
-    PREPARED,
     TOKENIZERS_FOLDER,
     RunFile,
     RunFolder,
@@ -86,7 +85,7 @@ def _agree(workers: Workers, settings: RunSettings, is_resumed: bool) -> bool:
 
 def _open(out: Path, settings: RunSettings, is_resumed: bool, workers: Workers) -> None:
     """Makes sure that the folder is free and shared, and notes the settings of a new run."""
-    with RunFolder(out, is_resumed, PREPARED, writes=workers.is_chief):
+    with RunFolder(out, is_resumed, writes=workers.is_chief):
         pass
     workers.require_shared(out)
     if workers.is_chief and not is_resumed:

@@ -36,7 +36,7 @@ from keras_attn.training.loop.validation_set import ValidationSet, Validator, re
 from keras_attn.training.reporting.diagnosis import why_exhausted
 from keras_attn.training.reporting.progress import QUIET, ProgressReport, say
 from keras_attn.training.reporting.recorder import Recorder, SilentRecorder, Stopwatch
-from keras_attn.training.reporting.run_folder import PREPARED, RunFolder
+from keras_attn.training.reporting.run_folder import RunFolder
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.state import TrainingState, means, metric_goal, zero_sums
 from keras_attn.training.workers.strategy import (
@@ -133,7 +133,7 @@ class Trainer:
         )
         if self.settings.deterministic:
             tf.config.experimental.enable_op_determinism()
-        run_folder = RunFolder(self.out_folder, resume, PREPARED, self._workers.is_chief)
+        run_folder = RunFolder(self.out_folder, resume, writes=self._workers.is_chief)
         freezing = frozen(self._model, self.settings.freeze)
         with freezing as frozen_line, run_folder as folder, SignalWatch() as signals:
             if frozen_line:

@@ -64,7 +64,7 @@ class RunFolder:
         self,
         path: str | Path,
         resume: bool = False,
-        allowed: Collection[str] = (RUN_FILE,),
+        allowed: Collection[str] = PREPARED,
         writes: bool = True,
     ) -> None:
         self.path = Path(path)

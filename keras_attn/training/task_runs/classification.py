@@ -75,7 +75,7 @@ class ClassificationRun(PairsRun):
         """Makes the task of a model, which may begin with that of `source_task`."""
         # The start token is before texts as the encoder knows them: those of most tasks have it.
         with_start = source_task is not None and getattr(source_task, "with_start", True)
-        return ClassificationTask(model, tokenizers["text"], labels, longest, with_start)
+        return self.task_class(model, tokenizers["text"], labels, longest, with_start)
 
     def needs_new_head(self, source_task, texts):
         return super().needs_new_head(source_task, texts) or not (

@@ -50,7 +50,7 @@ class ImageClassificationRun(ClassificationRun):
         return self.model(settings, _layout(settings)["positions"])
 
     def made(self, model, tokenizers, labels, longest, source_task):
-        return ImageClassificationTask(model, labels)
+        return self.task_class(model, labels)
 
     def shown(self, source):
         return source.name

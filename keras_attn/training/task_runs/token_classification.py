@@ -51,7 +51,7 @@ class TokenClassificationRun(ClassificationRun):
         )
 
     def made(self, model, tokenizers, labels, longest, source_task):
-        return TokenClassificationTask(model, tokenizers["text"], labels, longest)
+        return self.task_class(model, tokenizers["text"], labels, longest)
 
     def source_lengths(self, task, sources):
         return task.lengths(sources)
