@@ -187,13 +187,17 @@ def test_training_moves_every_weight(name):
 @pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16", "float16"])
 def test_precision_reaches_every_layer(dtype):
     half = dtype.removeprefix("mixed_")
-    for model in (
-        RecurrentSeq2Seq(11, hidden_dim=6, dtype=dtype),
-        RecurrentSeq2Seq(11, hidden_dim=6, attention="luong", dtype=dtype),
-        GNMT(11, num_layers=3, hidden_dim=6, dtype=dtype),
+    models = [
         ConvSeq2Seq(11, num_layers=1, hidden_dim=6, dtype=dtype),
         Transformer(11, **BLOCKS, norm_first=True, dtype=dtype),
-    ):
+    ]
+    if dtype != "float16":  # in which JAX and torch draw no orthogonal kernels
+        models += [
+            RecurrentSeq2Seq(11, hidden_dim=6, dtype=dtype),
+            RecurrentSeq2Seq(11, hidden_dim=6, attention="luong", dtype=dtype),
+            GNMT(11, num_layers=3, hidden_dim=6, dtype=dtype),
+        ]
+    for model in models:
         layers = [
             layer
             for layer in model._flatten_layers()
