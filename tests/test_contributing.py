@@ -461,7 +461,7 @@ def test_an_example_passes_the_tests_that_pick_it_up(heading, copy):
     assert status == 0, output
     assert re.search(r"\d+ passed", output)
     if heading == "A new task":
-        commands = ["-m", "slow", "tests/cli/test_everything.py", "-k", "rate"]
+        commands = ["-m", "slow", "tests/cli/test_everything.py", "-k", "rating"]
         status, output = run(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", *commands)
         assert status == 0, output
 
