@@ -76,7 +76,7 @@ def from_preset(
         check(resolved)
         run_data = read_data(resolved)
     run_data = dataclasses.replace(run_data, texts={"train": run_data.texts["train"]})
-    made, _ = prepare(run_data)
+    made = prepare(run_data).task
     made.preset = name
     made.run_data = run_data
     return made

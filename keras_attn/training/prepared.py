@@ -42,6 +42,25 @@ class RunData:
     loaded_task: Task | None = None
 
 
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run that can be trained and measured.
+
+    Attributes:
+        settings: The settings of the run, complete.
+        task: The task to train.
+        examples: The training examples.
+        validation: The validation set, or `None`.
+        test: The test texts, or `None`.
+    """
+
+    settings: RunSettings
+    task: Task
+    examples: Examples
+    validation: ValidationSet | None
+    test: Any
+
+
 def read_data(
     settings: RunSettings,
     keep: Callable[[TokenizerMaker], dict[str, Tokenizer]] = lambda make: make(),
@@ -84,9 +103,7 @@ def read_data(
     return RunData(settings, texts, tokenizers, examples, source, loaded)
 
 
-def prepare(
-    data: RunData, scope: Scope = contextlib.nullcontext
-) -> tuple[Task, ValidationSet | None]:
+def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun:
     """Builds the task of a run and its validation set.
 
     Args:
@@ -94,7 +111,7 @@ def prepare(
         scope: Makes the scope of the strategy that models are built under.
 
     Returns:
-        The task to train, and the validation set, if there is one.
+        The prepared run.
 
     Raises:
         UserError: The model is too large, or a validation or test text does not fit it.
@@ -111,9 +128,10 @@ def prepare(
         raise UserError(
             f"The model must have at most {most:,} parameters. Received: {parameters:,}."
         )
-    if "validation" not in texts:
-        return task, None
-    return task, run.validation_set(task, settings, texts["validation"])
+    validation = None
+    if "validation" in texts:
+        validation = run.validation_set(task, settings, texts["validation"])
+    return PreparedRun(settings, task, data.examples, validation, texts.get("test"))
 
 
 def _source_task(settings: RunSettings, run: TaskRun) -> Task | None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import keras
 
-from keras_attn.tasks import Task
 from keras_attn.training.loop.trainer import Trainer
 from keras_attn.training.measuring import measure_test
-from keras_attn.training.prepared import RunData, prepare, read_data
+from keras_attn.training.prepared import PreparedRun, RunData, prepare, read_data
 from keras_attn.training.reporting.description import describe_new_head, describe_run
 from keras_attn.training.reporting.report import write_report
 from keras_attn.training.reporting.run_folder import (
@@ -62,15 +61,15 @@ def train(
         tokenizers = RunTokenizers(out / TOKENIZERS_FOLDER, roles, is_resumed, workers)
         data = read_data(settings, tokenizers, workers.scope, ready)
         workers.require_equal("training data", data.examples.checksum)
-        task, validation = prepare(data, workers.scope)
+        prepared = prepare(data, workers.scope)
         if workers.is_chief:
-            _describe(data, task)
-        run_file = RunFile(out, data.settings, is_resumed)
+            _describe(data, prepared)
+        run_file = RunFile(out, prepared.settings, is_resumed)
         callbacks = [*([run_file] if workers.is_chief else []), *callbacks]
-        trainer = Trainer(task, data.settings.training, out, callbacks)
-        trainer.fit(data.examples, validation, is_resumed)
+        trainer = Trainer(prepared.task, prepared.settings.training, out, callbacks)
+        trainer.fit(prepared.examples, prepared.validation, is_resumed)
         run_file.require_true(workers)
-        return _measure(out, data, workers)
+        return _measure(out, prepared, workers)
 
 
 def _agree(workers: Workers, settings: RunSettings, is_resumed: bool) -> bool:
@@ -93,22 +92,23 @@ def _open(out: Path, settings: RunSettings, is_resumed: bool, workers: Workers) 
         settings.write(out / RUN_FILE)
 
 
-def _describe(data: RunData, task: Task) -> None:
+def _describe(data: RunData, prepared: PreparedRun) -> None:
     """Prints what is trained, and what readers of the test metrics need to know."""
-    describe_run(data.settings, data.texts, data.examples, task)
-    if "test" in data.texts:
-        for line in TASK_RUNS[data.settings.task].remarks(task, data.texts["test"]):
+    task = prepared.task
+    describe_run(prepared.settings, data.texts, prepared.examples, task)
+    if prepared.test is not None:
+        for line in TASK_RUNS[prepared.settings.task].remarks(task, prepared.test):
             print(line, flush=True)
     if data.source_task is not data.loaded_task:
         describe_new_head(task, data.loaded_task)
 
 
-def _measure(out: Path, data: RunData, workers: Workers) -> dict[str, float] | None:
+def _measure(out: Path, prepared: PreparedRun, workers: Workers) -> dict[str, float] | None:
     """Measures the trained task on the test texts, and writes the report of the run."""
     results = None
     if workers.is_chief:
-        if "test" in data.texts:
-            results = measure_test(out, data.settings, data.texts["test"])
+        if prepared.test is not None:
+            results = measure_test(out, prepared.settings, prepared.test)
         if importlib.util.find_spec("matplotlib"):
             print(f"Report: {write_report(out)}", flush=True)
     workers.barrier()

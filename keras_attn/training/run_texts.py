@@ -98,7 +98,7 @@ def hold_out_lines(lines: Lines, data: DataSettings, seed: int) -> tuple[Lines, 
 def _count_to_hold_out(data: DataSettings, there: int, what: str, name: str) -> int:
     require(
         there > 1 or data.hold_out is not None,
-        f"{name} has too few {what} to hold out a validation set: name one with `--valid`.",
+        f"{name} has too few {what} to hold out some for validation: name a set with `--valid`.",
         found=there,
     )
     return data.hold_out or min(2000, max(1, there // 20))

@@ -141,11 +141,9 @@ def test_from_a_file_to_a_task(keras_attn, tmp_path):
     assert "last=5, kept=2." in error
 
     error = keras_attn.refusal("train", "--out", run, *arguments)
-    assert (
-        f"The output folder must be empty, or the run in it resumed (`--resume`). Received: '{run}'"
-        in error
-    )
-    assert "the run in it resumed (`--resume`)" in keras_attn.refusal("train", "--out", run)
+    expected = "must be empty, or the run in it resumed (`resume=True`, `--resume`). "
+    assert f"{expected}Received: '{run}'" in error
+    assert expected in keras_attn.refusal("train", "--out", run)
     output = keras_attn.output("train", "--out", run, "--resume", "--steps", "3")
     assert "Resuming from" in output
     assert "step 2" in output

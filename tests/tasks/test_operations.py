@@ -15,6 +15,7 @@ PACKAGE = Path(keras_attn.__file__).parent
 OTHERS = {
     *("ops/autodiff.py", "ops/devices.py", "ops/known_values.py", "benchmarks/layer_call.py"),
     *("__init__.py", "export/__init__.py", "training/__init__.py", "registration.py"),
+    *("cli/parser.py", "cli/benchmark/__init__.py"),
 }
 
 

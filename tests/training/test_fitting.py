@@ -1,6 +1,5 @@
 """Tasks made, trained, measured and exported by a few calls; data in the forms that users have."""
 
-import ast
 import pathlib
 
 import keras
@@ -262,15 +261,3 @@ def test_mistakes():
     refused("There is no such|must be one of", Task.from_preset, "g2p_small", PAIRS, learning_rat=1)
     with pytest.raises(UserError, match="Presets have no weights: .*load_weights=True"):
         Bert.from_preset("bert_tiny", 100, load_weights=True)
-
-
-def test_only_one_place_imports_folders_above_by_name():
-    homes = {"tasks/operations.py", "__init__.py", "registration.py", "training/__init__.py"}
-    homes |= {"export/__init__.py", "benchmarks/layer_call.py"}  # names of the folder itself
-    for path in PACKAGE.rglob("*.py"):
-        place = path.relative_to(PACKAGE).as_posix()
-        if place in homes:
-            continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-                assert not ast.unparse(node.args[0]).strip("f'\"").startswith("keras_attn"), place

@@ -52,7 +52,7 @@ def test_too_little_to_hold_something_out(tmp_path, read, line, what):
     path = tmp_path / "one"
     path.write_text(line)
     message = (
-        f"{path} has too few {what} to hold out a validation set: name one with `--valid`. "
+        f"{path} has too few {what} to hold out some for validation: name a set with `--valid`. "
         "Received: found=1."
     )
     with pytest.raises(UserError, match=f"^{message}$"):

@@ -39,8 +39,8 @@ def require_new(path: str | Path, allowed: Collection[str] = PREPARED) -> None:
     others = [name for name in present if name[0] != "." and name not in allowed]
     if others:
         raise UserError(
-            "The output folder must be empty, or the run in it resumed (`--resume`). "
-            f"Received: {str(path)!r}, which holds {', '.join(others[:3])}."
+            "The output folder must be empty, or the run in it resumed (`resume=True`, "
+            f"`--resume`). Received: {str(path)!r}, which holds {', '.join(others[:3])}."
         )
 
 
