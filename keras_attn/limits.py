@@ -1,8 +1,8 @@
 """Limits of files and models, with their defaults and environment variables.
 
 They stop damaged or hostile files before these use up memory or time. Each limit is an environment
-variable, so that it applies to the command line, Python and child processes. docs/limits.md lists
-them; limits of a server's requests are options of `keras-attn serve`.
+variable, so that it applies to the command line, Python and child processes. The reference page
+`limits.md` lists them; limits of a server's requests are options of `keras-attn serve`.
 """
 
 import dataclasses

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="additional names allowed in Host and Origin of requests; '*' for all (see "
-        "docs/serving.md)",
+        "the guide to serving)",
     )
     add_value(parser, "--poll", 2.0, "look for versions every S seconds", "S")
     add("--xla", action="store_true", help="enable XLA, for models exported with --jit")

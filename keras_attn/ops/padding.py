@@ -17,7 +17,7 @@ def padding_last(token_ids: Any) -> Any:
     Returns:
         int32 (batch, length).
 
-    Example:
+    Examples:
         >>> padding_last([[0, 0, 5, 6], [5, 0, 6, 0]])
         [[5, 6, 0, 0], [5, 6, 0, 0]]
     """

@@ -248,7 +248,7 @@ class Task(abc.ABC):
             UserError: The data or a setting is invalid.
             TrainingInterrupted: A signal stopped the training after a checkpoint.
 
-        Example:
+        Examples:
             >>> task = Seq2SeqTask.from_preset("g2p_small", pairs)
             >>> task.fit(pairs, out="runs/g2p", epochs=3)
             >>> task.predict(["attention"])

@@ -1,4 +1,4 @@
-"""docs/scaling.md and its manifests: commands that are understood, pods that find each other."""
+"""The guide to several machines: commands that are understood, pods that find each other."""
 
 import pathlib
 import shlex
@@ -10,8 +10,8 @@ from keras_attn.cli import main
 from keras_attn.cli.parser import parse
 from keras_attn.training.workers.cluster import Cluster
 
-DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
-PAGE = DOCS / "scaling.md"
+GUIDES = pathlib.Path(__file__).resolve().parents[2] / "docs/pages/guides"
+PAGE = GUIDES / "several_machines.md"
 
 
 def commands():
@@ -24,7 +24,7 @@ def commands():
 
 
 def manifest(name):
-    return list(yaml.safe_load_all((DOCS / "kubernetes" / name).read_text()))
+    return list(yaml.safe_load_all((GUIDES / "kubernetes" / name).read_text()))
 
 
 def jobs(name):
@@ -50,7 +50,7 @@ def test_the_command_is_understood(command):
 
 
 def test_manifests_are_linked():
-    for path in (DOCS / "kubernetes").iterdir():
+    for path in (GUIDES / "kubernetes").iterdir():
         assert f"(kubernetes/{path.name})" in PAGE.read_text()
 
 

@@ -1,4 +1,4 @@
-"""The commands of docs/wmt14.md: each is understood, and those that train are the recipe."""
+"""The commands of the guide to WMT14: each is understood, and those that train are the recipe."""
 
 import pathlib
 import re
@@ -10,7 +10,7 @@ from keras_attn.cli.parser import parse
 from keras_attn.training.run_settings import RunSettings
 
 pytestmark = pytest.mark.tensorflow
-PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "wmt14.md"
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/pages/guides/wmt14.md"
 
 
 def commands():

@@ -240,7 +240,7 @@ def enable_lora(
         UserError: No role is given, nothing in the layer projects to one of the roles, as in a
             layer that is not built, or it has LoRA already.
 
-    Example:
+    Examples:
         >>> model = Bert(11, num_layers=2, hidden_dim=8, num_heads=2, intermediate_dim=16)
         >>> projections = enable_lora(model, rank=4, roles=("query", "value"))
         >>> [variable.path for variable in model.trainable_variables][:2]

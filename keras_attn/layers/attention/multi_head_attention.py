@@ -151,7 +151,7 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         Raises:
             UserError: It is another layer, or quantized.
 
-        Example:
+        Examples:
             >>> x = keras.random.normal((2, 5, 16))
             >>> theirs = keras.layers.MultiHeadAttention(num_heads=2, key_dim=8)
             >>> expected = theirs(x, x, use_causal_mask=True)

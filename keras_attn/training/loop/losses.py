@@ -143,7 +143,7 @@ class TokenAccuracy(_TokenMean):
             TensorFlow raises an `InvalidArgumentError` that says so; where XLA compiles it the
             metric is NaN.
 
-    Example:
+    Examples:
         >>> metric = TokenAccuracy()
         >>> metric.update_state([[1, 2, 0]], [[[0., 1, 0], [0, 1, 0], [1, 0, 0]]])
         >>> float(metric.result())
@@ -178,7 +178,7 @@ class Perplexity(_TokenMean):
             TensorFlow raises an `InvalidArgumentError` that says so; where XLA compiles it the
             metric is NaN.
 
-    Example:
+    Examples:
         >>> metric = Perplexity()
         >>> metric.update_state([[1, 2, 0]], [[[0., 0, 0], [0, 0, 0], [9, 0, 0]]])
         >>> round(float(metric.result()), 3)

@@ -71,7 +71,7 @@ class Trainer:
     Raises:
         UserError: The settings ask for another strategy than the model was built under.
 
-    Example:
+    Examples:
         >>> settings = TrainingSettings(epochs=3, batch_tokens=2048)
         >>> trainer = Trainer(task, settings, "runs/g2p")
         >>> trainer.fit(examples, ValidationSet(held_out)).kept

@@ -7,7 +7,7 @@ import pytest
 
 from keras_attn import layers
 
-PAGES = sorted((Path(__file__).parents[3] / "docs/attention").glob("*.md"))
+PAGES = sorted((Path(__file__).parents[3] / "docs/pages/explanation/attention").glob("*.md"))
 
 
 def test_there_are_pages():

@@ -1,4 +1,4 @@
-"""The recorded runs whose results the README and the cards state are runs of the presets."""
+"""The recorded runs whose results the benchmarks and the cards state are runs of the presets."""
 
 from pathlib import Path
 
@@ -8,7 +8,9 @@ import yaml
 from keras_attn.models.presets import get_preset
 
 PROJECT = Path(__file__).parents[3]
-RUNS = sorted([*PROJECT.glob("docs/runs/*.yaml"), *PROJECT.glob("saved_models/*/run.yaml")])
+RUNS = sorted(
+    [*PROJECT.glob("docs/pages/reference/runs/*.yaml"), *PROJECT.glob("saved_models/*/run.yaml")]
+)
 
 
 @pytest.mark.parametrize("path", RUNS, ids=lambda path: str(path.relative_to(PROJECT)))
