@@ -9,6 +9,7 @@ import keras_tuner
 from keras_attn.models import SequenceClassifier, get_preset, model_class
 from keras_attn.models.attention_override import attention_override
 from keras_attn.training.loop.losses import TokenCrossEntropy
+from keras_attn.training.loop.metrics import TokenAccuracy
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.tuning.spaces import family_space
 from keras_attn.validation import require
@@ -77,9 +78,11 @@ class PresetHyperModel(keras_tuner.HyperModel):
         model = model_class(self._name).from_preset(self._name, **arguments)
         if self._num_classes is None:
             loss = TokenCrossEntropy(training.get("label_smoothing", 0.0))
+            metrics = [TokenAccuracy()]
         else:
             model = SequenceClassifier(model, self._num_classes, **head)
             loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+            metrics = ["accuracy"]
         optimizer = keras.optimizers.Adam(training["learning_rate"], beta_2=0.98)
-        model.compile(optimizer=optimizer, loss=loss)
+        model.compile(optimizer=optimizer, loss=loss, metrics=metrics)
         return model
