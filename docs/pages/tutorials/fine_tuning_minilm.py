@@ -27,7 +27,27 @@ import importlib
 import inspect
 import re
 
-MODULES = "calendar datetime email.utils heapq html json math os os.path random shutil socket statistics string subprocess threading unittest urllib.parse zipfile".split()
+MODULES = [
+    "calendar",
+    "datetime",
+    "email.utils",
+    "heapq",
+    "html",
+    "json",
+    "math",
+    "os",
+    "os.path",
+    "random",
+    "shutil",
+    "socket",
+    "statistics",
+    "string",
+    "subprocess",
+    "threading",
+    "unittest",
+    "urllib.parse",
+    "zipfile",
+]
 
 
 def first_sentences(module):
