@@ -1,23 +1,10 @@
-"""The pages about attention mechanisms: what they show runs, and they speak of every layer."""
+"""The pages about attention mechanisms speak of every layer."""
 
-import re
 from pathlib import Path
-
-import pytest
 
 from keras_attn import layers
 
-PAGES = sorted((Path(__file__).parents[3] / "docs/pages/explanation/attention").glob("*.md"))
-
-
-def test_there_are_pages():
-    assert PAGES
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_examples_run(page):
-    for example in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
-        exec(example, {})
+PAGES = (Path(__file__).parents[3] / "docs/pages/explanation/attention").glob("*.md")
 
 
 def test_every_attention_layer_has_a_page():
