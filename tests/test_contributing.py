@@ -363,6 +363,7 @@ SECTIONS = {
             "tests/layers/attention/test_contract.py",
             "tests/layers/attention/test_gradients.py",
             "tests/layers/attention/test_pages.py",
+            "tests/documentation/test_pages.py",
             "tests/layers/attention/test_distance_attention.py",
             "tests/benchmarks/test_attention.py",
             "tests/cli/test_train.py",

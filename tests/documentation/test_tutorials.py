@@ -1,4 +1,4 @@
-"""Tutorials: notebooks have the cells of their scripts, and each runs from its first cell to its last."""
+"""Tutorials: notebooks have the cells of their scripts, and run from the first to the last."""
 
 import json
 from pathlib import Path
