@@ -8,8 +8,7 @@ import keras_tuner
 
 from keras_attn.models import SequenceClassifier, get_preset, model_class
 from keras_attn.models.attention_override import attention_override
-from keras_attn.training.loop.losses import TokenCrossEntropy
-from keras_attn.training.loop.metrics import TokenAccuracy
+from keras_attn.training.loop.losses import TokenAccuracy, TokenCrossEntropy
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.tuning.spaces import family_space
 from keras_attn.validation import require

@@ -1,6 +1,5 @@
-"""Tutorials: notebooks have the cells of their scripts, and run from the first to the last."""
+"""Tutorials run from their first cell to their last."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -16,23 +15,8 @@ def by_name(path):
     return path.stem
 
 
-def lines(text):
-    """Lines of a script without the comment signs that separate cells and hide commands."""
-    kept = (line.removeprefix("# ").rstrip("# ") for line in text.splitlines())
-    return [line for line in kept if line and not line.startswith("%%")]
-
-
 def test_there_are_five():
     assert len(SCRIPTS) >= 5
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=by_name)
-def test_the_notebook_has_the_cells_of_the_script(script):
-    notebook = json.loads(script.with_suffix(".ipynb").read_text(encoding="utf-8"))
-    cells = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
-    assert lines(cells) == lines(script.read_text(encoding="utf-8"))
-    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert all(cell["execution_count"] for cell in code), "jupytext --to ipynb --execute"
 
 
 @pytest.mark.slow
