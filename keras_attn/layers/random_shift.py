@@ -29,6 +29,11 @@ class RandomShift(CompositeLayer):
 
     Raises:
         UserError: `most` is not positive.
+
+    Examples:
+        >>> images = np.ones((2, 8, 8, 3), "float32")
+        >>> RandomShift(most=2)(images, training=True).shape
+        (2, 8, 8, 3)
     """
 
     supports_masking = False

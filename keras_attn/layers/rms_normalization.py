@@ -24,6 +24,11 @@ class RMSNormalization(ConfiguredLayer, Rematerialized, keras.layers.RMSNormaliz
     Returns:
         A tensor of the shape and dtype of the inputs.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> round(float(RMSNormalization()(3 * x)[0, 0, 0]), 3)
+        1.0
+
     Reference:
         Zhang and Sennrich, 2019, https://arxiv.org/abs/1910.07467, equation 4.
     """

@@ -30,6 +30,11 @@ class SequencePooling(CompositeLayer):
 
     Raises:
         UserError: `pooling` is none of the three.
+
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> SequencePooling("max")(x).shape
+        (2, 8)
     """
 
     def __init__(self, pooling: str = "mean", **kwargs):

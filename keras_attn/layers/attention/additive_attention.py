@@ -23,6 +23,13 @@ class AdditiveAttention(BaseSingleHeadAttention):
     Raises:
         UserError: `units` is not positive, or `dropout` is outside [0, 1).
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = AdditiveAttention(units=16)
+        >>> context, weights = layer(x, x, return_attention_scores=True)
+        >>> context.shape, weights.shape
+        ((2, 5, 8), (2, 5, 5))
+
     Reference:
         Bahdanau et al., 2014, https://arxiv.org/abs/1409.0473, section 3.1 and appendix A.1.2.
     """

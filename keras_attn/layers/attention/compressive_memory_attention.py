@@ -68,6 +68,14 @@ class CompressiveMemoryAttention(RecurrentMemoryAttention):
         UserError: A size is not positive, an unknown compression, a segment shorter than the rate,
             or `attention_axes` are given.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = CompressiveMemoryAttention(2, 4, memory_length=5, compressed_length=4)
+        >>> memory = layer.initial_memory(batch_size=2, features=8)
+        >>> output, memory = layer(x, x, memory=memory)[:2]
+        >>> output.shape
+        (2, 5, 8)
+
     Reference:
         Rae et al., 2019, https://arxiv.org/abs/1911.05507, section 3, algorithms 1 and 2.
     """

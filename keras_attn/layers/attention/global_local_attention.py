@@ -73,6 +73,12 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
             outside [0, 1), lengths differ, scores or a causal mask are asked for, or an
             `attention_mask` differs between queries.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = GlobalLocalAttention(2, 4, radius=1, global_length=1)
+        >>> layer(x, x).shape
+        (2, 5, 8)
+
     Reference:
         Ainslie et al., 2020, https://arxiv.org/abs/2004.08483, section 3.
     """

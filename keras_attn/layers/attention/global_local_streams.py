@@ -16,6 +16,10 @@ class GlobalLocalPieces(NamedTuple):
         local_to_global: Tensor (batch, length, globals).
         global_to_local: Tensor (batch, globals, length).
         global_to_global: Tensor (batch, globals, globals).
+
+    Examples:
+        >>> GlobalLocalPieces(local_to_global=np.ones((2, 5, 1), bool)).global_to_global is None
+        True
     """
 
     local_to_local: Any = None

@@ -52,6 +52,12 @@ class IntraAttentionCell(CompositeLayer):
     Raises:
         UserError: A size is not positive.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = keras.layers.RNN(IntraAttentionCell(16, max_length=5))
+        >>> layer(x).shape
+        (2, 16)
+
     Reference:
         Cheng et al., 2016, https://arxiv.org/abs/1601.06733, section 3.1, equations 4 to 8.
     """

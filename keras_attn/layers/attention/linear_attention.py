@@ -51,6 +51,11 @@ class LinearAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         UserError: A size is not positive, the relative positions are others, scores are asked for,
             or an `attention_mask` differs between queries.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> LinearAttention(2, 4)(x, x, use_causal_mask=True).shape
+        (2, 5, 8)
+
     References:
         Katharopoulos et al., 2020, https://arxiv.org/abs/2006.16236, sections 3.2 to 3.4.
         Su et al., 2021, https://arxiv.org/abs/2104.09864, section 3.3 (rotary positions).

@@ -49,6 +49,11 @@ class LocalAttention(DecodingSteps, BaseMultiHeadAttention):
         UserError: A size is not positive, `dropout` is outside [0, 1), lengths differ, scores are
             asked for, or an `attention_mask` differs between queries.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> LocalAttention(2, 4, sliding_window=2)(x, x).shape
+        (2, 5, 8)
+
     References:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 4 (restricted
         self-attention).

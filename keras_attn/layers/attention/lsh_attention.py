@@ -52,6 +52,11 @@ class LSHAttention(DecodingSteps, BaseMultiHeadAttention):
         UserError: A size is not positive, `num_buckets` is odd, `dropout` is outside [0, 1),
             lengths differ, scores are asked for, or an `attention_mask` differs between positions.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> LSHAttention(2, 4, num_buckets=2, chunk_length=4)(x, x).shape
+        (2, 5, 8)
+
     Reference:
         Kitaev et al., 2020, https://arxiv.org/abs/2001.04451, section 2.
     """

@@ -26,6 +26,11 @@ class LuongAttention(BaseSingleHeadAttention):
         UserError: `score` is unknown, `units` is given without `"concat"` or not positive,
             `dropout` is outside [0, 1), or `"dot"` is given a query and a key of different sizes.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> LuongAttention("general")(x, x).shape
+        (2, 5, 8)
+
     Reference:
         Luong et al., 2015, https://arxiv.org/abs/1508.04025, section 3.1.
     """

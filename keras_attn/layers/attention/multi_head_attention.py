@@ -81,6 +81,13 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
             (causal mask, sliding window, relative positions) is asked for over several axes, or
             chunks are together with scores or with relative positions that add to them.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = MultiHeadAttention(num_heads=2, key_dim=4)
+        >>> output, scores = layer(x, x, use_causal_mask=True, return_attention_scores=True)
+        >>> output.shape, scores.shape
+        ((2, 5, 8), (2, 2, 5, 5))
+
     References:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.
         Ainslie et al., 2023, https://arxiv.org/abs/2305.13245 (grouped queries).

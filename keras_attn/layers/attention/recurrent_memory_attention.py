@@ -58,6 +58,14 @@ class RecurrentMemoryAttention(MultiHeadAttention):
         UserError: A size is not positive, `attention_axes` are given, or a memory is none or of
             another size.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = RecurrentMemoryAttention(2, 4, memory_length=5)
+        >>> memory = layer.initial_memory(batch_size=2, features=8)
+        >>> output, memory = layer(x, x, memory=memory)
+        >>> output.shape
+        (2, 5, 8)
+
     Reference:
         Dai et al., 2019, https://arxiv.org/abs/1901.02860, section 3.2.
     """

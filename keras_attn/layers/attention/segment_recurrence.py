@@ -64,6 +64,12 @@ class SegmentRecurrence(DecodingSteps, AttentionLayer):
             positive or shorter than the compression's rate, the sequences differ in length,
             scores are asked for, or an `attention_mask` differs between queries.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> attention = RecurrentMemoryAttention(2, 4, memory_length=2)
+        >>> SegmentRecurrence(attention, segment_length=2)(x, x).shape
+        (2, 5, 8)
+
     References:
         Dai et al., 2019, https://arxiv.org/abs/1901.02860, section 3.2.
         Rae et al., 2019, https://arxiv.org/abs/1911.05507, section 3.

@@ -20,6 +20,11 @@ class SimpleSelfAttention(BaseSingleHeadAttention):
     Raises:
         UserError: `dropout` is outside [0, 1), or query and key have different sizes.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> SimpleSelfAttention()(x, x).shape
+        (2, 5, 8)
+
     Reference:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.2.1, with
         one head and identity projections.

@@ -40,6 +40,11 @@ class DenseSynthesizer(SynthesizerAttention):
         UserError: A size is not positive, a sequence is longer than `max_length`, `dropout` is
             outside [0, 1), or lengths differ.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> DenseSynthesizer(2, 4, max_length=5)(x, x).shape
+        (2, 5, 8)
+
     Reference:
         Tay et al., 2020, https://arxiv.org/abs/2005.00743, section 3.1.1.
     """
@@ -64,6 +69,11 @@ class FactorizedDenseSynthesizer(SynthesizerAttention):
     Raises:
         UserError: A size is not positive, a sequence is longer than `max_length`, `factor` does
             not divide it, `dropout` is outside [0, 1), or lengths differ.
+
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> FactorizedDenseSynthesizer(2, 4, max_length=6, factor=2)(x, x).shape
+        (2, 5, 8)
 
     Reference:
         Tay et al., 2020, https://arxiv.org/abs/2005.00743, section 3.1.3.
@@ -99,6 +109,11 @@ class RandomSynthesizer(SynthesizerAttention):
     Raises:
         UserError: A size is not positive, a sequence is longer than `max_length`, `dropout` is
             outside [0, 1), or lengths differ.
+
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> RandomSynthesizer(2, 4, max_length=5)(x, x).shape
+        (2, 5, 8)
 
     Reference:
         Tay et al., 2020, https://arxiv.org/abs/2005.00743, section 3.1.2.
@@ -136,6 +151,11 @@ class FactorizedRandomSynthesizer(SynthesizerAttention):
     Raises:
         UserError: A size is not positive, a sequence is longer than `max_length`, `dropout` is
             outside [0, 1), or lengths differ.
+
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> FactorizedRandomSynthesizer(2, 4, max_length=5, rank=2)(x, x).shape
+        (2, 5, 8)
 
     Reference:
         Tay et al., 2020, https://arxiv.org/abs/2005.00743, section 3.1.4.
@@ -175,6 +195,12 @@ class SynthesizerMixture(SynthesizerAttention):
     Raises:
         UserError: A size is not positive, a sequence is longer than `max_length`, a member is
             unknown, `dropout` is outside [0, 1), or lengths differ.
+
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = SynthesizerMixture(2, 4, max_length=5, members=("random", "dense"))
+        >>> layer(x, x).shape
+        (2, 5, 8)
 
     Reference:
         Tay et al., 2020, https://arxiv.org/abs/2005.00743, section 3.1.5.

@@ -46,6 +46,14 @@ class TransformerDecoderBlock(ResidualBlock):
         UserError: `dropout` is outside [0, 1), a source is missing or not wanted, or decoding
             step by step is asked of an attention that has no such form.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> source = np.ones((2, 7, 8), "float32")
+        >>> attention = MultiHeadAttention(2, 4)
+        >>> block = TransformerDecoderBlock(attention, FeedForward(32), cross_attention=attention)
+        >>> block(x, source).shape
+        (2, 5, 8)
+
     References:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
         Xiong et al., 2020, https://arxiv.org/abs/2002.04745 (pre-norm).

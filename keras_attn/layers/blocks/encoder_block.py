@@ -36,6 +36,12 @@ class TransformerEncoderBlock(ResidualBlock):
     Raises:
         UserError: `dropout` is outside [0, 1).
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> block = TransformerEncoderBlock(MultiHeadAttention(2, 4), FeedForward(32), dropout=0.1)
+        >>> block(x).shape
+        (2, 5, 8)
+
     References:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
         Xiong et al., 2020, https://arxiv.org/abs/2002.04745 (pre-norm).

@@ -42,6 +42,11 @@ class FeedForward(CompositeLayer):
     Raises:
         UserError: `intermediate_dim` is not positive or `dropout` outside [0, 1).
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> FeedForward(32, activation="gelu")(x).shape
+        (2, 5, 8)
+
     References:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.3.
         Shazeer, 2020, https://arxiv.org/abs/2002.05202 (gated variants).

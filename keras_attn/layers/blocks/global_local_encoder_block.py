@@ -37,6 +37,13 @@ class GlobalLocalEncoderBlock(TransformerEncoderBlock):
     Raises:
         UserError: `attention` is another layer, or `dropout` outside [0, 1).
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> units = np.ones((2, 1, 8), "float32")  # one global position
+        >>> block = GlobalLocalEncoderBlock(GlobalLocalAttention(2, 4, radius=1), FeedForward(32))
+        >>> [output.shape for output in block(x, units)]
+        [(2, 5, 8), (2, 1, 8)]
+
     Reference:
         Ainslie et al., 2020, https://arxiv.org/abs/2004.08483, section 3.
     """

@@ -137,6 +137,12 @@ class ReversibleBlock(TwoStreamLayer):
     Raises:
         UserError: `dropout` is outside [0, 1).
 
+    Examples:
+        >>> first, second = np.ones((2, 2, 5, 8), "float32")
+        >>> block = ReversibleBlock(MultiHeadAttention(2, 4), FeedForward(32))
+        >>> [stream.shape for stream in block(first, second)]
+        [(2, 5, 8), (2, 5, 8)]
+
     References:
         Kitaev et al., 2020, https://arxiv.org/abs/2001.04451, section 3, equation 9.
         Gomez et al., 2017, https://arxiv.org/abs/1707.04585.

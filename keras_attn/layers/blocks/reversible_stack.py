@@ -27,6 +27,12 @@ class ReversibleStack(TwoStreamLayer):
     Raises:
         UserError: There is no block, something else among the blocks, or one of them twice.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> blocks = [ReversibleBlock(MultiHeadAttention(2, 4), FeedForward(32)) for _ in range(3)]
+        >>> [stream.shape for stream in ReversibleStack(blocks)(x, x)]
+        [(2, 5, 8), (2, 5, 8)]
+
     Reference:
         Kitaev et al., 2020, https://arxiv.org/abs/2001.04451, section 3.
     """

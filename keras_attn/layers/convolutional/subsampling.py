@@ -43,6 +43,11 @@ class ConvolutionalSubsampling(CompositeLayer):
     Raises:
         UserError: A size is not positive, `kernel_size` is even, or there is no stride.
 
+    Examples:
+        >>> sound = np.ones((2, 100, 80), "float32")  # (batch, frames, features)
+        >>> ConvolutionalSubsampling(hidden_dim=16)(sound).shape
+        (2, 25, 16)
+
     References:
         Dong et al., 2018, https://ieeexplore.ieee.org/document/8462506, section 3.2.
         Radford et al., 2022, https://arxiv.org/abs/2212.04356, section 2.2: `kernel_size=3` and

@@ -22,6 +22,11 @@ class ClassToken(CompositeLayer):
     Returns:
         Tensor (batch, 1 + length, features).
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> ClassToken()(x).shape
+        (2, 6, 8)
+
     References:
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 3.
         Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, section 3.1, equation 1.

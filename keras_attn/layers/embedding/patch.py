@@ -34,6 +34,11 @@ class PatchEmbedding(ConfiguredLayer, Dense):
     Raises:
         UserError: A size is not positive, or the patch size does not divide the images' size.
 
+    Examples:
+        >>> images = np.ones((2, 8, 8, 3), "float32")
+        >>> PatchEmbedding(patch_size=4, hidden_dim=16)(images).shape
+        (2, 4, 16)
+
     Reference:
         Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, section 3.1, equation 1.
     """

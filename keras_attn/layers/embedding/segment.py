@@ -25,6 +25,12 @@ class SegmentEmbedding(AddedEmbedding):
     Raises:
         UserError: `num_segments` is not positive.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> segment_ids = np.array([[0, 0, 0, 1, 1]] * 2)
+        >>> SegmentEmbedding()(x, segment_ids).shape
+        (2, 5, 8)
+
     Reference:
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, figure 2.
     """

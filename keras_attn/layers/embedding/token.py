@@ -40,6 +40,12 @@ class TokenEmbedding(EmbeddingTable):
     Raises:
         UserError: A size is not positive.
 
+    Examples:
+        >>> embedding = TokenEmbedding(vocabulary_size=100, hidden_dim=8)
+        >>> vectors = embedding(np.array([[4, 7, 0]]))  # 0 is padding
+        >>> vectors.shape, embedding(vectors, reverse=True).shape
+        ((1, 3, 8), (1, 3, 100))
+
     Reference:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.4.
     """

@@ -19,6 +19,11 @@ class VocabularyBias(Rematerialized, keras.layers.Layer):
 
     Returns:
         A tensor of the same shape.
+
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> VocabularyBias()(x).shape
+        (2, 5, 8)
     """
 
     def __init__(self, **kwargs):

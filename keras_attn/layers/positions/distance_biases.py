@@ -74,6 +74,12 @@ class AlibiBias(DistanceBias):
     Returns:
         The bias (batch, heads, target, source), of the compute dtype.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = MultiHeadAttention(4, 2, relative_positions=AlibiBias(4))
+        >>> layer(x, x).shape
+        (2, 5, 8)
+
     Reference:
         Press et al., 2021, https://arxiv.org/abs/2108.12409, section 3; other numbers of heads as
         in the authors' code.
@@ -119,6 +125,12 @@ class RelativePositionBias(DistanceBias):
     Raises:
         UserError: A size is not positive, `num_buckets` is odd though `bidirectional`, or too
             small or large for `max_distance`.
+
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = MultiHeadAttention(4, 2, relative_positions=RelativePositionBias(4))
+        >>> layer(x, x).shape
+        (2, 5, 8)
 
     Reference:
         Raffel et al., 2020, https://arxiv.org/abs/1910.10683, section 2.1; buckets as in the

@@ -27,6 +27,11 @@ class LearnedPositionEmbedding(AddedEmbedding):
     Raises:
         UserError: `max_length` is not positive, or the inputs are known to be longer.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> LearnedPositionEmbedding(max_length=10)(x).shape
+        (2, 5, 8)
+
     Reference:
         Gehring et al., 2017, https://arxiv.org/abs/1705.03122, section 3.1.
     """

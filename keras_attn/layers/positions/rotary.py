@@ -34,6 +34,12 @@ class RotaryEmbedding(RelativePositions):
         UserError: `max_wavelength` or `scaling_factor` is not above 0, or the number of features
             is odd.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> layer = MultiHeadAttention(2, 4, relative_positions=RotaryEmbedding())
+        >>> layer(x, x).shape
+        (2, 5, 8)
+
     References:
         Su et al., 2021, https://arxiv.org/abs/2104.09864, section 3.2.
         Chen et al., 2023, https://arxiv.org/abs/2306.15595 (position interpolation).

@@ -28,6 +28,11 @@ class SinusoidalPositionEncoding(CompositeLayer):
     Returns:
         The sum of inputs and encoding, (batch, length, features).
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> SinusoidalPositionEncoding()(x).shape
+        (2, 5, 8)
+
     Reference:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.5.
     """

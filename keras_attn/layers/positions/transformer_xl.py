@@ -40,6 +40,12 @@ class TransformerXLPositions(RelativePositions):
     Raises:
         UserError: A size is not positive.
 
+    Examples:
+        >>> x = np.ones((2, 5, 8), "float32")  # (batch, length, features)
+        >>> positions = TransformerXLPositions(num_heads=2, key_dim=4)
+        >>> MultiHeadAttention(2, 4, relative_positions=positions)(x, x).shape
+        (2, 5, 8)
+
     Reference:
         Dai et al., 2019, https://arxiv.org/abs/1901.02860, section 3.3 and appendix B.
     """

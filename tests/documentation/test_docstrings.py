@@ -1,0 +1,49 @@
+"""Examples in docstrings run and print what they show."""
+
+import doctest
+import importlib
+import inspect
+import re
+
+import keras
+import numpy as np
+import pytest
+
+# Folders in which every public class and function has an example.
+COMPLETE = ("layers",)
+
+
+def public(folder):
+    module = importlib.import_module(f"keras_attn.{folder}")
+    things = {name: getattr(module, name) for name in module.__all__}
+    return {
+        name: thing
+        for name, thing in things.items()
+        if inspect.isclass(thing) or inspect.isfunction(thing)
+    }
+
+
+class AnyBackend(doctest.OutputChecker):
+    """Reads shapes of every backend as tuples."""
+
+    def check_output(self, want, got, optionflags):
+        plain = re.sub(r"(?:TensorShape|torch\.Size)\(\[(.*?)\]\)", r"(\1)", got)
+        return super().check_output(want, plain, optionflags)
+
+
+CASES = [(folder, name) for folder in COMPLETE for name in public(folder)]
+
+
+@pytest.mark.parametrize(("folder", "name"), CASES, ids=".".join)
+def test_examples_print_what_they_show(folder, name):
+    names = {"keras": keras, "np": np}
+    for imported in ("layers", "models", folder):
+        names |= public(imported)
+    documentation = inspect.getdoc(public(folder)[name])
+    example = doctest.DocTestParser().get_doctest(documentation, names, name, None, None)
+    assert example.examples, "no example"
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    runner = doctest.DocTestRunner(AnyBackend(), optionflags=flags)
+    printed = []
+    runner.run(example, out=printed.append)
+    assert not runner.failures, "".join(printed)
