@@ -138,7 +138,7 @@ def test_links_that_leave_their_folder(tmp_path):
 
 
 def test_every_limit_is_documented():
-    page = (PROJECT / "docs" / "limits.md").read_text("utf-8")
+    page = (PROJECT / "docs/pages/reference/limits.md").read_text("utf-8")
     for limit in (each for each in vars(limits).values() if isinstance(each, limits.Limit)):
         assert f"| `{limit.variable}` | {limit.default:,} |" in page, limit
 

@@ -21,6 +21,10 @@ def pearson(found: Numbers, expected: Numbers) -> float:
 
     Raises:
         UserError: The lists differ in length, or have fewer than two numbers.
+
+    Examples:
+        >>> round(pearson([1, 2, 3], [2, 4, 6]), 3)
+        1.0
     """
     x, y = np.asarray(found, "float64"), np.asarray(expected, "float64")
     require(
@@ -45,6 +49,10 @@ def spearman(found: Numbers, expected: Numbers) -> float:
 
     Raises:
         UserError: The lists differ in length, or have fewer than two numbers.
+
+    Examples:
+        >>> round(spearman([1, 2, 3], [1, 4, 9]), 3)
+        1.0
     """
     return pearson(_ranks(found), _ranks(expected))
 

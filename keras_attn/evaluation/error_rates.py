@@ -15,6 +15,10 @@ def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:
     """Returns the smallest number of insertions, deletions and substitutions between two sequences.
 
     Reference: Levenshtein 1966; Wagner and Fischer 1974.
+
+    Examples:
+        >>> edit_distance("kitten", "sitting")
+        3
     """
     first, second = _without_common_ends(first, second)
     # row[j]: distance between the items of `first` read so far and the first j of `second`.
@@ -42,6 +46,10 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[str
 
     Raises:
         UserError: No items, unequal numbers of items, or an item without references.
+
+    Examples:
+        >>> word_error_rate(["K AE T", "D AO G"], [["K AE T"], ["D AA G"]])
+        50.0
     """
     check_items(hypotheses, references)
     wrong = sum(
@@ -68,6 +76,10 @@ def phoneme_error_rate(hypotheses: Sequence[str], references: Sequence[Sequence[
     Raises:
         UserError: No items, unequal numbers of items, an item without references, or no symbol
             in any reference that counts.
+
+    Examples:
+        >>> phoneme_error_rate(["K AE T"], [["K AA T", "K AE T S"]])
+        33.33...
     """
     check_items(hypotheses, references)
     errors = symbols = 0

@@ -20,6 +20,10 @@ class Metric:
         name: The name that users specify.
         function: Computes the number from hypotheses and the references of each.
         higher_is_better: Whether a larger number is a better one.
+
+    Examples:
+        >>> get_metric("per").higher_is_better
+        False
     """
 
     name: str
@@ -60,7 +64,12 @@ _METRICS = {
 
 
 def metric_names() -> list[str]:
-    """Returns the names of all metrics."""
+    """Returns the names of all metrics.
+
+    Examples:
+        >>> "bleu" in metric_names()
+        True
+    """
     return list(_METRICS)
 
 
@@ -69,6 +78,10 @@ def get_metric(name: str) -> Metric:
 
     Raises:
         UserError: There is none.
+
+    Examples:
+        >>> get_metric("wer").function(["K AE T"], [["K AA T"]])
+        100.0
     """
     require_one_of("metric", name, _METRICS)
     return _METRICS[name]
@@ -91,6 +104,10 @@ def evaluate_texts(
     Raises:
         UserError: An unknown name, no items, unequal numbers of items, an item without references,
             or the package of a metric is missing.
+
+    Examples:
+        >>> evaluate_texts(["per", "wer"], ["K AE T", "D AO G"], [["K AE T"], ["D AA G"]])
+        {'per': 16.66..., 'wer': 50.0}
     """
     require(not isinstance(names, str), "`names` must be a list of names.", names=names)
     metrics = [get_metric(name) for name in names]
@@ -112,6 +129,10 @@ def metric_signatures(names: Iterable[str], references: Sequence[Sequence[str]])
 
     Raises:
         UserError: No items, or an item without references.
+
+    Examples:
+        >>> metric_signatures(["wer"], [["K AE T"]])
+        {}
     """
     # Signatures depend only on the numbers of references: one item of each number is enough.
     rows = list({len(row): row for row in references}.values())

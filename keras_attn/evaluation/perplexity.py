@@ -17,6 +17,10 @@ def perplexity(negative_log_likelihood: float, tokens: int) -> float:
 
     Raises:
         UserError: `tokens` is not positive.
+
+    Examples:
+        >>> round(perplexity(negative_log_likelihood=6.93, tokens=10), 2)
+        2.0
     """
     require(tokens > 0, "`tokens` must be positive.", tokens=tokens)
     try:

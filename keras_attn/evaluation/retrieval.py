@@ -30,6 +30,12 @@ def partner_ranks(
 
     Raises:
         UserError: There is no query, or one without a partner.
+
+    Examples:
+        >>> queries = np.array([[1.0, 0.0], [0.0, 1.0]])
+        >>> candidates = np.array([[1.0, 0.0], [0.6, 0.8]])
+        >>> partner_ranks(queries, candidates, partners=[[0], [1]]).tolist()
+        [1, 1]
     """
     require(len(queries) > 0, "`queries` must not be empty.", queries=len(queries))
     require(

@@ -30,6 +30,10 @@ def rouge(
             type, or the package rouge-score is missing.
 
     Reference: Lin 2004, https://aclanthology.org/W04-1013.
+
+    Examples:
+        >>> round(rouge(["the cat sat"], [["the cat ran"]]), 1)
+        66.7
     """
     require_one_of("rouge_type", rouge_type, ROUGE_TYPES)
     check_items(hypotheses, references)

@@ -24,6 +24,10 @@ def tagged_spans(tags: Sequence[str]) -> set[tuple[int, int, str]]:
         For each span the position of its first word, the position after its last, and its kind.
 
     Reference: Tjong Kim Sang and Buchholz 2000, https://aclanthology.org/W00-0726.
+
+    Examples:
+        >>> sorted(tagged_spans(["B-PER", "I-PER", "O", "B-LOC"]))
+        [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
     spans = set()
     begin, kind = None, ""
@@ -49,6 +53,10 @@ def tag_accuracy(hypotheses: Tags, references: Tags) -> float:
 
     Raises:
         UserError: There is no word, or the numbers of texts or words differ.
+
+    Examples:
+        >>> tag_accuracy([["B-PER", "O"]], [["B-PER", "B-LOC"]])
+        50.0
     """
     _check(hypotheses, references)
     pairs = [
@@ -60,13 +68,23 @@ def tag_accuracy(hypotheses: Tags, references: Tags) -> float:
 
 
 def span_precision(hypotheses: Tags, references: Tags) -> float:
-    """Returns the percentage of predicted spans that are right; 0 for none (see `tag_accuracy`)."""
+    """Returns the percentage of predicted spans that are right; 0 for none (see `tag_accuracy`).
+
+    Examples:
+        >>> span_precision([["B-PER", "O"]], [["B-PER", "B-LOC"]])
+        100.0
+    """
     correct, found, _ = _counts(hypotheses, references)
     return 100.0 * correct / max(found, 1)
 
 
 def span_recall(hypotheses: Tags, references: Tags) -> float:
-    """Returns the percentage of right spans that were predicted (see `tag_accuracy`)."""
+    """Returns the percentage of right spans that were predicted (see `tag_accuracy`).
+
+    Examples:
+        >>> span_recall([["B-PER", "O"]], [["B-PER", "B-LOC"]])
+        50.0
+    """
     correct, _, right = _counts(hypotheses, references)
     return 100.0 * correct / max(right, 1)
 
@@ -87,6 +105,10 @@ def span_f1(hypotheses: Tags, references: Tags) -> float:
         UserError: There is no word, or the numbers of texts or words differ.
 
     Reference: Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419.
+
+    Examples:
+        >>> span_f1([["B-PER", "O"]], [["B-PER", "B-LOC"]])
+        66.66...
     """
     correct, found, right = _counts(hypotheses, references)
     return 200.0 * correct / max(found + right, 1)

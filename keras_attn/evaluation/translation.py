@@ -10,7 +10,12 @@ if TYPE_CHECKING:
 
 
 class TranslationScore(NamedTuple):
-    """A corpus score with the settings that make it comparable."""
+    """A corpus score with the settings that make it comparable.
+
+    Examples:
+        >>> bleu(["a dog runs fast"], [["a dog runs fast"]]).score
+        100.0...
+    """
 
     score: float
     """From 0 to 100, higher is better."""
@@ -37,6 +42,10 @@ def bleu(
         UserError: No segments, unequal numbers of segments, or a segment without references.
 
     Reference: Papineni et al. 2002; Post 2018, https://arxiv.org/abs/1804.08771.
+
+    Examples:
+        >>> round(bleu(["a dog runs fast"], [["a dog runs"]]).score, 1)
+        59.5
     """
     from sacrebleu.metrics import BLEU  # takes a while to import
 
@@ -58,6 +67,10 @@ def chrf(
         UserError: No segments, unequal numbers of segments, or a segment without references.
 
     Reference: Popović 2015, https://aclanthology.org/W15-3049.
+
+    Examples:
+        >>> round(chrf(["a dog"], [["a dog"]]).score, 1)
+        100.0
     """
     from sacrebleu.metrics import CHRF
 

@@ -106,6 +106,16 @@ def beam_search(
     Raises:
         UserError: An argument is out of range, or state or logits have another structure.
 
+    Examples:
+        >>> model = CausalTransformer(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> prompts = np.array([[1, 5, 9], [1, 7, 0]])
+        >>> start_ids, state = model.prefill(prompts, max_length=6, beams=4)
+        >>> found = beam_search(
+        ...     model.step, state, beams=4, start_id=start_ids, end_id=2, max_length=6, n_best=2
+        ... )
+        >>> found.token_ids.shape, found.scores.shape
+        ((2, 2, 6), (2, 2))
+
     Reference:
         [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7 and equation 14;
         [Vaswani et al., 2017](https://arxiv.org/abs/1706.03762), section 6.1.

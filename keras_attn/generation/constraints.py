@@ -28,6 +28,16 @@ class Constraints:
 
     Raises:
         UserError: A value is out of its range.
+
+    Examples:
+        >>> rules = Constraints(no_repeat_ngram=3, banned=((5, 7),))  # never 5 and then 7
+        >>> model = CausalTransformer(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> start_ids, state = model.prefill(np.array([[1, 5, 9], [1, 7, 0]]), max_length=6)
+        >>> found = greedy_search(
+        ...     model.step, state, start_ids, end_id=2, max_length=6, constraints=rules
+        ... )
+        >>> found.token_ids.shape
+        (2, 1, 6)
     """
 
     no_repeat_ngram: int = 0

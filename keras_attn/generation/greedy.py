@@ -51,6 +51,13 @@ def greedy_search(
 
     Raises:
         UserError: An argument is out of range, or state or logits have another structure.
+
+    Examples:
+        >>> model = CausalTransformer(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> start_ids, state = model.prefill(np.array([[1, 5, 9], [1, 7, 0]]), max_length=6)
+        >>> found = greedy_search(model.step, state, start_ids, end_id=2, max_length=6)
+        >>> found.token_ids.shape
+        (2, 1, 6)
     """
     check_length_penalty(length_penalty, length_penalty_form)
     rules = TokenRules(end_id, max_length, min_length, tuple(forbidden_ids))

@@ -24,6 +24,13 @@ class Hypotheses(NamedTuple):
         log_probabilities: float (batch, n_best), summed over the generated tokens, the end token
             included.
         lengths: int32 (batch, n_best), the count of generated tokens, the end token included.
+
+    Examples:
+        >>> model = CausalTransformer(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> start_ids, state = model.prefill(np.array([[1, 5, 9], [1, 7, 0]]), max_length=6)
+        >>> found = greedy_search(model.step, state, start_ids, end_id=2, max_length=6)
+        >>> found.token_ids.shape, found.lengths.shape
+        ((2, 1, 6), (2, 1))
     """
 
     token_ids: Tensor
@@ -46,6 +53,10 @@ def length_normalizer(
 
     Returns:
         A float tensor of the shape of `lengths`, 1 where the length is 1.
+
+    Examples:
+        >>> float(length_normalizer(7, length_penalty=1.0))  # (5 + 7) / 6
+        2.0
 
     Reference:
         [Wu et al., 2016](https://arxiv.org/abs/1609.08144), section 7, equation 14.

@@ -55,6 +55,10 @@ class SamplingRules:
 
     Raises:
         UserError: A number is out of its range.
+
+    Examples:
+        >>> SamplingRules(temperature=0.8, top_k=40).top_p
+        1.0
     """
 
     temperature: TensorLike = 1.0
@@ -134,6 +138,13 @@ def sample(
     Raises:
         UserError: An argument is out of range, or state or logits have another structure.
 
+    Examples:
+        >>> model = CausalTransformer(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> start_ids, state = model.prefill(np.array([[1, 5, 9], [1, 7, 0]]), max_length=6)
+        >>> found = sample(model.step, state, start_ids, end_id=2, max_length=6, seed=1)
+        >>> found.token_ids.shape
+        (2, 1, 6)
+
     Reference:
         [Holtzman et al., 2019](https://arxiv.org/abs/1904.09751), section 3.
     """
@@ -157,7 +168,12 @@ def sample(
 
 
 def check_seed(seed: TensorLike) -> int:
-    """Returns the seed; raises `UserError` unless it is an integer of 32 bits."""
+    """Returns the seed; raises `UserError` unless it is an integer of 32 bits.
+
+    Examples:
+        >>> check_seed(7)
+        7
+    """
     require(
         is_integer(seed) and 0 <= seed < 2**32,
         "`seed` must be an integer of 0 or more, below 2 ** 32.",

@@ -57,6 +57,10 @@ def model_class(preset: str) -> type[keras.Model]:
 
     Raises:
         UserError: There is no preset of that name.
+
+    Examples:
+        >>> model_class("bert_base").__name__
+        'Bert'
     """
     return globals()[get_preset(preset).family]
 

@@ -22,6 +22,10 @@ class Preset:
         config: Arguments of the model class, without the vocabulary.
         recipes: Name that the recipes of its family have (`keras_attn.recipes`).
         tasks: Tasks that it can be trained for, the first where nothing else is said.
+
+    Examples:
+        >>> get_preset("transformer_base").config["hidden_dim"]
+        512
     """
 
     name: str
@@ -95,6 +99,10 @@ def get_preset(name: str, family: str | None = None) -> Preset:
 
     Raises:
         UserError: There is none of that name; the message lists those there are.
+
+    Examples:
+        >>> get_preset("bert_base").paper
+        'Devlin et al., 2019...'
     """
     names = [key for key, preset in PRESETS.items() if family in (None, preset.family)]
     require_one_of("preset", name, names)

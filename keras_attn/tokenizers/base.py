@@ -35,6 +35,11 @@ class Tokenizer(tf.Module, abc.ABC):
         special_tokens: Padding, start, end and unknown, at any place in the vocabulary; one token
             may serve several purposes. None if the vocabulary begins with `<pad>`, `<s>`, `</s>`
             and `<unk>`.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abc")
+        >>> isinstance(tokenizer, Tokenizer), tokenizer.vocabulary_size
+        (True, 7)
     """
 
     kind: ClassVar[str]

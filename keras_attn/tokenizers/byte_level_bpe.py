@@ -50,6 +50,13 @@ class ByteLevelBpeTokenizer(Tokenizer):
 
     Reference: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners",
     section 2.2; Sennrich et al. 2016, https://arxiv.org/abs/1508.07909, algorithm 1.
+
+    Examples:
+        >>> texts = ["the cat sat", "the dog ran"] * 20
+        >>> tokenizer = train_tokenizer("byte_level_bpe", texts, vocabulary_size=270)
+        >>> ids = tokenizer.tokenize(["the cat"])
+        >>> tokenizer.detokenize(ids).numpy()[0].decode()
+        'the cat'
     """
 
     kind = "byte_level_bpe"

@@ -30,6 +30,11 @@ class CharacterTokenizer(Tokenizer):
 
     Raises:
         UserError: `characters` is empty, or an item is not a single character or appears twice.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abc")
+        >>> tokenizer.tokenize(["cab"]).to_list()
+        [[6, 4, 5]]
     """
 
     kind = "characters"

@@ -46,6 +46,11 @@ def train_tokenizer(kind: str, texts: Iterable[str], **options: Any) -> Tokenize
 
     Raises:
         UserError: Unknown kind or option, or what the kind's `train` raises.
+
+    Examples:
+        >>> tokenizer = train_tokenizer("characters", ["abc", "cab"])
+        >>> tokenizer.tokenize(["cab"]).to_list()
+        [[6, 4, 5]]
     """
     require_one_of("kind", kind, _TRAINED)
     train = _TRAINED[kind].train
@@ -66,6 +71,13 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
 
     Raises:
         UserError: A file is missing, damaged or from a newer version; the message names it.
+
+    Examples:
+        >>> import tempfile
+        >>> folder = tempfile.mkdtemp()
+        >>> CharacterTokenizer("abc").save(folder)
+        >>> load_tokenizer(folder).tokenize(["cab"]).to_list()
+        [[6, 4, 5]]
     """
     path = path_inside(Path(folder), CONFIG_FILE, f"{folder}: a tokenizer's folder")
     description = _read_description(path)

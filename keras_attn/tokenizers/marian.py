@@ -36,6 +36,9 @@ class MarianTokenizer(Tokenizer):
             tokens or contains a token twice.
 
     Reference: Junczys-Dowmunt et al., 2018, https://arxiv.org/abs/1804.00344.
+
+    Examples:
+        >>> tokenizer = MarianTokenizer(model, tokens)  # doctest: +SKIP
     """
 
     kind = "marian"

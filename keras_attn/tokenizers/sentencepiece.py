@@ -36,6 +36,12 @@ class SentencePieceTokenizer(Tokenizer):
             `special_tokens`.
 
     Reference: Kudo and Richardson 2018, "SentencePiece", https://arxiv.org/abs/1808.06226.
+
+    Examples:
+        >>> texts = ["the cat sat", "the dog ran"] * 20
+        >>> tokenizer = train_tokenizer("sentencepiece", texts, vocabulary_size=30)
+        >>> tokenizer.detokenize(tokenizer.tokenize(["the cat"])).numpy()[0].decode()
+        'the cat'
     """
 
     kind = "sentencepiece"

@@ -14,6 +14,10 @@ def sentinel_tokens(count: int) -> list[str]:
 
     Args:
         count: Number of sentinels.
+
+    Examples:
+        >>> sentinel_tokens(2)
+        ['<extra_id_1>', '<extra_id_0>']
     """
     return [_sentinel(number) for number in reversed(range(count))]
 
@@ -29,6 +33,10 @@ def sentinel_ids(tokenizer: Tokenizer) -> np.ndarray:
 
     Raises:
         UserError: The tokenizer has sentinels, but does not recognize them in a text.
+
+    Examples:
+        >>> sentinel_ids(CharacterTokenizer("abc")).shape  # has no sentinels
+        (0,)
     """
     ids = {token: number for number, token in enumerate(tokenizer.vocabulary)}
     names = list(itertools.takewhile(ids.__contains__, map(_sentinel, itertools.count())))

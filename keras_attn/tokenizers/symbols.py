@@ -32,6 +32,11 @@ class SymbolTokenizer(Tokenizer):
     Raises:
         UserError: `symbols` is empty, or a symbol is empty, contains whitespace, appears twice or
             looks like a special token.
+
+    Examples:
+        >>> tokenizer = SymbolTokenizer(["AE", "K", "T"])
+        >>> tokenizer.tokenize(["K AE T"]).to_list()
+        [[5, 4, 6]]
     """
 
     kind = "symbols"

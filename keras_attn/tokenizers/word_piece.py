@@ -52,6 +52,12 @@ class WordPieceTokenizer(Tokenizer):
 
     Reference: Devlin et al. 2019, "BERT", https://arxiv.org/abs/1810.04805; Song et al. 2021,
     "Fast WordPiece Tokenization", https://arxiv.org/abs/2012.15524.
+
+    Examples:
+        >>> tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s"]
+        >>> tokenizer = WordPieceTokenizer(tokens, lowercase=True)
+        >>> tokenizer.tokenize(["The cats"]).to_list()
+        [[5, 6, 7]]
     """
 
     kind = "word_piece"

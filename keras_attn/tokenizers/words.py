@@ -10,6 +10,10 @@ def split_words(text: str) -> list[str]:
 
     Args:
         text: The text.
+
+    Examples:
+        >>> split_words("Anna lives in Rome .")
+        ['Anna', 'lives', 'in', 'Rome', '.']
     """
     return [word.decode() for word in text.encode().split()]
 
@@ -24,6 +28,11 @@ def word_pieces(tokenizer: Tokenizer, texts: tf.Tensor) -> tuple[tf.RaggedTensor
     Returns:
         The words, strings (batch, None), and their ids, int32 (batch, None, None), both ragged. A
         word without a token is unknown: each has at least one id.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("ab ")
+        >>> [part.to_list() for part in word_pieces(tokenizer, ["ab b"])]
+        [[[b'ab', b'b']], [[[4, 5], [5]]]]
     """
     words = tf.strings.split(texts)
     pieces = tokenizer.tokenize(words.values)

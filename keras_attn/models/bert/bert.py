@@ -49,6 +49,14 @@ class Bert(Backbone):
         UserError: A size is not positive, a rate outside [0, 1), or `num_heads` does not divide
             `hidden_dim`.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = Bert(11, **sizes)
+        >>> outputs = model({"token_ids": ids, "segment_ids": 0 * ids})
+        >>> outputs.shape
+        (2, 4, 8)
+
     Reference:
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805.
     """

@@ -36,6 +36,15 @@ class CompressiveTransformer(CausalTransformer):
         UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, there is no
             such compression, or one by usage, or a segment is shorter than `compression_rate`.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = CompressiveTransformer(
+        ...     11, **sizes, segment_length=3, memory_length=3, compressed_length=2
+        ... )
+        >>> model({"token_ids": ids}).shape
+        (2, 4, 11)
+
     References:
         Dai et al., 2019, https://arxiv.org/abs/1901.02860.
         Rae et al., 2019, https://arxiv.org/abs/1911.05507.

@@ -51,6 +51,12 @@ class ConvSeq2Seq(Backbone):
     Raises:
         UserError: A size or a rate is out of its range, or `kernel_size` is even.
 
+    Examples:
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = ConvSeq2Seq(11, num_layers=2, hidden_dim=8)
+        >>> model({"source_ids": ids, "target_ids": ids[:, :3]}).shape
+        (2, 3, 11)
+
     Reference:
         Gehring et al., 2017, https://arxiv.org/abs/1705.03122.
     """

@@ -56,6 +56,13 @@ class ETC(Backbone):
         UserError: A size is not positive, a rate outside [0, 1), or `num_heads` does not divide
             `hidden_dim`.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = ETC(11, **sizes, radius=2)
+        >>> model({"token_ids": ids}).shape
+        (2, 4, 8)
+
     Reference:
         Ainslie et al., 2020, https://arxiv.org/abs/2004.08483.
     """

@@ -49,6 +49,13 @@ class GPT2(LanguageModel):
         UserError: A size is not positive, a rate outside [0, 1), `num_heads` does not divide
             `hidden_dim`, or the attention cannot be causal.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = GPT2(11, **sizes)
+        >>> model({"token_ids": ids}).shape
+        (2, 4, 11)
+
     Reference:
         Radford et al., 2019, "Language Models are Unsupervised Multitask Learners", section 2.3.
     """

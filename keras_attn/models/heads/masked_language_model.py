@@ -40,6 +40,14 @@ class MaskedLanguageModel(EncoderModel):
     Raises:
         UserError: `encoder` is no model, or has no token embedding.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = MaskedLanguageModel(Bert(11, **sizes))
+        >>> positions = np.array([[1], [0]])  # of hidden tokens
+        >>> model({"token_ids": ids, "positions": positions}).shape
+        (2, 1, 11)
+
     Reference:
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 3.1.
     """

@@ -39,6 +39,13 @@ class SequenceClassifier(EncoderModel):
     Raises:
         UserError: `encoder` is no model, `num_classes` not positive, `dropout` outside [0, 1), or
             there is no such `pooling`, or no pooler for it.
+
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> encoder = TransformerEncoder(11, **sizes)
+        >>> SequenceClassifier(encoder, num_classes=3)({"token_ids": ids}).shape
+        (2, 3)
     """
 
     def __init__(

@@ -32,6 +32,13 @@ class TokenClassifier(EncoderModel):
         UserError: `encoder` is no model over token ids, `num_classes` not positive, or `dropout`
             outside [0, 1).
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> encoder = Bert(11, **sizes)
+        >>> TokenClassifier(encoder, num_classes=3)({"token_ids": ids}).shape
+        (2, 4, 3)
+
     Reference:
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
     """

@@ -61,6 +61,13 @@ class Marian(StackedSeq2Seq):
         UserError: A size is not positive, a rate outside [0, 1), or a number of heads does not
             divide `hidden_dim`.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = Marian(11, **sizes)
+        >>> model({"source_ids": ids, "target_ids": ids[:, :3]}).shape
+        (2, 3, 11)
+
     Reference:
         Junczys-Dowmunt et al., 2018, https://arxiv.org/abs/1804.00344.
     """

@@ -44,6 +44,12 @@ class GNMT(RecurrentModel):
     Raises:
         UserError: A size or a rate is out of its range.
 
+    Examples:
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = GNMT(11, num_layers=2, hidden_dim=8)
+        >>> model({"source_ids": ids, "target_ids": ids[:, :3]}).shape
+        (2, 3, 11)
+
     Reference:
         Wu et al., 2016, https://arxiv.org/abs/1609.08144, section 3.
     """

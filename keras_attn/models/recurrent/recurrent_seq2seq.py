@@ -57,6 +57,12 @@ class RecurrentSeq2Seq(RecurrentModel):
         UserError: A size or a rate is out of its range, a name is unknown, or the arguments
             contradict each other.
 
+    Examples:
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = RecurrentSeq2Seq(11, num_layers=1, hidden_dim=8, attention="luong")
+        >>> model({"source_ids": ids, "target_ids": ids[:, :3]}).shape
+        (2, 3, 11)
+
     References:
         Sutskever et al., 2014, https://arxiv.org/abs/1409.3215 (fixed context).
         Bahdanau et al., 2014, https://arxiv.org/abs/1409.0473.

@@ -38,6 +38,13 @@ class Reformer(LanguageModel):
         UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, or
             `num_buckets` is odd.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = Reformer(11, **sizes, num_buckets=2, chunk_length=2)
+        >>> model({"token_ids": ids}).shape
+        (2, 4, 11)
+
     Reference:
         Kitaev et al., 2020, https://arxiv.org/abs/2001.04451.
     """

@@ -37,6 +37,13 @@ class FeatureEncoder(Backbone):
         UserError: A size is not positive, there are learned positions but none are added,
             `num_heads` does not divide `hidden_dim`, or `front_end` gives vectors of another size.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> sound = np.ones((2, 100, 80), "float32")  # (batch, frames, features)
+        >>> model = FeatureEncoder(80, **sizes)
+        >>> model({"features": sound}).shape
+        (2, 100, 8)
+
     References:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
         Dong et al., 2018, https://ieeexplore.ieee.org/document/8462506.

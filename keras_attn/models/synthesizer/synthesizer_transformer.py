@@ -43,6 +43,13 @@ class SynthesizerTransformer(Transformer):
         UserError: A size is not positive, `num_heads` does not divide `hidden_dim`, or there are
             no such scores, or none at all.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = SynthesizerTransformer(11, **sizes, max_length=8)
+        >>> model({"source_ids": ids, "target_ids": ids[:, :3]}).shape
+        (2, 3, 11)
+
     Reference:
         Tay et al., 2020, https://arxiv.org/abs/2005.00743.
     """

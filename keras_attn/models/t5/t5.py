@@ -59,6 +59,13 @@ class T5(StackedSeq2Seq):
         UserError: A size is not positive, a rate outside [0, 1), or the buckets do not fit
             `max_distance`.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = T5(11, **sizes)
+        >>> model({"source_ids": ids, "target_ids": ids[:, :3]}).shape
+        (2, 3, 11)
+
     References:
         Raffel et al., 2020, https://arxiv.org/abs/1910.10683, section 2.1.
         Shazeer, 2020, https://arxiv.org/abs/2002.05202 (version 1.1).

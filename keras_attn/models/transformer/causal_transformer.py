@@ -23,6 +23,13 @@ class CausalTransformer(LanguageModel):
         UserError: A size is not positive, there are learned positions but none are
             added, `num_heads` does not divide `hidden_dim`, or the attention cannot be causal.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = CausalTransformer(11, **sizes)
+        >>> model({"token_ids": ids}).shape
+        (2, 4, 11)
+
     References:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1 (the blocks).
         Liu et al., 2018, https://arxiv.org/abs/1801.10198, section 4.2.3 (decoder-only).

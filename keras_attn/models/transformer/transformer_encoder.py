@@ -28,6 +28,13 @@ class TransformerEncoder(Backbone):
         UserError: A size is not positive, there are learned positions but none are
             added, or `num_heads` does not divide `hidden_dim`.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> ids = np.array([[5, 7, 3, 9], [4, 6, 0, 0]])  # 0 is padding
+        >>> model = TransformerEncoder(11, **sizes)
+        >>> model({"token_ids": ids}).shape
+        (2, 4, 8)
+
     Reference:
         Vaswani et al., 2017, https://arxiv.org/abs/1706.03762, section 3.1.
     """

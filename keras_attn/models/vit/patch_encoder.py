@@ -59,6 +59,13 @@ class PatchEncoder(Backbone):
         UserError: A size is not positive, `patch_size` does not divide `image_size`, or
             `num_heads` does not divide `hidden_dim`.
 
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> images = np.ones((2, 8, 8, 3), "float32")
+        >>> model = PatchEncoder(image_size=8, patch_size=4, **sizes)
+        >>> model({"images": images}).shape
+        (2, 5, 8)
+
     Reference:
         Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, section 3.1.
     """
