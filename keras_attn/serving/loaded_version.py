@@ -1,8 +1,10 @@
 """One version of a model, loaded into TensorFlow's C++ runtime and warmed up, with its queue."""
 
 import asyncio
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
@@ -13,6 +15,7 @@ from keras_attn.export.runtime import Signature, read_meta_graph
 from keras_attn.export.warmup import read_warmup
 from keras_attn.serving.batching import Arrays, Batcher, BatchSettings
 from keras_attn.serving.errors import from_model, invalid
+from keras_attn.serving.page_models import model_facts
 
 
 class LoadedVersion:
@@ -54,6 +57,11 @@ class LoadedVersion:
             name: SignatureDef.FromString(definition.SerializeToString())
             for name, definition in definitions.items()
         }
+
+    @functools.cached_property
+    def page_facts(self) -> dict[str, Any]:
+        """What the demo page shows of it (see `model_facts`)."""
+        return model_facts(self._session.folder)
 
     async def close(self) -> None:
         """Answers waiting requests, and frees the model."""

@@ -1,14 +1,29 @@
 """The demo page: a self-contained HTML file that uses the REST API."""
 
 import base64
+import functools
 import hashlib
-import json
-from collections.abc import Sequence
 from typing import NamedTuple
 
+from keras_attn.pages import common_style
 from keras_attn.reading import read_resource
 
-_SCRIPTS = ("attention.js", "page.js")
+# In this order, as one script: all of them use the first ones, and the last one starts the page.
+_SCRIPTS = (
+    "elements.js",
+    "requests.js",
+    "answers.js",
+    "attention.js",
+    "attention_map.js",
+    "form_text.js",
+    "form_labels.js",
+    "form_image.js",
+    "form_tags.js",
+    "form_vectors.js",
+    "form_sampling.js",
+    "form_any.js",
+    "page.js",
+)
 
 
 class Page(NamedTuple):
@@ -23,13 +38,10 @@ class Page(NamedTuple):
     headers: dict[str, str]
 
 
-def page(models: Sequence[str]) -> Page:
-    """Returns the demo page.
-
-    Args:
-        models: Names to choose from.
-    """
-    style, script = _part("page.css"), "".join(map(_part, _SCRIPTS))
+@functools.cache
+def page() -> Page:
+    """Returns the demo page."""
+    style, script = common_style() + _part("page.css"), "".join(map(_part, _SCRIPTS))
     policy = {
         "default-src": "'none'",
         "connect-src": "'self'",
@@ -39,7 +51,6 @@ def page(models: Sequence[str]) -> Page:
         "form-action": "'none'",
         "frame-ancestors": "'none'",
     }
-    names = json.dumps(list(models)).replace("<", "\\u003c")
     headers = {
         "content-type": "text/html; charset=utf-8",
         "content-security-policy": "; ".join(f"{key} {value}" for key, value in policy.items()),
@@ -47,10 +58,7 @@ def page(models: Sequence[str]) -> Page:
         "referrer-policy": "no-referrer",
         "cache-control": "no-store",
     }
-    html = _part("page.html")
-    # Names come last: they could contain the name of another piece.
-    for name, piece in (("STYLE", style), ("SCRIPT", script), ("MODELS", names)):
-        html = html.replace(f"PAGE_{name}", piece, 1)
+    html = _part("page.html").replace("PAGE_STYLE", style, 1).replace("PAGE_SCRIPT", script, 1)
     return Page(html.encode("utf-8"), headers)
 
 

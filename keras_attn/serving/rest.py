@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import re
 import time
 import urllib.parse
@@ -79,6 +80,7 @@ def rest_application(server: ModelServer, hosts: AllowedHosts) -> ASGIApp:
     application = Starlette(
         routes=[
             Route("/", api.page),
+            Route("/page/models.json", api.page_models),
             Route("/metrics", api.metrics),
             Route("/monitoring/prometheus/metrics", api.metrics),
             Route("/v1/{path:path}", api.models, methods=["GET", "POST"]),
@@ -106,10 +108,12 @@ async def overloaded(scope: Scope, receive: Receive, send: Send) -> None:
 class _Api:
     def __init__(self, server: ModelServer) -> None:
         self._server = server
-        self._page = page(list(server.models))
 
     async def page(self, _: Request) -> Response:
-        return Response(self._page.html, headers=self._page.headers)
+        return Response(page().html, headers=page().headers)
+
+    async def page_models(self, _: Request) -> Response:
+        return await _answered(self._facts(), self._server.log)
 
     async def metrics(self, _: Request) -> Response:
         return Response(self._server.metrics.text(), headers={"content-type": CONTENT_TYPE})
@@ -153,6 +157,14 @@ class _Api:
         inputs = decode_inputs(parsed, signature)
         outputs = await self._server.predict(version, parsed.signature, inputs)
         return encode_outputs(outputs, parsed.by_rows)
+
+    async def _facts(self) -> bytes:
+        models = []
+        for name in self._server.models:
+            version = self._server.version(name)
+            facts = await asyncio.to_thread(lambda version=version: version.page_facts)
+            models.append({"name": name} | facts)
+        return json.dumps(models).encode()
 
     async def _describe(self, address: _Address) -> bytes:
         which = (address.name, _number(address), address.label)

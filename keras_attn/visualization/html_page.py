@@ -2,13 +2,13 @@
 
 import base64
 import html
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from keras_attn.files import write_text
+from keras_attn.pages import common_style, json_inside_html
 from keras_attn.reading import read_resource
 from keras_attn.visualization.attention_map import describe_pattern
 from keras_attn.visualization.text_attention import LayerAttention, TextAttention
@@ -35,9 +35,9 @@ def page(attention: TextAttention) -> str:
     }
     parts = {
         "title": html.escape(f"Attention: {attention.text}"[:80]),
-        "style": _part("page.css"),
+        "style": common_style() + _part("page.css"),
         "script": _part("page.js"),
-        "data": _inside_html(content),
+        "data": json_inside_html(content),
     }
     # Inserted text is not searched again.
     pieces = _part("page.html").replace("}}", "{{").split("{{")
@@ -75,14 +75,6 @@ def _packed(matrices: np.ndarray) -> dict[str, Any]:
     """Numbers from 0 to 1 in 16 bits each."""
     numbers = np.round(np.clip(matrices, 0, 1) * 65535).astype("<u2")
     return {"shape": matrices.shape, "numbers": base64.b64encode(numbers.tobytes()).decode()}
-
-
-def _inside_html(content: dict[str, Any]) -> str:
-    """JSON in which no text can end or begin an HTML element."""
-    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
 
 
 def _part(name: str) -> str:

@@ -1,145 +1,136 @@
-"use strict";
-// Draws what the signature "attention" answers: weights (layers, heads, rows, columns) of each
-// group, and the tokens at rows and columns, "" where there is none.
-const GROUPS = { cross: "answer to text", encoder: "text to itself", decoder: "answer to itself" };
-// Everything that comes from a model is put on the page as text, never as HTML.
-const element = (id) => document.getElementById(id);
-const made = (tag, text, properties = {}) =>
-  Object.assign(document.createElement(tag), { textContent: text ?? "" }, properties);
-const SVG = document.querySelector("#map svg").namespaceURI;
-const CELL = 22;
+// Shows the answer of the signature "attention": weights (layers, heads, rows, columns) of each
+// group, and the tokens at rows and columns, "" for none. Tokens of one side are colored by the
+// weights of the token of the other side that is pointed at.
+const GROUPS = {  // a title, and those of rows and columns
+  cross: ["answer to input", "answer", "input"],
+  encoder: ["input to itself", "from", "to"],
+  decoder: ["answer to itself", "from", "to"],
+};
 const MEAN = "mean";
 let attention = null;
 
 function hideAttention() {
   attention = null;
-  element("attention").hidden = true;
+  byId("attention").hidden = true;
+  byId("attention-error").textContent = "";
+  byId("attention-request").replaceChildren();
 }
 
-// The inputs of the signature: those of the question, and as target the answer in a row.
-function attentionRequest(signature, instance, outputs, row) {
-  if (!signature) return null;
-  const { text } = outputs;
-  const known = { target: Array.isArray(text) ? text[row] : text, ...instance };
-  const names = Object.keys(signature.inputs);
-  if (names.some((name) => typeof known[name] !== "string" && !known[name]?.b64)) return null;
-  return Object.fromEntries(names.map((name) => [name, known[name]]));
+function failAttention(message) {
+  hideAttention();
+  byId("attention").hidden = false;
+  byId("attention-shown").hidden = true;
+  byId("attention-error").textContent = message;
 }
 
-function showAttention(answer) {
+function showAttention(answer, state = NOTHING) {
   const groups = Object.keys(GROUPS).filter((name) => name in answer).map((name) => {
-    const [rows, columns] = ["rows", "columns"].map((side) => answer[name + "_" + side]);
+    const [rows, columns] = ["rows", "columns"].map((side) => answer[`${name}_${side}`]);
+    const kept = (list, tokens) => list.filter((_, place) => tokens[place] !== "");
     const cut = (matrix) => kept(matrix, rows).map((row) => kept(row, columns));
-    const layers = answer[name].map((heads) => heads.map(cut));
-    return { name, rows: kept(rows, rows).map(readable),
-             columns: kept(columns, columns).map(readable), layers };
+    return { name, layers: answer[name].map((heads) => heads.map(cut)),
+      rows: kept(rows, rows).map(readable), columns: kept(columns, columns).map(readable) };
   });
-  attention = { groups, row: null };
-  options("group", groups.map(({ name }) => [name, GROUPS[name]]));
-  chooseGroup();
-  element("attention").hidden = false;
+  attention = { groups, row: null, column: null };
+  const isLanguageModel = groups.length === 1 && groups[0].name === "decoder";
+  options(byId("group"), groups.map(({ name }) =>
+    [name, isLanguageModel ? "text to itself" : GROUPS[name][0]]));
+  chooseIn("group", state);
+  byId("attention").hidden = byId("attention-shown").hidden = false;
+  chooseGroup(state);
+  for (const side of ["row", "column"])
+    if (state.get(side) in group()[side + "s"]) point({ [side]: Number(state.get(side)) });
 }
 
-// What stands where there is a token.
-const kept = (list, tokens) => list.filter((_, place) => tokens[place] !== "");
+const chooseIn = (id, state) => {
+  if ([...byId(id).options].some(({ value }) => value === state.get(id)))
+    byId(id).value = state.get(id);
+};
 
-function options(id, pairs) {
-  const before = element(id).value;
-  element(id).replaceChildren(...pairs.map(([value, text]) => made("option", text, { value })));
-  if (pairs.some(([value]) => value === before)) element(id).value = before;
+// What a link needs to show the same.
+function attentionState() {
+  if (!attention) return [];
+  const choices = ["group", "layer", "head", "view"].map((id) => [id, byId(id).value]);
+  const pointed = ["row", "column"].map((side) => [side, attention[side]]);
+  return [...choices, ...pointed.filter(([, place]) => place !== null)];
 }
 
-function chooseGroup() {
-  const { layers } = group();
+function chooseGroup(state = NOTHING) {
+  const { name, layers } = group();
   const numbered = (list) => list.map((_, number) => [String(number), String(number + 1)]);
-  options("layer", [[MEAN, "mean"], ...numbered(layers)]);
-  options("head", [[MEAN, "mean"], ...numbered(layers[0])]);
-  draw();
+  options(byId("layer"), [[MEAN, "mean"], ...numbered(layers)]);
+  options(byId("head"), [[MEAN, "mean"], ...numbered(layers[0])]);
+  for (const id of ["layer", "head", "view"]) chooseIn(id, state);
+  for (const [place, side] of ["rows", "columns"].entries())
+    byId(side + "-title").textContent = GROUPS[name][place + 1];
+  drawAttention();
 }
 
-const group = () => attention.groups.find(({ name }) => name === element("group").value);
+const group = () => attention.groups.find(({ name }) => name === byId("group").value);
 
-// The weight at a place in the chosen layers and heads.
-function weightAt(row, column) {
-  const chosen = (list, id) =>
-    element(id).value === MEAN ? list : [list[Number(element(id).value)]];
-  const found = chosen(group().layers, "layer").flatMap((heads) => chosen(heads, "head"));
-  return found.reduce((sum, matrix) => sum + matrix[row][column], 0) / found.length;
+// The mean of the weights of the chosen layers and heads, as rows.
+function chosenWeights() {
+  const chosen = (list, id) => byId(id).value === MEAN ? list : [list[Number(byId(id).value)]];
+  const { layers, rows, columns } = group();
+  const found = chosen(layers, "layer").flatMap((heads) => chosen(heads, "head"));
+  return rows.map((_, row) => columns.map((_, column) =>
+    found.reduce((sum, matrix) => sum + matrix[row][column], 0) / found.length));
 }
 
-// Signs for what cannot be seen.
-function readable(token) {
-  return token.replace(/ /g, "␣").replace(/\n/g, "⏎").replace(/\t/g, "⇥")
-    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu, (character) =>
-      "U+" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0"));
-}
-
-function drawn(tag, attributes, parent, text = "") {
-  const shape = document.createElementNS(SVG, tag);
-  for (const name in attributes) shape.setAttribute(name, attributes[name]);
-  shape.textContent = text;
-  parent.append(shape);
-  return shape;
-}
-
-function draw() {
+function drawAttention() {
   const { rows, columns } = group();
-  const room = (tokens) => 16 + 8 * Math.max(...tokens.map((token) => [...token].length));
-  const left = room(rows), top = room(columns);
-  const width = left + columns.length * CELL + 2, height = top + rows.length * CELL + 2;
-  const map = document.createElementNS(SVG, "svg");
-  for (const [name, value] of Object.entries({ width, height, role: "img" }))
-    map.setAttribute(name, value);
-  rows.forEach((token, row) => {
-    const y = top + row * CELL;
-    columns.forEach((_, column) => drawn("rect", {
-      class: "cell", x: left + column * CELL, y, width: CELL, height: CELL,
-      "fill-opacity": weightAt(row, column).toFixed(3),
-    }, map));
-    const label = drawn("text", {
-      class: "looks", x: left - 7, y: y + 0.7 * CELL, "text-anchor": "end", tabindex: 0,
-    }, map, token);
-    label.onmouseenter = label.onfocus = () => point(row);
-  });
-  columns.forEach((token, column) => {
-    const y = top - 7, isShort = [...token].length <= 2;
-    const x = left + (column + (isShort ? 0.5 : 0.7)) * CELL;
-    drawn("text", {
-      class: "looked-at", x, y,
-      ...(isShort ? { "text-anchor": "middle" } : { transform: `rotate(-90 ${x} ${y})` }),
-    }, map, token);
-  });
-  const size = { width: columns.length * CELL, height: rows.length * CELL };
-  drawn("rect", { class: "frame", x: left, y: top, ...size }, map);
-  drawn("rect", { class: "cursor", x: left, y: top, width: size.width, height: 0 }, map);
-  map.onmousemove = (event) => {
-    const row = Math.floor((event.clientY - map.getBoundingClientRect().top - top) / CELL);
-    if (row >= 0 && row < rows.length && row !== attention.row) point(row);
+  attention.weights = chosenWeights();
+  attention.row = attention.column = null;
+  const drawing = byId("view").value === "map" ? drawMap : drawLines;
+  byId("drawing").replaceChildren(drawing(rows, columns, attention.weights, point));
+  fillStrip("row", rows);
+  fillStrip("column", columns);
+  point({});
+}
+
+// Tokens of a side; arrow keys move between them.
+function fillStrip(side, texts) {
+  const strip = byId(side + "s");
+  strip.replaceChildren(...texts.map((text, place) => make("span", {
+    className: "token", role: "option", tabIndex: place ? -1 : 0, "aria-selected": false,
+    onmouseenter: () => point({ [side]: place }), onfocus: () => point({ [side]: place }),
+    onclick: () => remember(),
+  }, text)));
+  strip.onkeydown = (event) => {
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const next = step && strip.children[[...strip.children].indexOf(event.target) + step];
+    if (!next) return;
+    event.preventDefault();
+    event.target.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
   };
-  element("map").replaceChildren(map);
-  point(null);
 }
 
-// Shows where the token of a row looks.
-function point(row) {
-  attention.row = row;
+// Shows where the token of a row looks, or from where that of a column is looked at.
+function point({ row = null, column = null }) {
+  Object.assign(attention, { row, column });
   const { rows, columns } = group();
-  const cursor = element("map").querySelector(".cursor");
-  const weights = columns.map((token, column) => [token, row === null ? 0 : weightAt(row, column)]);
-  const most = [...weights].sort((a, b) => b[1] - a[1]).slice(0, 5)
-    .filter(([, weight]) => weight >= 0.005)
+  const from = row ?? column, side = row === null ? "columns" : "rows";
+  const other = side === "rows" ? columns : rows;
+  const weights = other.map((_, place) => from === null ? 0
+    : side === "rows" ? attention.weights[row][place] : attention.weights[place][column]);
+  const most = other.map((token, place) => [token, weights[place]])
+    .sort((a, b) => b[1] - a[1]).slice(0, 5).filter(([, weight]) => weight >= 0.005)
     .map(([token, weight]) => `${token} ${(100 * weight).toFixed(0)}%`).join(", ");
-  element("told").textContent = row === null ? "Point at a token to see where it looks."
-    : `${rows[row]} looks at ${most || "nothing"}`;
-  cursor.setAttribute("height", row === null ? 0 : CELL);
-  if (row !== null) cursor.setAttribute("y", Number(cursor.getAttribute("height")) * row
-    + Number(element("map").querySelector(".frame").getAttribute("y")));
-  const largest = Math.max(...weights.map(([, weight]) => weight));
-  element("map").querySelectorAll(".looks").forEach((label, place) =>
-    label.classList.toggle("chosen", place === row));
-  element("map").querySelectorAll(".looked-at").forEach((label, place) =>
-    label.classList.toggle("chosen", row !== null && weights[place][1] > largest / 2));
+  byId("pointed").textContent = from === null ? "Point at a token to see where it looks."
+    : `${group()[side][from]} ${row === null ? "is looked at by" : "looks at"} ${most || "nothing"}`;
+  for (const id of ["rows", "columns"]) {
+    [...byId(id).children].forEach((token, place) => {
+      const isChosen = id === side && place === from;
+      token.classList.toggle("chosen", isChosen);
+      token.setAttribute("aria-selected", isChosen);
+      token.style.setProperty("--at", id === side ? 0 : weights[place].toFixed(3));
+    });
+  }
+  markDrawing(row, column);
 }
 
-element("group").addEventListener("change", chooseGroup);
-for (const id of ["layer", "head"]) element(id).addEventListener("change", draw);
+byId("group").addEventListener("change", () => { chooseGroup(); remember(); });
+for (const id of ["layer", "head", "view"])
+  byId(id).addEventListener("change", () => { drawAttention(); remember(); });

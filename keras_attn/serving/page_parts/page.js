@@ -1,164 +1,171 @@
-const STRING = "DT_STRING";
-let signatures = {};
+// Chooses model and form, sends requests, and keeps what is shown in the page's address.
+let models = [];
+let model = null;  // its name, task, examples and signatures
+let sent = null;  // the fields of the request whose answer is shown, and the chosen answer
+let running = null;
 
-async function fetched(path, options) {
-  const response = await fetch(path, options);
-  const content = await response.json();
-  if (!response.ok) throw new Error(content.error);
-  return content;
-}
+const form = () => FORMS[byId("kind").value];
 
-async function attempt(work) {
-  element("error").textContent = "";
-  element("ask").disabled = true;
+// Runs one thing at a time; what comes later replaces it.
+async function run(action) {
+  running?.abort();
+  const mine = running = new AbortController();
+  busy(true);
   try {
-    await work();
+    await action(mine.signal);
   } catch (error) {
-    element("error").textContent = error.message;
+    if (running === mine) report(error);
   } finally {
-    element("ask").disabled = false;
+    if (running === mine) {
+      running = null;
+      busy(false);
+    }
   }
 }
 
-const modelPath = () => "/v1/models/" + encodeURIComponent(element("model").value);
+function busy(isBusy) {
+  byId("ask").setAttribute("aria-disabled", isBusy);
+  byId("ask").textContent = isBusy ? "Asking…" : "Ask";
+  for (const id of ["results", "attention-shown"]) byId(id).setAttribute("aria-busy", isBusy);
+}
 
-async function chooseModel() {
-  const { metadata } = await fetched(modelPath() + "/metadata");
-  signatures = metadata.signature_def.signature_def;
-  const names = Object.keys(signatures).filter((name) => !name.startsWith("__")).sort();
-  const select = element("signature");
-  select.replaceChildren(...names.map((name) => made("option", name, { value: name })));
-  select.value = ["n_best", "serving_default"].find((name) => names.includes(name)) ?? names[0];
-  chooseSignature();
+// Puts an error where it belongs: to a field, or to a place.
+function report(error) {
+  const name = error.field ?? (error.status === 400 && form()?.blames);
+  const control = name && (byId("field-" + name) ?? byId("input-" + name));
+  if (control) return showFieldError(control, error.message);
+  byId(error.place ?? "page-error").textContent = error.message;
+  if (error.place) byId("results").hidden = false;
 }
 
 function forget() {
-  element("answer").replaceChildren();
+  sent = null;
+  byId("results").hidden = true;
+  for (const id of ["answer-error", "status"]) byId(id).textContent = "";
+  for (const id of ["answer", "request"]) byId(id).replaceChildren();
+  for (const control of byId("form").querySelectorAll("[aria-invalid=true]"))
+    showFieldError(control, "");
   hideAttention();
 }
 
-function chooseSignature() {
+// === Choices ===
+
+async function chooseModel(name, state, signal) {
+  byId("page-error").textContent = "";
+  byId("model").value = name;
+  const { metadata } = await fetched(modelPath(name) + "/metadata", { signal });
+  const signatures = Object.fromEntries(Object.entries(metadata.signature_def.signature_def)
+    .filter(([key]) => !key.startsWith("__")));
+  model = { ...models.find((each) => each.name === name), signatures };
+  const forms = Object.entries(FORMS).filter(([, { tasks, needs }]) =>
+    !needs || tasks.includes(model.task) && needs in signatures);
+  options(byId("kind"), forms.map(([key, { title }]) => [key, title]));
+  byId("kind").value = forms.some(([key]) => key === state.get("form"))
+    ? state.get("form") : forms[0][0];
+  await chooseForm(state, signal);
+}
+
+async function chooseForm(state, signal) {
   forget();
-  const inputs = Object.entries(signatures[element("signature").value].inputs).sort();
-  element("inputs").replaceChildren(...inputs.map(([name, info]) => inputField(name, info)));
+  byId("inputs").replaceChildren(...form().build(model));
+  for (const [name, value] of state) {
+    const control = byId("form").elements.namedItem(name);
+    if (control?.name !== name) continue;
+    control.value = value;
+    for (const kind of ["input", "change"]) control.dispatchEvent(new Event(kind));
+  }
+  const controls = [...byId("form").querySelectorAll("textarea, [data-input]")];
+  if (controls.every(({ value }) => value)) await ask(signal, state);
 }
 
-function inputField(name, info) {
-  const isText = info.dtype === STRING;
-  const isFile = isText && name.endsWith("_bytes");
-  const field = isFile ? made("input", "", { type: "file" }) : made("textarea", "", { rows: 2 });
-  field.id = "input-" + name;
-  field.dataset.name = name;
-  field.dataset.kind = isFile ? "file" : isText ? "text" : "json";
-  if (!isText) field.placeholder = info.tensor_shape.dim.length > 1 ? "[4, 5, 6]" : "1";
-  const label = made("label", isText ? name : name + " (JSON)", { htmlFor: field.id });
-  const block = made("p");
-  block.append(label, field);
-  return block;
-}
+// === Requests ===
 
-async function valueOf(field) {
-  if (field.dataset.kind === "text") return field.value;
-  if (field.dataset.kind === "json") return parsed(field);
-  if (!field.files.length) throw new Error("Choose a file for " + field.dataset.name + ".");
-  const bytes = new Uint8Array(await field.files[0].arrayBuffer());
-  let binary = "";
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return { b64: btoa(binary) };
-}
+const askAgain = () => run((signal) => ask(signal));
 
-function parsed(field) {
+async function ask(signal, state = NOTHING) {
+  for (const control of byId("form").querySelectorAll("[aria-invalid=true]"))
+    showFieldError(control, "");
   try {
-    return JSON.parse(field.value);
+    const { signature, instances } = await form().request();
+    const fields = [...new FormData(byId("form"))];
+    const answer = await predict(model, signature, instances, signal);
+    forget();
+    sent = { fields, answer, row: null };
+    show(signature, state);
   } catch (error) {
-    const { name } = field.dataset;
-    throw new Error(`${name} must be JSON, such as ${field.placeholder}: ${error.message}`);
+    if (!signal.aborted) forget();
+    throw Object.assign(error, { place: "answer-error" });
+  }
+  if (form().looks && model.signatures.attention)
+    await lookAt(Number(state.get("answer")), signal, state);
+  remember();
+}
+
+function show(signature, state) {
+  const { answer } = sent;
+  const choose = (row) => run((signal) => lookAt(row, signal));
+  byId("results").hidden = false;
+  byId("answer").replaceChildren(...form().show(answer, model, choose, signature));
+  byId("request").replaceChildren(snippets(answer));
+  byId("status").textContent = `Answered in ${answer.milliseconds.toFixed(0)} ms`;
+  if (signature === "attention") showAttention(answer.predictions[0], state);
+}
+
+// Shows the attention of the answer of a row.
+async function lookAt(row, signal, state = NOTHING) {
+  const looks = form().looks(sent.answer, model);
+  if (!(row in looks)) row = 0;
+  try {
+    const answer = await predict(model, "attention", [looks[row]], signal);
+    sent.row = looks.length > 1 ? row : null;
+    markAnswer(sent.row);
+    showAttention(answer.predictions[0], state);
+    byId("attention-request").replaceChildren(snippets(answer));
+    remember();
+  } catch (error) {
+    if (signal.aborted) throw error;
+    failAttention(error.message);
   }
 }
 
-async function ask() {
-  forget();
-  const instance = {};
-  for (const field of element("inputs").querySelectorAll("[data-name]"))
-    instance[field.dataset.name] = await valueOf(field);
-  const signature = element("signature").value;
-  const start = performance.now();
-  const { predictions } = await fetched(modelPath() + ":predict", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ signature_name: signature, instances: [instance] }),
+// === The address ===
+
+// Puts what is shown into the page's address.
+function remember() {
+  if (!sent) return;
+  const state = new URLSearchParams([["model", model.name], ["form", byId("kind").value],
+    ...sent.fields, ...(sent.row === null ? [] : [["answer", sent.row]]), ...attentionState()]);
+  history.replaceState(null, "", "#" + state);
+}
+
+function restore() {
+  const state = new URLSearchParams(location.hash.slice(1));
+  const name = state.get("model") ?? models[0].name;
+  const isHere = models.some((each) => each.name === name);
+  run(async (signal) => {
+    await chooseModel(isHere ? name : models[0].name, isHere ? state : NOTHING, signal);
+    if (!isHere) throw new Error(`The model of the link is not served here: ${name}`);
   });
-  const milliseconds = performance.now() - start;
-  if (signature === "attention") {  // many numbers, to be looked at
-    element("answer").replaceChildren(made("p", milliseconds.toFixed(0) + " ms"));
-    showAttention(predictions[0]);
-    return;
-  }
-  // A single output comes without its name.
-  const names = Object.keys(signatures[signature].outputs);
-  const outputs = names.length === 1 ? { [names[0]]: predictions[0] } : predictions[0];
-  show(outputs, instance, milliseconds);
-  await lookAt(instance, outputs, 0);
 }
 
-// Where the model looks when it gives the answer of a row, if it tells.
-async function lookAt(instance, outputs, row) {
-  hideAttention();
-  const asked = attentionRequest(signatures.attention, instance, outputs, row);
-  if (!asked) return;
-  const { predictions } = await fetched(modelPath() + ":predict", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ signature_name: "attention", instances: [asked] }),
-  });
-  element("answer").querySelectorAll("tr.choosable").forEach((line, number) =>
-    line.classList.toggle("chosen", number === row));
-  showAttention(predictions[0]);
-}
-
-function show(outputs, instance, milliseconds) {
-  const columns = Object.keys(outputs).sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
-  // Lists of one length, one for each output, are alternatives: a row each.
-  const lengths = columns.map((name) => Array.isArray(outputs[name]) ? outputs[name].length : 0);
-  const alternatives = columns.length > 1 && lengths.every((n) => n > 0 && n === lengths[0]);
-  const count = alternatives ? lengths[0] : 1;
-  const head = made("tr");
-  head.append(made("th", "#"), ...columns.map((name) => made("th", name)));
-  const table = made("table");
-  table.append(head);
-  for (let row = 0; row < count; row++) {
-    const line = made("tr");
-    line.append(made("td", row + 1));
-    for (const name of columns)
-      line.append(made("td", shown(alternatives ? outputs[name][row] : outputs[name])));
-    if (alternatives && attentionRequest(signatures.attention, instance, outputs, row)) {
-      line.className = "choosable";
-      line.tabIndex = 0;
-      line.onclick = () => attempt(() => lookAt(instance, outputs, row));
-      line.onkeydown = (event) => { if (event.key === "Enter") line.click(); };
-    }
-    table.append(line);
-  }
-  element("answer").replaceChildren(table, made("p", milliseconds.toFixed(0) + " ms"));
-}
-
-const rank = (name) => name === "text" || name === "label" ? 0 : 1;
-
-function shown(value) {
-  if (typeof value === "number") return Number.isInteger(value) ? value : value.toFixed(4);
-  if (Array.isArray(value)) {
-    const rest = value.length > 32 ? ", … (" + value.length + ")" : "";
-    return "[" + value.slice(0, 32).map(shown).join(", ") + rest + "]";
-  }
-  return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-const names = JSON.parse(element("models").textContent);
-element("model").replaceChildren(...names.map((name) => made("option", name, { value: name })));
-element("model").addEventListener("change", () => attempt(chooseModel));
-element("signature").addEventListener("change", chooseSignature);
-element("form").addEventListener("submit", (event) => {
+byId("model").addEventListener("change", () =>
+  run((signal) => chooseModel(byId("model").value, NOTHING, signal)));
+byId("kind").addEventListener("change", () =>
+  run((signal) => chooseForm(NOTHING, signal)));
+byId("form").addEventListener("submit", (event) => {
   event.preventDefault();
-  attempt(ask);
+  if (!running && model) askAgain();
 });
-attempt(chooseModel);
+byId("form").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) byId("form").requestSubmit();
+});
+byId("copy-link").addEventListener("click", () => {
+  remember();
+  copy(location.href, byId("copy-link"));
+});
+addEventListener("hashchange", restore);
+run(async (signal) => {
+  models = await fetched("/page/models.json", { signal });
+  options(byId("model"), models.map(({ name }) => [name, name]));
+  restore();
+});

@@ -8,18 +8,17 @@ from typing import Any
 
 from keras_attn.documents import read_json
 from keras_attn.files import write_text
+from keras_attn.pages import common_style
 from keras_attn.reading import read_table, read_text
 from keras_attn.validation import UserError, require
 
 REPORT_FILE = "report.html"
 _STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; margin: 2em auto; max-width: 62em;
-       padding: 0 1em; }
-h1 { font-size: 1.5em; } h2 { font-size: 1.15em; margin-top: 2em; }
-table { border-collapse: collapse; } th, td { text-align: left; padding: .25em 1em .25em 0;
-       border-bottom: 1px solid #ddd; vertical-align: top; } td.n { text-align: right;
-       font-variant-numeric: tabular-nums; } td.other { color: #b03a2e; }
-svg { max-width: 100%; height: auto; } pre { background: #f6f6f6; padding: 1em; overflow: auto; }
+body { max-width: 62rem; }
+h2 { margin-top: 2rem; }
+td.n { text-align: right; }
+td.other { color: var(--mark); }
+svg { max-width: 100%; height: auto; }
 """
 # Panels of the picture: its label, and the columns that it may show with their names.
 _PANELS = (
@@ -60,7 +59,9 @@ def write_report(run: str | Path) -> Path:
     title = html.escape(run.resolve().name)
     page = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{_STYLE}</style></head><body>\n" + "\n".join(parts) + "\n</body></html>\n"
+        f"<style>{common_style()}{_STYLE}</style></head><body>\n"
+        + "\n".join(parts)
+        + "\n</body></html>\n"
     )
     write_text(run / REPORT_FILE, page)
     return run / REPORT_FILE
