@@ -89,7 +89,10 @@ def test_what_a_name_may_be():
     assert [name for name in names + others if is_host(name)] == names
 
 
-@pytest.mark.parametrize("path", ["/", "/metrics", "/v1/models/tiny", "/v1/models/tiny:predict"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/page/models.json", "/metrics", "/v1/models/tiny", "/v1/models/tiny:predict"],
+)
 def test_all_paths_are_kept_from_other_pages(served, path):
     method = "POST" if path.endswith("predict") else "GET"
     body = BODY if method == "POST" else b""

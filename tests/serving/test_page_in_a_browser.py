@@ -1,15 +1,22 @@
-"""The demo page clicked through in headless Chromium, on a server of small models.
+"""The demo page clicked through in headless Chromium, on a server of small models of every kind.
 
-Between browser and server stands one that puts a script behind the page's and allows it in its
-policy, which holds for all else as it is.
+A server between browser and server puts `page_walk.js` behind the page's script and keeps the
+requests. It allows this script, and frames of the page itself, in the page's policy, which is
+otherwise unchanged.
 """
 
+import ast
 import base64
+import collections
 import hashlib
 import http.server
+import json
+import re
+import shlex
 import threading
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +24,7 @@ import pytest
 from keras_attn.export import export_saved_model
 from keras_attn.visualization import text_attention
 from tests.browser import WATCH, seen_in_browser
+from tests.export.test_matrix import MATRIX
 from tests.export.toy import ToyTask
 from tests.serving.conftest import running
 from tests.tasks.made import make_task
@@ -24,74 +32,20 @@ from tests.tasks.made import make_task
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
 
 TEXT = "fedcba"
+QUOTES = "'a\"\n\\$`b"
 EVIL = "<img src=x onerror=\"document.title='broken'\">"
-WALK = """
-{
-const seen = [];
-const texts = (query) => [...document.querySelectorAll(query)].map((one) => one.textContent);
-const note = (what) => seen.push({
-  what,
-  error: element("error").textContent,
-  rows: [...document.querySelectorAll("#answer tr")].map((line) =>
-    [...line.children].map((cell) => cell.textContent)),
-  chosen: [...document.querySelectorAll("#answer tr.choosable")].map((line) =>
-    line.classList.contains("chosen")),
-  hidden: element("attention").hidden,
-  told: element("told").textContent,
-  looks: texts("#map .looks"), lookedAt: texts("#map .looked-at"),
-  cells: [...document.querySelectorAll("#map .cell")].map((one) =>
-    Number(one.getAttribute("fill-opacity"))),
-  group: element("group").value, groups: texts("#group option"),
-  layers: texts("#layer option"), heads: texts("#head option"),
-  images: document.images.length,
-});
-const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
-const until = async (test) => { while (!test()) await pause(20); };
-const set = async (id, value) => {
-  element(id).value = value;
-  element(id).dispatchEvent(new Event("change"));
-  await pause(20);
-};
-const model = async (name) => {
-  await set("model", name);
-  await until(() => !element("ask").disabled && element("signature").value !== "");
-};
-const ask = async (name, text) => {
-  element("input-" + name).value = text;
-  element("ask").click();
-  await until(() => element("ask").disabled);
-  await until(() => !element("ask").disabled);
-};
-(async () => {
-  await until(() => !element("ask").disabled && element("signature").value !== "");
-  await model("toy"); await ask("text", "abc"); note("without attention");
-  await model("tiny"); await ask("text", "TEXT"); note("asked");
-  const label = (row) => document.querySelectorAll("#map .looks")[row];
-  label(1).dispatchEvent(new MouseEvent("mouseenter")); note("pointed");
-  await set("head", "1"); note("head");
-  await set("group", "encoder"); note("encoder");
-  document.querySelectorAll("#answer tr.choosable")[1].click();
-  await until(() => document.querySelectorAll("#answer tr.chosen")[0]?.rowIndex === 2);
-  note("second");
-  await ask("text", EVIL); note("too long");
-  await set("signature", "token_ids"); await ask("source_ids", EVIL); note("no JSON");
-  await set("signature", "attention");
-  element("input-target").value = "AA"; await ask("text", "TEXT"); note("attention alone");
-})().catch((error) => { window.failed = String(error); }).finally(() => {
-  const told = document.createElement("pre");
-  told.id = "seen";
-  const error = window.failed || null;
-  told.textContent = JSON.stringify({ seen, title: document.title, error });
-  document.body.append(told);
-});
+KINDS = {
+    "classification": "Bert",
+    "image_classification": "PatchEncoder",
+    "masked_lm": "Bert",
+    "token_classification": "Bert",
+    "embedding": "Bert",
+    "causal_lm": "GPT2",
 }
-"""
 
 
-def between(served):
-    """A server that adds the scripts to the page and hands all else on."""
-    quoted = '"' + EVIL.replace('"', '\\"') + '"'
-    walk = WALK.replace('"TEXT"', f'"{TEXT}"').replace("EVIL", quoted)
+def between(served, walk, requests):
+    """A server that adds the scripts to the page, hands on all else, and keeps the requests."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -101,6 +55,7 @@ def between(served):
             self.answer(self.rfile.read(int(self.headers["content-length"])))
 
         def answer(self, body):
+            requests.append((self.path, body and body.decode()))
             address = f"http://127.0.0.1:{served.rest}{self.path}"
             headers = {"content-type": "application/json"} if body else {}
             try:
@@ -114,6 +69,7 @@ def between(served):
                 content = content.replace(b"</body>", f"<script>{walk}</script></body>".encode())
                 hashes = " ".join(f"'sha256-{_digest(script)}'" for script in (WATCH, walk))
                 policy = policy.replace("script-src ", f"script-src {hashes} ")
+                policy = policy.replace("ancestors 'none'", "ancestors 'self'; frame-src 'self'")
             self.send_response(answer.status)
             if policy:
                 self.send_header("content-security-policy", policy)
@@ -133,28 +89,43 @@ def _digest(script):
 
 
 @pytest.fixture(scope="module")
-def written():
-    """A task whose answers are of some length."""
-    return make_task(min_length=3)
+def tasks():
+    """Tasks by name; the answers of the first one have some length."""
+    tasks = {"tiny": make_task(min_length=3), "toy": ToyTask()}
+    tasks |= {name: MATRIX[f"{name} {family}"]() for name, family in KINDS.items()}
+    tasks["classification"].labels[:] = [EVIL, "good"]
+    return tasks
 
 
 @pytest.fixture(scope="module")
-def seen(written, tmp_path_factory):
+def seen(tasks, tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    for name, task in (("toy", ToyTask()), ("tiny", written)):
+    for name, task in tasks.items():
         export_saved_model(task, folder / name, n_best=2)
-    folders = {name: folder / name for name in ("toy", "tiny")}
-    with running(folders) as served, between(served) as server:
+    walk = Path(__file__).with_name("page_walk.js").read_text("utf-8")
+    png = base64.b64encode(_png(tasks)).decode()
+    known = {"TEXT": TEXT, "QUOTES": QUOTES, "EVIL": EVIL, "PNG": png, "KINDS": list(KINDS)}
+    for word, value in known.items():
+        script = json.dumps(value).replace("<", "\\u003c")
+        walk = re.sub(rf'"{word}"|\b{word}\b', lambda _, script=script: script, walk)
+    requests = []
+    folders = {name: folder / name for name in tasks}
+    with running(folders) as served, between(served, walk, requests) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/"
         found = seen_in_browser(address, tmp_path_factory.mktemp("browser"))
         server.shutdown()
-    return {step["what"]: step for step in found["seen"]} | {"title": found["title"]}
+    steps = {step["what"]: step for step in found.pop("seen")}
+    return steps | found | {"requests": requests}
+
+
+def _png(tasks):
+    return tasks["image_classification"].example_texts()[1]
 
 
 @pytest.fixture(scope="module")
-def hypotheses(written):
-    return written.predict_n_best([TEXT], 2)[0]
+def hypotheses(tasks):
+    return tasks["tiny"].predict_n_best([TEXT], 2)[0]
 
 
 def weights(task, target, group, head=None):
@@ -164,63 +135,203 @@ def weights(task, target, group, head=None):
     return chosen, layer.rows, layer.columns
 
 
-def test_a_model_without_the_signature_has_no_attention(seen):
-    assert [cell for cell in seen["without attention"]["rows"][1] if "aaabbbccc" in cell]
-    assert seen["without attention"]["hidden"]
+def test_the_example_is_there_and_answered(seen, tasks):
+    step = seen["start"]
+    example = tasks["tiny"].example_texts()[0]
+    assert (step["forms"], step["fields"]) == (
+        ["Text to text", "All signatures"],
+        {"text": example},
+    )
+    assert step["best"] == tasks["tiny"].predict([example])[0]
 
 
-def test_the_answer_and_the_best_with_their_scores(seen, hypotheses):
-    head, *rows = seen["asked"]["rows"]
-    assert head == ["#", "text", "log_probability", "score"]
-    assert rows == [
-        [str(place + 1), each.text, f"{each.log_probability:.4f}", f"{each.score:.4f}"]
+def test_a_second_click_sends_nothing(seen):
+    instances = [seen["start"]["fields"]]
+    body = {"signature_name": "n_best", "instances": instances}
+    sent = [json.loads(body) for _, body in seen["requests"] if body]
+    others = [each["instances"][0].get("text") == TEXT for each in sent].index(True)
+    assert sent[:others].count(body) == 2  # at the start, and for three clicks
+    assert seen["asked twice"]["rows"] == seen["start"]["rows"]
+
+
+def test_the_answer_and_the_best_with_bars(seen, hypotheses):
+    step = seen["asked"]
+    rest = 1 - sum(np.exp(each.log_probability) for each in hypotheses)
+    *rows, others = step["rows"]
+    assert step["best"] == hypotheses[0].text
+    assert [(row[0], row[1], row[3], row[4]) for row in rows] == [
+        (str(place + 1), each.text, f"{each.log_probability:.3f}", f"{each.score:.3f}")
         for place, each in enumerate(hypotheses)
     ]
+    assert others[1] == "all other texts"
+    expected = [*(np.exp(each.log_probability) for each in hypotheses), rest]
+    np.testing.assert_allclose(step["bars"], 100 * np.array(expected), atol=0.02)
+    assert "The natural logarithm" in step["head"][3]  # on hover
 
 
-def test_the_attention_of_the_best_is_drawn(seen, written, hypotheses):
+def test_the_attention_of_the_best_is_drawn(seen, tasks, hypotheses):
     step = seen["asked"]
-    expected, rows, columns = weights(written, hypotheses[0].text, "cross")
-    assert not step["hidden"]
-    assert step["groups"] == ["answer to text", "text to itself", "answer to itself"]
+    expected, rows, columns = weights(tasks["tiny"], hypotheses[0].text, "cross")
+    assert step["groups"] == ["answer to input", "input to itself", "answer to itself"]
     assert (step["layers"], step["heads"]) == (["mean", "1"], ["mean", "1", "2"])
-    assert (step["looks"], step["lookedAt"]) == (rows, columns)
+    assert (step["looking"], step["lookedAt"]) == (rows, columns)
     np.testing.assert_allclose(step["cells"], expected.ravel(), atol=6e-4)
-    assert step["chosen"] == [True, False]
-    assert step["told"] == "Point at a token to see where it looks."
+    assert step["pressed"] == [True, False]
+    assert step["pointed"] == "Point at a token to see where it looks."
 
 
-def test_a_token_that_is_pointed_at_tells_where_it_looks(seen, written, hypotheses):
-    expected, rows, columns = weights(written, hypotheses[0].text, "cross")
+def test_the_text_is_colored_by_the_weights_of_a_token(seen, tasks, hypotheses):
+    expected, rows, columns = weights(tasks["tiny"], hypotheses[0].text, "cross")
     most = np.argsort(-expected[1], kind="stable")[:5]
     percent = ", ".join(
         f"{columns[at]} {100 * expected[1, at]:.0f}%" for at in most if expected[1, at] >= 0.005
     )
-    assert seen["pointed"]["told"] == f"{rows[1]} looks at {percent}"
+    assert seen["pointed"]["pointed"] == f"{rows[1]} looks at {percent}"
+    np.testing.assert_allclose(seen["pointed"]["weights"], expected[1], atol=6e-4)
+    np.testing.assert_allclose(seen["moved by key"]["weights"], expected[2], atol=6e-4)
 
 
-def test_heads_groups_and_other_answers_are_chosen(seen, written, hypotheses):
-    expected, *_ = weights(written, hypotheses[0].text, "cross", head=1)
+def test_heads_groups_and_other_answers_are_chosen(seen, tasks, hypotheses):
+    expected, *_ = weights(tasks["tiny"], hypotheses[0].text, "cross", head=1)
     np.testing.assert_allclose(seen["head"]["cells"], expected.ravel(), atol=6e-4)
     # The head stays chosen.
-    expected, rows, columns = weights(written, hypotheses[0].text, "encoder", head=1)
-    assert (seen["encoder"]["looks"], seen["encoder"]["lookedAt"]) == (rows, columns)
+    expected, rows, columns = weights(tasks["tiny"], hypotheses[0].text, "encoder", head=1)
+    assert (seen["encoder"]["looking"], seen["encoder"]["lookedAt"]) == (rows, columns)
     np.testing.assert_allclose(seen["encoder"]["cells"], expected.ravel(), atol=6e-4)
-    assert seen["second"]["chosen"] == [False, True]
+    assert seen["second"]["pressed"] == [False, True]
+    assert seen["lines"]["lines"] > 0
 
 
-def test_attention_that_is_asked_for_is_drawn_and_not_written(seen, written):
+def test_a_link_restores_what_was_shown(seen):
+    assert seen["link"]["copied"].endswith("/" + seen["restored"]["hash"])
+    for part in ("fields", "best", "rows", "pressed", "group", "weights", "pointed", "lines"):
+        assert seen["restored"][part] == seen["lines"][part], part
+    assert seen["frames"]["tiny"][1] == seen["lines"]["best"]
+
+
+def test_snippets_are_the_request(seen):
+    step = seen["quotes"]
+    sent = [body for _, body in seen["requests"] if body and json.dumps(QUOTES) in body]
+    *_, address, _, body = shlex.split(step["curl"])
+    assert address.endswith("/v1/models/tiny:predict")
+    assert body == sent[0]
+    call = ast.parse(step["python"]).body[1].value
+    assert ast.literal_eval(call.args[0]) == address
+    [content] = [word.value for word in call.keywords if word.arg == "json"]
+    assert ast.literal_eval(content) == json.loads(body)
+    assert json.loads(body)["instances"] == [{"text": QUOTES}]
+    assert seen["curl copied"]["copied"] == seen["link"]["curl"]
+
+
+def test_errors_are_where_they_belong(seen):
+    [(place, message)] = seen["too long"]["errors"].items()
+    assert place == "field-text-error"
+    assert "The source text must have at most 10 tokens" in message
+    [(place, message)] = seen["no JSON"]["errors"].items()
+    assert place == "input-source_ids-error"
+    assert message.startswith("source_ids must be JSON, such as [4, 5, 6]: ")
+    assert list(seen["no probability"]["errors"]) == ["field-top_p-error"]
+    assert list(seen["no image"]["errors"]) == ["field-image-error"]
+    assert EVIL in seen["unknown model"]["errors"]["page-error"]
+    for what in ("too long", "no JSON", "no probability", "no image"):
+        assert (seen[what]["hidden"], seen[what]["rows"]) == (True, [])
+
+
+def test_attention_that_is_asked_for_is_drawn_and_not_written(seen, tasks):
     step = seen["attention alone"]
-    _, rows, columns = weights(written, "AA", step["group"])
+    _, rows, columns = weights(tasks["tiny"], "AA", step["group"])
     assert (step["rows"], step["hidden"]) == ([], False)
-    assert (step["looks"], step["lookedAt"]) == (rows, columns)
+    assert (step["looking"], step["lookedAt"]) == (rows, columns)
 
 
-def test_errors_and_hostile_texts_stay_texts(seen):
-    assert "The source text must have at most 10 tokens" in seen["too long"]["error"]
-    assert "<img" in seen["no JSON"]["error"]
-    assert seen["no JSON"]["error"].startswith("source_ids must be JSON, such as [4, 5, 6]: ")
-    for what in ("too long", "no JSON"):
-        assert seen[what]["hidden"]
-        assert seen[what]["images"] == 0
+def test_labels(seen, tasks):
+    step, task = seen["classification"], tasks["classification"]
+    [best] = task.predict(task.example_texts()[:1])
+    assert (step["form"], step["best"]) == ("labels", best)
+    assert {row[1] for row in step["rows"]} == {EVIL, "good"}
+    assert sum(step["bars"]) == pytest.approx(100, abs=0.02)
+
+
+def test_gaps(seen, tasks):
+    step, task = seen["masked_lm"], tasks["masked_lm"]
+    assert step["best"] == task.predict(task.example_texts()[:1])[0]
+    assert (step["form"], len(step["bars"])) == ("gaps", 3)
+
+
+def test_tags_are_colored(seen, tasks):
+    step, task = seen["token_classification"], tasks["token_classification"]
+    [text] = task.example_texts()[:1]
+    names = task.predict([text])[0].split()
+    assert step["tags"] == [word + tag for word, tag in zip(text.split(), names, strict=True)]
+    colors = collections.defaultdict(set)
+    for name, hue in zip(names, step["hues"], strict=True):
+        colors[name].add(hue)
+    assert all(len(hues) == 1 for hues in colors.values())
+    assert len(step["bars"]) == len(names)
+
+
+def test_cosines_of_lines(seen, tasks):
+    texts = ["the cat sat", "the mat", EVIL]
+    vectors = tasks["embedding"].predict(texts)
+    vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    rows = [[float(cell) for cell in row[1:]] for row in seen["compared"]["rows"]]
+    np.testing.assert_allclose(rows, vectors @ vectors.T, atol=6e-4)
+    np.testing.assert_allclose(seen["compared"]["cosines"], np.abs(rows).ravel())
+    assert [row[0] for row in seen["compared"]["rows"]] == [
+        f"{place + 1} {text}" for place, text in enumerate(texts)
+    ]
+
+
+def test_samples(seen, tasks):
+    text = seen["sampled"]["fields"]["text"]
+    settings = {"temperature": 0.5, "top_k": 40, "top_p": 0.95}
+    expected = [
+        tasks["causal_lm"].sample([text], seed=7, first_number=number, **settings)[0][0].text
+        for number in range(2)
+    ]
+    assert [row[1] for row in seen["sampled"]["rows"]] == [text or "(empty)" for text in expected]
+    assert seen["sampled again"]["rows"] == seen["sampled"]["rows"]
+    [best] = tasks["causal_lm"].predict_n_best(["ab"], 2)
+    assert [row[1] for row in seen["most probable"]["rows"]][:2] == [
+        each.text or "(empty)" for each in best
+    ]
+
+
+def test_an_image_is_dropped(seen, tasks):
+    sent = [body for path, body in seen["requests"] if body and "image_classification" in path]
+    images = [json.loads(body)["instances"][0]["image_bytes"]["b64"] for body in sent]
+    assert base64.b64encode(_png(tasks)).decode() in images
+    assert seen["dropped"]["best"] == tasks["image_classification"].predict([_png(tasks)])[0]
+    assert all(base64.b64decode(image).startswith(b"\x89PNG") for image in images)
+    assert seen["converted"]["fields"]["image"] in images
+
+
+def test_a_large_image_is_not_in_the_link_and_its_attention_is_offered(seen):
+    assert (seen["large"]["best"] is None, seen["large"]["hidden"]) == (False, False)
+    assert (seen["large"]["offered"], seen["looked"]["offered"]) == (True, False)
+    assert len(seen["looked"]["looking"]) == 5  # a class token and four patches
+    assert list(seen["large again"]["errors"]) == ["field-image-error"]
+
+
+def test_a_model_of_unknown_kind_has_the_form_of_its_signatures(seen):
+    step = seen["toy"]
+    assert (step["forms"], step["hidden"]) == (["All signatures"], True)
+    assert [row[0] for row in step["rows"]] == ["score", "text"]
+
+
+def test_hostile_texts_stay_texts(seen):
+    assert seen["evil words"]["tags"][1].startswith("<b>")
+    steps = [step for step in seen.values() if isinstance(step, dict) and "what" in step]
+    assert all(step["images"] == 0 for step in steps)
+    assert all(step["unnamed"] == [] for step in steps)
     assert seen["title"] == "keras-attn serve"
+
+
+def test_nothing_is_loaded_from_elsewhere(seen):
+    assert (seen["outside"], seen["violations"]) == ([], [])
+    assert {path.split("/")[1] for path, _ in seen["requests"]} <= {"", "v1", "page", "favicon.ico"}
+
+
+def test_nothing_is_wider_than_a_narrow_window(seen):
+    overflow = {name: pixels for name, (pixels, _) in seen["frames"].items()}
+    assert overflow == dict.fromkeys(["tiny", *KINDS], 0)

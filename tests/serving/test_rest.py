@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 import gzip
 import http.client
-import json
 import re
 import time
 import urllib.request
@@ -216,6 +215,5 @@ def test_the_page_needs_nothing_from_outside(served):
         text, headers = answer.read().decode(), answer.headers
     assert headers["content-type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in headers["content-security-policy"]
+    text = text.replace("http://www.w3.org/2000/svg", "")  # a name, which is not loaded
     assert not re.search(r"https?:|//[a-z]|src=|@import|innerHTML|eval\(", text)
-    names = re.search(r'<script id="models" type="application/json">(.*?)</script>', text)[1]
-    assert json.loads(names) == ["toy", "tiny", "odd"]

@@ -13,7 +13,15 @@ function hideAttention() {
   attention = null;
   byId("attention").hidden = true;
   byId("attention-error").textContent = "";
-  byId("attention-request").replaceChildren();
+  for (const id of ["attention-request", "attention-offer"]) byId(id).replaceChildren();
+}
+
+// The weights of a long input are many numbers.
+function offerAttention(show) {
+  byId("attention").hidden = false;
+  byId("attention-shown").hidden = true;
+  byId("attention-offer").replaceChildren(
+    make("button", { type: "button", onclick: show }, "Show the attention of this long input"));
 }
 
 function failAttention(message) {
@@ -32,6 +40,7 @@ function showAttention(answer, state = NOTHING) {
       rows: kept(rows, rows).map(readable), columns: kept(columns, columns).map(readable) };
   });
   attention = { groups, row: null, column: null };
+  byId("attention-offer").replaceChildren();
   const isLanguageModel = groups.length === 1 && groups[0].name === "decoder";
   options(byId("group"), groups.map(({ name }) =>
     [name, isLanguageModel ? "text to itself" : GROUPS[name][0]]));
@@ -82,7 +91,9 @@ function drawAttention() {
   attention.weights = chosenWeights();
   attention.row = attention.column = null;
   const drawing = byId("view").value === "map" ? drawMap : drawLines;
-  byId("drawing").replaceChildren(drawing(rows, columns, attention.weights, point));
+  byId("drawing").replaceChildren(rows.length * columns.length > MOST_CELLS
+    ? Object.assign(make("p", {}, "There are too many tokens for a drawing."), { mark() {} })
+    : drawing(rows, columns, attention.weights, point));
   fillStrip("row", rows);
   fillStrip("column", columns);
   point({});
@@ -119,7 +130,8 @@ function point({ row = null, column = null }) {
     .sort((a, b) => b[1] - a[1]).slice(0, 5).filter(([, weight]) => weight >= 0.005)
     .map(([token, weight]) => `${token} ${(100 * weight).toFixed(0)}%`).join(", ");
   byId("pointed").textContent = from === null ? "Point at a token to see where it looks."
-    : `${group()[side][from]} ${row === null ? "is looked at by" : "looks at"} ${most || "nothing"}`;
+    : group()[side][from] + (row === null ? " is looked at by " : " looks at ")
+      + (most || "nothing");
   for (const id of ["rows", "columns"]) {
     [...byId(id).children].forEach((token, place) => {
       const isChosen = id === side && place === from;

@@ -1,6 +1,8 @@
-// Drawings of attention weights: a map of all, and lines between tokens.
+// Drawings of attention weights: a map of all, and lines between tokens. Their method `mark` shows
+// which row or column is pointed at.
 const CELL = 22;
 const THINNEST = 0.04;  // of the lines
+const MOST_CELLS = 40000;  // more would make the browser slow
 
 const lengthOf = (token) => [...token].length;
 
@@ -9,7 +11,7 @@ function drawMap(rows, columns, weights, point) {
   const left = room(rows), top = room(columns);
   const wide = columns.length * CELL, high = rows.length * CELL;
   const map = draw("svg", { width: left + wide + 2, height: top + high + 2, role: "img",
-    "aria-label": `Map of ${rows.length} by ${columns.length} weights; the tokens above have them` });
+    "aria-label": `Map of ${rows.length} by ${columns.length} weights` });
   rows.forEach((token, row) => {
     const y = top + row * CELL;
     columns.forEach((_, column) => map.append(draw("rect", {

@@ -37,7 +37,8 @@ FORMS.vectors = {
     }
     return [
       make("p", {}, term("cosine"), ` of vectors of ${predictions[0].length} numbers`),
-      make("div", { className: "wide", tabIndex: 0, role: "region", ariaLabel: "Cosines" }, cosines),
+      make("div", { className: "wide", tabIndex: 0, role: "region", ariaLabel: "Cosines" },
+        cosines),
     ];
   },
 

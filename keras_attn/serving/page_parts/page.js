@@ -3,6 +3,7 @@ let models = [];
 let model = null;  // its name, task, examples and signatures
 let sent = null;  // the fields of the request whose answer is shown, and the chosen answer
 let running = null;
+const LONGEST_LOOK = 2000;  // characters of a row whose attention is requested without a click
 
 const form = () => FORMS[byId("kind").value];
 
@@ -31,7 +32,7 @@ function busy(isBusy) {
 
 // Puts an error where it belongs: to a field, or to a place.
 function report(error) {
-  const name = error.field ?? (error.status === 400 && form()?.blames);
+  const name = error.field ?? (error.place && error.status === 400 && form().blames);
   const control = name && (byId("field-" + name) ?? byId("input-" + name));
   if (control) return showFieldError(control, error.message);
   byId(error.place ?? "page-error").textContent = error.message;
@@ -51,6 +52,8 @@ function forget() {
 // === Choices ===
 
 async function chooseModel(name, state, signal) {
+  model = null;
+  forget();
   byId("page-error").textContent = "";
   byId("model").value = name;
   const { metadata } = await fetched(modelPath(name) + "/metadata", { signal });
@@ -96,8 +99,11 @@ async function ask(signal, state = NOTHING) {
     if (!signal.aborted) forget();
     throw Object.assign(error, { place: "answer-error" });
   }
-  if (form().looks && model.signatures.attention)
-    await lookAt(Number(state.get("answer")), signal, state);
+  if (form().looks && model.signatures.attention) {
+    if (JSON.stringify(sent.answer.instances[0]).length > LONGEST_LOOK)
+      offerAttention(() => run((later) => lookAt(0, later)));
+    else await lookAt(Number(state.get("answer")), signal, state);
+  }
   remember();
 }
 

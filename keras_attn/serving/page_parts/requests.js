@@ -8,6 +8,7 @@ async function fetched(path, settings) {
     throw error.name === "AbortError" ? error : new Error("The server does not answer.");
   });
   const content = await response.json();
+  settings.signal.throwIfAborted();
   if (!response.ok) throw Object.assign(new Error(content.error), { status: response.status });
   return content;
 }

@@ -114,15 +114,21 @@ function vector(name, attributes, parent, text) {
   return made;
 }
 
-function shade(weight) {
-  return `rgba(20, 84, 160, ${Math.max(0, Math.min(1, weight)).toFixed(3)})`;
+// A color that the style sheet gives to an element, in the present color scheme.
+function colorOf(variable) {
+  const probe = element("span", {}, document.body);
+  probe.style.color = `var(${variable})`;
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
 }
 
-function thumbnail(matrix, layer) {
+function thumbnail(matrix, layer, color) {
   const canvas = element("canvas", { width: layer.columns.length, height: layer.rows.length });
   const context = canvas.getContext("2d");
+  context.fillStyle = color;
   matrix.forEach((weight, i) => {
-    context.fillStyle = shade(weight);
+    context.globalAlpha = Math.max(0, Math.min(1, weight));
     context.fillRect(i % canvas.width, Math.floor(i / canvas.width), 1, 1);
   });
   return canvas;
@@ -141,6 +147,7 @@ function drawTabs() {
 function drawOverview() {
   const group = groupOf(state.group);
   const table = element("table");
+  const color = colorOf("--accent");
   const most = Math.max(...group.layers.map((layer) => layer.heads.length));
   const names = [...Array(most).keys(), "mean"].concat(
     group.rolled && state.group !== "alignment" ? ["rollout"] : []);
@@ -159,7 +166,7 @@ function drawOverview() {
       if (!matrix) continue;
       const button = element("button", { title: `layer ${number + 1}, ${headName(name)}` }, cell);
       button.id = `cell-${number}-${name}`;
-      button.append(thumbnail(matrix, layer));
+      button.append(thumbnail(matrix, layer, color));
       button.setAttribute("aria-pressed", state.layer === number && state.head === name);
       button.onclick = () => choose({ layer: number, head: name });
     }
@@ -209,7 +216,8 @@ function strip(layer, side) {
     if (place < layer.before[side]) token.classList.add("before");
     const bucket = bucketOf(layer, place);
     if (bucket !== null) {
-      token.style.borderBottom = `4px solid hsl(${(bucket * 137.5) % 360}, 70%, 50%)`;
+      token.classList.add("hashed");
+      token.style.setProperty("--hue", (bucket * 137.5) % 360);
       token.title = `bucket ${bucket}`;
     }
     const point = () => look(isRow ? { row: place } : { column: place });
@@ -219,8 +227,7 @@ function strip(layer, side) {
     if (place === chosen) token.classList.add("chosen");
     if (other === null) return;
     const weight = isRow ? layer.matrix[place * count + other] : layer.matrix[other * count + place];
-    token.style.background = shade(weight);
-    if (weight > 0.55) token.style.color = "#fff";
+    token.style.setProperty("--at", weight);
     token.dataset.weight = weight.toFixed(3);
     token.title = weight.toFixed(3);
   });
@@ -263,13 +270,14 @@ function drawMatrix(layer) {
     document.createDocumentFragment());
   const hatch = vector("pattern", { id: "hatch", width: 5, height: 5, patternUnits: "userSpaceOnUse",
     patternTransform: "rotate(45)" }, vector("defs", {}, svg));
-  vector("line", { x1: 0, y1: 0, x2: 0, y2: 5, stroke: "#c3cbd3", "stroke-width": 2 }, hatch);
+  vector("line", { x1: 0, y1: 0, x2: 0, y2: 5, class: "hatch" }, hatch);
   layer.matrix.forEach((weight, i) => {
     const row = Math.floor(i / columns), column = i % columns;
     const out = weight === 0 && !reaches(layer, row, column);
     if (weight < 0.002 && !out) return;
     vector("rect", { x: left + column * CELL, y: top + row * CELL, width: CELL, height: CELL,
-      fill: out ? "url(#hatch)" : shade(weight), class: out ? "out" : "cell" }, svg);
+      ...(out ? { fill: "url(#hatch)", class: "out" }
+        : { "fill-opacity": weight, class: "cell" }) }, svg);
   });
   vector("rect", { x: left, y: top, width: columns * CELL, height: rows * CELL, class: "frame" }, svg);
   const marks = [["rows", 0], ["columns", 1]].map(([side]) =>
@@ -372,5 +380,6 @@ function draw() {
 byId("text").textContent = data.text;
 byId("target").textContent = data.target === null ? "" : `→ ${data.target}`;
 window.addEventListener("hashchange", fromAddress);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 draw();
 fromAddress();

@@ -1,0 +1,155 @@
+// Clicks through the demo page and notes what is seen. It is put behind the page's own script.
+if (window === top) {
+  const seen = [];
+  let copied = null;
+  navigator.clipboard.writeText = async (text) => { copied = text; };
+  const violations = [];
+  addEventListener("securitypolicyviolation", (event) => violations.push(event.violatedDirective));
+  const texts = (query, root = document) =>
+    [...root.querySelectorAll(query)].map((one) => one.textContent);
+  const styles = (query, name) => [...document.querySelectorAll(query)]
+    .map((one) => one.style.getPropertyValue(name));
+  const note = (what) => seen.push({
+    what,
+    errors: Object.fromEntries([...document.querySelectorAll(".error")]
+      .filter((one) => one.textContent).map((one) => [one.id, one.textContent])),
+    forms: texts("#kind option"), form: byId("kind").value,
+    fields: Object.fromEntries(new FormData(byId("form"))),
+    best: texts("#answer .best")[0] ?? null,
+    head: texts("#answer thead th"),
+    rows: [...document.querySelectorAll("#answer tbody tr")].map((line) =>
+      [...line.children].map((cell) => cell.textContent)),
+    bars: [...document.querySelectorAll("#answer .bar rect")].map((bar) =>
+      Number(bar.getAttribute("width"))),
+    tags: texts("#answer .tag"), hues: styles("#answer .tag", "--hue"),
+    cosines: styles("#answer .cosines td", "--at").map(Number),
+    pressed: [...document.querySelectorAll("#answer .choice")].map((one) =>
+      one.getAttribute("aria-pressed") === "true"),
+    curl: texts("#request .curl")[0], python: texts("#request .python")[0],
+    hidden: byId("attention").hidden, offered: byId("attention-offer").children.length === 1,
+    pointed: byId("pointed").textContent,
+    looking: texts("#rows .token"), lookedAt: texts("#columns .token"),
+    weights: styles("#columns .token", "--at").map(Number),
+    cells: [...document.querySelectorAll("#drawing .cell")].map((one) =>
+      Number(one.getAttribute("fill-opacity"))),
+    lines: document.querySelectorAll("#drawing .tie").length,
+    group: byId("group").value, groups: texts("#group option"),
+    layers: texts("#layer option"), heads: texts("#head option"),
+    images: document.images.length, hash: location.hash, copied,
+    unnamed: [...document.querySelectorAll("input:not([type=hidden]), select, textarea")]
+      .filter((one) => !one.labels.length || !one.labels[0].textContent).map((one) => one.id),
+  });
+  const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+  const until = async (test) => { while (!test()) await pause(20); };
+  const calm = async () => {
+    await pause(20);
+    await until(() => byId("ask").textContent === "Ask");
+  };
+  const set = async (id, value) => {
+    byId(id).value = value;
+    byId(id).dispatchEvent(new Event("change", { bubbles: true }));
+    await calm();
+  };
+  const ask = async (id, text) => {
+    if (text !== undefined) byId(id).value = text;
+    byId("ask").click();
+    await calm();
+  };
+  const restored = async (hash) => {
+    location.hash = hash;
+    await calm();
+  };
+  const dropped = async (base64, type) => {
+    const data = new DataTransfer();
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    data.items.add(new File([bytes], "image", { type }));
+    document.querySelector(".drop").dispatchEvent(new DragEvent("drop", {
+      dataTransfer: data, bubbles: true, cancelable: true }));
+    await calm();
+  };
+  const noise = async (size, type) => {
+    const canvas = new OffscreenCanvas(size, size);
+    const image = new ImageData(size, size);
+    image.data.forEach((_, place) => { image.data[place] = place % 4 < 3 ? place ** 3 % 251 : 255; });
+    canvas.getContext("2d").putImageData(image, 0, 0);
+    return base64Of(await canvas.convertToBlob({ type }));
+  };
+  // How many pixels the page of a link is wider than a narrow window, and its first answer.
+  const narrow = async (hash) => {
+    const frame = make("iframe", { width: 360, height: 900, src: "/" + hash });
+    document.body.append(frame);
+    await until(() => frame.contentDocument?.getElementById("answer")?.children.length
+      && frame.contentDocument.getElementById("ask").textContent === "Ask");
+    const { scrollWidth, clientWidth } = frame.contentDocument.documentElement;
+    const best = texts("#answer .best, #answer .tag, #answer td", frame.contentDocument)[0];
+    frame.remove();
+    return [scrollWidth - clientWidth, best];
+  };
+
+  const walk = async () => {
+    const frames = {};
+    await calm(); note("start");
+    byId("ask").click();
+    note("asking");
+    byId("ask").click(); byId("ask").click();
+    await calm(); note("asked twice");
+    await ask("field-text", "TEXT"); note("asked");
+    document.querySelectorAll("#rows .token")[1].dispatchEvent(new MouseEvent("mouseenter"));
+    note("pointed");
+    document.querySelectorAll("#rows .token")[1].focus();
+    document.activeElement.dispatchEvent(
+      new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+    note("moved by key");
+    await set("head", "1"); note("head");
+    await set("group", "encoder"); note("encoder");
+    document.querySelectorAll("#answer .choice")[1].click(); await calm(); note("second");
+    await set("group", "cross");
+    await set("view", "lines");
+    document.querySelectorAll("#columns .token")[2].focus(); note("lines");
+    byId("copy-link").click(); await calm(); note("link");
+    const link = copied;
+    document.querySelector("#request button").click(); await calm(); note("curl copied");
+    await ask("field-text", QUOTES); note("quotes");
+    await ask("field-text", EVIL.repeat(3)); note("too long");
+    await set("kind", "any"); note("all signatures");
+    await set("field-signature", "token_ids");
+    await ask("input-source_ids", EVIL); note("no JSON");
+    await set("field-signature", "attention");
+    byId("input-target").value = "AA"; await ask("input-text", "TEXT"); note("attention alone");
+    await restored(new URL(link).hash); note("restored");
+    frames.tiny = await narrow(new URL(link).hash);
+    for (const name of KINDS) {
+      await set("model", name); note(name);
+      frames[name] = await narrow(location.hash);
+    }
+    await set("model", "embedding");
+    await ask("field-text", `the cat sat\n\nthe mat\n${EVIL}`); note("compared");
+    await set("model", "token_classification");
+    await ask("field-text", "the <b>"); note("evil words");
+    await set("model", "causal_lm");
+    byId("field-temperature").value = 0.5; byId("field-seed").value = 7;
+    await ask("field-samples", 2); note("sampled");
+    const sampled = location.hash;
+    await ask("field-top_p", 2); note("no probability");
+    await set("field-method", "n_best"); await ask("field-text", "ab"); note("most probable");
+    await restored(sampled); note("sampled again");
+    await set("model", "image_classification");
+    await dropped(PNG, "image/png"); note("dropped");
+    await dropped(await noise(5, "image/jpeg"), "image/jpeg"); note("converted");
+    await dropped(await noise(90, "image/png"), "image/png"); note("large");
+    const large = location.hash;
+    document.querySelector("#attention-offer button").click(); await calm(); note("looked");
+    await dropped(btoa("no image"), "image/png"); note("no image");
+    await set("model", "toy"); note("toy");
+    await restored(large); note("large again");
+    await restored("#model=" + encodeURIComponent(EVIL)); note("unknown model");
+    const used = performance.getEntriesByType("resource").map(({ name }) => name);
+    const outside = used.filter((name) => !name.startsWith(location.origin));
+    return { frames, violations, outside };
+  };
+
+  walk().catch((error) => { window.failed = String(error.stack); }).then((found) => {
+    const result = { seen, title: document.title, error: window.failed || null, ...found };
+    document.body.append(make("pre", { id: "seen" }, JSON.stringify(result)));
+  });
+}
