@@ -19,8 +19,6 @@ import keras
 import numpy as np
 import pytest
 
-from tests.smoke import SMOKE
-
 gc.set_threshold(50_000, 20, 50)  # tracing makes many objects and little garbage
 
 if keras.backend.backend() == "torch":
@@ -54,22 +52,30 @@ def _asks_for_smoke(config):
     return config.option.markexpr == "smoke"
 
 
+def _smoke():
+    # Not above: `tests` is no package yet while slipcover measures how this file is imported.
+    from tests.smoke import SMOKE
+
+    return SMOKE
+
+
 def pytest_ignore_collect(collection_path, config):
     """Files without smoke tests are not even imported for `-m smoke`."""
     if _asks_for_smoke(config) and collection_path.suffix == ".py":
-        return str(collection_path.relative_to(PROJECT)) not in SMOKE or None
+        return str(collection_path.relative_to(PROJECT)) not in _smoke() or None
     return None
 
 
 def _mark_smoke(config, items):
     found = set()
+    smoke = _smoke()
     for item in items:
         file = str(item.path.relative_to(PROJECT))
-        names = SMOKE.get(file, ())
+        names = smoke.get(file, ())
         if not item.get_closest_marker("slow") and (names is None or item.originalname in names):
             item.add_marker("smoke")
             found.add((file, item.originalname))
-    listed = {(file, name) for file, names in SMOKE.items() for name in names or ()}
+    listed = {(file, name) for file, names in smoke.items() for name in names or ()}
     whole = _asks_for_smoke(config) and config.args == config.getini("testpaths")
     if whole and listed - found:
         raise pytest.UsageError(f"tests/smoke.py lists unknown tests: {sorted(listed - found)}")
