@@ -4,10 +4,18 @@ import argparse
 import dataclasses
 import importlib
 import inspect
-import re
 from collections.abc import Iterable
 
+import yaml
 from mkdocs.structure.files import File, Files
+
+from keras_attn.cli.parser import make_parser
+from keras_attn.layers.configuration import documented_fields
+from keras_attn.models import PRESETS
+from keras_attn.recipes import read_recipe, recipe_names
+from keras_attn.tasks import DecodingSettings
+from keras_attn.training.run_settings import DataSettings, RunSettings
+from keras_attn.training.settings import TrainingSettings
 
 # The folders with a page of public names, from what users import most.
 FOLDERS = (
@@ -31,7 +39,6 @@ def on_files(files: Files, config) -> Files:
     """Adds the pages before links are checked."""
     pages = {f"api/{folder}": api_page(folder) for folder in FOLDERS}
     pages |= {
-        "api/keras_attn": top_page(),
         "command_line": command_line_page(),
         "settings": settings_page(),
         "presets": presets_page(),
@@ -45,7 +52,9 @@ def api_page(folder: str) -> str:
     """The public names of a folder: a table of what each is, then their docstrings."""
     module = importlib.import_module(f"keras_attn.{folder}")
     names = sorted(module.__all__, key=str.lower)
-    rows = [(f"[`{name}`][{_path(module, name)}]", _summary(module, name)) for name in names]
+    rows = [
+        (f"[`{name}`][{_path(module, name)}]", _summary(getattr(module, name))) for name in names
+    ]
     entries = [_entry(module, name) for name in names]
     start = inspect.cleandoc(module.__doc__ or "")
     return "\n\n".join(
@@ -66,16 +75,9 @@ def _path(module, name: str) -> str:
     return f"{where}.{name}"
 
 
-def top_page() -> str:
-    """The names of the package itself."""
-    return "# keras_attn\n\n::: keras_attn.load\n"
-
-
 def command_line_page() -> str:
     """Every command with its help, as the terminal shows it, and its options as a table."""
-    from keras_attn.cli.parser import _make_parser
-
-    parser, commands = _make_parser()
+    parser, commands = make_parser()
     parts = ["# Command line", inspect.cleandoc(parser.description or "")]
     for name, command in commands.items():
         parts += _command(f"keras-attn {name}", command, level=2)
@@ -121,10 +123,6 @@ def _help(action: argparse.Action) -> str:
 
 def settings_page() -> str:
     """The sections of run.yaml: each setting with its type, default and meaning."""
-    from keras_attn.tasks import DecodingSettings
-    from keras_attn.training.run_settings import DataSettings, RunSettings
-    from keras_attn.training.settings import TrainingSettings
-
     sections = {
         "Sections": RunSettings,
         "data": DataSettings,
@@ -137,12 +135,12 @@ def settings_page() -> str:
         "`--config`. `--set SECTION.NAME=VALUE` changes one of them.",
     ]
     for section, settings in sections.items():
-        parts += [f"## {section}", _summary_of(settings), _fields(settings)]
+        parts += [f"## {section}", _summary(settings), _fields(settings)]
     return "\n\n".join(parts)
 
 
 def _fields(settings: type) -> str:
-    meanings = _attributes(settings)
+    meanings = documented_fields(settings)
     rows = []
     for field in dataclasses.fields(settings):
         default = field.default
@@ -150,16 +148,16 @@ def _fields(settings: type) -> str:
             default = field.default_factory()
         shown = "" if default is dataclasses.MISSING else f"`{default!r}`"
         kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
-        rows.append((f"`{field.name}`", f"`{kind}`", shown, meanings.get(field.name, "")))
+        rows.append((f"`{field.name}`", f"`{kind}`", shown, _meaning(meanings[field.name])))
     return table(("setting", "type", "default", "meaning"), rows)
+
+
+def _meaning(entry: str) -> str:
+    return " ".join(entry.partition(": ")[2].split())
 
 
 def presets_page() -> str:
     """Every preset with its sizes, its paper and the recipes that train it."""
-    from keras_attn import models  # noqa: F401 (families register their presets)
-    from keras_attn.models.presets import PRESETS
-    from keras_attn.recipes import read_recipe, recipe_names
-
     rows = [
         (
             f"`{preset.name}`",
@@ -179,8 +177,6 @@ def presets_page() -> str:
         table(header, rows),
         "## Recipes",
     ]
-    import yaml
-
     for name in recipe_names():
         text = yaml.safe_dump(read_recipe(name), sort_keys=False)
         parts.append(f'??? note "{name}"\n\n    ```yaml\n' + _indented(text) + "    ```")
@@ -197,24 +193,8 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     )
 
 
-def _summary(module, name: str) -> str:
-    return _summary_of(getattr(module, name))
-
-
-def _summary_of(thing) -> str:
+def _summary(thing) -> str:
     return inspect.cleandoc(inspect.getdoc(thing) or "").partition("\n\n")[0]
-
-
-def _attributes(settings: type) -> dict[str, str]:
-    """The meanings of a dataclass' fields, from its docstring and those of its bases."""
-    found: dict[str, str] = {}
-    for cls in reversed(settings.__mro__[:-1]):
-        text = inspect.cleandoc(cls.__doc__ or "").partition("Attributes:\n")[2]
-        for entry in re.split(r"\n(?=    \w+: )", "\n" + text):
-            name, colon, meaning = entry.strip().partition(": ")
-            if colon:
-                found[name] = " ".join(meaning.split())
-    return found
 
 
 def _indented(text: str) -> str:

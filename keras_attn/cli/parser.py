@@ -76,7 +76,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         UserError: An unknown command or option, or an invalid value.
         SystemExit: Help or the version was printed.
     """
-    parser, commands = _make_parser()
+    parser, commands = make_parser()
     options, rest = parser.parse_known_args(arguments)
     if "command" not in options:
         names = ", ".join(commands)
@@ -92,7 +92,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return options
 
 
-def _make_parser() -> tuple[_Parser, dict[str, _Parser]]:
+def make_parser() -> tuple[_Parser, dict[str, _Parser]]:
+    """Returns the parser of all commands, and the parser of each command by its name."""
     parser = _Parser(PROGRAM, description=_DESCRIPTION, epilog=_EPILOG, formatter_class=_Layout)
     parser.add_argument(
         "--version",

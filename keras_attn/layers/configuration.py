@@ -216,7 +216,7 @@ def _completed_docstring(cls: type, signature: inspect.Signature) -> str | None:
         return documentation
     above = _sections(next(one for one in cls.__mro__[1:] if issubclass(one, Configured)).__doc__)
     sections = _sections(documentation)
-    texts = _documented_fields(cls.sizes) | _entries(above, "Args") | _entries(sections, "Args")
+    texts = documented_fields(cls.sizes) | _entries(above, "Args") | _entries(sections, "Args")
     texts["kwargs"] = "    **kwargs: Arguments of `keras.layers.Layer`."
     sections["Args"] = _joined(texts, list(signature.parameters)[1:])
     call = _entries(above, "Call arguments") | _entries(sections, "Call arguments")
@@ -250,8 +250,8 @@ def _joined(texts: dict[str, str], names: Iterable[str]) -> str:
     return "\n".join(dict.fromkeys(texts[name] for name in names if name in texts))
 
 
-def _documented_fields(sizes: type | None) -> dict[str, str]:
-    """What the docstrings of a dataclass and its parents say of the fields."""
+def documented_fields(sizes: type | None) -> dict[str, str]:
+    """The entries of the fields in the docstrings of a dataclass and its parents, by name."""
     found = {}
     for kind in reversed(sizes.__mro__ if sizes else ()):
         documented = inspect.cleandoc(kind.__doc__ or "")

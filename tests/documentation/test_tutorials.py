@@ -11,16 +11,12 @@ MOST_SECONDS = 300
 pytestmark = pytest.mark.tensorflow
 
 
-def by_name(path):
-    return path.stem
-
-
 def test_there_are_five():
     assert len(SCRIPTS) >= 5
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("script", SCRIPTS, ids=by_name)
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_it_runs(script, tmp_path):
     import jupytext
     from nbclient import NotebookClient
