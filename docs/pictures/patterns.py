@@ -1,4 +1,8 @@
-"""Draws which positions see which, for each mechanism, from the weights of the layer itself."""
+"""Draws which positions see which, for each mechanism.
+
+A picture shows what the layer itself does: each of 32 random vectors is changed a little, and the
+change of every output is measured. `python docs/pictures/patterns.py docs/pages/images`
+"""
 
 import sys
 from pathlib import Path
@@ -6,50 +10,148 @@ from pathlib import Path
 import keras
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import to_rgb
+from style import BLUE, LOOK
 
 from keras_attn import layers
-from keras_attn.visualization import attention_maps
 
-LENGTH = 32
-MECHANISMS = {
-    "dense": ("MultiHeadAttention", layers.MultiHeadAttention(1, 16), {}),
-    "causal": (
-        "MultiHeadAttention, causal",
-        layers.MultiHeadAttention(1, 16),
-        {"use_causal_mask": True},
-    ),
-    "window": ("LocalAttention, window 5", layers.LocalAttention(1, 16, 5), {}),
-    "hashed": (
-        "LSHAttention, 4 buckets",
-        layers.LSHAttention(1, 16, num_buckets=4, chunk_length=4),
-        {},
-    ),
-    "linear": ("LinearAttention", layers.LinearAttention(1, 16), {}),
-    "synthesizer": ("DenseSynthesizer", layers.DenseSynthesizer(1, 16, max_length=LENGTH), {}),
-    "additive": ("AdditiveAttention", layers.AdditiveAttention(16), {}),
-    "alibi": (
-        "MultiHeadAttention, ALiBi",
-        layers.MultiHeadAttention(8, 4, relative_positions=layers.AlibiBias(8)),
-        {},
-    ),
+LENGTH, FEATURES = 32, 16
+CHANGE = 1e-2
+
+DENSE = layers.MultiHeadAttention
+CAUSAL = {"use_causal_mask": True}
+SEGMENTS = {"segment_length": 8}
+
+
+def attention(layer, **options):
+    """A mechanism of one sequence."""
+    return lambda x: layer(x, x, **options)
+
+
+def synthesizer(name, **options):
+    """A synthesizer of sequences up to the length of the picture."""
+    return attention(getattr(layers, name)(2, 8, max_length=LENGTH, **options))
+
+
+PICTURES = {
+    "dense": {
+        "MultiHeadAttention": attention(DENSE(2, 8)),
+        "causal": attention(DENSE(2, 8), **CAUSAL),
+        "sliding_window=9": attention(DENSE(2, 8, sliding_window=9)),
+        "padding from 24 on": attention(
+            DENSE(2, 8), value_mask=np.arange(LENGTH)[None] < 24, query_mask=np.ones((1, LENGTH))
+        ),
+    },
+    "local": {
+        "LocalAttention": attention(layers.LocalAttention(2, 8, 5)),
+        "causal": attention(layers.LocalAttention(2, 8, 5), **CAUSAL),
+    },
+    "global_local": {
+        "GlobalLocalAttention": attention(
+            layers.GlobalLocalAttention(2, 8, radius=4, global_length=3)
+        ),
+    },
+    "lsh": {
+        "LSHAttention": attention(layers.LSHAttention(2, 8, num_buckets=4, chunk_length=4, seed=1)),
+        "causal": attention(
+            layers.LSHAttention(2, 8, num_buckets=4, chunk_length=4, seed=1), **CAUSAL
+        ),
+    },
+    "linear": {
+        "LinearAttention": attention(layers.LinearAttention(2, 8)),
+        "causal": attention(layers.LinearAttention(2, 8), **CAUSAL),
+    },
+    "memory": {
+        "RecurrentMemoryAttention": attention(
+            layers.SegmentRecurrence(layers.RecurrentMemoryAttention(2, 8, memory_length=8), 8),
+            **CAUSAL,
+        ),
+        "CompressiveMemoryAttention": attention(
+            layers.SegmentRecurrence(
+                layers.CompressiveMemoryAttention(
+                    2, 8, memory_length=8, compressed_length=4, compression_rate=2
+                ),
+                8,
+            ),
+            **CAUSAL,
+        ),
+    },
+    "synthesizers": {
+        "DenseSynthesizer": synthesizer("DenseSynthesizer"),
+        "FactorizedDense…": synthesizer("FactorizedDenseSynthesizer"),
+        "RandomSynthesizer": synthesizer("RandomSynthesizer"),
+        "FactorizedRandom…": synthesizer("FactorizedRandomSynthesizer"),
+        "SynthesizerMixture": synthesizer("SynthesizerMixture", members=("random", "dot_product")),
+    },
+    "content": {
+        "SimpleSelfAttention": attention(layers.SimpleSelfAttention()),
+        "AdditiveAttention": attention(layers.AdditiveAttention(16)),
+        "LuongAttention": attention(layers.LuongAttention("general")),
+    },
+    "intra_attention": {
+        "IntraAttentionCell": keras.layers.RNN(
+            layers.IntraAttentionCell(16, max_length=12), return_sequences=True
+        ),
+    },
+    "positions": {
+        "RotaryEmbedding": attention(DENSE(2, 8, relative_positions=layers.RotaryEmbedding())),
+        "AlibiBias": attention(DENSE(8, 2, relative_positions=layers.AlibiBias(8))),
+        "TransformerXLPositions": attention(
+            DENSE(2, 8, relative_positions=layers.TransformerXLPositions(2, 8))
+        ),
+    },
 }
 
 
-def draw(folder: Path) -> None:
-    """Writes one picture of all mechanisms."""
+def seen(layer) -> np.ndarray:
+    """How much each output (row) changes with each input (column), from 0 to 1."""
     keras.utils.set_random_seed(3)
-    x = np.random.default_rng(0).normal(size=(1, LENGTH, 16)).astype("float32")
-    figure, axes = plt.subplots(2, 4, figsize=(12, 6.6))
-    for axis, (title, layer, options) in zip(axes.flat, MECHANISMS.values(), strict=True):
-        inputs = keras.Input((LENGTH, 16))
-        model = keras.Model(inputs, layer(inputs, inputs, **options))
-        weights = attention_maps(model, x)[0].weights[0, 0]
-        axis.imshow(weights, cmap="Blues", vmin=0, vmax=np.quantile(weights, 0.995))
-        axis.set(title=title, xticks=[], yticks=[])
-    axes[0, 0].set(xlabel="position that is seen", ylabel="position that sees")
+    inputs = keras.Input((LENGTH, FEATURES))
+    model = keras.Model(inputs, layer(inputs))
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1, LENGTH, FEATURES))
+    changed = np.repeat(x, LENGTH, axis=0)
+    places = np.arange(LENGTH)
+    changed[places, places] += CHANGE * rng.normal(size=(LENGTH, FEATURES))
+    outputs = model.predict(np.concatenate([x, changed]), batch_size=LENGTH + 1, verbose=0)
+    changes = np.linalg.norm(outputs[1:] - outputs[0], axis=-1).T
+    changes[changes < 1e-6] = 0.0
+    return np.clip(changes / np.quantile(changes[changes > 0], 0.95), 0, 1)
+
+
+def show(axis, title: str, weights: np.ndarray) -> None:
+    """Draws weights as shades of one color on any ground."""
+    picture = np.empty((*weights.shape, 4))
+    picture[..., :3] = to_rgb(BLUE)
+    # What is seen at all is visible.
+    picture[..., 3] = np.where(weights > 0, 0.12 + 0.88 * weights, 0.0)
+    axis.imshow(picture, interpolation="nearest")
+    axis.set_title(title, fontsize=10)
+    axis.set(xticks=[], yticks=[])
+
+
+def draw(folder: Path) -> None:
+    """Writes a picture for each page, and one of the first mechanism of each."""
+    first = {}
+    for page, mechanisms in PICTURES.items():
+        found = {title: seen(layer) for title, layer in mechanisms.items()}
+        first |= dict(list(found.items())[:1])
+        figure, axes = plt.subplots(1, len(found), figsize=(2.6 * len(found), 2.9), squeeze=False)
+        for axis, (title, weights) in zip(axes.flat, found.items(), strict=True):
+            show(axis, title, weights)
+        axes[0, 0].set(xlabel="input", ylabel="output")
+        figure.tight_layout()
+        figure.savefig(folder / f"patterns_{page}.png")
+        plt.close(figure)
+    first = dict(list(first.items())[:9])
+    figure, axes = plt.subplots(3, 3, figsize=(8.4, 9))
+    for axis, (title, weights) in zip(axes.flat, first.items(), strict=True):
+        show(axis, title, weights)
+    axes[0, 0].set(xlabel="input", ylabel="output")
     figure.tight_layout()
-    figure.savefig(folder / "attention_patterns.png", dpi=110)
+    figure.savefig(folder / "attention_patterns.png")
 
 
 if __name__ == "__main__":
-    draw(Path(sys.argv[1]))
+    with plt.rc_context(LOOK):
+        draw(Path(sys.argv[1]))

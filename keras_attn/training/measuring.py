@@ -8,6 +8,8 @@ from typing import Any
 
 from keras_attn.files import write_text
 from keras_attn.tasks import task_folder
+from keras_attn.training.prepared import PreparedRun
+from keras_attn.training.reporting.errors import write_errors
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.validation import require
@@ -82,3 +84,20 @@ def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, floa
     shown = ", ".join(f"{name} {results[name]:.2f}" for name in names)
     print(f"On {results['items']:,} test {run.items}: {shown}.", flush=True)
     return results
+
+
+def judge_validation(out: Path, prepared: PreparedRun) -> None:
+    """Judges the trained task of a run on its validation texts, and writes errors.json.
+
+    Nothing is written for tasks whose answers are neither right nor wrong.
+
+    Args:
+        out: The run folder.
+        prepared: The run, whose task is trained.
+    """
+    settings, task, texts = prepared.settings, prepared.task, prepared.held_out
+    run = TASK_RUNS[settings.task]
+    if texts is not None and (judged := run.judge(task, texts)):
+        metrics = settings.metrics or run.default_metrics(settings.data.train)
+        baseline, labels = run.baseline(texts, metrics), getattr(task, "labels", ())
+        write_errors(out, texts.name, judged, baseline, labels, run.answered(judged))

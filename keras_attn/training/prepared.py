@@ -51,6 +51,7 @@ class PreparedRun:
         task: The task to train.
         examples: The training examples.
         validation: The validation set, or `None`.
+        held_out: The texts of the validation set, or `None`.
         test: The test texts, or `None`.
     """
 
@@ -58,6 +59,7 @@ class PreparedRun:
     task: Task
     examples: Examples
     validation: ValidationSet | None
+    held_out: Any
     test: Any
 
 
@@ -128,10 +130,10 @@ def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun
         raise UserError(
             f"The model must have at most {most:,} parameters. Received: {parameters:,}."
         )
-    validation = None
-    if "validation" in texts:
-        validation = run.validation_set(task, settings, texts["validation"])
-    return PreparedRun(settings, task, data.examples, validation, texts.get("test"))
+    validation, held_out = None, texts.get("validation")
+    if held_out is not None:
+        validation = run.validation_set(task, settings, held_out)
+    return PreparedRun(settings, task, data.examples, validation, held_out, texts.get("test"))
 
 
 def _source_task(settings: RunSettings, run: TaskRun) -> Task | None:

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_attn.training.loop.trainer import Trainer
-from keras_attn.training.measuring import measure_test
+from keras_attn.training.measuring import judge_validation, measure_test
 from keras_attn.training.prepared import PreparedRun, RunData, prepare, read_data
 from keras_attn.training.reporting.description import describe_new_head, describe_run
 from keras_attn.training.reporting.report import write_report
@@ -110,6 +110,7 @@ def _measure(out: Path, prepared: PreparedRun, workers: Workers) -> dict[str, fl
         if prepared.test is not None:
             results = measure_test(out, prepared.settings, prepared.test)
         if importlib.util.find_spec("matplotlib"):
+            judge_validation(out, prepared)
             print(f"Report: {write_report(out)}", flush=True)
     workers.barrier()
     return results

@@ -2,7 +2,7 @@
 
 import html
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,9 @@ from keras_attn.documents import read_json
 from keras_attn.files import write_text
 from keras_attn.pages import common_style
 from keras_attn.reading import read_table, read_text
+from keras_attn.training.reporting.errors import ERRORS_FILE
+from keras_attn.training.reporting.opening import opening
+from keras_attn.training.run_settings import RUN_FILE, read_run_file
 from keras_attn.validation import UserError, require
 
 REPORT_FILE = "report.html"
@@ -18,6 +21,19 @@ body { max-width: 62rem; }
 h2 { margin-top: 2rem; }
 td.n { text-align: right; }
 td.other { color: var(--mark); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .4rem 1.2rem; padding: .8rem 1rem;
+  background: var(--panel); border: 1px solid var(--line); border-radius: .35rem; }
+dt { font-weight: 600; }
+dd { margin: 0; padding-left: .6rem; border-left: 3px solid var(--line); }
+dd.good { border-color: var(--accent); }
+dd.doubtful { border-color: var(--mark); }
+@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } }
+div { overflow-x: auto; }
+.matrix th, .matrix td { padding: .25rem .6rem; }
+.matrix td.right { background: color-mix(in srgb, var(--highlight) calc(100% * var(--at)),
+  var(--paper)); }
+.matrix td.wrong { background: color-mix(in srgb, var(--opposite) calc(100% * var(--at)),
+  var(--paper)); }
 svg { max-width: 100%; height: auto; }
 """
 # Panels of the picture: its label, and the columns that it may show with their names.
@@ -45,16 +61,20 @@ def write_report(run: str | Path) -> Path:
     """
     run = Path(run)
     rows = read_rows(run)
+    errors = _json(run / ERRORS_FILE) or {}
     parts = [
         _heading(run, rows),
+        _opening(run, rows, errors),
         "<h2>Curves</h2>",
         _svg(rows),
+        _confusion(errors),
+        _worst(errors),
+        _samples(run / "samples.json"),
         "<h2>Results</h2>",
         _table(("", "value"), _results(run, rows)),
-        _samples(run / "samples.json"),
         _speed(_rows(run / "timings.csv")),
         "<h2>Settings</h2>",
-        f"<pre>{html.escape(_text(run / 'run.yaml'))}</pre>",
+        f"<pre>{html.escape(_text(run / RUN_FILE))}</pre>",
     ]
     title = html.escape(run.resolve().name)
     page = (
@@ -147,18 +167,70 @@ def _results(run: Path, rows: list[dict[str, str]]) -> list[tuple[str, str]]:
     return [(f"test {name}", _shown(value)) for name, value in test.items()] + found
 
 
+def _opening(run: Path, rows: list[dict[str, str]], errors: Mapping[str, Any]) -> str:
+    settings = read_run_file(run / RUN_FILE) if (run / RUN_FILE).is_file() else {}
+    results = _json(run / "results.json") or {}
+    kinds = {True: "good", False: "doubtful", None: ""}
+    lines = (
+        f'<dt>{html.escape(question)}</dt><dd class="{kinds[is_good]}">{html.escape(text)}</dd>'
+        for question, text, is_good in opening(rows, settings.get("training", {}), results, errors)
+    )
+    return f"<dl>{''.join(lines)}</dl>"
+
+
+def _confusion(errors: Mapping[str, Any]) -> str:
+    """The matrix of labels and what was predicted for them, or the pairs confused most."""
+    if "counts" in errors:
+        labels = errors["labels"]
+        head = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in labels)
+        lines = (
+            f'<tr><th scope="row">{html.escape(label)}</th>{_counts(counts, row)}</tr>'
+            for row, (label, counts) in enumerate(zip(labels, errors["counts"], strict=True))
+        )
+        table = f'<table class="matrix"><tr><td></td>{head}</tr>{"".join(lines)}</table>'
+        text = "Rows are the correct labels, columns what was predicted."
+        return f'<h2>Confusion matrix</h2>\n<p class="faint">{text}</p><div>{table}</div>'
+    if not errors.get("confused"):
+        return ""
+    lines = [(f"{right} → {found}", str(count)) for right, found, count in errors["confused"]]
+    return f"<h2>Labels confused most</h2>\n{_table(('correct → predicted', 'times'), lines)}"
+
+
+def _counts(counts: list[int], row: int) -> str:
+    """The cells of a row, shaded by their share of it."""
+    total = max(sum(counts), 1)
+    return "".join(
+        f'<td class="n {"right" if column == row else "wrong"}" style="--at: {count / total:.3f}">'
+        f"{count:,}</td>"
+        for column, count in enumerate(counts)
+    )
+
+
+def _worst(errors: Mapping[str, Any]) -> str:
+    if not errors.get("items"):
+        return ""
+    wrong, items = errors["wrong"], errors["items"]
+    title = f"<h2>Worst errors: {wrong:,} of {items:,} held-out texts are wrong</h2>"
+    return f"{title}\n{_texts([row[:3] for row in errors['worst']])}" if wrong else title
+
+
 def _samples(path: Path) -> str:
     samples = _json(path)
     if not samples:
         return ""
+    title = f"<h2>Held-out texts, after {samples[-1]['step']:,} updates</h2>"
+    return f"{title}\n{_texts(samples[-1]['texts'])}"
+
+
+def _texts(rows: Sequence[Sequence[str]]) -> str:
+    """A table of sources, references and predictions."""
     lines = []
-    for source, reference, prediction in samples[-1]["texts"]:
+    for source, reference, prediction in rows:
         kind = "" if prediction in reference.split(" / ") else ' class="other"'
         cells = f"<td>{html.escape(source)}</td><td>{html.escape(reference)}</td>"
         lines.append(f"<tr>{cells}<td{kind}>{html.escape(prediction)}</td></tr>")
     head = "<tr><th>source</th><th>reference</th><th>prediction</th></tr>"
-    title = f"<h2>Held-out texts, after {samples[-1]['step']:,} updates</h2>"
-    return f"{title}\n<table>{head}{''.join(lines)}</table>"
+    return f"<table>{head}{''.join(lines)}</table>"
 
 
 def _speed(rows: list[dict[str, str]]) -> str:

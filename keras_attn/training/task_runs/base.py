@@ -15,6 +15,7 @@ from keras_attn.models.attention_override import attention_override
 from keras_attn.tasks import DecodingSettings, Task
 from keras_attn.tokenizers import Tokenizer, train_tokenizer
 from keras_attn.training.loop.validation_set import ValidationSet
+from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.task_runs.model_settings import check_activation, check_model_settings
 from keras_attn.validation import require, require_one_of
@@ -270,6 +271,28 @@ class TaskRun(abc.ABC):
         Returns:
             The metrics by name, and "items", the number of texts.
         """
+
+    def judge(self, task: Any, texts: Any) -> list[Judged]:
+        """Predicts some held-out texts, and judges each answer; none if nothing is right or wrong.
+
+        Args:
+            task: The trained task.
+            texts: Texts from `read_texts`.
+        """
+        return []
+
+    def answered(self, judged: Sequence[Judged]) -> list[tuple[str, str]]:
+        """Pairs of the correct label and the predicted one; none if the task has no labels."""
+        return []
+
+    def baseline(self, texts: Any, metrics: Sequence[str]) -> Baseline:
+        """Measures an answer without any model, where there is something to judge.
+
+        Args:
+            texts: Texts from `read_texts`.
+            metrics: Names of metrics.
+        """
+        raise NotImplementedError
 
     def remarks(self, task: Any, texts: Any) -> list[str]:
         """Lines that readers of a task's metrics on texts need to know.

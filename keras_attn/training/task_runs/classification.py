@@ -1,5 +1,7 @@
 """Runs of tasks from text to label."""
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -9,6 +11,7 @@ from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.models import SequenceClassifier
 from keras_attn.tasks import ClassificationTask, LabelTask, Task
 from keras_attn.tokenizers import Tokenizer
+from keras_attn.training.reporting.errors import Baseline
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
@@ -118,6 +121,19 @@ class ClassificationRun(PairsRun):
             f"{texts.name}: {len(unknown):,} of {len(labels):,} labels are unknown to the model "
             f"and count as wrong: {shown}"
         ]
+
+    def baseline(self, texts, metrics):
+        """Measures the most frequent label as the answer to everything."""
+        (label, count), *_ = Counter(self.all_labels(texts)).most_common(1)
+        share = 100 * count / len(self.all_labels(texts))
+        return Baseline(f"{label!r}, the most frequent one", dict.fromkeys(metrics[:1], share))
+
+    def error(self, references, best):
+        """How wrong a label is: the probability that it was given, 0 if it is correct."""
+        return 0.0 if best.text in references else math.exp(best.log_probability)
+
+    def answered(self, judged):
+        return [(one.reference if one.error else one.prediction, one.prediction) for one in judged]
 
     def on_top_of(
         self, encoder: keras.Model, labels: list[str], head: Mapping[str, Any]

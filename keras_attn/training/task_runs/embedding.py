@@ -99,6 +99,9 @@ class EmbeddingRun(PairsRun):
             **settings.model,
         )
 
+    def judge(self, task, texts):
+        return []  # a vector is neither right nor wrong
+
     def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
         self.refuse_search(beams, perplexity)
         return measure_vectors(task, texts, metrics, progress)

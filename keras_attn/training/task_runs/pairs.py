@@ -1,19 +1,24 @@
 """Base class of runs on pairs, whose predictions are compared with the targets."""
 
+import math
 from functools import partial
 from typing import Any, ClassVar
 
 import tensorflow as tf
 
 from keras_attn.data import Pairs, group_references, read_pairs
-from keras_attn.tasks import measure
+from keras_attn.evaluation import edit_distance, evaluate_texts
+from keras_attn.tasks import Hypothesis, measure
 from keras_attn.training.loop.validation_set import ValidationSet
+from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.training.run_texts import SETS_OF_PAIRS, DataSets, hold_out_pairs, reported
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require
 
 _SAMPLES = 8
+_JUDGED = 500
+_NOTHING = Hypothesis("", -math.inf, -math.inf)
 
 
 class PairsRun(TaskRun):
@@ -119,12 +124,29 @@ class PairsRun(TaskRun):
 
     def samples(self, task: Any, pairs: Pairs) -> list[tuple[str, str, str]]:
         """Predicts a few pairs, and returns source, reference and prediction of each."""
+        return [one[:3] for one in self._judged(task, pairs)]
+
+    def judge(self, task, texts):
+        return self._judged(task, _pairs_of(list(dict.fromkeys(texts.sources))[:_JUDGED], texts))
+
+    def baseline(self, texts, metrics):
+        """Measures the sources themselves as answers."""
+        sources, references = group_references(texts)
+        return Baseline("the source itself", evaluate_texts(metrics, sources, references))
+
+    def error(self, references: list[str], best: Hypothesis) -> float:
+        """How wrong an answer is: edits for each word of the closest reference, 0 if correct."""
+        return min(_edits(best.text, reference) for reference in references)
+
+    def _judged(self, task: Any, pairs: Pairs) -> list[Judged]:
         sources, references = group_references(pairs)
         found = task.predict_n_best(sources, 1, beams=self.beams)
-        predictions = [best[0].text if best else "" for best in found]
-        # Alternative references in one line, as dictionaries have them.
-        references = [" / ".join(alternatives) for alternatives in references]
-        return list(zip(map(self.shown, sources), references, predictions, strict=True))
+        best = [hypotheses[0] if hypotheses else _NOTHING for hypotheses in found]
+        return [
+            # Alternative references in one line, as dictionaries have them.
+            Judged(self.shown(source), " / ".join(right), one.text, self.error(right, one))
+            for source, right, one in zip(sources, references, best, strict=True)
+        ]
 
     def _decoded_metrics(self, task, metrics, pairs) -> dict[str, float]:
         values = self.measure(task, pairs, metrics, beams=self.beams)
@@ -138,3 +160,11 @@ def _pairs_of(sources: list[str], texts: Pairs) -> Pairs:
     return Pairs(
         [texts.sources[row] for row in rows], [texts.targets[row] for row in rows], texts.name
     )
+
+
+def _edits(text: str, reference: str) -> float:
+    """Edits for each word of a reference; for each character where both are one word."""
+    found, expected = text.split(), reference.split()
+    if max(len(found), len(expected)) == 1:
+        found, expected = list(text), list(reference)
+    return edit_distance(found, expected) / max(len(expected), 1)

@@ -1,5 +1,6 @@
 """Runs of tasks from text to a tag for each word."""
 
+from collections import Counter
 from typing import ClassVar
 
 from keras_attn.data import TaggedExamples, read_tagged_texts
@@ -7,6 +8,7 @@ from keras_attn.evaluation import TAGGING
 from keras_attn.models import TokenClassifier
 from keras_attn.tasks import TokenClassificationTask, measure_tags
 from keras_attn.tokenizers import split_words
+from keras_attn.training.reporting.errors import Baseline
 from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.classification import ClassificationRun
@@ -60,5 +62,32 @@ class TokenClassificationRun(ClassificationRun):
         self.refuse_search(beams, perplexity)
         return measure_tags(task, texts, metrics, progress)
 
+    def baseline(self, texts, metrics):
+        """Measures the most frequent tag as that of every word."""
+        references = list(map(split_words, texts.targets))
+        (tag, _), *_ = Counter(self.all_labels(texts)).most_common(1)
+        found = [[tag] * len(tags) for tags in references]
+        values = {name: TAGGING[name](found, references) for name in metrics}
+        return Baseline(f"{tag!r}, the most frequent one", values)
+
+    def error(self, references, best):
+        """How wrong the tags are: the number of wrong ones, against the closest reference."""
+        tags = split_words(best.text)
+        return min(_wrong(tags, split_words(reference)) for reference in references)
+
+    def answered(self, judged):
+        # Alternative tags of one text are left out: which of them counts differs by word.
+        tags = [(split_words(one.reference), split_words(one.prediction)) for one in judged]
+        return [
+            pair
+            for pair in tags
+            if len(pair[0]) == len(pair[1])
+            for pair in zip(*pair, strict=True)
+        ]
+
     def all_labels(self, texts):
         return [tag for tags in texts.targets for tag in split_words(tags)]
+
+
+def _wrong(tags: list[str], reference: list[str]) -> int:
+    return sum(tag != right for tag, right in zip(tags, reference, strict=True))

@@ -1,0 +1,86 @@
+"""The errors of a trained task on held-out texts, which the report of its run shows."""
+
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_attn.files import write_text
+
+ERRORS_FILE = "errors.json"
+_MOST_SHOWN = 12
+_MOST_LABELS = 30
+
+
+class Judged(NamedTuple):
+    """A prediction beside what is correct.
+
+    Attributes:
+        source: The input, as it is printed.
+        reference: The correct answers, separated by " / ".
+        prediction: The answer of the task.
+        error: How wrong it is; 0 for a correct answer.
+    """
+
+    source: str
+    reference: str
+    prediction: str
+    error: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline:
+    """What an answer without any model is worth.
+
+    Attributes:
+        answer: The answer, as the end of a sentence about it.
+        metrics: Its metrics on the held-out texts.
+    """
+
+    answer: str
+    metrics: Mapping[str, float]
+
+
+def write_errors(
+    run: Path,
+    texts: str,
+    judged: Sequence[Judged],
+    baseline: Baseline,
+    labels: Sequence[str],
+    answered: Sequence[tuple[str, str]],
+) -> None:
+    """Writes errors.json into the folder of a run.
+
+    Args:
+        run: The folder.
+        texts: What the held-out texts are called.
+        judged: Predictions for some of them.
+        baseline: What an answer without any model is worth.
+        labels: The labels that the task answers with, if it does.
+        answered: Each correct label with the one that was predicted.
+    """
+    worst = sorted((one for one in judged if one.error), key=lambda one: -one.error)
+    content: dict[str, Any] = {
+        "texts": texts,
+        "items": len(judged),
+        "wrong": len(worst),
+        "baseline": dataclasses.asdict(baseline),
+        "worst": worst[:_MOST_SHOWN],
+    }
+    if answered:
+        content |= _confusion(Counter(answered), labels)
+    write_text(run / ERRORS_FILE, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+
+
+def _confusion(counts: Mapping[tuple[str, str], int], labels: Sequence[str]) -> dict[str, Any]:
+    """The labels that are confused most, and all counts as a matrix if the labels are few."""
+    confused = sorted((-count, pair) for pair, count in counts.items() if pair[0] != pair[1])
+    found: dict[str, Any] = {
+        "confused": [[*pair, -count] for count, pair in confused[:_MOST_SHOWN]]
+    }
+    if len(labels) <= _MOST_LABELS:
+        found["labels"] = list(labels)
+        found["counts"] = [[counts.get((row, name), 0) for name in labels] for row in labels]
+    return found

@@ -1,0 +1,131 @@
+"""The first questions about a run: is it still learning, how good is it, against what?"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from keras_attn.training.state import better, metric_goal
+
+Rows = Sequence[Mapping[str, str]]
+_LITTLE = 0.01
+_MEMORIZED = 0.05
+
+
+class Answer(NamedTuple):
+    """An answer to a question about a run.
+
+    Attributes:
+        question: The question.
+        text: The answer.
+        is_good: Whether a reader may be content with it; `None` if that cannot be said.
+    """
+
+    question: str
+    text: str
+    is_good: bool | None
+
+
+def opening(
+    rows: Rows, settings: Mapping[str, Any], results: Mapping[str, Any], errors: Mapping[str, Any]
+) -> list[Answer]:
+    """Answers the first questions about a run.
+
+    Args:
+        rows: The rows of metrics.csv.
+        settings: The section `training` of run.yaml, if there is one.
+        results: What results.json holds, if there was a test.
+        errors: What errors.json holds, if the task's answers were judged.
+
+    Returns:
+        The answers.
+    """
+    metric = (settings.get("metric") or "nll").removeprefix("val_")
+    goal = metric_goal(metric, settings.get("metric_goal", "auto"))
+    values = [
+        (int(row["step"]), float(row[f"val_{metric}"])) for row in rows if row.get(f"val_{metric}")
+    ]
+    answers = [_learning(rows, values, metric, goal)]
+    if not values:
+        return answers
+    best_step, best = values[_best(values, goal)]
+    text = f"{metric} {_shown(best)} on the validation texts, after {best_step:,} updates"
+    if metric in results:
+        text = f"{metric} {_shown(results[metric])} on {results['items']:,} test items; {text}"
+    answers.append(Answer("How good is it?", f"{text}.", None))
+    return [*answers, _against(values, best, metric, goal, errors)]
+
+
+def _learning(rows: Rows, values: Sequence[tuple[int, float]], metric: str, goal: str) -> Answer:
+    question = "Is it still learning?"
+    if len(values) < 3:
+        return Answer(question, f"Too early to say: {len(values)} validations so far.", None)
+    best, last = _best(values, goal), len(values) - 1
+    step, value = values[best]
+    memorizing = _memorizing(rows)
+    if best < last:
+        waited = f"{last - best} validation{'s' * (last - best > 1)}"
+        text = (
+            f"No: {metric} was best after {step:,} updates, and {waited} since did not improve it."
+        )
+        return Answer(question, text + memorizing, last - best < 3 and not memorizing)
+    earlier = values[: -max(len(values) // 3, 1)]
+    before = earlier[_best(earlier, goal)][1]
+    change = abs(value - before) / max(abs(before), 1e-9)
+    since = (
+        f"over the last third of the validations it went from {_shown(before)} to {_shown(value)}"
+    )
+    if change < _LITTLE:
+        return Answer(question, f"Hardly: {metric} is at its best, but {since}." + memorizing, True)
+    more = " More updates would probably help."
+    return Answer(question, f"Yes: {metric} is at its best; {since}.{more}" + memorizing, False)
+
+
+def _memorizing(rows: Rows) -> str:
+    """A sentence for runs whose validation loss rises while the training loss falls."""
+    pairs = [
+        (float(row["nll"]), float(row["val_nll"]))
+        for row in rows
+        if row.get("nll") and row.get("val_nll")
+    ]
+    if len(pairs) < 3:
+        return ""
+    lowest = min(range(len(pairs)), key=lambda place: pairs[place][1])
+    (then, low), (now, high) = pairs[lowest], pairs[-1]
+    if not (high > low * (1 + _MEMORIZED) and now < then):
+        return ""
+    return (
+        f" It memorizes its training texts: their loss fell from {_shown(then)} to {_shown(now)} "
+        f"nats a token while that of the validation texts rose from {_shown(low)} to "
+        f"{_shown(high)}. More data, more dropout or fewer updates would help."
+    )
+
+
+def _against(
+    values: Sequence[tuple[int, float]],
+    best: float,
+    metric: str,
+    goal: str,
+    errors: Mapping[str, Any],
+) -> Answer:
+    step, first = values[0]
+    text = f"{_shown(first)} at the first validation, after {step:,} updates."
+    baseline = errors.get("baseline", {})
+    if metric not in baseline.get("metrics", {}):
+        return Answer("Against what?", text, None)
+    value = baseline["metrics"][metric]
+    is_better = better(best, value, goal)
+    lead = "" if is_better else "It is no better than no model at all. "
+    answer = f"{lead}Always answering {baseline['answer']}, gets {metric} {_shown(value)}; "
+    return Answer("Against what?", f"{answer}{text}", is_better)
+
+
+def _best(values: Sequence[tuple[int, float]], goal: str) -> int:
+    """Index of the best value, the first of equal ones."""
+    found = 0
+    for place, (_, value) in enumerate(values):
+        if better(value, values[found][1], goal):
+            found = place
+    return found
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 10000 else f"{value:,.0f}"
