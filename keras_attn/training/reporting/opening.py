@@ -107,10 +107,10 @@ def _against(
     errors: Mapping[str, Any],
 ) -> Answer:
     step, first = values[0]
-    text = f"{_shown(first)} at the first validation, after {step:,} updates."
+    text = f"at the first validation, after {step:,} updates, it was {_shown(first)}."
     baseline = errors.get("baseline", {})
     if metric not in baseline.get("metrics", {}):
-        return Answer("Against what?", text, None)
+        return Answer("Against what?", text.capitalize(), None)
     value = baseline["metrics"][metric]
     is_better = better(best, value, goal)
     lead = "" if is_better else "It is no better than no model at all. "

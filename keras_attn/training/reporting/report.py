@@ -36,6 +36,11 @@ div { overflow-x: auto; }
   var(--paper)); }
 svg { max-width: 100%; height: auto; }
 """
+# Readable on light and on dark pages.
+_GRAY = "#7f8b97"
+_COLORS = dict.fromkeys(
+    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _GRAY
+)
 # Panels of the picture: its label, and the columns that it may show with their names.
 _PANELS = (
     ("negative log-likelihood a token (nats)", {"nll": "training", "val_nll": "validation"}),
@@ -106,9 +111,17 @@ def draw_curves(rows: Sequence[dict[str, str]], file: Any, kind: str) -> None:
         UserError: matplotlib is missing.
     """
     try:
-        from matplotlib.figure import Figure
+        from matplotlib import rc_context
     except ImportError as error:
         raise UserError("Pictures need matplotlib: pip install 'keras_attn[viz]'.") from error
+    with rc_context(_COLORS):
+        figure = _figure(rows)
+        figure.savefig(file, format=kind, dpi=110, transparent=kind == "svg")
+
+
+def _figure(rows: Sequence[dict[str, str]]) -> Any:
+    from matplotlib.figure import Figure
+
     panels = [
         (label, shown)
         for label, columns in _PANELS
@@ -130,7 +143,7 @@ def draw_curves(rows: Sequence[dict[str, str]], file: Any, kind: str) -> None:
         axes.grid(alpha=0.25)
         if shown[0][1]:
             axes.legend(frameon=False)
-    figure.savefig(file, format=kind, dpi=110)
+    return figure
 
 
 def _svg(rows: list[dict[str, str]]) -> str:
@@ -197,7 +210,7 @@ def _confusion(errors: Mapping[str, Any]) -> str:
 
 
 def _counts(counts: list[int], row: int) -> str:
-    """The cells of a row, shaded by their share of it."""
+    """The cells of a row, shaded by their fraction of it."""
     total = max(sum(counts), 1)
     return "".join(
         f'<td class="n {"right" if column == row else "wrong"}" style="--at: {count / total:.3f}">'

@@ -130,3 +130,32 @@ def test_without_matplotlib(folder, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
     refused(r"pip install 'keras_attn\[viz\]'", write_report, folder)
     assert not (folder / "report.html").exists()
+
+
+def test_errors_of_labels(folder):
+    errors = {
+        "items": 40,
+        "wrong": 3,
+        "baseline": {"answer": "'a<b', the most frequent one", "metrics": {"per": 40.0}},
+        "worst": [["<i>one</i>", "a<b", "c", 0.9]],
+        "confused": [["a<b", "c", 2], ["c", "a<b", 1]],
+        "labels": ["a<b", "c"],
+        "counts": [[18, 2], [1, 19]],
+    }
+    (folder / "errors.json").write_text(json.dumps(errors))
+    (folder / "run.yaml").write_text("training: {metric: per}\n")
+    text = write_report(folder).read_text()
+    page = Page(text)
+    assert "Worst errors: 3 of 40 held-out texts are wrong" in page.texts["h2"]
+    assert page.texts["td"][4:7] == ["<i>one</i>", "a<b", "c"]
+    assert page.texts["td"][:4] == ["18", "2", "1", "19"]
+    assert re.findall(r"--at: ([\d.]+)", text) == ["0.900", "0.100", "0.050", "0.950"]
+    assert "Always answering 'a<b'" in page.texts["dd"][2]
+
+
+def test_labels_that_are_too_many_for_a_matrix(folder):
+    errors = {"items": 9, "wrong": 2, "worst": [], "confused": [["x", "y", 2]]}
+    (folder / "errors.json").write_text(json.dumps(errors))
+    page = Page(write_report(folder).read_text())
+    assert "Labels confused most" in page.texts["h2"]
+    assert page.texts["td"][:2] == ["x → y", "2"]
