@@ -39,6 +39,12 @@ def load(path: str | os.PathLike) -> Any:
 
     Raises:
         UserError: The path contains none of them, or a damaged one.
+
+    Examples:
+        >>> import keras_attn
+        >>> task = keras_attn.load("saved_models/g2p_en")
+        >>> task.predict(["transformer", "attention"])
+        ['T R AE N S F AO R M ER', 'AH T EH N SH AH N']
     """
     return importlib.import_module(f"{__name__}.tasks").open_task(path)
 

@@ -19,6 +19,12 @@ def convert_checkpoint(path: str | Path) -> Conversion:
 
     Raises:
         UserError: Something is missing, damaged or not supported; one line that names it.
+
+    Examples:
+        >>> task, notes = convert_checkpoint("checkpoint20.npz")  # of the package g2p_en
+        >>> type(task).__name__, notes
+        ('Seq2SeqTask', ())
+        >>> task.save("converted/g2p_en")  # `keras_attn.load` reads it
     """
     path = Path(path)
     return Conversion(from_g2p_en(path)) if path.suffix == ".npz" else convert_huggingface(path)

@@ -9,8 +9,13 @@ class Conversion(NamedTuple):
     """A converted checkpoint.
 
     Attributes:
-        task: The task.
+        task: The task, with the weights and tokenizers of the checkpoint.
         notes: Notes for the user, such as unused parts; one line each.
+
+    Examples:
+        >>> conversion = convert_checkpoint("gpt2")  # a folder of `save_pretrained`
+        >>> type(conversion.task).__name__, conversion.notes
+        ('CausalLMTask', ())
     """
 
     task: Task

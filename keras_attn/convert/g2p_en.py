@@ -42,6 +42,13 @@ def from_g2p_en(path: str | Path) -> Seq2SeqTask:
 
     Raises:
         UserError: The file is missing or damaged, or contains other arrays.
+
+    Examples:
+        >>> task = from_g2p_en("checkpoint20.npz")
+        >>> task.target_tokenizer.vocabulary_size  # 70 phonemes and 4 special tokens
+        74
+        >>> task.decoding.beams, task.decoding.max_length  # 20 phonemes and the end token
+        (1, 21)
     """
     path = Path(path)
     tensors = _NpzFile(path)

@@ -43,6 +43,13 @@ def convert_huggingface(folder: str | Path) -> Conversion:
     Raises:
         UserError: A file is missing or damaged, or uses something that is not supported; one
             line that names the file.
+
+    Examples:
+        >>> task, notes = convert_huggingface("bert")  # a folder of `save_pretrained`
+        >>> type(task).__name__
+        'EmbeddingTask'
+        >>> print(*notes)
+        Not used: the head of masked language modeling (cls.predictions.*).
     """
     folder = Path(folder)
     if not folder.exists():
@@ -81,6 +88,12 @@ def from_huggingface(folder: str | Path) -> Task:
 
     Raises:
         UserError: See `convert_huggingface`.
+
+    Examples:
+        >>> task = from_huggingface("tiny_bert")  # a folder of `save_pretrained`
+        >>> vectors = task.predict(["The cats sat on the mat.", "a dog"])
+        >>> vectors.shape
+        (2, 21)
     """
     conversion = convert_huggingface(folder)
     for note in conversion.notes:

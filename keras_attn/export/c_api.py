@@ -47,6 +47,14 @@ class SavedModelError(UserError):
         message: A message of one line.
         code: TensorFlow's error code, such as 3 for an invalid argument; 13, an internal
             error, where TensorFlow reported none.
+
+    Examples:
+        >>> with CppSavedModel("exported/reviews") as model:
+        ...     try:
+        ...         model.run("serving_default", {"text": ["a very good film"]})
+        ...     except SavedModelError as error:
+        ...         print(error)
+        Running 'serving_default' failed: ... [The text must have at most 15 tokens. ...
     """
 
     def __init__(self, message: str, code: int = 13) -> None:

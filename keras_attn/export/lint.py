@@ -23,15 +23,24 @@ _PATH = re.compile(rb"(?:/[\w.@+~ -]+){2,}/?|[A-Za-z]:\\[^\n]+")
 def lint_saved_model(
     folder: str | Path, served_ops: Set[str], allow_xla: bool = False
 ) -> list[str]:
-    """Returns the problems that TensorFlow Serving would have with a SavedModel, one line each.
+    """Finds the problems that TensorFlow Serving would have with a SavedModel.
 
     Args:
         folder: A version folder, or the folder above.
         served_ops: Names of the ops that the server supports, see `served_ops()`.
         allow_xla: Whether the SavedModel is meant for a server with XLA compilation enabled.
 
+    Returns:
+        The problems, one line each; an empty list if there are none.
+
     Raises:
         UserError: There is no SavedModel, or it is damaged.
+
+    Examples:
+        >>> lint_saved_model("exported/reviews", served_ops())
+        []
+        >>> print(*lint_saved_model("exported/reviews", served_ops() - {"MatMul"}))
+        Op MatMul is not supported by TensorFlow Serving: function '...'.
     """
     folder = latest_version(folder)
     meta_graph = read_meta_graph(folder)

@@ -114,6 +114,11 @@ def served_ops() -> frozenset[str]:
 
     They are read from the registry of the C++ runtime, which contains TensorFlow's own ops and
     those of tensorflow-text, and the ops of any other library that the process has loaded.
+
+    Examples:
+        >>> ops = served_ops()
+        >>> "MatMul" in ops, "WordpieceTokenizeWithOffsets" in ops, "MyCustomOp" in ops
+        (True, True, False)
     """
     library = c_api.load_tensorflow()
     load_text_libraries(library)
@@ -138,6 +143,12 @@ class CppSavedModel:
     Raises:
         UserError: There is no SavedModel.
         SavedModelError: The SavedModel is damaged, or needs ops that TensorFlow Serving lacks.
+
+    Examples:
+        >>> with CppSavedModel("exported/reviews") as model:
+        ...     outputs = model.run("serving_default", {"text": ["good film", "bad film"]})
+        >>> outputs["label"]
+        array([b'good', b'bad'], dtype=object)
     """
 
     def __init__(self, folder: str | Path, disable_xla: bool = False) -> None:

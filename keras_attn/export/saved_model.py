@@ -80,6 +80,13 @@ def export_saved_model(
     Raises:
         UserError: The version exists already, the folder cannot be written, or the answers to the
             examples change by more than the tolerance.
+
+    Examples:
+        >>> from keras_attn.tasks import Task
+        >>> films = [("good film", "good"), ("bad film", "bad"), ("fine", "good"), ("dull", "bad")]
+        >>> task = Task.from_preset("encoder_tiny", films, task="classification")
+        >>> print(export_saved_model(task, "exported/films"))
+        exported/films/1
     """
     require_one_of("weights", weights, DTYPES)
     require_positive(n_best=n_best)

@@ -22,6 +22,14 @@ class Report:
         checks: The checks, one line each.
         findings: The problems found, one line each; empty if there are none.
         modules: The top-level Python modules of the checking process.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> extra = Path("exported/reviews/1/assets.extra")
+        >>> (extra / "tf_serving_warmup_requests").unlink()  # a file is lost
+        >>> report = verify("exported/reviews")
+        >>> report.ok, report.findings
+        (False, ('The warm-up records are missing.',))
     """
 
     folder: Path
@@ -58,6 +66,15 @@ def verify(folder: str | Path, timeout: float = 600) -> Report:
 
     Raises:
         UserError: The SavedModel is missing, damaged, not exported by this package, or too slow.
+
+    Examples:
+        >>> report = verify("exported/reviews")
+        >>> print(report)
+        /.../exported/reviews/1: verified
+          checked  lint: signatures, ... ops that TensorFlow Serving links, paths
+          checked  loaded by TensorFlow ...'s C++ runtime, XLA disabled
+          checked  golden outputs: 4 examples of attention, n_best, serving_default, token_ids
+          checked  warm-up: 8 records replayed
     """
     folder = latest_version(folder).resolve()
     read_manifest(folder)

@@ -70,8 +70,9 @@ def dot_product_attention(
             an unknown batch counting as 1. Else it is "dense". Where lengths are unknown until
             run time and may become large, ask for "flash".
         return_scores: Whether to return the attention probabilities too.
-        every_query_attends: Whether the caller knows that no query is masked from all keys: the
-            context of one that is need not be 0 then. Saves a decoding step several operations.
+        every_query_attends: Whether every query is known to have a key to attend to. This saves
+            several operations in a decoding step; the context of a query without such a key is
+            undefined then.
 
     Returns:
         The context (batch, heads, target, value_dim) in the dtype of `query`. With
@@ -82,6 +83,13 @@ def dot_product_attention(
         UserError: Shapes do not fit, `implementation` is unknown, `dropout` is out of range or
             without `seed`, or "flash" or "chunked" is asked for together with `bias` or
             `return_scores`.
+
+    Examples:
+        >>> query = key = np.ones((1, 1, 2, 4), "float32")  # (batch, heads, length, key_dim)
+        >>> value = np.array([[[[1.0], [3.0]]]], "float32")
+        >>> context = dot_product_attention(query, key, value, is_causal=True)
+        >>> np.asarray(context).ravel()  # the first query attends to the first key only
+        array([1., 2.], dtype=float32)
 
     Reference:
         Vaswani et al., "Attention Is All You Need", section 3.2.1; grouped queries: Ainslie et

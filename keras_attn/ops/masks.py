@@ -15,13 +15,18 @@ _EXPECTED = (
 
 
 def padding_mask(ids: Any) -> Any:
-    """Marks the positions that hold a token.
+    """Marks the positions that are not padding.
 
     Args:
         ids: Integer tensor (batch, length), 0 where there is padding.
 
     Returns:
         Boolean tensor (batch, length), True where `ids` is not 0.
+
+    Examples:
+        >>> np.asarray(padding_mask(np.array([[5, 7, 3], [4, 0, 0]])))
+        array([[ True,  True,  True],
+               [ True, False, False]])
     """
     return ops.not_equal(ids, 0)
 
@@ -75,7 +80,7 @@ def unless_refused(outputs: Any, valid: Any) -> Any:
 
 
 def causal_mask(target_length: Any, source_length: Any) -> Any:
-    """Lets a position attend to itself and to those before it.
+    """Makes the mask by which a position attends to itself and to the positions before it.
 
     The last query is aligned to the last key, so that the mask is right for queries that
     continue a cache: query i may attend to key j where `j <= i + source_length - target_length`.
@@ -86,6 +91,14 @@ def causal_mask(target_length: Any, source_length: Any) -> Any:
 
     Returns:
         Boolean tensor (target, source).
+
+    Examples:
+        >>> np.asarray(causal_mask(3, 3)).astype(int)
+        array([[1, 0, 0],
+               [1, 1, 0],
+               [1, 1, 1]])
+        >>> np.asarray(causal_mask(1, 3)).astype(int)  # one query, after two cached keys
+        array([[1, 1, 1]])
     """
     rows = ops.arange(target_length, dtype="int32") + (source_length - target_length)
     columns = ops.arange(source_length, dtype="int32")
@@ -93,13 +106,18 @@ def causal_mask(target_length: Any, source_length: Any) -> Any:
 
 
 def combine_masks(*masks: Any) -> Any:
-    """Joins masks with AND.
+    """Joins masks with a logical AND.
 
     Args:
         *masks: Boolean tensors whose shapes broadcast together, or None.
 
     Returns:
         Boolean tensor of the broadcast shape, or None where every mask is None.
+
+    Examples:
+        >>> first, second = np.array([True, True, False]), np.array([False, True, True])
+        >>> np.asarray(combine_masks(first, None, second))
+        array([False,  True, False])
     """
     combined = None
     for mask in masks:
@@ -112,7 +130,7 @@ def combine_masks(*masks: Any) -> Any:
 def separate_masks(
     query_mask: Any = None, value_mask: Any = None, key_mask: Any = None, attention_mask: Any = None
 ) -> tuple:
-    """Gives each mask the rank of attention scores, without joining them.
+    """Reshapes each mask to the rank of attention scores, without joining them.
 
     `keras_attn.ops.dot_product_attention` takes the tuple as its `mask`. Joining a mask over the
     queries with one over the keys would build a (target, source) matrix; the chunked path never
@@ -131,6 +149,15 @@ def separate_masks(
 
     Raises:
         UserError: A mask has another rank.
+
+    Examples:
+        >>> real = np.array([[True, True, False]])  # False at padding
+        >>> masks = separate_masks(query_mask=real, value_mask=real)
+        >>> [mask.shape for mask in masks]
+        [(1, 1, 3, 1), (1, 1, 1, 3)]
+        >>> x = np.ones((1, 2, 3, 4), "float32")
+        >>> dot_product_attention(x, x, x, mask=masks).shape
+        (1, 2, 3, 4)
     """
     source_mask = combine_masks(
         _with_rank("value_mask", value_mask, (2,)), _with_rank("key_mask", key_mask, (2,))
@@ -210,7 +237,7 @@ def attention_mask(
     target_length: Any = None,
     source_length: Any = None,
 ) -> Any:
-    """Joins everything that limits attention into one mask.
+    """Joins padding masks, an attention mask and a causal mask into one.
 
     Args:
         query_mask: Boolean tensor (batch, target), or None.
@@ -230,6 +257,14 @@ def attention_mask(
 
     Raises:
         UserError: A mask has another rank, or `causal` without both lengths.
+
+    Examples:
+        >>> real = np.array([[True, True, False]])  # False at padding
+        >>> mask = attention_mask(value_mask=real, causal=True, target_length=3, source_length=3)
+        >>> np.asarray(mask)[0, 0].astype(int)
+        array([[1, 0, 0],
+               [1, 1, 0],
+               [1, 1, 0]])
     """
     masks = separate_masks(query_mask, value_mask, key_mask, attention_mask)
     if causal:

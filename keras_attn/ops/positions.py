@@ -39,6 +39,12 @@ def sinusoidal_positions(
         UserError: `hidden_dim` or the number of positions is not positive, `max_wavelength` is
             not above 0, or `dtype` is narrower than float32.
 
+    Examples:
+        >>> np.asarray(sinusoidal_positions(3, hidden_dim=4)).round(2)
+        array([[ 0.  ,  1.  ,  0.  ,  1.  ],
+               [ 0.84,  0.54,  0.01,  1.  ],
+               [ 0.91, -0.42,  0.02,  1.  ]], dtype=float32)
+
     Reference:
         Vaswani et al., "Attention Is All You Need", section 3.5.
     """

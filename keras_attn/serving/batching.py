@@ -30,6 +30,10 @@ class BatchSettings:
         delay: Seconds that an incomplete batch waits for more requests.
         threads: Batches of one model that run at the same time.
         queue: Most waiting requests.
+
+    Examples:
+        >>> batching = BatchSettings(rows=32, delay=0.005)  # waits 5 ms for up to 32 rows
+        >>> server = Server({"reviews": "exported/reviews"}, settings=ModelSettings(batching))
     """
 
     rows: int = 64

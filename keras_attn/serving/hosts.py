@@ -56,7 +56,12 @@ class AllowedHosts:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is local, so that no other machine can reach it."""
+    """Whether a name or an address is local, so that no other machine can reach it.
+
+    Examples:
+        >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+        (True, True, False)
+    """
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -64,7 +69,12 @@ def is_loopback(host: str) -> bool:
 
 
 def is_host(name: str) -> bool:
-    """Whether a text is a name or an address without a port, or "*"."""
+    """Whether a text is a name or an address without a port, or "*".
+
+    Examples:
+        >>> is_host("g2p.example.org"), is_host("192.168.0.7"), is_host("g2p.example.org:8501")
+        (True, True, False)
+    """
     name = name.lower()
     try:
         return bool(ipaddress.ip_address(name.strip("[]")))

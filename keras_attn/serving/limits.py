@@ -21,6 +21,12 @@ class Limits:
         connections: Most connections, or calls over gRPC, at the same time.
         timeout: Seconds that a request may wait and run.
         read_timeout: Seconds within which a client must send its headers, and its body.
+
+    Examples:
+        >>> limits = Limits(rows=2, timeout=5.0)
+        >>> limits.check_rows(3)
+        Traceback (most recent call last):
+        keras_attn.serving.errors.RequestError: A request may have at most 2 rows. Received: 3.
     """
 
     body_bytes: int = 4 << 20

@@ -26,8 +26,12 @@ class ModelSettings:
     Attributes:
         batching: Settings of batching.
         limits: Limits of requests.
-        xla: Whether functions may use XLA.
-        poll_seconds: Time between two checks for new versions.
+        xla: Whether functions may use XLA, for exports with `jit`.
+        poll_seconds: Seconds between two checks for new versions.
+
+    Examples:
+        >>> settings = ModelSettings(limits=Limits(rows=64), poll_seconds=10.0)
+        >>> server = Server({"reviews": "exported/reviews"}, settings=settings)
     """
 
     batching: BatchSettings = dataclasses.field(default_factory=BatchSettings)
@@ -53,7 +57,7 @@ class ModelServer:
 
     def __init__(
         self,
-        folders: Mapping[str, Path],
+        folders: Mapping[str, str | Path],
         settings: ModelSettings,
         log: Callable[[str], None] = lambda line: None,
     ) -> None:

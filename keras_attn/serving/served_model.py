@@ -60,7 +60,7 @@ class ServedModel:
     def __init__(
         self,
         name: str,
-        folder: Path,
+        folder: str | Path,
         load: Callable[[Path], CppSavedModel],
         start: Callable[[int, CppSavedModel], LoadedVersion],
         log: Callable[[str], None] = lambda line: None,

@@ -32,6 +32,12 @@ class Ports:
         grpc: Port of gRPC; 0 for a free port.
         allowed_hosts: Additional host names that requests over HTTP may use, see
             `AllowedHosts`.
+
+    Examples:
+        >>> ports = Ports(host="0.0.0.0", allowed_hosts=("reviews.example.org",))
+        >>> ports.rest, ports.grpc
+        (8501, 8500)
+        >>> server = Server({"reviews": "exported/reviews"}, ports)
     """
 
     host: str = "127.0.0.1"
@@ -44,7 +50,7 @@ class Server:
     """A server with the REST and gRPC APIs.
 
     Args:
-        folders: The models' folders by name.
+        folders: The models' folders by name; each contains a folder for each version.
         ports: Addresses on which it listens.
         settings: Settings of running models.
         log: Called with each line of the server's log.
@@ -52,12 +58,24 @@ class Server:
     Attributes:
         models: The models.
         ports: Addresses on which it listens; after the start with the actual ports.
+
+    Examples:
+        >>> import asyncio, requests
+        >>> async def ask(*texts):
+        ...     server = Server({"reviews": "exported/reviews"}, Ports(rest=0, grpc=0))
+        ...     await server.start()
+        ...     url = f"http://127.0.0.1:{server.ports.rest}/v1/models/reviews:predict"
+        ...     answer = await asyncio.to_thread(requests.post, url, json={"instances": texts})
+        ...     await server.stop()
+        ...     return [row["label"] for row in answer.json()["predictions"]]
+        >>> asyncio.run(ask("good film", "bad film"))
+        ['good', 'bad']
     """
 
     @renamed_arguments(tell="log")
     def __init__(
         self,
-        folders: Mapping[str, Path],
+        folders: Mapping[str, str | Path],
         ports: Ports | None = None,
         settings: ModelSettings | None = None,
         log: Callable[[str], None] = lambda line: None,
@@ -141,6 +159,15 @@ async def serve_until_told(server: Server, started: Callable[[Server], None]) ->
 
     Raises:
         UserError: The server cannot be started.
+
+    Examples:
+        >>> import asyncio, signal
+        >>> def started(server):
+        ...     print("serving", *server.models.models)
+        ...     signal.raise_signal(signal.SIGINT)  # what Ctrl+C does
+        >>> server = Server({"reviews": "exported/reviews"}, Ports(rest=0, grpc=0))
+        >>> asyncio.run(serve_until_told(server, started))
+        serving reviews
     """
     told = asyncio.Event()
     loop = asyncio.get_running_loop()

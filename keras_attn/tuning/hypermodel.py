@@ -25,9 +25,12 @@ class PresetHyperModel(keras_tuner.HyperModel):
 
     Args:
         preset: Name of the preset, whose sizes are used unless the space varies them.
-        vocabulary_size: Number of tokens, of the source where there is one; `None` for images.
-        space: Entries of a `SearchSpace` that replace those of the family's space. The only
-            training settings used are the learning rate and, for tokens, the label smoothing.
+        vocabulary_size: Number of tokens, for encoder-decoders those of the source; `None` for
+            images.
+        space: What to vary, by the name of a setting such as `"model.hidden_dim"`: a list of
+            values, `{"min": …, "max": …, "step": …, "log": …}`, or one value for all trials. These
+            replace entries of the default space of the preset's family. The only training settings
+            used are the learning rate and, for tokens, the label smoothing.
         num_classes: Number of classes, for presets of encoders only.
         max_length: Longest sequence, for the mechanisms that need it.
         **arguments: Further arguments of the model, such as `target_vocabulary_size`.
@@ -35,6 +38,16 @@ class PresetHyperModel(keras_tuner.HyperModel):
     Raises:
         UserError: The preset is unknown, the space is invalid, or `num_classes` is missing for a
             preset of encoders or given for another preset.
+
+    Examples:
+        >>> import keras_tuner
+        >>> space = {"model.hidden_dim": [8, 16], "model.num_layers": 1, "model.num_heads": 2}
+        >>> hypermodel = PresetHyperModel("lm_tiny", vocabulary_size=13, space=space)
+        >>> tuner = keras_tuner.RandomSearch(hypermodel, "val_loss", max_trials=1, seed=1)
+        >>> ids = np.array([[1, 5, 9, 4], [1, 7, 3, 6], [1, 5, 3, 4], [1, 7, 9, 6]])
+        >>> tuner.search({"token_ids": ids[:, :-1]}, ids[:, 1:], validation_split=0.5, verbose=0)
+        >>> tuner.get_best_hyperparameters()[0]["model.hidden_dim"]
+        8
     """
 
     def __init__(

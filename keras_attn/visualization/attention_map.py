@@ -30,6 +30,16 @@ class AttentionMap:
             length); `segment` and `memory`, lengths of a segment and of the memory before it;
             `compressed`, the number of slots of a compressed memory, and `slots`, for each of its
             columns the first position and the position after the last.
+
+    Examples:
+        >>> model = CausalTransformer(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> (found,) = attention_maps(model, {"token_ids": np.array([[5, 7, 3, 0]])})
+        >>> found.mechanism, found.weights.shape
+        ('MultiHeadAttention', (1, 2, 4, 4))
+        >>> found.example(0).reach()[0].astype(int)  # without padding
+        array([[1, 0, 0],
+               [1, 1, 0],
+               [1, 1, 1]])
     """
 
     name: str

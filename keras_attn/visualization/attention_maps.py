@@ -33,6 +33,12 @@ def attention_maps(model: keras.Model, inputs: Any) -> list[AttentionMap]:
 
     Raises:
         UserError: `model` is neither a model nor a layer.
+
+    Examples:
+        >>> model = TransformerEncoder(11, num_layers=2, hidden_dim=8, num_heads=2)
+        >>> maps = attention_maps(model, {"token_ids": np.array([[5, 7, 3, 0]])})
+        >>> [found.weights.shape for found in maps]  # (batch, heads, target, source)
+        [(1, 2, 4, 4), (1, 2, 4, 4)]
     """
     require(
         isinstance(model, keras.layers.Layer),

@@ -31,6 +31,15 @@ class AttentionImages(keras.callbacks.Callback):
     Raises:
         UserError: There are neither texts of a task nor inputs, or both; the numbers of texts and
             targets differ; or `every` is not positive.
+
+    Examples:
+        >>> encoder = TransformerEncoder(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> model = SequenceClassifier(encoder, num_classes=2)
+        >>> model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        >>> ids, labels = np.array([[5, 7, 3], [4, 6, 0]]), np.array([0, 1])
+        >>> images = AttentionImages("logs", inputs={"token_ids": ids[:1]})
+        >>> history = model.fit({"token_ids": ids}, labels, callbacks=[images], verbose=0)
+        >>> # `tensorboard --logdir logs` shows the images
     """
 
     def __init__(

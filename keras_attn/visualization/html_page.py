@@ -22,6 +22,11 @@ def write_page(attention: TextAttention, file: str | Path) -> None:
     Args:
         attention: The attention to show.
         file: The output file; written under a temporary name and then renamed.
+
+    Examples:
+        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> attention = text_attention(task, "cat", "K AE T")
+        >>> write_page(attention, "cat.html")  # open it in a browser
     """
     write_text(Path(file), page(attention))
 

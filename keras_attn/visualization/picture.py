@@ -79,6 +79,11 @@ def draw_attention(
     Raises:
         UserError: matplotlib is missing, there is no such group, layer or head, or the picture
             would have more than 100 million pixels.
+
+    Examples:
+        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> attention = text_attention(task, "cat", "K AE T")
+        >>> draw_attention(attention, "cat.png", group="cross", layer=3)
     """
     lines = _lines(attention, group, layer, head)
     width = max(sum(panel.size[0] for panel in line) for line in lines) + _SPACE

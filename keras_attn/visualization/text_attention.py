@@ -23,6 +23,16 @@ class LayerAttention:
         rows: The attending token of each row.
         columns: The attended token of each column.
         map: The weights, a batch of 1.
+
+    Examples:
+        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> layer = text_attention(task, "cat", "K AE T").groups["cross"][2]
+        >>> layer.rows, layer.columns
+        (['K', 'AE', 'T', '</s>'], ['c', 'a', 't', '</s>'])
+        >>> layer.weights.shape  # (heads, rows, columns)
+        (4, 4, 4)
+        >>> layer.weights.mean(axis=0).argmax(axis=1).tolist()  # the letter of each phoneme
+        [0, 1, 2, 3]
     """
 
     rows: list[str]
@@ -44,6 +54,17 @@ class TextAttention:
         target: The output text, or `None`.
         groups: The layers in order, by kind of attention: `"encoder"`, `"decoder"` (a
             sequence to itself), `"cross"` (the target to the source).
+
+    Examples:
+        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> attention = text_attention(task, "cat", "K AE T")
+        >>> {group: len(layers) for group, layers in attention.groups.items()}
+        {'encoder': 3, 'decoder': 3, 'cross': 3}
+        >>> attention.alignment().round(1)  # rows K AE T </s>, columns c a t </s>
+        array([[0.8, 0.2, 0. , 0.1],
+               [0. , 0.7, 0.3, 0. ],
+               [0. , 0. , 0.8, 0.2],
+               [0.1, 0. , 0. , 0.9]], dtype=float32)
     """
 
     text: str
@@ -92,6 +113,12 @@ def attention_rollout(weights: Sequence[np.ndarray]) -> np.ndarray:
         float64 (layers, length, length): row i contains the contribution of each input to position
         i.
 
+    Examples:
+        >>> weights = np.array([[[1.0, 0.0], [1.0, 0.0]]])  # one head, which attends to the first
+        >>> attention_rollout([weights, weights])[-1]
+        array([[1.  , 0.  ],
+               [0.75, 0.25]])
+
     Reference:
         Abnar and Zuidema, 2020, https://arxiv.org/abs/2005.00928, section 3.
     """
@@ -122,6 +149,14 @@ def text_attention(task: Task, text: str, target: str | None = None) -> TextAtte
     Raises:
         UserError: A text is too long, the image does not exist, the task has no target, or its
             model has no attention.
+
+    Examples:
+        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> attention = text_attention(task, "cat")
+        >>> attention.target
+        'K AE T'
+        >>> list(attention.groups)
+        ['encoder', 'decoder', 'cross']
     """
     return _attention(task.backbone, read_text(task, text, target))
 
@@ -139,6 +174,13 @@ def model_attention(model: keras.Model, inputs: Any, example: int = 0) -> TextAt
 
     Raises:
         UserError: The model has no attention.
+
+    Examples:
+        >>> model = TransformerEncoder(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> attention = model_attention(model, {"token_ids": np.array([[5, 7, 3]])})
+        >>> (layer,) = attention.groups["encoder"]
+        >>> layer.columns, layer.weights.shape
+        (['0', '1', '2'], (2, 3, 3))
     """
     return _attention(model, Reading("", inputs), example)
 

@@ -3,18 +3,30 @@
 import doctest
 import importlib
 import inspect
+import random
 import re
+import shutil
+from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 
-# Folders in which every public class and function has an example.
+import keras_attn
+from keras_attn.tasks import Task
+from tests.convert.made import BERT, GOLDEN, GPT2, config, copy_of
+from tests.convert.naive_g2p import made_arrays
+
+PROJECT = Path(__file__).parents[2]
+# Folders in which every public class and function has an example; "" is the package itself.
 COMPLETE = ("layers", "models", "generation", "tokenizers", "evaluation")
+COMPLETE += ("", "convert", "export", "ops", "serving", "tuning", "visualization")
+# Those whose examples run on every Keras backend.
+NEUTRAL = ("ops", "layers", "models", "generation", "tokenizers", "evaluation")
 
 
 def public(folder):
-    module = importlib.import_module(f"keras_attn.{folder}")
+    module = importlib.import_module(f".{folder}", "keras_attn")
     things = {name: getattr(module, name) for name in module.__all__}
     return {
         name: thing
@@ -31,12 +43,44 @@ class AnyBackend(doctest.OutputChecker):
         return super().check_output(want, plain, optionflags)
 
 
-CASES = [(folder, name) for folder in COMPLETE for name in public(folder)]
+FOLDERS = COMPLETE if keras.backend.backend() == "tensorflow" else NEUTRAL
+CASES = [(folder, name) for folder in FOLDERS for name in public(folder)]
 
 
-@pytest.mark.parametrize(("folder", "name"), CASES, ids=".".join)
+@pytest.fixture(scope="module")
+def exported_reviews(tmp_path_factory):
+    """The export of a classifier that has learned which reviews are good."""
+    random.seed(1)
+    rows = [(f"{label} {noun}", label) for label in ("good", "bad") for noun in ("film", "book")]
+    sizes = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "dropout": 0.0}
+    task = Task.from_preset("encoder_tiny", rows, task="classification", model=sizes)
+    inputs = task.model_inputs(task.input_ids([text for text, _ in rows]))
+    labels = np.array([task.labels.index(label) for _, label in rows])
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    task.backbone.compile(keras.optimizers.Adam(0.02), loss)
+    task.backbone.fit(inputs, labels, epochs=60, verbose=0)
+    return task.export(tmp_path_factory.mktemp("exported") / "reviews").parent
+
+
+@pytest.fixture
+def working_directory(folder, tmp_path, monkeypatch, request):
+    """A new folder, with the models and checkpoints that examples read."""
+    (tmp_path / "saved_models").symlink_to(PROJECT / "saved_models")
+    if folder in ("export", "serving"):
+        exported = request.getfixturevalue("exported_reviews")
+        shutil.copytree(exported, tmp_path / "exported" / "reviews")
+    if folder == "convert":
+        config(architectures=["BertModel"])(copy_of(GOLDEN / "masked_bert", tmp_path / "bert"))
+        copy_of(BERT, tmp_path / "tiny_bert")
+        copy_of(GPT2, tmp_path / "gpt2")
+        np.savez(tmp_path / "checkpoint20.npz", **made_arrays())
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(("folder", "name"), CASES, ids=map(".".join, CASES))
+@pytest.mark.usefixtures("working_directory")
 def test_examples_print_what_they_show(folder, name):
-    names = {"keras": keras, "np": np}
+    names = {"keras": keras, "np": np, "keras_attn": keras_attn}
     for imported in ("layers", "models", folder):
         names |= public(imported)
     documentation = inspect.getdoc(public(folder)[name])
