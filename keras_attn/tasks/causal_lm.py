@@ -12,6 +12,7 @@ from keras_attn.data import TextExamples, plan_epoch
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating import GeneratingTask
 from keras_attn.tasks.generating_signatures import first_of_each
+from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import perplexity_of
 from keras_attn.tasks.serving import IDS, TEXTS, ServingFunction, compiled
 from keras_attn.tasks.texts import (
@@ -65,12 +66,12 @@ class CausalLMTask(GeneratingTask):
         check_positions(backbone, sum(lengths.values()) - 1, message, **lengths)
         self.tokenizer = tokenizer
         self.add_start = bool(add_start)
-        self._nll = tf.function(
+        self._nll = ModelGraph(
+            backbone,
             lambda inputs, labels: (
                 -tf.reduce_sum(label_log_probabilities(labels, self.backbone(inputs)))
             ),
-            input_signature=TextExamples.signature,
-            autograph=False,
+            TextExamples.signature,
         )
 
     def text_perplexity(self, texts: Sequence[str]) -> float:

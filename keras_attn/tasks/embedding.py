@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_attn.layers import SequencePooling
 from keras_attn.ops.contrastive import contrastive_loss
+from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import in_batches
 from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
 from keras_attn.tasks.text_task import TextTask
@@ -75,7 +76,7 @@ class EmbeddingTask(TextTask):
         self.max_length = max_length
         self.truncate = bool(truncate)
         self._pool = None if pooling == _POOLER else SequencePooling(pooling, dtype="float32")
-        self._vectors = tf.function(self._embed_texts, input_signature=[TEXTS], autograph=False)
+        self._vectors = ModelGraph(backbone, self._embed_texts, [TEXTS])
 
     @property
     def features(self) -> int:

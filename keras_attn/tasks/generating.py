@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_attn.generation import Hypotheses, check_seed
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating_signatures import GeneratingSignatures, check_n_best
+from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import (
     COLUMNS,
     SCORE_COLUMNS,
@@ -358,8 +359,8 @@ class GeneratingTask(GeneratingSignatures):
         """The graph of a method of this task, with some of its arguments, traced once."""
         key = (function.__name__, *options.values())
         if key not in self._functions:
-            self._functions[key] = tf.function(
-                functools.partial(function, **options), input_signature=list(specs), autograph=False
+            self._functions[key] = ModelGraph(
+                self.backbone, functools.partial(function, **options), specs
             )
         return self._functions[key]
 

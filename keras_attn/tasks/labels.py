@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
+from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, in_batches
 from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
 from keras_attn.tasks.texts import check_texts
@@ -81,9 +82,7 @@ class BaseClassificationTask(LabelTask):
         self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer], labels: Sequence[str]
     ):
         super().__init__(backbone, tokenizers, labels)
-        self._probabilities = tf.function(
-            self._probabilities_of, input_signature=[TEXTS], autograph=False
-        )
+        self._probabilities = ModelGraph(backbone, self._probabilities_of, [TEXTS])
 
     def predict(self, inputs: Sequence[Any]) -> list[str]:
         """Predicts the most probable label of each input.

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.data import MaskedExamples, Masking, require_mask_token
+from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, found_hypotheses, in_batches
 from keras_attn.tasks.measuring import token_scores
 from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
@@ -54,9 +55,7 @@ class MaskedLMTask(TextTask):
         self.tokenizer = tokenizer
         self.max_length = max_length
         self._ordinary = ~tokenizer.is_special
-        self._filled = tf.function(
-            self._fill, input_signature=[TEXTS, tf.TensorSpec([], tf.int32)], autograph=False
-        )
+        self._filled = ModelGraph(backbone, self._fill, [TEXTS, tf.TensorSpec([], tf.int32)])
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Fills the gaps of each text with their most probable tokens.

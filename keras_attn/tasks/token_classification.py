@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_attn.ops.padding import order_with_padding_last
+from keras_attn.tasks.graphs import ModelGraph
 from keras_attn.tasks.hypothesis import Hypothesis, best_text, found_hypotheses, in_batches
 from keras_attn.tasks.labels import LabelTask
 from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
@@ -65,8 +66,8 @@ class TokenClassificationTask(LabelTask, TextTask):
         check_framed_length(backbone, max_length)
         self.tokenizer = tokenizer
         self.max_length = max_length
-        self._answers = tf.function(self._answer, input_signature=[TEXTS], autograph=False)
-        self._scores = tf.function(self._score, input_signature=[TEXTS, _NUMBERS], autograph=False)
+        self._answers = ModelGraph(backbone, self._answer, [TEXTS])
+        self._scores = ModelGraph(backbone, self._score, [TEXTS, _NUMBERS])
 
     def predict(self, texts: Sequence[str]) -> list[str]:
         """Predicts the tags of each text's words, separated by spaces.

@@ -1,0 +1,39 @@
+"""Graphs of a task's model."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+
+class ModelGraph:
+    """A graph of a function of a model, traced again when the model has other weights.
+
+    Quantization and LoRA replace weights of a model. A graph that was traced before them would
+    compute with the old ones.
+
+    Args:
+        model: The model.
+        function: The function, of tensors.
+        signature: Specifications of its arguments.
+    """
+
+    def __init__(
+        self, model: keras.Model, function: Callable, signature: Sequence[tf.TensorSpec]
+    ) -> None:
+        self._model = model
+        self._function = function
+        self._signature = list(signature)
+        self._weights: list[int] | None = None
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Computes the function by its graph."""
+        # The graph keeps the variables that it was traced with, so no other gets their identities.
+        weights = [id(weight) for weight in self._model.weights]
+        if weights != self._weights:
+            self._graph = tf.function(
+                self._function, input_signature=self._signature, autograph=False
+            )
+            self._weights = weights
+        return self._graph(*inputs)
