@@ -32,6 +32,7 @@ FOLDERS = (
     "tuning",
     "visualization",
     "serving",
+    "ops",
 )
 
 

@@ -43,3 +43,16 @@ def test_examples_are_python(page):
 
 def test_no_page_is_left_out_for_nothing():
     assert {Path(name).name for name in EXAMPLES} >= NOT_RUN
+
+
+ROOT = PAGES.parents[1]
+_LINK = re.compile(r"!?\[[^\]]*\]\(([^)#\s]+)")
+FOLDERS = ("", "docs", "saved_models", "tests", ".github")
+MARKDOWN = [page for folder in FOLDERS for page in sorted((ROOT / folder).glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_to_files_lead_somewhere(page):
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text("utf-8"), flags=re.DOTALL)
+    links = [link for link in _LINK.findall(text) if ":" not in link]
+    assert [link for link in links if not (page.parent / link).exists()] == []

@@ -1,5 +1,6 @@
 """Tutorials run from their first cell to their last."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,25 @@ def test_it_runs(script, tmp_path):
         notebook, timeout=MOST_SECONDS, resources={"metadata": {"path": tmp_path}}
     )
     client.execute()
+
+
+def cells_of(script):
+    """Kind and text of each cell of a script, as notebooks have them."""
+    for part in script.read_text().split("# %%")[1:]:
+        head, _, text = part.partition("\n")
+        lines = text.strip("\n").split("\n")
+        if "[markdown]" in head:
+            yield "markdown", "\n".join(line.removeprefix("#").removeprefix(" ") for line in lines)
+        else:
+            code = [line.removeprefix("# ") if line.startswith("# !") else line for line in lines]
+            yield "code", "\n".join(code)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_its_notebook_has_its_cells(script):
+    cells = json.loads(script.with_suffix(".ipynb").read_text())["cells"]
+    found = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
+    assert found == list(cells_of(script))
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    assert outputs
+    assert all(output["output_type"] != "error" for output in outputs)
