@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 # Folders in which every public class and function has an example.
-COMPLETE = ("layers", "models", "generation", "tokenizers", "evaluation")
+COMPLETE = (
+    *("layers", "models", "generation", "tokenizers", "evaluation"),
+    *("data",),
+)
+# Folders about TensorFlow, and whose names their examples use besides those of layers and models.
+ON_TENSORFLOW = {
+    "data": ("tokenizers",),
+}
 
 
 def public(folder):
@@ -31,13 +38,24 @@ class AnyBackend(doctest.OutputChecker):
         return super().check_output(want, plain, optionflags)
 
 
-CASES = [(folder, name) for folder in COMPLETE for name in public(folder)]
+def marks(folder, name):
+    return [
+        *([pytest.mark.tensorflow] if folder in ON_TENSORFLOW else []),
+    ]
 
 
-@pytest.mark.parametrize(("folder", "name"), CASES, ids=".".join)
-def test_examples_print_what_they_show(folder, name):
+CASES = [
+    pytest.param(folder, name, id=f"{folder}.{name}", marks=marks(folder, name))
+    for folder in COMPLETE
+    for name in public(folder)
+]
+
+
+@pytest.mark.parametrize(("folder", "name"), CASES)
+def test_examples_print_what_they_show(folder, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names = {"keras": keras, "np": np}
-    for imported in ("layers", "models", folder):
+    for imported in ("layers", "models", *ON_TENSORFLOW.get(folder, ()), folder):
         names |= public(imported)
     documentation = inspect.getdoc(public(folder)[name])
     example = doctest.DocTestParser().get_doctest(documentation, names, name, None, None)
