@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import re
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -12,12 +13,17 @@ import pytest
 # Folders in which every public class and function has an example.
 COMPLETE = (
     *("layers", "models", "generation", "tokenizers", "evaluation"),
-    *("data",),
+    *("data", "tasks", "training"),
 )
 # Folders about TensorFlow, and whose names their examples use besides those of layers and models.
 ON_TENSORFLOW = {
     "data": ("tokenizers",),
+    "tasks": ("tokenizers", "data", "training"),
+    "training": ("tokenizers", "data", "tasks"),
 }
+# Examples that take ten seconds, most of them for exports.
+SLOW = ("ExportedCausalLM", "ExportedMaskedLM")
+SAVED_MODELS = Path(__file__).resolve().parents[2] / "saved_models"
 
 
 def public(folder):
@@ -41,6 +47,7 @@ class AnyBackend(doctest.OutputChecker):
 def marks(folder, name):
     return [
         *([pytest.mark.tensorflow] if folder in ON_TENSORFLOW else []),
+        *([pytest.mark.slow] if name in SLOW else []),
     ]
 
 
@@ -54,6 +61,7 @@ CASES = [
 @pytest.mark.parametrize(("folder", "name"), CASES)
 def test_examples_print_what_they_show(folder, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    Path("saved_models").symlink_to(SAVED_MODELS)
     names = {"keras": keras, "np": np}
     for imported in ("layers", "models", *ON_TENSORFLOW.get(folder, ()), folder):
         names |= public(imported)
