@@ -22,6 +22,15 @@ class EpochPlan:
         shapes: What each batch is padded to, (batches, 1 + sides) int64 as (rows, length of each
             side).
         static: Whether the shapes are those of few buckets instead of the batches' own.
+
+    Examples:
+        >>> texts = ["bad", "cab", "decade", "beaded"]
+        >>> examples = TextExamples.from_texts(texts, CharacterTokenizer("abcde"))
+        >>> plan = plan_epoch(examples, batch_tokens=16, seed=None)
+        >>> [rows.tolist() for rows in plan]
+        [[0, 1], [2, 3]]
+        >>> plan.shapes.tolist()  # rows and tokens of each batch, end and padding included
+        [[2, 4], [2, 7]]
     """
 
     batches: list[np.ndarray]
@@ -69,6 +78,15 @@ def plan_epoch(
     Raises:
         UserError: An argument is not a positive integer (`seed` and `epoch`: not negative), or a
             single example has more than `batch_tokens` tokens.
+
+    Examples:
+        >>> texts = ["bad", "cab", "decade", "beaded"]
+        >>> examples = TextExamples.from_texts(texts, CharacterTokenizer("abcde"))
+        >>> for rows in plan_epoch(examples, batch_tokens=16, seed=1, epoch=0):
+        ...     inputs, labels = examples.assemble(rows)
+        ...     print(labels.shape)
+        (2, 7)
+        (2, 4)
     """
     require_positive(batch_tokens=batch_tokens)
     require(seed is None or _is_natural(seed), "`seed` must be None or a whole number.", seed=seed)
@@ -92,6 +110,12 @@ def padding_share(examples: Examples, plan: EpochPlan) -> dict[str, float]:
 
     Returns:
         The fraction of tokens that are padding for each side by name, and for all as `"total"`.
+
+    Examples:
+        >>> texts = ["a", "decade", "bad", "beaded"]
+        >>> examples = TextExamples.from_texts(texts, CharacterTokenizer("abcde"))
+        >>> padding_share(examples, plan_epoch(examples, batch_tokens=28, seed=1))
+        {'text': 0.28..., 'total': 0.28...}
     """
     planned = (plan.shapes[:, :1] * plan.shapes[:, 1:]).sum(axis=0)
     lengths = examples.lengths

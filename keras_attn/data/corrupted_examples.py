@@ -44,6 +44,17 @@ class CorruptedExamples(Examples):
         target: Lengths of the targets.
         seed: Determines the random spans together with `epoch`.
         epoch: Number of the epoch; every epoch removes other spans.
+
+    Examples:
+        >>> texts = ["thank you for inviting me to your party last week"]
+        >>> tokenizer = train_tokenizer("sentencepiece", texts, vocabulary_size=36, sentinels=4)
+        >>> corruption = SpanCorruption(tokenizer)
+        >>> examples = CorruptedExamples.from_texts(texts, corruption, max_source_length=64)
+        >>> for epoch in (0, 1):  # each removes other spans
+        ...     inputs, labels = examples.of_epoch(epoch).assemble([0])
+        ...     print(tokenizer.detokenize(labels).numpy()[0].decode())
+        <extra_id_0>o you<extra_id_1> last<extra_id_2>
+        <extra_id_0> me<extra_id_1>t w<extra_id_2>
     """
 
     text: TokenRows

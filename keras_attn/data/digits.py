@@ -27,6 +27,14 @@ def load_digits() -> dict[str, Pairs]:
     Raises:
         UserError: scikit-learn is not installed.
 
+    Examples:
+        >>> parts = load_digits()
+        >>> {name: len(pairs) for name, pairs in parts.items()}
+        {'train': 1225, 'validation': 190, 'test': 382}
+        >>> images, labels = parts["test"].sources[:2], parts["test"].targets[:2]
+        >>> decoded_images(images, height=8, width=8, channels=1).shape, labels
+        ((2, 8, 8, 1), ['1', '2'])
+
     Reference:
         Alpaydin and Kaynak, 1998, https://doi.org/10.24432/C50P49 (its test part).
     """

@@ -126,6 +126,16 @@ class Examples(abc.ABC):
         name: Where the texts come from, for messages.
         dropped_long: Number of texts left out because they exceeded a maximum length.
         dropped_empty: Number of texts left out because they had no token.
+
+    Examples:
+        >>> texts = ["bad", "decade"]
+        >>> examples = TextExamples.from_texts(texts, CharacterTokenizer("abcde"))
+        >>> len(examples), examples.lengths.tolist()
+        (2, [[4], [7]])
+        >>> inputs, labels = examples.assemble([0, 1])
+        >>> labels
+        array([[5, 4, 7, 2, 0, 0, 0],
+               [7, 8, 6, 4, 7, 8, 2]], dtype=int32)
     """
 
     indices: np.ndarray

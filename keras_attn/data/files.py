@@ -36,6 +36,11 @@ class Pairs(Generic[Source]):
             alternatives.
         name: Where the texts come from, for messages.
         skipped: Number of malformed rows that were left out.
+
+    Examples:
+        >>> pairs = Pairs(["cat", "dog"], ["K AE T", "D AO G"])
+        >>> len(pairs), pairs.targets[1]
+        (2, 'D AO G')
     """
 
     sources: list[Source]
@@ -89,6 +94,13 @@ def read_pairs(
         UserError: A file is missing, unreadable, empty or damaged, two files differ in their
             number of lines, a line is malformed, or every line was left out. The message names
             file, line and column; columns count characters from 1 (bytes for invalid UTF-8).
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = Path("words.tsv").write_text("cat\tK AE T\ndog\tD AO G\n")
+        >>> pairs = read_pairs("words.tsv")
+        >>> pairs.sources, pairs.targets
+        (['cat', 'dog'], ['K AE T', 'D AO G'])
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
@@ -144,6 +156,12 @@ def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
 
     Raises:
         UserError: The file is missing, unreadable, empty or damaged, or a line is malformed.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = Path("texts.txt").write_text("A cat sat.\nA dog ran.\n")
+        >>> read_texts("texts.txt")
+        ['A cat sat.', 'A dog ran.']
     """
     texts = []
     for number, line in enumerate(iterate_lines(Path(path)), 1):

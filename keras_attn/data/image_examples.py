@@ -59,6 +59,15 @@ class ImageExamples(Examples):
     Attributes:
         image: The images.
         classes: The class of each, int32 (rows,), counted from 1.
+
+    Examples:
+        >>> digits, labels = load_digits()["test"], [str(digit) for digit in range(10)]
+        >>> examples = ImageExamples.from_pairs(
+        ...     digits, labels, image_size=(8, 8), channels=1, positions=4  # patches of 4 x 4
+        ... )
+        >>> inputs, classes = examples.assemble([0, 1])
+        >>> inputs["images"].shape, classes
+        ((2, 8, 8, 1), array([2, 3], dtype=int32))
     """
 
     image: ImageRows

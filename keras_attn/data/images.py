@@ -28,6 +28,13 @@ class ImageFile(bytes):
     Args:
         content: What the file holds.
         name: Name of the image in messages.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> keras.utils.save_img("scan.png", np.zeros((8, 8, 3)))
+        >>> image = ImageFile(Path("scan.png").read_bytes(), "scan.png")
+        >>> image.name, image == Path("scan.png").read_bytes()
+        ('scan.png', True)
     """
 
     name: str
@@ -72,6 +79,14 @@ def read_images(
 
     Raises:
         UserError: A file is missing, unreadable, damaged or no PNG file.
+
+    Examples:
+        >>> keras.utils.save_img("scan.png", np.zeros((8, 8, 3)))
+        >>> images = read_images(["scan.png"])
+        >>> images[0].name
+        'scan.png'
+        >>> decoded_images(images, height=4, width=4, channels=3).shape
+        (1, 4, 4, 3)
     """
 
     def read(path: str | os.PathLike) -> ImageFile | None:
@@ -98,6 +113,12 @@ def check_images(images: Sequence[bytes]) -> list[bytes]:
 
     Raises:
         UserError: A single image was passed instead of a list, or an item is not a PNG image.
+
+    Examples:
+        >>> check_images([b"GIF89a"])
+        Traceback (most recent call last):
+            ...
+        keras_attn.validation.UserError: images[0]: expected a PNG image, found ...
     """
     if isinstance(images, str | bytes):
         raise UserError(
@@ -130,6 +151,14 @@ def decode_images(images: TensorLike, height: int, width: int, channels: int) ->
     Raises:
         InvalidArgumentError: An image cannot be decoded, when the graph runs.
         UserError: `channels` is neither 1 nor 3.
+
+    Examples:
+        >>> import tensorflow as tf
+        >>> keras.utils.save_img("scan.png", np.zeros((8, 8, 3)))
+        >>> files = tf.data.Dataset.from_tensor_slices(["scan.png"]).map(tf.io.read_file).batch(32)
+        >>> pixels = files.map(lambda images: decode_images(images, height=4, width=4, channels=1))
+        >>> next(iter(pixels)).shape
+        (1, 4, 4, 1)
     """
     require(channels in (1, 3), "`channels` must be 1 or 3.", channels=channels)
 
@@ -158,6 +187,12 @@ def decoded_images(images: Sequence[bytes], height: int, width: int, channels: i
 
     Returns:
         uint8 (images, height, width, channels).
+
+    Examples:
+        >>> images = load_digits()["test"].sources
+        >>> pixels = decoded_images(images[:32], height=16, width=16, channels=3)
+        >>> pixels.shape, pixels.dtype
+        ((32, 16, 16, 3), dtype('uint8'))
     """
     result = np.zeros((len(images), height, width, channels), np.uint8)
 
@@ -180,6 +215,10 @@ def scaled_pixels(pixels: Tensor) -> Tensor:
 
     Returns:
         An array or tensor of the same shape.
+
+    Examples:
+        >>> scaled_pixels(np.array([0.0, 127.5, 255.0]))
+        array([-1.,  0.,  1.])
 
     Reference:
         Dosovitskiy et al., 2021, https://arxiv.org/abs/2010.11929, whose code takes a mean and a

@@ -24,6 +24,18 @@ class LabelledExamples(Examples):
     Attributes:
         text: The texts, the end id after each.
         classes: The class of each, int32 (rows,), counted from 1.
+
+    Examples:
+        >>> pairs = Pairs(["cab", "bad"], ["noun", "adjective"])
+        >>> examples = LabelledExamples.from_pairs(
+        ...     pairs, CharacterTokenizer("abcd"), labels=["adjective", "noun"]
+        ... )
+        >>> inputs, labels = examples.assemble([0, 1])
+        >>> inputs["token_ids"]
+        array([[6, 4, 5, 2],
+               [5, 4, 7, 2]], dtype=int32)
+        >>> labels
+        array([2, 1], dtype=int32)
     """
 
     text: TokenRows

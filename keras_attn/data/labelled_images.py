@@ -28,6 +28,15 @@ def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pair
     Raises:
         UserError: The folder or a file is missing, a file is not a PNG file, an image is damaged,
             or none is left.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> for label in ("cat", "dog"):
+        ...     Path("pets", label).mkdir(parents=True)
+        ...     keras.utils.save_img(f"pets/{label}/1.png", np.zeros((8, 8, 3)))
+        >>> pets = read_labelled_images("pets")
+        >>> pets.sources[0].name, pets.targets
+        ('pets/cat/1.png', ['cat', 'dog'])
     """
     path = Path(path)
     if not path.exists():

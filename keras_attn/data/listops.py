@@ -40,6 +40,11 @@ def load_listops(min_length: int = 8, max_length: int = 64, seed: int = 0) -> di
     Raises:
         UserError: The lengths are not positive, or too close to each other.
 
+    Examples:
+        >>> test = load_listops(max_length=16)["test"]
+        >>> test.sources[2], test.targets[2]
+        ('[SM 6 4 9 5 [MED 8 4 4 7 4 9 ] ]', '9')
+
     References:
         Nangia and Bowman, 2018, https://arxiv.org/abs/1804.06028.
         Tay et al., 2021, https://arxiv.org/abs/2011.04006, section 2.2.1 (whose lists have 500 to

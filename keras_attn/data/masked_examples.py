@@ -25,6 +25,17 @@ class MaskedExamples(Examples):
         masking: How tokens are chosen and hidden.
         seed: Determines the hidden tokens together with `epoch`.
         epoch: Number of the epoch; every epoch hides other tokens.
+
+    Examples:
+        >>> tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat", "ran"]
+        >>> masking = Masking(WordPieceTokenizer(tokens))
+        >>> texts = ["the cat sat", "the cat ran"]
+        >>> examples = MaskedExamples.from_texts(texts, masking, max_length=8, seed=3)
+        >>> inputs, labels = examples.of_epoch(0).assemble([0, 1])
+        >>> inputs["token_ids"].tolist()
+        [[2, 5, 6, 4, 3], [2, 4, 6, 8, 3]]
+        >>> inputs["positions"].tolist(), labels.tolist()
+        ([[3], [1]], [[7], [5]])
     """
 
     text: TokenRows

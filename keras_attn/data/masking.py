@@ -26,6 +26,13 @@ class Masking:
     Raises:
         UserError: The tokenizer has no mask token.
 
+    Examples:
+        >>> tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
+        >>> masking = Masking(WordPieceTokenizer(tokens))
+        >>> ids, positions, labels = masking.drawn(np.array([2, 5, 6, 7, 3]), seed=[0])
+        >>> ids.tolist(), positions.tolist(), labels.tolist()
+        ([2, 5, 6, 4, 3], [3], [7])
+
     Reference:
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 3.1; whole words as in
         `create_pretraining_data.py` of google-research/bert.
@@ -85,8 +92,17 @@ class Masking:
 def require_mask_token(tokenizer: Tokenizer) -> None:
     """Raises unless a tokenizer has a mask token that texts can contain.
 
+    Args:
+        tokenizer: A tokenizer of any kind.
+
     Raises:
         UserError: The tokenizer has no mask token, or does not recognize it in a text.
+
+    Examples:
+        >>> require_mask_token(CharacterTokenizer("abc"))
+        Traceback (most recent call last):
+            ...
+        keras_attn.validation.UserError: A masked language model needs a tokenizer with a mask ...
     """
     require(
         isinstance(tokenizer, WordPieceTokenizer),

@@ -23,6 +23,16 @@ class PairExamples(Examples):
         source: The sources, the end id after each.
         target: The targets, the end id after each.
         start_id: The id that a decoder's input starts with.
+
+    Examples:
+        >>> pairs = Pairs(["cab", "bad"], ["K AE B", "B AE D"])
+        >>> letters, sounds = CharacterTokenizer("abcd"), SymbolTokenizer(["AE", "B", "D", "K"])
+        >>> examples = PairExamples.from_pairs(pairs, letters, sounds)
+        >>> inputs, labels = examples.assemble([0, 1])
+        >>> inputs["target_ids"].tolist()
+        [[1, 7, 4, 5], [1, 5, 4, 6]]
+        >>> labels.tolist()
+        [[7, 4, 5, 2], [5, 4, 6, 2]]
     """
 
     source: TokenRows

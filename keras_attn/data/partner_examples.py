@@ -24,6 +24,14 @@ class PartnerExamples(Examples):
         source: The sources between their start and end ids.
         target: The targets between their start and end ids.
         numbers: The number of each text, int32 (rows, 2), counted from 1.
+
+    Examples:
+        >>> pairs = Pairs(["a cab", "bad"], ["a taxi", "sad"])
+        >>> tokenizer = CharacterTokenizer("abcdistx ")
+        >>> examples = PartnerExamples.from_pairs(pairs, tokenizer, max_length=16)
+        >>> inputs, labels = examples.assemble([0, 1])
+        >>> inputs["token_ids"].shape, labels[:, 0].tolist()
+        ((4, 8), [1, 3, 2, 4])
     """
 
     source: TokenRows

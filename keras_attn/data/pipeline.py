@@ -41,6 +41,15 @@ def batch_dataset(
 
     Raises:
         UserError: `skip` or the replicas are out of range.
+
+    Examples:
+        >>> texts = ["bad", "cab", "decade", "beaded"]
+        >>> examples = TextExamples.from_texts(texts, CharacterTokenizer("abcde"))
+        >>> plan = plan_epoch(examples, batch_tokens=16, seed=1)
+        >>> for inputs, labels in batch_dataset(examples, plan):
+        ...     print(inputs["token_ids"].shape, labels.shape)
+        (2, 7) (2, 7)
+        (2, 4) (2, 4)
     """
     require_positive(replicas=replicas, prefetch=prefetch)
     if local_replicas is None:

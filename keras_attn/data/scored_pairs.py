@@ -15,22 +15,36 @@ class ScoredPairs(Pairs[str]):
 
     Attributes:
         scores: Similarity of the texts of each pair, in any unit.
+
+    Examples:
+        >>> pairs = ScoredPairs(["A cat.", "A cat."], ["A kitten.", "A car."], scores=[4.2, 0.5])
+        >>> pairs.targets[int(np.argmax(pairs.scores))]
+        'A kitten.'
     """
 
     scores: list[float] = field(default_factory=list)
 
 
 def has_scores(path: str | os.PathLike) -> bool:
-    """Whether the first line of a file has three columns.
+    r"""Returns whether a file is of pairs with scores: its first line has three columns.
+
+    Args:
+        path: A file of lines `text<TAB>text` or `text<TAB>text<TAB>number`.
 
     Raises:
         UserError: The file is missing, unreadable, empty or damaged.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = Path("scored.tsv").write_text("A cat.\tA kitten.\t4.2\n")
+        >>> has_scores("scored.tsv")
+        True
     """
     return (next(iterate_lines(Path(path), skip_bad_lines=True)) or "").count("\t") == 2
 
 
 def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> ScoredPairs:
-    """Reads pairs of texts with scores, under the rules of `read_pairs`.
+    r"""Reads pairs of texts with scores, under the rules of `read_pairs`.
 
     Args:
         path: A file of lines `text<TAB>text<TAB>number`.
@@ -42,6 +56,12 @@ def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> 
     Raises:
         UserError: The file is missing, unreadable, empty or damaged, a line is malformed, or every
             line was left out.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = Path("scored.tsv").write_text("A cat.\tA kitten.\t4.2\nA cat.\tA car.\t0.5\n")
+        >>> read_scored_pairs("scored.tsv").scores
+        [4.2, 0.5]
     """
     path = Path(path)
     pairs = ScoredPairs([], [], str(path))

@@ -25,6 +25,11 @@ class SpanNoise:
     Raises:
         UserError: A number is out of its range.
 
+    Examples:
+        >>> noise = SpanNoise(noise_density=0.25, mean_noise_span_length=2)
+        >>> noise.mask(16, np.random.default_rng(0)).astype(int)
+        array([0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1, 1, 0, 0])
+
     Reference:
         Raffel et al., 2020, https://arxiv.org/abs/1910.10683, sections 3.1.4 and 3.3.4. In the
         authors' `random_spans_noise_mask` every text ends with a span, so that short texts always
@@ -99,6 +104,16 @@ class SpanCorruption:
 
     Raises:
         UserError: The tokenizer has no sentinels, or does not recognize them in a text.
+
+    Examples:
+        >>> texts = ["thank you for inviting me to your party last week"]
+        >>> tokenizer = train_tokenizer("sentencepiece", texts, vocabulary_size=36, sentinels=4)
+        >>> ids = tokenizer.tokenize(texts).numpy()[0]
+        >>> source, target = SpanCorruption(tokenizer).drawn(ids, seed=[1])
+        >>> tokenizer.detokenize([source]).numpy()[0].decode()
+        'thank you for invit<extra_id_0> to<extra_id_1>r party last week'
+        >>> tokenizer.detokenize([target]).numpy()[0].decode()
+        '<extra_id_0>ing me<extra_id_1> you<extra_id_2>'
 
     Reference:
         Raffel et al., 2020, https://arxiv.org/abs/1910.10683, section 3.1.4 and figure 2. The

@@ -23,6 +23,12 @@ def hold_out(pairs: Pairs, count: int, seed: int) -> tuple[Pairs, Pairs]:
 
     Raises:
         UserError: `count` is not positive or leaves no source, or `seed` is negative.
+
+    Examples:
+        >>> pairs = Pairs(["read", "cat", "read"], ["R IY D", "K AE T", "R EH D"])
+        >>> rest, held_out = hold_out(pairs, count=1, seed=1)
+        >>> rest.sources, held_out.sources
+        (['cat'], ['read', 'read'])
     """
     require_positive(count=count)
     require(is_integer(seed) and seed >= 0, "`seed` must be a whole number.", seed=seed)
@@ -49,6 +55,11 @@ def group_references(pairs: Pairs) -> tuple[list[str], list[list[str]]]:
     Returns:
         The different sources in the order of their first row, and for each the list of its
         different targets.
+
+    Examples:
+        >>> pairs = Pairs(["read", "cat", "read"], ["R IY D", "K AE T", "R EH D"])
+        >>> group_references(pairs)
+        (['read', 'cat'], [['R IY D', 'R EH D'], ['K AE T']])
     """
     references: dict[str, dict[str, None]] = {}
     for source, target in zip(pairs.sources, pairs.targets, strict=True):

@@ -27,6 +27,17 @@ class TaggedExamples(Examples):
         text: The texts between their start and end ids.
         tags: The labels, a row of equal length for each text.
 
+    Examples:
+        >>> pairs = Pairs(["bad cab"], ["ADJ NOUN"])
+        >>> examples = TaggedExamples.from_pairs(
+        ...     pairs, CharacterTokenizer("abcd"), labels=["ADJ", "NOUN"]
+        ... )
+        >>> inputs, labels = examples.assemble([0])
+        >>> inputs["token_ids"]
+        array([[1, 5, 4, 7, 6, 4, 5, 2]], dtype=int32)
+        >>> labels
+        array([[0, 1, 0, 0, 2, 0, 0, 0]], dtype=int32)
+
     Reference:
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
     """
@@ -94,7 +105,7 @@ class TaggedExamples(Examples):
 def read_tagged_texts(
     paths: Sequence[str | os.PathLike] | str | os.PathLike, skip_bad_lines: bool = False
 ) -> Pairs:
-    """Reads texts and the tags of their words, under the rules of `read_pairs`.
+    r"""Reads texts and the tags of their words, under the rules of `read_pairs`.
 
     Args:
         paths: One path of a file of lines `text<TAB>tags`, or the two paths of a file of texts and
@@ -106,6 +117,12 @@ def read_tagged_texts(
 
     Raises:
         UserError: See `read_pairs`; or the numbers of words and tags of a text differ.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = Path("names.tsv").write_text("Anna lives in Rome\tB-PER O O B-LOC\n")
+        >>> read_tagged_texts("names.tsv").targets
+        ['B-PER O O B-LOC']
     """
     return read_pairs(paths, skip_bad_lines, _mistake)
 

@@ -22,6 +22,13 @@ class TextExamples(Examples):
     Attributes:
         text: The pieces, the end id after the last one of each text.
         first_ids: The id that each piece's input starts with, int32 (rows,).
+
+    Examples:
+        >>> texts = ["cab", "decade"]
+        >>> examples = TextExamples.from_texts(texts, CharacterTokenizer("abcde"), max_length=8)
+        >>> inputs, labels = examples.assemble([0])
+        >>> inputs["token_ids"], labels
+        (array([[1, 6, 4, 5]], dtype=int32), array([[6, 4, 5, 2]], dtype=int32))
     """
 
     text: TokenRows

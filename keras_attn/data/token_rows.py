@@ -36,6 +36,14 @@ class TokenRows:
     Attributes:
         ids: All sequences, concatenated, int32.
         offsets: Where they begin and end, (rows + 1,) int64.
+
+    Examples:
+        >>> rows = TokenRows.from_texts(["cab", "a"], CharacterTokenizer("abc"))
+        >>> rows.ids, rows.offsets
+        (array([6, 4, 5, 2, 4, 2], dtype=int32), array([0, 4, 6]))
+        >>> rows.padded(np.array([0, 1]), shape=(2, 4))
+        array([[6, 4, 5, 2],
+               [4, 2, 0, 0]], dtype=int32)
     """
 
     ids: np.ndarray

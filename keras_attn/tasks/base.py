@@ -35,6 +35,17 @@ class Task(abc.ABC):
     Args:
         backbone: The model, which takes token ids or other inputs.
         tokenizers: The tokenizers by role; empty if the task has no text inputs or outputs.
+
+    Examples:
+        >>> words = {"good": "positive", "fine": "positive", "bad": "negative", "dull": "negative"}
+        >>> pairs = [(f"a {word} film", label) for word, label in words.items()] * 40
+        >>> task = Task.from_preset("encoder_tiny", pairs, model={"num_layers": 1})
+        >>> result = task.fit(pairs, pairs[:4], out="runs/demo", epochs=1, batch_tokens=128)
+             train: 160 texts from ...
+        >>> task.predict(["a fine film", "a dull film"])
+        ['positive', 'negative']
+        >>> Task.load("runs/demo/task")  # `task.save` writes such a folder too
+        ClassificationTask(SequenceClassifier, 2 labels)
     """
 
     kind: ClassVar[str]
@@ -247,11 +258,6 @@ class Task(abc.ABC):
         Raises:
             UserError: The data or a setting is invalid.
             TrainingInterrupted: A signal stopped the training after a checkpoint.
-
-        Examples:
-            >>> task = Seq2SeqTask.from_preset("g2p_small", pairs)
-            >>> task.fit(pairs, out="runs/g2p", epochs=3)
-            >>> task.predict(["attention"])
         """
         options = {"resume": resume, "callbacks": callbacks, **settings}
         return perform("fit", self, train, validation, test, out, columns, **options)

@@ -27,10 +27,10 @@ from keras_attn.tokenizers import Tokenizer
 
 
 class CausalLMTask(GeneratingTask):
-    """Continues texts, and says how probable texts are.
+    """Continues texts, and computes how probable texts are.
 
-    What it predicts is the continuation alone: put after the prompt it reads as one text. Where
-    scoring takes two texts, the second continues the first; a text as a whole continues "".
+    `predict` and the like return the continuation alone, to be put after the prompt as it is.
+    `score` and `perplexity` take prompts and their continuations; the prompt of a whole text is "".
 
     Args:
         backbone: A language model with the step protocol and `prefill`, as
@@ -38,11 +38,22 @@ class CausalLMTask(GeneratingTask):
         tokenizer: Its tokenizer.
         decoding: How the task generates. `max_source_length` is for the prompt with the start
             token before it, `max_length` for its continuation.
-        add_start: Whether the start token goes before every prompt; without, before an empty one
-            alone, which is how checkpoints of others continue texts.
+        add_start: Whether to put the start token before every prompt. Otherwise only an empty one
+            has it, as for GPT-2 of Hugging Face.
 
     Raises:
         UserError: The decoding lengths exceed the model's positions.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abc")
+        >>> sizes = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=32)
+        >>> model = CausalTransformer(tokenizer.vocabulary_size, **sizes)
+        >>> model.compile(keras.optimizers.Adam(0.01), TokenCrossEntropy())
+        >>> inputs, labels = TextExamples.from_texts(["abcabc"], tokenizer).assemble([0])
+        >>> losses = [model.train_on_batch(inputs, labels) for update in range(100)]
+        >>> task = CausalLMTask(model, tokenizer, DecodingSettings(beams=1, max_length=8))
+        >>> task.predict(["ab"])
+        ['cabc']
     """
 
     kind = "causal_lm"

@@ -36,6 +36,17 @@ class ClassificationTask(BaseClassificationTask):
     Raises:
         UserError: The labels are fewer than two, repeated, or not as many as the logits, or the
             length exceeds the model's positions.
+
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=32)
+        >>> model = SequenceClassifier(TransformerEncoder(9, **sizes), num_classes=2)
+        >>> task = ClassificationTask(model, CharacterTokenizer("abdgo"), ["negative", "positive"])
+        >>> loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        >>> model.compile(keras.optimizers.Adam(0.01), loss)
+        >>> inputs = {"token_ids": task.input_ids(["bad", "good"])}
+        >>> losses = [model.train_on_batch(inputs, np.array([0, 1])) for update in range(100)]
+        >>> task.predict(["good"])
+        ['positive']
     """
 
     kind = "classification"

@@ -54,6 +54,12 @@ class DecodingSettings:
         top_p: Probability of the smallest set of tokens to sample from; 1 for all tokens.
         repetition_penalty: Factor by which sampling lowers the logits of tokens that have occurred
             before, including those of a language model's prompt; 1 for none.
+
+    Examples:
+        >>> settings = DecodingSettings(beams=5, max_length=64, no_repeat_ngram=3)
+        >>> greedy = settings.replace(beams=1)
+        >>> greedy.beams, greedy.max_length
+        (1, 64)
     """
 
     beams: int = 4

@@ -46,6 +46,15 @@ class EmbeddingTask(TextTask):
     Raises:
         UserError: `pooling` is unknown, `max_length` is less than 3 or exceeds the model's
             positions, or the backbone has no pooler.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz ")
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> task = EmbeddingTask(Bert(tokenizer.vocabulary_size, **sizes), tokenizer, max_length=32)
+        >>> vectors = task.predict(["a cat sat", "a dog ran"])
+        >>> cosines = vectors @ vectors.T
+        >>> vectors.shape, cosines.shape
+        ((2, 8), (2, 2))
     """
 
     kind = "embedding"

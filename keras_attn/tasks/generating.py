@@ -38,6 +38,13 @@ class GeneratingTask(GeneratingSignatures):
     Raises:
         UserError: A tokenizer does not pad with id 0 or uses 0 as its end id, or a coverage penalty
             is set and the model does not report coverage.
+
+    Examples:
+        >>> task = Task.load("saved_models/g2p_en/task").with_decoding(beams=2)
+        >>> isinstance(task, GeneratingTask)
+        True
+        >>> [hypothesis.text for hypothesis in task.predict_n_best(["read"], n_best=2)[0]]
+        ['R IY D', 'R EH D']
     """
 
     input_name: ClassVar[str]

@@ -12,6 +12,12 @@ class Hypothesis(NamedTuple):
         text: The text.
         score: The ranking score: the log-probability divided by the length penalty.
         log_probability: Natural logarithm of the text's probability, including its end token.
+
+    Examples:
+        >>> task = Task.load("saved_models/g2p_en/task")
+        >>> [[best, second]] = task.predict_n_best(["read"], n_best=2)
+        >>> best.text, round(best.score, 2), round(best.log_probability, 2)
+        ('R IY D', -0.68, -0.86)
     """
 
     text: str

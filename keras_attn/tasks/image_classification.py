@@ -30,6 +30,15 @@ class ImageClassificationTask(BaseClassificationTask):
     Raises:
         UserError: The labels are fewer than two, repeated, or not as many as the logits, or the
             model's images have neither 1 nor 3 channels.
+
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> encoder = PatchEncoder(image_size=8, patch_size=4, channels=1, **sizes)
+        >>> labels = [str(digit) for digit in range(10)]
+        >>> task = ImageClassificationTask(SequenceClassifier(encoder, num_classes=10), labels)
+        >>> images = load_digits()["test"].sources
+        >>> task.probabilities(images[:2]).shape
+        (2, 10)
     """
 
     kind = "image_classification"
@@ -136,5 +145,12 @@ def read_inputs(kind: str, words: list[str]) -> Sequence[Any]:
 
     Raises:
         UserError: A file is missing, or is not an image.
+
+    Examples:
+        >>> read_inputs("seq2seq", ["cat", "dog"])
+        ['cat', 'dog']
+        >>> keras.utils.save_img("scan.png", np.zeros((8, 8, 3)))
+        >>> read_inputs("image_classification", ["scan.png"])[0].name
+        'scan.png'
     """
     return read_images(words) if kind == ImageClassificationTask.kind else words

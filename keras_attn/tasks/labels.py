@@ -30,6 +30,13 @@ class LabelTask(Task):
 
     Raises:
         UserError: The labels are fewer than two, repeated, or not as many as the logits.
+
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> model = SequenceClassifier(TransformerEncoder(7, **sizes), num_classes=2)
+        >>> task = ClassificationTask(model, CharacterTokenizer("abc"), ["noun", "verb"])
+        >>> isinstance(task, LabelTask), task.labels
+        (True, ['noun', 'verb'])
     """
 
     def __init__(
@@ -73,6 +80,16 @@ class BaseClassificationTask(LabelTask):
 
     Raises:
         UserError: The labels are fewer than two, repeated, or not as many as the logits.
+
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> model = SequenceClassifier(TransformerEncoder(7, **sizes), num_classes=2)
+        >>> task = ClassificationTask(model, CharacterTokenizer("abc"), ["noun", "verb"])
+        >>> task.probabilities(["cab", "bac", "a"]).shape
+        (3, 2)
+        >>> [[best, second]] = task.predict_n_best(["cab"], n_best=2)
+        >>> sorted([best.text, second.text])
+        ['noun', 'verb']
     """
 
     served_input: ClassVar[str]

@@ -43,6 +43,17 @@ class MaskedLMTask(TextTask):
     Raises:
         UserError: The tokenizer has no mask token, or `max_length` is less than 3 or exceeds the
             model's positions.
+
+    Examples:
+        >>> tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
+        >>> sizes = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=32)
+        >>> model = MaskedLanguageModel(Bert(len(tokens), **sizes))
+        >>> model.compile(keras.optimizers.Adam(0.01), TokenCrossEntropy())
+        >>> inputs = {"token_ids": np.array([[2, 5, 4, 7, 3]]), "positions": np.array([[2]])}
+        >>> losses = [model.train_on_batch(inputs, np.array([[6]])) for update in range(100)]
+        >>> task = MaskedLMTask(model, WordPieceTokenizer(tokens), max_length=16)
+        >>> task.predict(["the [MASK] sat"])
+        ['the cat sat']
     """
 
     kind = "masked_lm"

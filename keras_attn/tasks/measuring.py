@@ -54,6 +54,12 @@ def measure(
     Returns:
         Each metric's value by its name; "items", the number of distinct sources; and for BLEU
         and chrF sacrebleu's signature, as "bleu_signature".
+
+    Examples:
+        >>> task = Task.load("saved_models/g2p_en/task")
+        >>> pairs = Pairs(["read", "read", "dog"], ["R EH D", "R IY D", "D AO G"])
+        >>> measure(task, pairs, ["per", "wer"])
+        {'items': 2, 'per': 0.0, 'wer': 0.0}
     """
     sources, references = group_references(pairs)
     found = task.predict_n_best(sources, 1, beams, progress)
@@ -91,6 +97,14 @@ def measure_vectors(
 
     Raises:
         UserError: A metric is unknown for such pairs.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz ")
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> task = EmbeddingTask(Bert(tokenizer.vocabulary_size, **sizes), tokenizer, max_length=32)
+        >>> pairs = Pairs(["a cat sat", "a dog ran"], ["the cat sits", "the dog runs"])
+        >>> measure_vectors(task, pairs, ["mrr", "recall_at_1"])
+        {'items': 2, 'mrr': ..., 'recall_at_1': ...}
     """
     known = CORRELATIONS if isinstance(pairs, ScoredPairs) else RETRIEVAL
     for name in metrics:
@@ -133,6 +147,15 @@ def measure_tags(
 
     Raises:
         UserError: A metric is unknown, or a text does not have as many tags as words.
+
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> tokenizer = CharacterTokenizer("abcdefghijklmnopqrstuvwxyzAR")
+        >>> model = TokenClassifier(Bert(tokenizer.vocabulary_size, **sizes), num_classes=2)
+        >>> task = TokenClassificationTask(model, tokenizer, ["O", "NAME"])
+        >>> pairs = Pairs(["Anna lives in Rome"], ["NAME O O NAME"])
+        >>> measure_tags(task, pairs, ["tag_accuracy"])
+        {'items': 1, 'tag_accuracy': ...}
     """
     for name in metrics:
         require_one_of("metric", name, TAGGING)
@@ -153,6 +176,12 @@ def token_scores(model: keras.Model, examples: Examples) -> dict[str, float]:
 
     Returns:
         The "perplexity" of the labels, and the "accuracy" of the most probable ones, in percent.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abc")
+        >>> model = CausalTransformer(7, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> token_scores(model, TextExamples.from_texts(["cab", "abba"], tokenizer))
+        {'perplexity': ..., 'accuracy': ...}
     """
     summed = tf.function(
         lambda inputs, labels: tf.stack(token_cross_entropy(labels, model(inputs))),

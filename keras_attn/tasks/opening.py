@@ -41,6 +41,10 @@ def task_folder(path: str | Path) -> Path:
 
     Raises:
         UserError: There is none.
+
+    Examples:
+        >>> str(task_folder("saved_models/g2p_en"))
+        'saved_models/g2p_en/task'
     """
     path = Path(path)
     if not path.exists():
@@ -75,6 +79,11 @@ def open_task(path: str | Path) -> Task | Exported:
 
     Raises:
         UserError: The path contains none of them, or is damaged.
+
+    Examples:
+        >>> task = open_task("saved_models/g2p_en/task")  # as `keras_attn.load` does
+        >>> task.kind, type(task).__name__
+        ('seq2seq', 'Seq2SeqTask')
     """
     path = Path(path)
     return open_exported(path) if _is_exported(path) else Task.load(task_folder(path))
@@ -93,6 +102,11 @@ def open_exported(folder: str | Path) -> Exported:
     Raises:
         UserError: The folder contains no SavedModel, a damaged one, or one that `keras_attn` did
             not export.
+
+    Examples:
+        >>> task = open_exported("saved_models/g2p_en")  # of the highest version
+        >>> task.kind, task.folder.name
+        ('seq2seq', '1')
     """
     folder = latest_version(folder)
     model = _load(folder)

@@ -24,6 +24,17 @@ class Seq2SeqTask(GeneratingTask):
     Raises:
         UserError: The decoding lengths exceed the model's positions, or a tokenizer does not fit
             (see `GeneratingTask`).
+
+    Examples:
+        >>> letters, sounds = CharacterTokenizer("abcd"), SymbolTokenizer(["AE", "B", "D", "K"])
+        >>> sizes = dict(num_layers=1, hidden_dim=16, num_heads=2, intermediate_dim=32)
+        >>> model = Transformer(letters.vocabulary_size, sounds.vocabulary_size, **sizes)
+        >>> task = Seq2SeqTask(model, letters, sounds, DecodingSettings(beams=1, max_length=8))
+        >>> model.compile(keras.optimizers.Adam(0.01), TokenCrossEntropy())
+        >>> inputs, labels = task.teacher_forced(["cab", "bad"], ["K AE B", "B AE D"])
+        >>> losses = [model.train_on_batch(inputs, labels) for update in range(100)]
+        >>> task.predict(["cab"])
+        ['K AE B']
     """
 
     kind = "seq2seq"

@@ -28,6 +28,13 @@ class ServingFunction:
         optional: Whether an export may leave the signature out, with a message, if tracing it
             raises a `UserError`.
         longest: Maximum number of ids in a row of each input of ids; an export rejects longer rows.
+
+    Examples:
+        >>> import tensorflow as tf
+        >>> numbers = tf.TensorSpec([None], tf.float32)
+        >>> twice = ServingFunction(lambda x: {"y": 2 * x}, inputs={"x": numbers})
+        >>> twice.function(x=tf.constant([1.0, 3.0]))["y"].numpy()
+        array([2., 6.], dtype=float32)
     """
 
     function: Callable[..., Mapping[str, tf.Tensor]]
@@ -47,6 +54,22 @@ class Servable(Protocol):
 
     Attributes:
         kind: Name of the task, such as "seq2seq", written to the export's manifest.
+
+    Examples:
+        >>> import tensorflow as tf
+        >>> class Lengths:
+        ...     kind = "lengths"
+        ...     def serving_functions(self, n_best, jit=False):
+        ...         texts = {"text": tf.TensorSpec([None], tf.string)}
+        ...         count = lambda text: {"length": tf.strings.length(text)}
+        ...         return {"serving_default": ServingFunction(count, texts)}
+        ...     def example_texts(self):
+        ...         return ["a", "a cat"]
+        ...     def resources(self):
+        ...         return []
+        >>> from keras_attn.export import export_saved_model
+        >>> export_saved_model(Lengths(), "exported/lengths").name  # the version
+        '1'
     """
 
     kind: str

@@ -46,6 +46,15 @@ class TokenClassificationTask(LabelTask, TextTask):
         UserError: The tags are fewer than two, repeated, empty, not single words, or not as many as
             the logits, or `max_length` is less than 3 or exceeds the model's positions.
 
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abcdefghijklmnopqrstuvwxyzAR")
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> model = TokenClassifier(Bert(tokenizer.vocabulary_size, **sizes), num_classes=3)
+        >>> task = TokenClassificationTask(model, tokenizer, ["O", "PER", "LOC"])
+        >>> [tags] = task.predict(["Anna lives in Rome"])  # of a model that is not trained yet
+        >>> len(tags.split())
+        4
+
     Reference:
         Devlin et al., 2019, https://arxiv.org/abs/1810.04805, section 5.3.
     """

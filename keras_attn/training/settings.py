@@ -95,6 +95,15 @@ class TrainingSettings:
         checkpoint_every: Updates between extra checkpoints; 0 for none.
         checkpoint_minutes: Minutes between extra checkpoints; 0 for none.
         log_every: Updates between rows of metrics.csv, besides those of validations; 0 for none.
+
+    Examples:
+        >>> settings = TrainingSettings(epochs=3, batch_tokens=2048, schedule="cosine")
+        >>> settings.total_steps(batches=100)
+        300
+        >>> TrainingSettings.from_dict({"learning_rat": 0.01})
+        Traceback (most recent call last):
+            ...
+        keras_attn.validation.UserError: There is no training setting `learning_rat`. Did ...
     """
 
     epochs: int | None = 10

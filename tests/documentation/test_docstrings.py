@@ -19,10 +19,20 @@ from tests.convert.naive_g2p import made_arrays
 
 PROJECT = Path(__file__).parents[2]
 # Folders in which every public class and function has an example; "" is the package itself.
-COMPLETE = ("layers", "models", "generation", "tokenizers", "evaluation")
-COMPLETE += ("", "convert", "export", "ops", "serving", "tuning", "visualization")
 # Those whose examples run on every Keras backend.
 NEUTRAL = ("ops", "layers", "models", "generation", "tokenizers", "evaluation")
+COMPLETE = (
+    *NEUTRAL,
+    *("", "convert", "data", "export", "serving", "tasks", "training", "tuning", "visualization"),
+)
+# Folders whose names their examples use, besides those of layers and models.
+OTHERS = {
+    "data": ("tokenizers",),
+    "tasks": ("tokenizers", "data", "training"),
+    "training": ("tokenizers", "data", "tasks"),
+}
+# Examples that take ten seconds, most of them for exports.
+SLOW = ("ExportedCausalLM", "ExportedMaskedLM")
 
 
 def public(folder):
@@ -44,7 +54,11 @@ class AnyBackend(doctest.OutputChecker):
 
 
 FOLDERS = COMPLETE if keras.backend.backend() == "tensorflow" else NEUTRAL
-CASES = [(folder, name) for folder in FOLDERS for name in public(folder)]
+CASES = [
+    pytest.param(folder, name, id=f"{folder}.{name}", marks=[pytest.mark.slow] * (name in SLOW))
+    for folder in FOLDERS
+    for name in public(folder)
+]
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +91,11 @@ def working_directory(folder, tmp_path, monkeypatch, request):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(("folder", "name"), CASES, ids=map(".".join, CASES))
+@pytest.mark.parametrize(("folder", "name"), CASES)
 @pytest.mark.usefixtures("working_directory")
 def test_examples_print_what_they_show(folder, name):
     names = {"keras": keras, "np": np, "keras_attn": keras_attn}
-    for imported in ("layers", "models", folder):
+    for imported in ("layers", "models", *OTHERS.get(folder, ()), folder):
         names |= public(imported)
     documentation = inspect.getdoc(public(folder)[name])
     example = doctest.DocTestParser().get_doctest(documentation, names, name, None, None)

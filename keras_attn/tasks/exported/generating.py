@@ -19,7 +19,13 @@ from keras_attn.validation import UserError, require, require_one_of, require_po
 
 
 class ExportedSeq2Seq(Exported):
-    """An exported `Seq2SeqTask`."""
+    """An exported `Seq2SeqTask`, as `open_exported` and `keras_attn.load` return it.
+
+    Examples:
+        >>> task = open_exported("saved_models/g2p_en")
+        >>> task.predict(["attention"])
+        ['AH T EH N SH AH N']
+    """
 
     kind = "seq2seq"
     needs = frozenset({"n_best", "score"})
@@ -119,7 +125,17 @@ class ExportedSeq2Seq(Exported):
 
 
 class ExportedCausalLM(ExportedSeq2Seq):
-    """An exported `CausalLMTask`."""
+    """An exported `CausalLMTask`, as `open_exported` and `keras_attn.load` return it.
+
+    Examples:
+        >>> model = CausalTransformer(7, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> decoding = DecodingSettings(beams=1, max_source_length=8, max_length=4)
+        >>> task = CausalLMTask(model, CharacterTokenizer("abc"), decoding)
+        >>> folder = task.export("exported/demo", n_best=1)
+        >>> exported = open_exported("exported/demo")
+        >>> bool(np.isclose(exported.text_perplexity(["cab"]), task.text_perplexity(["cab"])))
+        True
+    """
 
     kind = "causal_lm"
 

@@ -15,7 +15,17 @@ from keras_attn.validation import require, require_positive
 
 
 class ExportedClassification(Exported):
-    """An exported `ClassificationTask`."""
+    """An exported `ClassificationTask`, as `open_exported` and `keras_attn.load` return it.
+
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> model = SequenceClassifier(TransformerEncoder(7, **sizes), num_classes=2)
+        >>> task = ClassificationTask(model, CharacterTokenizer("abc"), ["noun", "verb"])
+        >>> folder = task.export("exported/demo")
+        >>> exported = open_exported("exported/demo")
+        >>> exported.predict(["cab", "abba"]) == task.predict(["cab", "abba"])
+        True
+    """
 
     kind = "classification"
     needs = frozenset({"n_best"})
@@ -56,7 +66,17 @@ class ExportedClassification(Exported):
 
 
 class ExportedImageClassification(ExportedClassification):
-    """An exported `ImageClassificationTask`."""
+    """An exported `ImageClassificationTask`, as `open_exported` and `keras_attn.load` return it.
+
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> model = SequenceClassifier(PatchEncoder(8, 4, channels=1, **sizes), num_classes=2)
+        >>> task = ImageClassificationTask(model, ["cat", "dog"])
+        >>> folder = task.export("exported/demo")
+        >>> images = load_digits()["test"].sources[:2]
+        >>> open_exported("exported/demo").predict(images) == task.predict(images)
+        True
+    """
 
     kind = ImageClassificationTask.kind
     _served_input = ImageClassificationTask.served_input
@@ -69,14 +89,34 @@ class ExportedImageClassification(ExportedClassification):
 
 
 class ExportedMaskedLM(ExportedClassification):
-    """An exported `MaskedLMTask`."""
+    """An exported `MaskedLMTask`, as `open_exported` and `keras_attn.load` return it.
+
+    Examples:
+        >>> tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "sat"]
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> model = MaskedLanguageModel(Bert(len(tokens), **sizes))
+        >>> task = MaskedLMTask(model, WordPieceTokenizer(tokens), max_length=8)
+        >>> folder, texts = task.export("exported/demo", n_best=1), ["the [MASK] sat"]
+        >>> open_exported("exported/demo").predict(texts) == task.predict(texts)
+        True
+    """
 
     kind = "masked_lm"
     _column = "text"
 
 
 class ExportedTokenClassification(Exported):
-    """An exported `TokenClassificationTask`."""
+    """An exported `TokenClassificationTask`, as `open_exported` and `keras_attn.load` return it.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz")
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> model = TokenClassifier(Bert(tokenizer.vocabulary_size, **sizes), num_classes=2)
+        >>> task = TokenClassificationTask(model, tokenizer, ["NOUN", "VERB"], max_length=32)
+        >>> folder, texts = task.export("exported/demo"), ["dogs run"]
+        >>> open_exported("exported/demo").predict(texts) == task.predict(texts)
+        True
+    """
 
     kind = "token_classification"
     needs = frozenset({"token_ids"})
@@ -110,7 +150,16 @@ class ExportedTokenClassification(Exported):
 
 
 class ExportedEmbedding(Exported):
-    """An exported `EmbeddingTask`."""
+    """An exported `EmbeddingTask`, as `open_exported` and `keras_attn.load` return it.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abcdefghijklmnopqrstuvwxyz ")
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> task = EmbeddingTask(Bert(tokenizer.vocabulary_size, **sizes), tokenizer, max_length=32)
+        >>> folder = task.export("exported/demo")
+        >>> open_exported("exported/demo").predict(["a cat sat", "a dog ran"]).shape
+        (2, 8)
+    """
 
     kind = "embedding"
     needs = frozenset({"token_ids"})

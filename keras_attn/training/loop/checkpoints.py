@@ -38,7 +38,23 @@ def optimizer_arrays(optimizer: keras.optimizers.Optimizer) -> dict[str, np.ndar
 
 
 def assign_model_arrays(model: keras.Model, arrays: dict[str, np.ndarray]) -> None:
-    """Assigns arrays from `model_arrays`; UserError if they do not fit the model."""
+    """Gives a model the weights of a checkpoint.
+
+    Args:
+        model: The model, built.
+        arrays: Arrays by name, such as those of `average_checkpoints`: one for each variable of the
+            model, in the order of the names that begin with "model/"; others are ignored.
+
+    Raises:
+        UserError: The arrays do not fit the model.
+
+    Examples:
+        >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1, use_bias=False)])
+        >>> kernel = np.array([[1.0], [2.0]], "float32")
+        >>> assign_model_arrays(model, {"model/00000/dense/kernel": kernel})
+        >>> float(model(np.array([[10.0, 3.0]]))[0, 0])
+        16.0
+    """
     _assign(_MODEL, model.variables, arrays)
 
 
@@ -101,7 +117,7 @@ def read_checkpoint(folder: str | Path) -> tuple[dict[str, np.ndarray], dict[str
 
 
 def average_checkpoints(folders: Sequence[str | Path]) -> dict[str, np.ndarray]:
-    """The mean of the model's weights over several checkpoints, as `model_arrays`.
+    """Averages the model's weights over several checkpoints.
 
     Means are computed in float64 and rounded once. States of random generators come from the last
     folder.
@@ -109,8 +125,19 @@ def average_checkpoints(folders: Sequence[str | Path]) -> dict[str, np.ndarray]:
     Args:
         folders: Checkpoint folders of one run, the newest last.
 
+    Returns:
+        The averages by name, as `assign_model_arrays` takes them.
+
     Raises:
         UserError: No folder, a damaged one, or models that differ.
+
+    Examples:
+        >>> checkpoints = Checkpoints("runs/demo/checkpoints")
+        >>> for step, value in ((100, 1.0), (200, 3.0)):
+        ...     weights = {"model/00000/dense/kernel": np.full(2, value)}
+        ...     folder = checkpoints.write(step, weights, {}, milestone=True)
+        >>> average_checkpoints(checkpoints.milestones())
+        {'model/00000/dense/kernel': array([2., 2.])}
     """
     require(len(folders) > 0, "At least one checkpoint must be given.", folders=list(folders))
     totals, arrays = [], {}
@@ -145,13 +172,21 @@ class Checkpoint(NamedTuple):
 
 
 class Checkpoints:
-    """The checkpoints of one run: `step-00001234/` folders.
+    """The checkpoints of one run, folders such as `step-00001234`.
 
     Args:
         folder: Their folder; made if missing. What an interrupted write left is removed.
         keep: How many milestones to keep. The newest two of all are always kept.
         say: Receives lines for the user.
         writes: Whether this process writes the run, or only reads it.
+
+    Examples:
+        >>> checkpoints = Checkpoints("runs/demo/checkpoints")
+        >>> weights = {"model/00000/dense/kernel": np.ones((2, 3), "float32")}
+        >>> folder = checkpoints.write(100, weights, {"epoch": 1}, milestone=True)
+        >>> newest = checkpoints.latest()
+        >>> newest.folder.name, newest.state["epoch"]
+        ('step-00000100', 1)
     """
 
     def __init__(

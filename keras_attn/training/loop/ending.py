@@ -26,6 +26,13 @@ class TrainingInterrupted(SystemExit):
 
     Args:
         signal_number: The signal.
+
+    Examples:
+        >>> try:
+        ...     raise TrainingInterrupted(2)  # as `Task.fit` and `Trainer.fit` do after Ctrl-C
+        ... except TrainingInterrupted as interrupted:
+        ...     print(interrupted.signal_number, interrupted.code)
+        2 130
     """
 
     def __init__(self, signal_number: int) -> None:

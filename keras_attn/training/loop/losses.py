@@ -42,6 +42,14 @@ class TokenCrossEntropy(keras.losses.Loss):
             neither ignored nor in [0, vocabulary). In a graph, as in `fit`, TensorFlow raises an
             `InvalidArgumentError` that says so; where XLA compiles it the loss is NaN.
 
+    Examples:
+        >>> model = CausalTransformer(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> loss = TokenCrossEntropy(label_smoothing=0.1)
+        >>> model.compile("adam", loss, metrics=[TokenAccuracy(), Perplexity()])
+        >>> labels = np.array([[5, 7, 0]])  # 0 is padding
+        >>> round(float(loss(labels, np.zeros((1, 3, 11), "float32"))), 4)  # ln 11
+        2.3979
+
     Reference: Szegedy et al. 2016, Rethinking the Inception Architecture, section 7.
     """
 

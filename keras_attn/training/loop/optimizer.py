@@ -112,7 +112,7 @@ def _adam_update(
 def make_optimizer(
     settings: TrainingSettings, schedule: Any, variables: list[keras.Variable], loss_scaling: bool
 ) -> keras.optimizers.Optimizer:
-    """The optimizer of the settings; clipping is the training step's.
+    """Makes the optimizer of a run; `TrainingStep` clips the gradients.
 
     Args:
         settings: The numbers of the run.
@@ -122,6 +122,14 @@ def make_optimizer(
 
     Returns:
         A built optimizer, to be used in a replica context with gradients summed over replicas.
+
+    Examples:
+        >>> model = CausalTransformer(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> schedule = WarmupCosine(peak=0.001, warmup_steps=10, total_steps=110)
+        >>> settings = TrainingSettings(weight_decay=0.01, ema_decay=0.999)
+        >>> optimizer = make_optimizer(settings, schedule, model.trainable_variables, False)
+        >>> optimizer.name, optimizer.weight_decay, optimizer.ema_momentum
+        ('adam', 0.01, 0.999)
     """
     shared = {
         "learning_rate": schedule,

@@ -47,6 +47,15 @@ class TrainingResult:
         best_value: Value of the best weights, or `None`; measured at the end if that uses more
             texts (see `ValidationSet`), otherwise at their validation.
         average_value: Value of the averaged weights at the end, or `None`.
+
+    Examples:
+        >>> tokenizer = CharacterTokenizer("abc")
+        >>> model = CausalTransformer(7, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> task = CausalLMTask(model, tokenizer)
+        >>> examples = TextExamples.from_texts(["cab", "abba", "baa"], tokenizer)
+        >>> Trainer(task, TrainingSettings(steps=2), "runs/demo").fit(examples)
+        Done after 2 steps: kept last.
+        TrainingResult(step=2, kept='last', ...)
     """
 
     step: int

@@ -34,6 +34,12 @@ class TransformerSchedule(Schedule):
         warmup_steps: Updates with a rising rate.
         scale: Factor on the whole.
 
+    Examples:
+        >>> schedule = TransformerSchedule(hidden_dim=512, warmup_steps=4000)
+        >>> optimizer = keras.optimizers.Adam(schedule, beta_2=0.98, epsilon=1e-9)
+        >>> [f"{float(schedule(step)):.1e}" for step in (0, 3999, 15999)]
+        ['1.7e-07', '7.0e-04', '3.5e-04']
+
     Reference: Vaswani et al. 2017, Attention Is All You Need, equation 3.
     """
 
@@ -58,6 +64,12 @@ class InverseSquareRoot(Schedule):
     Args:
         peak: Largest rate, reached at update `warmup_steps`.
         warmup_steps: Updates with a rising rate.
+
+    Examples:
+        >>> schedule = InverseSquareRoot(peak=0.001, warmup_steps=100)
+        >>> optimizer = keras.optimizers.Adam(schedule)
+        >>> [round(float(schedule(step)), 5) for step in (0, 99, 399)]
+        [1e-05, 0.001, 0.0005]
     """
 
     def __init__(self, peak: float, warmup_steps: int = 4000) -> None:
@@ -82,6 +94,12 @@ class WarmupCosine(Schedule):
         warmup_steps: Updates with a rising rate; 0 for none.
         total_steps: Update from which the rate stays at `floor`.
         floor: Last rate.
+
+    Examples:
+        >>> schedule = WarmupCosine(peak=0.001, warmup_steps=10, total_steps=110)
+        >>> optimizer = keras.optimizers.Adam(schedule)
+        >>> [round(float(schedule(step)), 5) for step in (0, 9, 59, 109)]
+        [0.0001, 0.001, 0.0005, 0.0]
 
     Reference: Loshchilov & Hutter 2017, SGDR, equation 5, without restarts.
     """
@@ -155,6 +173,12 @@ class WarmupConstant(Schedule):
     Args:
         peak: Largest rate, reached at update `warmup_steps`.
         warmup_steps: Updates with a rising rate; 0 for none.
+
+    Examples:
+        >>> schedule = WarmupConstant(peak=0.001, warmup_steps=10)
+        >>> optimizer = keras.optimizers.Adam(schedule)
+        >>> [round(float(schedule(step)), 5) for step in (0, 9, 999)]
+        [0.0001, 0.001, 0.001]
     """
 
     def __init__(self, peak: float, warmup_steps: int = 0) -> None:
@@ -176,7 +200,7 @@ def make_schedule(
     hidden_dim: int | None = None,
     floor: float = 0.0,
 ) -> Schedule:
-    """A schedule by name.
+    """Makes a learning-rate schedule by its name.
 
     Args:
         name: `"transformer"`, `"inverse_square_root"`, `"cosine"` or `"constant"`.
@@ -191,6 +215,12 @@ def make_schedule(
 
     Raises:
         UserError: Unknown name, or a number that the schedule needs is missing or out of range.
+
+    Examples:
+        >>> schedule = make_schedule("cosine", 0.001, warmup_steps=10, total_steps=110)
+        >>> optimizer = keras.optimizers.Adam(schedule)
+        >>> round(float(schedule(59)), 5)
+        0.0005
     """
     require_one_of("schedule", name, SCHEDULES)
     if name == "transformer":

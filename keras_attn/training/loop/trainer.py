@@ -72,9 +72,15 @@ class Trainer:
         UserError: The settings ask for another strategy than the model was built under.
 
     Examples:
-        >>> settings = TrainingSettings(epochs=3, batch_tokens=2048)
-        >>> trainer = Trainer(task, settings, "runs/g2p")
-        >>> trainer.fit(examples, ValidationSet(held_out)).kept
+        >>> texts, tokenizer = ["cab", "abba", "baa"], CharacterTokenizer("abc")
+        >>> model = CausalTransformer(7, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> task = CausalLMTask(model, tokenizer)
+        >>> trainer = Trainer(task, TrainingSettings(epochs=2, batch_tokens=16), "runs/demo")
+        >>> examples = TextExamples.from_texts(texts, tokenizer)
+        >>> trainer.fit(examples, ValidationSet(examples)).kept
+        epoch 1 step 1 loss ...
+        epoch 2 step 2 loss ...
+        Done after 2 steps: kept best, loss ...
         'best'
     """
 

@@ -29,6 +29,14 @@ class ValidationSet:
         final_metrics: Returns the same values of more texts, if `decode_metrics` uses only some; a
             run uses it at its end to choose between the best and the averaged weights. Or `None`.
         samples: Returns a few texts as (source, reference, prediction); or `None`.
+
+    Examples:
+        >>> task = Task.load("saved_models/g2p_en/task")
+        >>> pairs = Pairs(["cat", "dog"], ["K AE T", "D AO G"])
+        >>> examples = PairExamples.from_pairs(pairs, task.source_tokenizer, task.target_tokenizer)
+        >>> validation = ValidationSet(examples, lambda: measure(task, pairs, ["per", "wer"]))
+        >>> validation.decode_metrics()
+        {'items': 2, 'per': 0.0, 'wer': 0.0}
     """
 
     examples: Any = None

@@ -28,7 +28,7 @@ _MOST_SHARDS = 4
 def make_strategy(
     name: str = "auto", join_timeout: float = 300.0, heartbeat_timeout: float = 10.0
 ) -> tf.distribute.Strategy:
-    """The strategy of that name; build the model inside its `scope()`.
+    """Makes a strategy of `tf.distribute`; build the model inside its `scope()`.
 
     Make one for GPUs only once in a process: TensorFlow's collective operations of a second one
     collide with those of the first. That of several workers must be made before TensorFlow does
@@ -45,6 +45,13 @@ def make_strategy(
     Raises:
         UserError: The name is unknown, TF_CONFIG does not name the workers, or there is no TPU.
         WorkerLost: Not all workers joined in time.
+
+    Examples:
+        >>> strategy = make_strategy("one")
+        >>> with strategy.scope():
+        ...     model = CausalTransformer(11, num_layers=1, hidden_dim=8, num_heads=2)
+        >>> strategy.num_replicas_in_sync
+        1
     """
     require_one_of("strategy", name, STRATEGIES)
     name = resolve_strategy(name)
@@ -65,13 +72,17 @@ def make_strategy(
 
 
 def resolve_strategy(name: str) -> str:
-    """The strategy that `"auto"` means on this machine; other names as they are.
+    """Returns the strategy that `"auto"` means on this machine; other names as they are.
 
     `"multi_worker"` where TF_CONFIG has several workers, `"mirrored"` with two GPUs or more,
     otherwise `"one"`.
 
     Raises:
         UserError: TF_CONFIG has several workers, and another strategy would not use them.
+
+    Examples:
+        >>> resolve_strategy("auto")  # one CPU, or one GPU
+        'one'
     """
     cluster = Cluster.from_environment()
     several = cluster is not None and len(cluster.workers) > 1
@@ -88,10 +99,23 @@ def resolve_strategy(name: str) -> str:
 
 
 def resolve_jit(name: str, strategy: str = "one") -> str:
-    """`"on"` or `"off"` for `"auto"`: on with a GPU, off on CPUs, where it costs more.
+    """Returns whether XLA compiles, where `"auto"` means on with a GPU and off without.
+
+    Args:
+        name: `"on"`, `"off"` or `"auto"`.
+        strategy: Name of the strategy; a TPU always compiles.
+
+    Returns:
+        `"on"` or `"off"`.
 
     Raises:
         UserError: `"off"` for a TPU, which always compiles.
+
+    Examples:
+        >>> resolve_jit("auto")  # without a GPU
+        'off'
+        >>> resolve_jit("auto", strategy="tpu")
+        'on'
     """
     if strategy == "tpu":
         require(name != "off", "A TPU runs what XLA compiled: `jit` must not be off.", jit=name)
