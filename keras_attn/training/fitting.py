@@ -74,7 +74,7 @@ def from_preset(
         start = {"preset": name, "task": task, "data": {"train": paths}}
         resolved = RunSettings.resolve(start, _layer(settings))
         check(resolved)
-        run_data = read_data(resolved)
+        run_data = read_data(resolved, whole=True)
     run_data = dataclasses.replace(run_data, texts={"train": run_data.texts["train"]})
     made = prepare(run_data).task
     made.preset = name

@@ -68,6 +68,7 @@ def read_data(
     keep: Callable[[TokenizerMaker], dict[str, Tokenizer]] = lambda make: make(),
     scope: Scope = contextlib.nullcontext,
     ready: RunData | None = None,
+    whole: bool = False,
 ) -> RunData:
     """Reads and tokenizes the texts of a run, and fills in the lengths that are open.
 
@@ -76,6 +77,7 @@ def read_data(
         keep: Gets a function that makes the tokenizers, and returns them; a run folder keeps them.
         scope: Makes the scope of the strategy that models are built under.
         ready: Data of an earlier call, whose examples are used again if they are the same.
+        whole: Whether no texts are held out for validation.
 
     Returns:
         The data, with complete settings.
@@ -86,7 +88,7 @@ def read_data(
     run = TASK_RUNS[settings.task]
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
-    texts = run.read_texts(settings.data, settings.training.seed)
+    texts = run.read_texts(settings.data, settings.training.seed, whole)
     train = texts["train"]
     with scope():
         loaded = source = _source_task(settings, run)

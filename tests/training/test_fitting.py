@@ -246,12 +246,19 @@ def test_texts_are_tokenized_once(tmp_path, monkeypatch):
     monkeypatch.setattr(PairExamples, "from_pairs", counted)
     numbers = FIT | {"steps": 1}
     task = Task.from_preset("g2p_small", PAIRS, **SMALL)
-    task.fit(PAIRS, out=tmp_path / "run", **numbers)
-    assert tokenized == [61, 3]  # the training and the held-out pairs
+    task.fit(PAIRS, PAIRS[:9], out=tmp_path / "run", **numbers)
+    assert tokenized == [64, 9]
     task.fit(PAIRS, out=tmp_path / "again", **numbers)
+    assert tokenized[2:] == [61, 3]  # now 3 pairs are held out
     other = Task.from_preset("g2p_small", PAIRS, **SMALL)
     other.fit(PAIRS[9:], PAIRS[:9], out=tmp_path / "other", **numbers)
-    assert tokenized[2:] == [61, 3, 61, 55, 9]
+    assert tokenized[4:] == [64, 55, 9]
+
+
+def test_nothing_is_held_out_from_tokenizers_and_labels():
+    task = Task.from_preset("encoder_tiny", [("good", "a"), ("bad", "b")])
+    assert task.labels == ["a", "b"]
+    assert set("goodbad") <= set(task.tokenizers["text"].vocabulary)
 
 
 def test_mistakes():

@@ -63,9 +63,9 @@ for word, sounds in zip(words, task.predict(words)):
 # The four most probable pronunciations of a word, with their log-probabilities:
 
 # %%
-found = task.predict_n_best(["tomato"], n_best=4)
-for text, value in zip(found.texts[0], found.log_probabilities[0]):
-    print(f"{value:7.2f}  {text}")
+(hypotheses,) = task.predict_n_best(["tomato"], n_best=4)
+for hypothesis in hypotheses:
+    print(f"{hypothesis.log_probability:7.2f}  {hypothesis.text}")
 
 # %% [markdown]
 # ## Export

@@ -89,12 +89,13 @@ class TaskRun(abc.ABC):
             metrics=settings.metrics,
         )
 
-    def read_texts(self, data: DataSettings, seed: int) -> dict[str, Any]:
+    def read_texts(self, data: DataSettings, seed: int, whole: bool = False) -> dict[str, Any]:
         """Reads the texts: "train", "validation", and "test" if there are some.
 
         Args:
             data: Where they come from.
             seed: Decides what is held out if no validation texts are given.
+            whole: Whether nothing is held out.
 
         Raises:
             UserError: A file is missing or malformed, or there is too little to hold some out.
@@ -102,7 +103,7 @@ class TaskRun(abc.ABC):
         parts = dict(self.known(data.train, data)) or {"train": self.read_test(data.train, data)}
         if data.valid is not None:
             parts["validation"] = self.read_test(data.valid, data)
-        elif "validation" not in parts:
+        elif "validation" not in parts and not whole:
             parts["train"], parts["validation"] = self.hold_out(parts["train"], data, seed)
         if data.test is not None:
             parts.pop("test", None)
