@@ -4,6 +4,7 @@
 download files in a temporary folder.
 """
 
+import re
 import sys
 import tempfile
 import time
@@ -15,6 +16,7 @@ from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent / "pages" / "tutorials"
 MOST_SECONDS = 600
+_LOG = re.compile(r"WARNING: All log messages before absl|[IWE]0000 00:00:")
 
 
 def execute(script: Path) -> None:
@@ -34,10 +36,20 @@ def execute(script: Path) -> None:
         client.execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # times of day
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in map(_without_logs, cell.outputs) if output]
     target = script.with_suffix(".ipynb")
     unfinished = target.with_suffix(".unfinished")
     nbformat.write(notebook, unfinished)
     unfinished.replace(target)
+
+
+def _without_logs(output):
+    """An output without what TensorFlow's C++ code logs; None if nothing is left."""
+    if output.output_type != "stream":
+        return output
+    lines = [line for line in output.text.splitlines(keepends=True) if not _LOG.match(line)]
+    return output | {"text": "".join(lines)} if "".join(lines).strip() else None
 
 
 if __name__ == "__main__":

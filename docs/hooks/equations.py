@@ -21,4 +21,6 @@ def _with_equations(text: str) -> str:
 
 
 def _mathml(latex: str, display: str) -> str:
-    return latex2mathml.converter.convert(latex.strip(), display=display)
+    mathml = latex2mathml.converter.convert(latex.strip(), display=display)
+    # Markdown takes an element `math` at the beginning of a line for a block.
+    return mathml if display == "block" else f"<span>{mathml}</span>"

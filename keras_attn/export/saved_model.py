@@ -174,6 +174,18 @@ def _remove_empty(folders: Iterable[Path]) -> None:
             path.rmdir()
 
 
+@contextlib.contextmanager
+def _without_remarks() -> Iterator[None]:
+    """Hides a line of TensorFlow about the folder, which has a temporary name."""
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("WARNING")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def _write(
     path: Path,
     task: Servable,
@@ -184,7 +196,8 @@ def _write(
 ) -> None:
     module = tf.Module()
     module.resources = stored.resources
-    tf.saved_model.save(module, str(path), signatures)
+    with _without_remarks():
+        tf.saved_model.save(module, str(path), signatures)
     write_golden(path, Golden(examples))
     one_row = [
         (name, {key: array[:1] for key, array in inputs.items()}) for name, inputs, _ in examples

@@ -43,7 +43,7 @@ class FitResult:
     """
 
     folder: Path | None
-    history: list[dict[str, float]]
+    history: list[dict[str, float]] = dataclasses.field(repr=False)
     test: dict[str, float] | None
 
 

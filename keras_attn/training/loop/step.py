@@ -60,8 +60,10 @@ class ReplicaFunctions:
         if self._static_shapes:
             # TensorFlow warns of functions that are traced so often, but not of these.
             specs = _specs(arguments, relaxed=False)
-            return tf.function(run, jit_compile=self._jit).get_concrete_function(*specs)
-        return tf.function(run, input_signature=_specs(arguments, relaxed=True))
+            function = tf.function(run, jit_compile=self._jit, autograph=False)
+            return function.get_concrete_function(*specs)
+        specs = _specs(arguments, relaxed=True)
+        return tf.function(run, input_signature=specs, autograph=False)
 
 
 class TrainingStep:
