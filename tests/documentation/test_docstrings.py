@@ -31,8 +31,11 @@ OTHERS = {
     "tasks": ("tokenizers", "data", "training"),
     "training": ("tokenizers", "data", "tasks"),
 }
-# Examples that take ten seconds, most of them for exports.
-SLOW = ("ExportedCausalLM", "ExportedMaskedLM")
+# Examples that take four to thirteen seconds.
+SLOW = (
+    *("ExportedCausalLM", "ExportedMaskedLM", "ExportedSeq2Seq"),
+    *("MaskedLMTask", "PresetHyperModel", "Seq2SeqTask"),
+)
 
 
 def public(folder):
