@@ -48,8 +48,9 @@ def _without_logs(output):
     """An output without what TensorFlow's C++ code logs; None if nothing is left."""
     if output.output_type != "stream":
         return output
-    lines = [line for line in output.text.splitlines(keepends=True) if not _LOG.match(line)]
-    return output | {"text": "".join(lines)} if "".join(lines).strip() else None
+    lines = output.text.splitlines(keepends=True)
+    output.text = "".join(line for line in lines if not _LOG.match(line))
+    return output if output.text.strip() else None
 
 
 if __name__ == "__main__":

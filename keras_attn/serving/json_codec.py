@@ -23,6 +23,9 @@ from keras_attn.validation import UserError
 
 DEFAULT_SIGNATURE = "serving_default"
 _MOST_DIMENSIONS = 32
+VALUES_AT_ONCE = 10_000
+"""Most values that are encoded without a pause."""
+
 _BYTES_SUFFIX = "_bytes"
 _NUMBERS = {"b": {bool}, "i": {int}, "u": {int}, "f": {int, float}}
 
@@ -102,7 +105,7 @@ def encode_outputs(outputs: Mapping[str, np.ndarray], by_rows: bool) -> bytes:
     Raises:
         RequestError: The answer has rows, but the outputs differ in their number of rows.
     """
-    columns = {name: _encode_tensor(name, array) for name, array in sorted(outputs.items())}
+    columns = {name: _listed(name, array) for name, array in sorted(outputs.items())}
     if not by_rows:
         return _dump({"outputs": columns if len(columns) > 1 else next(iter(columns.values()))})
     shapes = {name: list(outputs[name].shape) for name in columns}
@@ -231,6 +234,13 @@ def _encode_tensor(name: str, array: np.ndarray) -> Any:
     return array.tolist()
 
 
+def _listed(name: str, array: np.ndarray) -> Any:
+    """An array as lists, row by row if it is large: other threads run between the rows."""
+    if array.ndim == 0 or array.size <= VALUES_AT_ONCE:
+        return _encode_tensor(name, array)
+    return [_listed(name, row) for row in array]
+
+
 def _encode_text(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
@@ -239,7 +249,13 @@ def _encode_base64(content: bytes) -> dict[str, str]:
     return {"b64": base64.b64encode(content).decode("ascii")}
 
 
-def _dump(content: Any) -> bytes:
+def _dump(content: Any, depth: int = 0) -> bytes:
+    # By rows, between which other threads run.
+    if depth < 3 and isinstance(content, dict):
+        parts = (b"%s: %s" % (_dump(key, 3), _dump(content[key], depth + 1)) for key in content)
+        return b"{%s}" % b", ".join(parts)
+    if depth < 3 and isinstance(content, list) and content and isinstance(content[0], list | dict):
+        return b"[%s]" % b", ".join(_dump(row, depth + 1) for row in content)
     return json.dumps(content, ensure_ascii=False, separators=(", ", ": ")).encode(
         "utf-8", "replace"
     )

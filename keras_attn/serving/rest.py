@@ -21,7 +21,13 @@ from tensorflow_serving.apis.get_model_metadata_pb2 import SignatureDefMap
 from keras_attn.model_versions import LARGEST_VERSION
 from keras_attn.serving.errors import Code, RequestError, invalid
 from keras_attn.serving.hosts import AllowedHosts
-from keras_attn.serving.json_codec import decode_inputs, encode_error, encode_outputs, parse_request
+from keras_attn.serving.json_codec import (
+    VALUES_AT_ONCE,
+    decode_inputs,
+    encode_error,
+    encode_outputs,
+    parse_request,
+)
 from keras_attn.serving.metrics import CONTENT_TYPE
 from keras_attn.serving.model_server import ModelServer, signature_of
 from keras_attn.serving.page import page
@@ -152,10 +158,14 @@ class _Api:
             parsed = parse_request(body)
         limits.check_rows(parsed.most_rows)
         version = self._server.version(*which)
-        unknown = f'Serving signature name: "{parsed.signature:.100}" not found in signature def'
+        unknown = (
+            f'Serving signature name: "{_in_one_line(parsed.signature)}" not found in signature def'
+        )
         signature = signature_of(version, parsed.signature, invalid(unknown))
         inputs = decode_inputs(parsed, signature)
         outputs = await self._server.predict(version, parsed.signature, inputs)
+        if sum(array.size for array in outputs.values()) > VALUES_AT_ONCE:
+            return await asyncio.to_thread(encode_outputs, outputs, parsed.by_rows)
         return encode_outputs(outputs, parsed.by_rows)
 
     async def _facts(self) -> bytes:
@@ -247,3 +257,7 @@ def _to_json(message: object) -> str:
     return json_format.MessageToJson(
         message, always_print_fields_with_no_presence=True, preserving_proto_field_name=True
     )
+
+
+def _in_one_line(name: str) -> str:
+    return " ".join(f"{name:.100}".split())

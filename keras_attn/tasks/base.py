@@ -73,6 +73,16 @@ class Task(abc.ABC):
     def __init__(self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer]):
         self.backbone = backbone
         self.tokenizers = dict(tokenizers)
+        sizes = _vocabulary_sizes(backbone)
+        for role, tokenizer in self.tokenizers.items():
+            size = sizes.get(role, sizes.get("source"))
+            require(
+                size is None or tokenizer.vocabulary_size <= size,
+                "The vocabulary of the model must hold every token of the tokenizer.",
+                tokenizer=role,
+                tokens=tokenizer.vocabulary_size,
+                vocabulary_size=size,
+            )
 
     def save(self, folder: str | Path) -> None:
         """Saves the task to a folder, replacing a task saved there before.
@@ -338,6 +348,16 @@ def _check_free(folder: Path) -> None:
             "The folder to save a task in must be new, empty or contain only a task. "
             f"Received: {folder}, which contains {', '.join((others or sorted(names))[:3])}."
         )
+
+
+def _vocabulary_sizes(model: keras.Model) -> dict[str, int]:
+    """Sizes of a model's vocabularies by side; none if it has no tokens."""
+    config = model.get_config()
+    if "vocabulary_size" not in config:
+        encoder = getattr(model, "encoder", None)  # a head on an encoder
+        return _vocabulary_sizes(encoder) if isinstance(encoder, keras.Model) else {}
+    source = config["vocabulary_size"]
+    return {"source": source, "target": config.get("target_vocabulary_size") or source}
 
 
 def _describe(backbone: keras.Model) -> dict:

@@ -131,7 +131,8 @@ class Seq2SeqTask(GeneratingTask):
         """
         start = tf.fill([tf.shape(labels)[0], 1], self.target_tokenizer.start_id)
         inside = tf.where(labels == self.target_tokenizer.end_id, 0, labels)
-        return tf.concat([start, inside[:, :-1]], axis=1)
+        # As many as labels, also if there are none.
+        return tf.concat([start, inside], axis=1)[:, : tf.shape(labels)[1]]
 
     def _begin(self, input_ids, room, beams, coverage=False):
         options = {"coverage": True} if coverage else {}  # most models have no coverage

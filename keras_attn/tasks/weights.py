@@ -131,6 +131,8 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
             shapes = {name: item.shape for name, item in arrays.items() if _is_weight(name, item)}
     except _KERAS as error:
         raise UserError(f"{path} is damaged: {_one_line(error)}.") from error
+    kinds = [name for name, item in arrays.items() if item.dtype.kind in "cOSU"]
+    require(not kinds, f"{path} is damaged: weights must be real numbers.", arrays=kinds[:3])
     require(not outside, f"{path} is damaged: an array refers to elsewhere.", arrays=outside[:3])
     require(size <= path.stat().st_size, f"{path} is damaged: its arrays exceed the file.")
     return shapes

@@ -24,6 +24,7 @@ _POSITIVE = (
     *("epochs", "steps", "max_parameters"),
     *("batch_tokens", "accumulate_steps", "keep_checkpoints"),
 )
+_MOST_SHARDS = 256
 _ABOVE_ZERO = ("learning_rate", "epsilon", "max_minutes", "join_timeout", "heartbeat_timeout")
 
 RENAMED_SETTINGS = {
@@ -155,6 +156,11 @@ class TrainingSettings:
         for name in ("label_smoothing", "beta_1", "beta_2", "ema_decay"):
             require_rate(**{name: getattr(self, name)})
         check_numbers(self, positive=_POSITIVE, above_zero=_ABOVE_ZERO)
+        require(
+            self.cpu_shards <= _MOST_SHARDS,
+            f"`cpu_shards` must be at most {_MOST_SHARDS}.",
+            cpu_shards=self.cpu_shards,
+        )
         for name, value in vars(self).items():
             negative = isinstance(value, int | float) and value < 0
             require(not negative, f"`{name}` must be at least 0.", **{name: value})

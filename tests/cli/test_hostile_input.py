@@ -46,6 +46,7 @@ def refused(result, message):
         ("model.num_layers=1000000000", "at most 1,000 layers of a model"),
         ("model.hidden_dim=1000000000", "at most 12,000,000,000 parameters of a model"),
         (f"model.hidden_dim={2**64}", "`hidden_dim` must be less than 2**63"),
+        ("training.cpu_shards=2000", "`cpu_shards` must be at most 256."),
         ("decoding.beams=1000000000", "at most 1,024 beams"),
         ("decoding.max_length=1000000000", "at most 262,144 tokens of all hypotheses of a text"),
         ("decoding.no_repeat_ngram=1000000000", "at most 256 tokens of `no_repeat_ngram`"),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from keras_attn.export.runtime import Signature, SignatureTensor
+from keras_attn.serving import json_codec
 from keras_attn.serving.errors import RequestError
 from keras_attn.serving.json_codec import decode_inputs, encode_outputs, parse_request
 from tests.export.toy import strings
@@ -163,6 +164,20 @@ def test_a_single_output_has_no_name():
     assert encode_outputs({"n": np.array(3)}, by_rows=False) == b'{"outputs": 3}'
     text = {"text": strings(b'\xff<\x00"')}
     assert json.loads(encode_outputs(text, by_rows=True)) == {"predictions": ['\ufffd<\x00"']}
+
+
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_large_outputs_are_encoded_in_parts_alike(by_rows, monkeypatch):
+    rng = np.random.default_rng(0)
+    outputs = {
+        "maps": rng.normal(size=(5, 3, 4, 6)).astype("float32"),
+        "text": np.array([[b"a", b"\xff"]] * 5, object),
+    }
+    for chosen in (outputs, {"maps": outputs["maps"]}):
+        expected = encode_outputs(chosen, by_rows)
+        with monkeypatch.context() as patch:
+            patch.setattr(json_codec, "VALUES_AT_ONCE", 5)
+            assert encode_outputs(chosen, by_rows) == expected
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

@@ -161,6 +161,26 @@ DAMAGES = {
         outside("assets/source/tokenizer.json"),
         "a tokenizer's folder may only refer to files in its folder",
     ),
+    "a link to itself": (
+        lambda folder: (
+            shutil.rmtree(folder / "assets/source"),
+            (folder / "assets/source").symlink_to("source"),
+        ),
+        "this is a link to another place",
+    ),
+    "more tokens than the model knows": (
+        changed(
+            "assets/source/tokenizer.json",
+            lambda content: content["config"]["characters"].extend("XYZ"),
+        ),
+        "must hold every token of the tokenizer. Received: tokenizer='source', tokens=",
+    ),
+    "complex weights": (
+        weights(
+            lambda file, name: replaced(file, name, data=np.zeros(file[name].shape, "complex64"))
+        ),
+        "h5 is damaged: weights must be real numbers",
+    ),
     "a pipe": (other("task.json", os.mkfifo), "task.json: expected a regular file."),
     "weights of a device": (device(WEIGHTS), "this is a link to another place"),
     "weights of a folder": (other(WEIGHTS, os.mkdir), "h5: expected a regular file"),

@@ -277,3 +277,15 @@ def test_a_tokenizer_must_pad_with_zero_and_know_an_end():
     tokenizer = ByteLevelBpeTokenizer.train(["ab"], vocabulary_size=257, special_tokens=special)
     backbone = Transformer(tokenizer.vocabulary_size, **SIZES)
     refused(r"have another end id.*pad_id=0, end_id=0", Seq2SeqTask, backbone, tokenizer, tokenizer)
+
+
+def test_targets_without_tokens_are_scored(task):
+    functions = task.serving_functions(1)
+    ids = {"source_ids": [[5, 6]], "target_ids": np.zeros((1, 0))}
+    found = functions["score_token_ids"].function(
+        **{name: tf.constant(value, tf.int32) for name, value in ids.items()}
+    )
+    assert found["log_probability"].numpy().tolist() == [0.0]
+    nothing = tf.constant([], tf.string)
+    found = functions["score"].function(text=nothing, target=nothing)
+    assert found["log_probability"].shape == (0,)

@@ -65,6 +65,18 @@ def write_report(run: str | Path) -> Path:
         UserError: The folder holds no run with a row of metrics, or matplotlib is missing.
     """
     run = Path(run)
+    try:
+        page = _page(run)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise UserError(f"{run}: a file of this run is damaged ({reason}).") from error
+    write_text(run / REPORT_FILE, page)
+    return run / REPORT_FILE
+
+
+def _page(run: Path) -> str:
     rows = read_rows(run)
     errors = _json(run / ERRORS_FILE) or {}
     parts = [
@@ -82,14 +94,12 @@ def write_report(run: str | Path) -> Path:
         f"<pre>{html.escape(_text(run / RUN_FILE))}</pre>",
     ]
     title = html.escape(run.resolve().name)
-    page = (
+    return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{common_style()}{_STYLE}</style></head><body>\n"
         + "\n".join(parts)
         + "\n</body></html>\n"
     )
-    write_text(run / REPORT_FILE, page)
-    return run / REPORT_FILE
 
 
 def read_rows(run: Path) -> list[dict[str, str]]:

@@ -159,3 +159,19 @@ def test_labels_that_are_too_many_for_a_matrix(folder):
     page = Page(write_report(folder).read_text())
     assert "Labels confused most" in page.texts["h2"]
     assert page.texts["td"][:2] == ["x → y", "2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        *[("summary.json", text) for text in ('{"a": 1}', '"x"', '{"step": null}')],
+        *[("samples.json", text) for text in ('{"a": 1}', "[5]", '"x"')],
+        *[("errors.json", text) for text in ('{"items": 1}', "[5]", '{"items": "x", "wrong": 1}')],
+        ("metrics.csv", "step,epoch\n<x>,2\n"),
+        ("timings.csv", "a,b\n1,2\n"),
+        ("run.yaml", "[1, 2]\n"),
+    ],
+)
+def test_damaged_files_are_one_line(folder, name, content):
+    (folder / name).write_text(content)
+    assert "\n" not in message_of(write_report, folder)
