@@ -16,7 +16,10 @@ from nbclient import NotebookClient
 
 FOLDER = Path(__file__).parent / "pages" / "tutorials"
 MOST_SECONDS = 600
-_LOG = re.compile(r"WARNING: All log messages before absl|[IWE]0000 00:00:")
+_COLOR = r"(\x1b\[\d*m|\s)*"
+_LOG = re.compile(
+    rf"{_COLOR}(WARNING: All log messages before absl|[IWE]0000 00:00:|WARNING: Loc|$)"
+)
 
 
 def execute(script: Path) -> None:
@@ -45,7 +48,7 @@ def execute(script: Path) -> None:
 
 
 def _without_logs(output):
-    """An output without what TensorFlow's C++ code logs; None if nothing is left."""
+    """An output without what TensorFlow's C++ code and pip log; None if nothing is left."""
     if output.output_type != "stream":
         return output
     lines = output.text.splitlines(keepends=True)
