@@ -72,7 +72,9 @@ def _entry(module, name: str) -> str:
 
 def _path(module, name: str) -> str:
     """A path at which the name is found without the module's `__getattr__`."""
-    where = module.__name__ if name in vars(module) else getattr(module, name).__module__
+    home = getattr(getattr(module, name), "__module__", module.__name__)
+    has_modules_name = home == f"{module.__name__}.{name}"
+    where = module.__name__ if name in vars(module) and not has_modules_name else home
     return f"{where}.{name}"
 
 
@@ -119,7 +121,8 @@ def _invocation(action: argparse.Action) -> str:
 def _help(action: argparse.Action) -> str:
     default = action.default
     values = {"default": default, "dest": action.dest, "metavar": action.metavar, "prog": ""}
-    return (action.help or "") % values
+    text = (action.help or "") % values
+    return text.replace("see `keras-attn train --help`", "see [train](#keras-attn-train)")
 
 
 def settings_page() -> str:
@@ -148,7 +151,7 @@ def _fields(settings: type) -> str:
         if default is dataclasses.MISSING and field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         shown = "" if default is dataclasses.MISSING else f"`{default!r}`"
-        kind = field.type if isinstance(field.type, str) else getattr(field.type, "__name__", "")
+        kind = inspect.formatannotation(field.type).replace(" | None", " or None")
         rows.append((f"`{field.name}`", f"`{kind}`", shown, _meaning(meanings[field.name])))
     return table(("setting", "type", "default", "meaning"), rows)
 

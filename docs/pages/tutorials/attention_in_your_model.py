@@ -137,7 +137,7 @@ plt.show()
 # ## Another mechanism
 #
 # Every attention layer goes into every block. `LocalAttention` sees two letters to each side,
-# `AdditiveAttention` is Bahdanau's.
+# `LinearAttention` has no softmax and costs the same for each position.
 
 # %%
 from keras_attn.layers import LinearAttention, LocalAttention

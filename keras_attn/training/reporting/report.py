@@ -178,8 +178,11 @@ def _heading(run: Path, rows: list[dict[str, str]]) -> str:
 
 
 def _results(run: Path, rows: list[dict[str, str]]) -> list[tuple[str, str]]:
-    """The results of the test, if any, and of the last validation."""
+    """The results of the test, if any, and of the validation of the kept weights."""
     validated = [row for row in rows if any(row[name] for name in row if name.startswith("val_"))]
+    summary = _json(run / "summary.json") or {}
+    if summary.get("kept") == "best":
+        validated = [row for row in validated if int(row["step"]) == summary["best_step"]]
     found = [
         (name.replace("val_", "validation "), f"{float(value):.4f}")
         for row in validated[-1:]

@@ -92,6 +92,8 @@ class PairsRun(TaskRun):
         return settings.data.max_source_length
 
     def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
+        if not self.generates:
+            self.refuse_search(beams, perplexity)
         return measure(task, texts, metrics, beams, perplexity, progress)
 
     def count(self, texts):

@@ -175,3 +175,12 @@ def test_labels_that_are_too_many_for_a_matrix(folder):
 def test_damaged_files_are_one_line(folder, name, content):
     (folder / name).write_text(content)
     assert "\n" not in message_of(write_report, folder)
+
+
+def test_results_are_those_of_the_kept_weights(folder):
+    rows = METRICS.replace("0.001,,", "0.001,1.25,11.5")
+    (folder / "metrics.csv").write_text(rows)
+    summary = {"step": 6, "kept": "best", "metric": "per", "value": 11.5, "best_step": 3}
+    (folder / "summary.json").write_text(json.dumps(summary))
+    cells = Page(write_report(folder).read_text()).texts["td"]
+    assert cells[cells.index("validation per") + 1] == "11.5000"

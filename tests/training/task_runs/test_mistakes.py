@@ -4,7 +4,9 @@ import pytest
 
 from keras_attn.recipes import merged
 from keras_attn.training import run as job
+from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.training.task_runs.made import BASES, TRAINING, base, write_data
 from tests.written import written
 
@@ -134,3 +136,8 @@ def test_mistakes(task, layer, message, tmp_path, monkeypatch):
     with pytest.raises((UserError, OSError), match=message) as caught:
         job.train(tmp_path / "run", merged(settings, layer))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["classification", "token_classification", "image_classification"])
+def test_labels_have_no_perplexity(name):
+    refused("has no beams and no perplexity", TASK_RUNS[name].measure, None, None, [], None, True)
