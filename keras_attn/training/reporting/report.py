@@ -182,7 +182,8 @@ def _results(run: Path, rows: list[dict[str, str]]) -> list[tuple[str, str]]:
     validated = [row for row in rows if any(row[name] for name in row if name.startswith("val_"))]
     summary = _json(run / "summary.json") or {}
     if summary.get("kept") == "best":
-        validated = [row for row in validated if int(row["step"]) == summary["best_step"]]
+        best = [row for row in validated if int(row["step"]) == summary.get("best_step")]
+        validated = best or validated
     found = [
         (name.replace("val_", "validation "), f"{float(value):.4f}")
         for row in validated[-1:]
