@@ -59,8 +59,8 @@ class Backbone(ConfiguredModel):
 
         Args:
             name: Name of the preset (`keras-attn presets` lists them).
-            *arguments: What no preset says: of models over tokens `vocabulary_size`, their
-                number, of the source where there is a target too.
+            *arguments: Arguments that presets do not set: for models over tokens the
+                `vocabulary_size`, that of the source if there is also a target.
             load_weights: Must be `False`: presets have no weights. Trained ones come from
                 `keras_attn.load` and `keras_attn.convert.from_huggingface`.
             **overrides: Arguments of the constructor that take the place of the preset's.

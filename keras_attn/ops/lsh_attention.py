@@ -202,7 +202,7 @@ class _Pairs:
     is_causal: bool
 
     def meet(self) -> Any:
-        """Which attend to which: those of a bucket of this round that are near in it."""
+        """The pairs that attend: those near each other in the same bucket of this round."""
         is_real = self.at_key[..., _REAL : _REAL + 1, :] > 0
         return combine_masks(is_real, self._meet(_BUCKET, _PLACE))
 
@@ -224,7 +224,7 @@ class _Pairs:
         return combine_masks(self._back(bucket, 1) == 0, back >= 0, back <= reach)
 
     def _back(self, mark: int, unit: int) -> Any:
-        """How much less the keys' marks are than the queries', in some unit."""
+        """The difference between the marks of queries and keys, in units of `unit`."""
         at_query, at_key = self.at_query[..., mark], self.at_key[..., mark, :]
         if unit != 1:
             at_query, at_key = at_query // unit, at_key // unit

@@ -10,7 +10,8 @@ from keras_attn.ops.known_values import fail_where_false, known_values
 from keras_attn.validation import require
 
 _EXPECTED = (
-    "1 (True) where something may be attended to, and 0 elsewhere: nothing is added to scores."
+    "1 (True) where something may be attended to, and 0 elsewhere; additive masks are not "
+    "supported."
 )
 
 

@@ -23,11 +23,20 @@ from keras_attn.training.run import train
 from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.training.task_runs import TASK_RUNS
+from keras_attn.training.task_runs.pairs import PairsRun
 from keras_attn.validation import require, require_one_of
 
 _START, _DATA = "start", "data"
 # Tasks whose inputs are the names of files.
 _OF_FILES = ("image_classification",)
+# Arguments of Keras' `fit`, and what is meant here.
+_OF_KERAS = {
+    "validation_data": "`validation=`",
+    "validation_split": "`data={'hold_out': N}`, a number of examples",
+    "batch_size": "`batch_tokens=`, which counts tokens",
+    "verbose": "progress is always shown",
+    "shuffle": "examples are always shuffled",
+}
 # Sections of a recipe that a task has already.
 _OF_THE_TASK = ("tokenizers", "model", "attention")
 
@@ -70,7 +79,7 @@ def from_preset(
     )
     task = task or fitting[0]
     with tempfile.TemporaryDirectory() as folder:
-        paths = written_data(data, Path(folder), "train", columns, task in _OF_FILES)
+        paths = _written(data, Path(folder), "train", columns, task)
         start = {"preset": name, "task": task, "data": {"train": paths}}
         resolved = RunSettings.resolve(start, _layer(settings))
         check(resolved)
@@ -94,21 +103,33 @@ def fit(
     **settings: Any,
 ) -> FitResult:
     """Trains a task; see `Task.fit`."""
-    if out is None:
-        require(not resume, "`resume=True` needs `out`, the folder of the run.", out=out)
-        with tempfile.TemporaryDirectory() as folder:
-            run = Path(folder) / "run"
-            options = {"callbacks": callbacks, **settings}
-            result = fit(task, train_data, validation, test, run, columns, **options)
-            return dataclasses.replace(result, folder=None)
-    out, layer = Path(out), _layer(settings)
     given = {"train": train_data, "valid": validation, "test": test}
     given = {name: value for name, value in given.items() if value is not None}
-    resume = resume and (out / RUN_FILE).is_file()
-    options = {"resume": resume, "callbacks": callbacks}
+    layer, options = _layer(settings), {"resume": resume, "callbacks": callbacks}
+    if out is not None:
+        return _fit(task, given, Path(out), columns, layer, options)
+    require(not resume, "`resume=True` needs `out`, the folder of the run.", out=out)
+    with tempfile.TemporaryDirectory() as folder:
+        options["reports"] = False  # of a folder that is deleted
+        result = _fit(task, given, Path(folder) / "run", columns, layer, options)
+    return dataclasses.replace(result, folder=None)
+
+
+def _fit(
+    task: Task,
+    given: Mapping[str, Any],
+    out: Path,
+    columns: str | Sequence[str] | None,
+    layer: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> FitResult:
+    """Trains a task in a folder, by a layer of settings and options of `train`."""
+    resume = options["resume"] and (out / RUN_FILE).is_file()
+    options = {**options, "resume": resume}
+    kind = current_task_name(layer.get("task", task.kind))
     with tempfile.TemporaryDirectory() as staged:
         data = {
-            name: written_data(value, Path(staged), name, columns, task.kind in _OF_FILES)
+            name: _written(value, Path(staged), name, columns, kind)
             for name, value in given.items()
         }
         if resume:
@@ -140,10 +161,19 @@ def evaluate(
     **options: Any,
 ) -> dict[str, Any]:
     """Measures a task; see `Task.evaluate`."""
+    for name in options:
+        require_one_of("option", name, ("beams", "perplexity"))
     with tempfile.TemporaryDirectory() as folder:
-        paths = written_data(data, Path(folder), "data", columns, task.kind in _OF_FILES)
+        paths = _written(data, Path(folder), "data", columns, task.kind)
         chosen = [metrics] if isinstance(metrics, str) else metrics
         return measuring.evaluate(task, DataSettings(paths), chosen, **options)
+
+
+def _written(
+    data: Any, folder: Path, name: str, columns: str | Sequence[str] | None, task: str
+) -> list[str]:
+    parts = 2 if isinstance(TASK_RUNS[task], PairsRun) else 1
+    return written_data(data, folder, name, columns, task in _OF_FILES, parts)
 
 
 def _moved(
@@ -204,6 +234,10 @@ def _layer(settings: Mapping[str, Any]) -> dict[str, Any]:
     training = {field.name for field in dataclasses.fields(TrainingSettings)}
     sections = {field.name for field in dataclasses.fields(RunSettings)} | {"extends"}
     for name in settings:
+        require(
+            name not in _OF_KERAS,
+            f"`{name}` is an argument of Keras' `fit`; here: {_OF_KERAS.get(name)}.",
+        )
         if name not in RENAMED_SETTINGS:
             require_one_of("setting", name, [*sorted(sections), *sorted(training)])
     training |= set(RENAMED_SETTINGS)

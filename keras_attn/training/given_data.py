@@ -5,8 +5,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from keras_attn.files import write_text
 from keras_attn.validation import UserError, require
+
+_FORMS = {
+    1: "texts without targets: a list of texts, or one column of a table",
+    2: "pairs: a list of (source, target), a tuple of two lists, or two columns of a table",
+}
 
 
 def written_data(
@@ -15,6 +22,7 @@ def written_data(
     name: str,
     columns: str | Sequence[str] | None = None,
     of_files: bool = False,
+    parts: int | None = None,
 ) -> list[str]:
     """Writes data to a file, unless they are files already.
 
@@ -28,6 +36,7 @@ def written_data(
         name: Name of the file, without its ending.
         columns: Names of the columns to take, in their order; needed for a table.
         of_files: Whether the first part of each example is the path of a file.
+        parts: Number of parts that each example must have at least; exactly one for 1.
 
     Returns:
         A value of the setting `data.train`.
@@ -42,6 +51,11 @@ def written_data(
     if all(len(row) == 1 and isinstance(row[0], Path) for row in rows):
         return [str(path) for (path,) in rows]
     width = len(rows[0])
+    require(
+        parts is None or (width == 1 if parts == 1 else width >= parts),
+        f"`{name}` must be {_FORMS.get(parts, '')}.",
+        parts=width,
+    )
     lines, changed = [], 0
     for number, row in enumerate(rows):
         require(
@@ -51,12 +65,17 @@ def written_data(
             parts=len(row),
         )
         for place, part in enumerate(row):
-            require(not _is_missing(part), f"`{name}` lacks a value.", example=number, part=place)
+            require(
+                not _is_missing(part),
+                f"`{name}` has a missing value (None or NaN).",
+                example=number,
+                part=place,
+            )
+        row = [_written(part, name, number) for part in row]
         if of_files:
-            row = (Path(row[0]).absolute(), *row[1:])
-        texts = [" ".join(str(part).split("\t")) for part in row]
-        texts = [" ".join(text.splitlines()) for text in texts]
-        changed += any(text != str(part) for text, part in zip(texts, row, strict=True))
+            row[0] = str(Path(row[0]).absolute())
+        texts = [" ".join(" ".join(text.split("\t")).splitlines()) for text in row]
+        changed += texts != row
         lines.append("\t".join(texts))
     if changed:
         print(f"{name}: in {changed:,} examples tabs and line breaks became spaces.")
@@ -87,12 +106,34 @@ def _rows(data: Any, columns: str | Sequence[str] | None) -> Iterable[tuple]:
             targets=len(targets),
         )
         return zip(sources, targets, strict=True)
-    if not isinstance(data, Iterable):
+    if type(data).__module__.startswith("tensorflow") or not isinstance(data, Iterable):
         raise UserError(
             "Data must be a path, a list of texts or pairs, a tuple of two lists, or a table. "
             f"Received: {type(data).__name__}."
         )
-    return ((row,) if _is_text(row) else tuple(row) for row in data)
+    return ((row,) if _is_one(row) else tuple(row) for row in data)
+
+
+def _is_one(row: Any) -> bool:
+    """Whether an example has one part: a text, or what is refused later."""
+    return isinstance(row, dict) or not isinstance(row, Iterable) or _is_text(row)
+
+
+def _written(part: Any, name: str, number: int) -> str:
+    """A part of an example as text; the words and tags of lists are joined by spaces."""
+    if isinstance(part, bytes):
+        try:
+            return part.decode()
+        except UnicodeDecodeError as error:
+            raise UserError(f"`{name}`: example {number} is not UTF-8: {error}.") from None
+    if isinstance(part, list | tuple | np.ndarray) and all(isinstance(one, str) for one in part):
+        return " ".join(part)
+    if not isinstance(part, str | Path | int | float | np.generic):
+        raise UserError(
+            f"`{name}` must have texts or numbers. Received: example={number}, "
+            f"{type(part).__name__}."
+        )
+    return str(part)
 
 
 def _is_missing(value: Any) -> bool:
@@ -103,7 +144,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    return isinstance(value, str | Path)
+    return isinstance(value, str | bytes | Path)
 
 
 def _columns(data: Any, names: list, columns: str | Sequence[str] | None) -> list[list]:

@@ -30,6 +30,7 @@ def train(
     resume: bool = False,
     ready: RunData | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
+    reports: bool = True,
 ) -> dict[str, float] | None:
     """Runs a training from texts to a saved task.
 
@@ -43,6 +44,7 @@ def train(
             is none yet, and the layers name data, it begins.
         ready: Data whose examples are used again if they are those of this run.
         callbacks: Callbacks for the training (see `Trainer`).
+        reports: Whether to write report.html, if matplotlib is installed.
 
     Returns:
         The metrics on the test texts; `None` without any, and for workers other than the first.
@@ -69,7 +71,7 @@ def train(
         trainer = Trainer(prepared.task, prepared.settings.training, out, callbacks)
         trainer.fit(prepared.examples, prepared.validation, is_resumed)
         run_file.require_true(workers)
-        return _measure(out, prepared, workers)
+        return _measure(out, prepared, workers, reports)
 
 
 def _agree(workers: Workers, settings: RunSettings, is_resumed: bool) -> bool:
@@ -103,13 +105,15 @@ def _describe(data: RunData, prepared: PreparedRun) -> None:
         describe_new_head(task, data.loaded_task)
 
 
-def _measure(out: Path, prepared: PreparedRun, workers: Workers) -> dict[str, float] | None:
+def _measure(
+    out: Path, prepared: PreparedRun, workers: Workers, reports: bool
+) -> dict[str, float] | None:
     """Measures the trained task on the test texts, and writes the report of the run."""
     results = None
     if workers.is_chief:
         if prepared.test is not None:
             results = measure_test(out, prepared.settings, prepared.test)
-        if importlib.util.find_spec("matplotlib"):
+        if reports and importlib.util.find_spec("matplotlib"):
             judge_validation(out, prepared)
             print(f"Report: {write_report(out)}", flush=True)
     workers.barrier()

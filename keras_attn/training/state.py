@@ -112,7 +112,7 @@ class TrainingState:
 
 
 def better(value: float, than: float | None, goal: str) -> bool:
-    """Whether `value` beats `than` (None for nothing yet); a value that is no number never does."""
+    """Whether `value` beats `than` (None for nothing yet); NaN never does."""
     if value != value:
         return False
     return than is None or (value < than if goal == "min" else value > than)

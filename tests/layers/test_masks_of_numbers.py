@@ -18,7 +18,7 @@ PAIRS = np.tril(np.ones((5, 5), bool))
 PAIRS[3, 0] = False
 KEYS = np.array([[True, True, False, True, True]])
 DTYPES = ("float32", "float64", "int32", "uint8")
-REFUSED = "must hold 1 .* and 0 elsewhere: nothing is added to scores. Received: .*=.-10000"
+REFUSED = "must hold 1 .* and 0 elsewhere; additive masks are not supported. Received: .*=.-10000"
 KIND = dict.fromkeys(MECHANISMS, "mechanism") | {
     "encoder": lambda: layers.TransformerEncoderBlock(*parts()),
     "encoder, recomputed": lambda: layers.TransformerEncoderBlock(*parts(), recompute=True),

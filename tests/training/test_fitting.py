@@ -5,6 +5,7 @@ import pathlib
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 import yaml
 
 import keras_attn
@@ -39,6 +40,8 @@ class Table(dict):
         ({"x": ["a", "c"], "y": [1, 2], "z": [3, 4]}, ("x", "z"), "a\t3\nc\t4\n"),
         (Table(x=["a", "c"], y=[1, 2]), "x", "a\nc\n"),
         ([("a\tb\nc", "d")], None, "a b c\td\n"),
+        ([(b"caf\xc3\xa9", 1)], None, "café\t1\n"),
+        ([(["Anna", "sings"], ["B-PER", "O"])], None, "Anna sings\tB-PER O\n"),
     ],
 )
 def test_forms_of_data(data, columns, expected, tmp_path):
@@ -68,6 +71,10 @@ def test_files_stay_files(tmp_path):
         ({"x": ["a"]}, "y", "`columns` must name the columns to read.* table=.'x'"),
         ([("a", "b")], ("x", "y"), "`columns` can be given for a table only"),
         (3, None, "Data must be a path, .* Received: int"),
+        (tf.data.Dataset.range(3), None, "Data must be a path, .* Received: _RangeDataset"),
+        ([(["Anna"], [1, 0])], None, "must have texts or numbers. Received: example=0, list"),
+        ([{"text": "a"}], None, "must have texts or numbers. Received: example=0, dict"),
+        ([(b"\xff", 1)], None, "example 0 is not UTF-8"),
     ],
 )
 def test_data_of_other_forms(data, columns, message, tmp_path):
@@ -205,7 +212,9 @@ def test_a_task_by_its_name():
 
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_missing_values_are_no_texts(missing, tmp_path):
-    with pytest.raises(UserError, match="`train` lacks a value. Received: example=1, part=0"):
+    with pytest.raises(
+        UserError, match="`train` has a missing value .None or NaN.. Received: example=1, part=0"
+    ):
         written_data([("a", "b"), (missing, "c")], tmp_path, "train")
 
 
@@ -259,6 +268,26 @@ def test_nothing_is_held_out_from_tokenizers_and_labels():
     task = Task.from_preset("encoder_tiny", [("good", "a"), ("bad", "b")])
     assert task.labels == ["a", "b"]
     assert set("goodbad") <= set(task.tokenizers["text"].vocabulary)
+
+
+@pytest.mark.parametrize(
+    ("data", "settings", "message"),
+    [
+        (["a", "b"], {}, "`train` must be pairs: a list of .source, target.*Received: parts=1"),
+        (PAIRS, {"validation_data": PAIRS}, "an argument of Keras' `fit`; here: `validation=`"),
+        (PAIRS, {"batch_size": 8}, "here: `batch_tokens=`, which counts tokens"),
+    ],
+)
+def test_habits_of_keras_are_answered(fitted, data, settings, message):
+    refused(message, fitted[0].fit, data, **settings)
+
+
+def test_texts_have_no_targets():
+    refused("`train` must be texts without targets", CausalLMTask.from_preset, "lm_tiny", PAIRS)
+
+
+def test_options_of_evaluate(fitted):
+    refused("Did you mean 'beams'", fitted[0].evaluate, PAIRS, beam=2)
 
 
 def test_mistakes():

@@ -14,7 +14,7 @@ from keras_attn.validation import require_one_of
 BACKENDS = ("tensorflow", "jax")
 
 Figure = dict[str, Any]
-"""What is measured, by name."""
+"""Measurements by name."""
 
 Figures = Iterable[Figure]
 """Measurements, each made when it is asked for."""

@@ -48,13 +48,13 @@ def require_cross_attention(name: str, layer: Any) -> None:
     window = getattr(layer, "sliding_window", None)
     require(
         window is None,
-        f"`{name}` must have no sliding window: positions of two sequences have no distance.",
+        f"`{name}` must have no sliding window: cross-attention does not support one.",
         **{name: type(layer).__name__, "sliding_window": window},
     )
     relative = getattr(layer, "relative_positions", None)
     require(
         relative is None,
-        f"`{name}` must have no relative positions: those of two sequences have no distance.",
+        f"`{name}` must have no relative positions: cross-attention does not support them.",
         **{name: type(layer).__name__, "relative_positions": type(relative).__name__},
     )
 

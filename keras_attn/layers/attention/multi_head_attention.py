@@ -134,8 +134,8 @@ class MultiHeadAttention(DecodingSteps, SourceSteps, BaseMultiHeadAttention):
         adds_bias = relative_positions is not None and self.relative_positions.adds_bias
         require(
             not (flash_attention and adds_bias),
-            "Flash attention adds nothing to scores: these `relative_positions` need "
-            "`flash_attention` None or False.",
+            "Flash attention does not support these `relative_positions`, which add to the scores; "
+            "set `flash_attention` to None or False.",
             relative_positions=type(relative_positions).__name__,
             flash_attention=flash_attention,
         )

@@ -180,7 +180,7 @@ class SegmentRecurrence(DecodingSteps, AttentionLayer):
         weights, heads = found.weights, found.weights.shape[1]
         require(
             None not in weights.shape[::2],
-            "What segments attend to can be seen where the sequence's length is known.",
+            "Capturing the attention of segments needs a sequence of known length.",
             shape=tuple(weights.shape),
         )
         segments = weights.shape[0] // batch
@@ -242,7 +242,7 @@ def _rows_mask(mask: Any, batch: Any, length: Any) -> Any:
         return ops.ones((batch, length), dtype="bool")
     require(
         mask.shape[1] == 1,
-        "An `attention_mask` must be one for all heads.",
+        "An `attention_mask` must be one for all heads: it must not differ by head.",
         shape=tuple(mask.shape),
     )
     return ops.broadcast_to(mask[:, 0], (batch, length))

@@ -101,7 +101,7 @@ class RandomSynthesizer(SynthesizerAttention):
     """Attends by a matrix of scores that is the same for all inputs, learned or left at random.
 
     Args:
-        key_dim: Size of each head's value unless `value_dim` is given; nothing else has this size.
+        key_dim: Size of each head's value unless `value_dim` is given.
         trainable_scores: Whether the matrices are learned; otherwise they stay as drawn.
         scores_initializer: Initializer of the matrices.
         **kwargs: Further arguments of `SynthesizerAttention`.
@@ -143,7 +143,7 @@ class FactorizedRandomSynthesizer(SynthesizerAttention):
     The matrix of each head is R₁ R₂ᵀ, with 2 · `max_length` · `rank` numbers to learn.
 
     Args:
-        key_dim: Size of each head's value unless `value_dim` is given; nothing else has this size.
+        key_dim: Size of each head's value unless `value_dim` is given.
         rank: Number of columns of R₁ and R₂, 8 in the paper.
         scores_initializer: Initializer of both.
         **kwargs: Further arguments of `SynthesizerAttention`.

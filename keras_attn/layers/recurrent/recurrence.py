@@ -81,7 +81,7 @@ class _CapturedSteps:
         return ops.concatenate(parts, axis=-1), states
 
     def show(self, outputs: Any) -> Any:
-        """Shows what the steps attended to.
+        """Records the captured weights, and returns the outputs alone.
 
         Args:
             outputs: Tensor (batch, length, output_dim + what is captured), of all steps.

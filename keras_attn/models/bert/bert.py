@@ -23,8 +23,8 @@ class Bert(Backbone):
     """The encoder of Devlin et al., 2019, over token ids with 0 as padding.
 
     Tokens, positions and segments are embedded, summed up and normalized; post-norm blocks follow.
-    Every position attends to all that is no padding. The pooler, a dense layer with tanh over the
-    vector of the first token, is applied by `pooled` to what the model returns.
+    Every position attends to all non-padding positions. The pooler, a dense layer with tanh over
+    the vector of the first token, is applied by `pooled` to what the model returns.
 
     Args:
         vocabulary_size: Number of tokens.

@@ -35,7 +35,7 @@ class ReversibleTokenStack(TokenStack):
         return ops.concatenate([x, x], axis=-1)
 
     def normalized(self, vectors: Any) -> Any:
-        """What comes out of the last block as the stack gives it, from both streams."""
+        """The normalized mean of both streams of the last block's output."""
         return self._normalized(*_streams(vectors))
 
     def _normalized(self, first: Any, second: Any) -> Any:

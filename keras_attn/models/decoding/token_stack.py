@@ -56,5 +56,5 @@ class TokenStack:
         return x if self.positions is None else self.positions(x, start_index=start_index)
 
     def normalized(self, vectors: Any) -> Any:
-        """What comes out of the last block, as the stack gives it."""
+        """The output of the stack for an output of its last block."""
         return vectors if self.norm is None else self.norm(vectors)

@@ -17,7 +17,7 @@ from keras_attn.validation import require, require_positive
 class FeatureEncoder(Backbone):
     """A stack of encoder blocks over features (batch, length, features), after a front end.
 
-    Every position attends to all that is no padding, before it and after it.
+    Every position attends to all non-padding positions, before it and after it.
 
     Args:
         features: Number of features of a position.

@@ -11,7 +11,7 @@ from keras_attn.models.transformer.sizes import TransformerParts, TransformerSiz
 class TransformerEncoder(Backbone):
     """A stack of encoder blocks over token ids, with 0 as padding.
 
-    Every position attends to all that is no padding, before it and after it.
+    Every position attends to all non-padding positions, before it and after it.
 
     Args:
         vocabulary_size: Number of tokens.

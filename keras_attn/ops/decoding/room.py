@@ -36,8 +36,8 @@ def require_room(room: Any, max_length: Any) -> None:
     steps = _greatest(max_length)
     require(
         room is None or steps is None or steps <= room.shape[0],
-        "The state must have room for as many tokens as are searched for; give `prefill` or "
-        "`initial_state` the `max_length` of the search.",
+        "The state must have room for all tokens of the search; pass its `max_length` to `prefill` "
+        "or `initial_state`.",
         max_length=steps,
         room=None if room is None else room.shape[0],
     )

@@ -32,7 +32,7 @@ class Judged(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Baseline:
-    """What an answer without any model is worth.
+    """The metrics of a baseline that needs no model.
 
     Attributes:
         answer: The answer, as the end of a sentence about it.
@@ -57,7 +57,7 @@ def write_errors(
         run: The folder.
         texts: What the held-out texts are called.
         judged: Predictions for some of them.
-        baseline: What an answer without any model is worth.
+        baseline: A baseline that needs no model.
         labels: The labels that the task answers with, if it does.
         answered: Each correct label with the one that was predicted.
     """

@@ -34,7 +34,7 @@ class ImageClassificationRun(ClassificationRun):
     def read_files(self, paths, data):
         require(
             len(paths) == 1,
-            "Images must be digits, one folder, or one tab-separated file.",
+            "Image data must be `digits`, one folder, or one tab-separated file.",
             data=list(paths),
         )
         return reported(read_labelled_images(paths[0], data.skip_bad_lines), "files or lines")
