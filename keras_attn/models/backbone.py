@@ -18,6 +18,9 @@ class Backbone(ConfiguredModel):
         **kwargs: Arguments of `ConfiguredModel`.
     """
 
+    _preset: str | None = None
+    """Name of the preset that the model was made from, with random weights."""
+
     _embedded: Callable | None = None
     """From token ids to what the first of the `blocks` takes, where one follows the other."""
 
@@ -85,7 +88,15 @@ class Backbone(ConfiguredModel):
             return cls(*arguments, **config)
 
         check_sizes({"vocabulary_size": arguments} | config, make)
-        return make()
+        model = make()
+        model._preset = name
+        return model
+
+    def summary(self, *args, **kwargs):
+        """Prints the summary of `keras.Model`, and that a preset's weights begin random."""
+        if self._preset is not None:
+            print(f"{self._preset}: randomly initialized, unless trained or loaded since")  # noqa: T201
+        super().summary(*args, **kwargs)
 
 
 def _padded(x: Any) -> Any:

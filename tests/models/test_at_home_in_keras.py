@@ -152,3 +152,11 @@ def test_a_pooler_is_trained_where_it_is_used(pooling, tmp_path):
     for one, other in zip(loaded.encoder.pooler.weights, encoder.pooler.weights, strict=True):
         np.testing.assert_array_equal(numpy(one), numpy(other))
     assert len(loaded.trainable_weights) == len(model.trainable_weights)
+
+
+def test_the_summary_of_a_preset_says_that_it_is_random(capsys):
+    model = models.Bert.from_preset("bert_tiny", 100)
+    model.summary()
+    assert capsys.readouterr().out.startswith("bert_tiny: randomly initialized, unless trained")
+    models.Bert.from_config(model.get_config()).summary()
+    assert "randomly" not in capsys.readouterr().out
