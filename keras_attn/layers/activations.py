@@ -5,9 +5,11 @@ from typing import Any
 
 import keras
 
+from keras_attn.tensors import Tensor
+
 
 @keras.saving.register_keras_serializable(package="keras_attn")
-def gelu_tanh(x: Any) -> Any:
+def gelu_tanh(x: Tensor) -> Any:
     """GELU with its normal distribution approximated by tanh, as GPT-2 and T5 v1.1 compute it.
 
     Args:

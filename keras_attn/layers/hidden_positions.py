@@ -5,9 +5,10 @@ from typing import Any
 from keras import ops
 
 from keras_attn.ops.autodiff import is_float
+from keras_attn.tensors import Tensor
 
 
-def without_hidden(x: Any, real: Any) -> Any:
+def without_hidden(x: Tensor, real: Tensor) -> Any:
     """Replaces the vectors of hidden positions by zeros.
 
     What a hidden position holds, NaN included, then reaches neither outputs nor gradients. A
@@ -26,13 +27,13 @@ def without_hidden(x: Any, real: Any) -> Any:
     return ops.where(real, x, ops.zeros((), x.dtype))
 
 
-def as_float(x: Any, dtype: str) -> Any:
+def as_float(x: Tensor, dtype: str) -> Any:
     """Casts integers and booleans, as Keras does not, to the dtype that a layer computes in."""
     x = ops.convert_to_tensor(x)
     return x if is_float(x) else ops.cast(x, dtype)
 
 
-def of_known_features(x: Any, features: int | None) -> Any:
+def of_known_features(x: Tensor, features: int | None) -> Any:
     """Sets the static number of features of a tensor where a graph does not know it."""
     if x is None or x.shape[-1] is not None:
         return x

@@ -6,6 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.tensors import Tensor
+
 
 class PureCall:
     """Part of a layer as a function of tensors, weights and random states, without side effects.
@@ -51,12 +53,12 @@ class PureCall:
             self._states[place].assign(value)
 
 
-def mask_of(tensor: Any) -> Any:
+def mask_of(tensor: Tensor) -> Any:
     """The mask that Keras propagates with a tensor, or `None`."""
     return _MASK_OF(tensor)
 
 
-def with_mask(tensor: Any, mask: Any) -> Any:
+def with_mask(tensor: Tensor, mask: Tensor) -> Any:
     """The tensor, with which Keras will propagate a mask; as it is where the mask is `None`."""
     return tensor if mask is None else _WITH_MASK((tensor, mask))
 

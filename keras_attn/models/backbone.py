@@ -8,6 +8,7 @@ import keras
 from keras_attn.models.configured_model import ConfiguredModel
 from keras_attn.models.presets import get_preset
 from keras_attn.models.size_check import check_sizes
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -99,5 +100,5 @@ class Backbone(ConfiguredModel):
         super().summary(*args, **kwargs)
 
 
-def _padded(x: Any) -> Any:
+def _padded(x: Tensor) -> Any:
     return x.to_tensor() if type(x).__name__ == "RaggedTensor" else x

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.layers.composite_layer import computing_policy, serialize_policies
 from keras_attn.layers.configuration import Configured, split_options
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -97,7 +98,7 @@ def id_inputs(*names: str) -> dict[str, keras.KerasTensor]:
     return {name: keras.Input((None,), dtype="int32", name=name) for name in names}
 
 
-def id_tensor(ids: Any) -> Any:
+def id_tensor(ids: Tensor) -> Any:
     """Ids as int32, because Keras takes no tensor beside an array."""
     return ids if isinstance(ids, keras.KerasTensor) else ops.convert_to_tensor(ids, "int32")
 

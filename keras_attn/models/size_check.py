@@ -8,6 +8,7 @@ import keras
 
 from keras_attn.limits import LAYERS, PARAMETERS
 from keras_attn.models.parameter_count import parameter_count
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 _COUNTS_LAYERS = re.compile(r"(^|_)(layers|blocks|hashes|rounds)$")
@@ -60,7 +61,7 @@ def _written(sizes: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
-def _numbers(content: Any, name: str = "") -> Iterator[tuple[str, int]]:
+def _numbers(content: Tensor, name: str = "") -> Iterator[tuple[str, int]]:
     """The whole numbers in nested configurations, by the nearest name."""
     if isinstance(content, Mapping):
         for key, value in content.items():

@@ -10,6 +10,7 @@ from keras_attn.ops.dropout import dropout as drop_out
 from keras_attn.ops.fused_attention import can_be_fused, fused_attention
 from keras_attn.ops.masks import causal_mask, combine_masks
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_one_of, require_rate
 
 # "auto" is chunked from this many scores on, in one head and in all: 64 MiB a float32 matrix, of
@@ -23,11 +24,11 @@ AUTO_FUSED_HEAD_SCORES = 2**12
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    mask: Any = None,
-    bias: Any = None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor = None,
+    bias: Tensor = None,
     scale: float | None = None,
     is_causal: bool = False,
     dropout: float = 0.0,
@@ -35,7 +36,7 @@ def dot_product_attention(
     implementation: str = "auto",
     return_scores: bool = False,
     every_query_attends: bool = False,
-) -> Any:
+) -> Tensor:
     """Computes softmax(scale * query keyᵀ + bias) value under a mask.
 
     Scores and softmax are computed in float32 (float64 for float64 inputs), so float16 stays
@@ -128,16 +129,16 @@ def dot_product_attention(
 
 
 def attend_by_scores(
-    scores: Any,
-    value: Any,
-    mask: Any = None,
+    scores: Tensor,
+    value: Tensor,
+    mask: Tensor = None,
     is_causal: bool = False,
     dropout: float = 0.0,
     seed: keras.random.SeedGenerator | None = None,
     return_scores: bool = False,
     every_query_attends: bool = False,
     dtype: Any = None,
-) -> Any:
+) -> Tensor:
     """Computes softmax(scores) value under a mask, wherever the scores come from.
 
     Args:
@@ -180,7 +181,7 @@ def attend_by_scores(
     return context, ops.cast(probabilities, dtype)
 
 
-def _scaled_scores(query: Any, key: Any, bias: Any, scale: float) -> Any:
+def _scaled_scores(query: Tensor, key: Tensor, bias: Tensor, scale: float) -> Tensor:
     """Scores (batch, heads, target, source), float32 or wider."""
     dtype = computing_dtype(query.dtype)
     group = query.shape[1] // key.shape[1]
@@ -193,12 +194,12 @@ def _scaled_scores(query: Any, key: Any, bias: Any, scale: float) -> Any:
     return scores if bias is None else scores + ops.cast(bias, dtype)
 
 
-def _has_work_for_kernel(query: Any, key: Any) -> bool:
+def _has_work_for_kernel(query: Tensor, key: Tensor) -> bool:
     target, source = query.shape[2], key.shape[2]
     return None not in (target, source) and target * source >= AUTO_FUSED_HEAD_SCORES
 
 
-def _is_large(query: Any, key: Any) -> bool:
+def _is_large(query: Tensor, key: Tensor) -> bool:
     batch, heads, target, _ = query.shape
     source = key.shape[2]
     if target is None or source is None:
@@ -215,7 +216,7 @@ def computing_dtype(dtype: Any) -> str:
     return "float64" if keras.backend.standardize_dtype(dtype) == "float64" else "float32"
 
 
-def fold_groups(tensor: Any, kv_heads: int) -> Any:
+def fold_groups(tensor: Tensor, kv_heads: int) -> Tensor:
     """Folds the heads that share a key head into the target axis.
 
     Args:
@@ -231,7 +232,7 @@ def fold_groups(tensor: Any, kv_heads: int) -> Any:
     return ops.reshape(tensor, (batch, kv_heads, heads // kv_heads * target, width))
 
 
-def unfold_groups(tensor: Any, group: int, target: Any) -> Any:
+def unfold_groups(tensor: Tensor, group: int, target: Any) -> Tensor:
     """Undoes `fold_groups`.
 
     Args:
@@ -249,7 +250,7 @@ def unfold_groups(tensor: Any, group: int, target: Any) -> Any:
 
 
 def _check_options(
-    bias: Any, dropout: Any, seed: Any, implementation: Any, return_scores: bool
+    bias: Tensor, dropout: Any, seed: Any, implementation: Any, return_scores: bool
 ) -> None:
     require_one_of("implementation", implementation, ("auto", "dense", "chunked", "flash"))
     require_rate(dropout=dropout)
@@ -275,7 +276,7 @@ def _check_options(
         )
 
 
-def _check_shapes(query: Any, key: Any, value: Any, masks: tuple, bias: Any) -> None:
+def _check_shapes(query: Tensor, key: Tensor, value: Tensor, masks: tuple, bias: Tensor) -> None:
     named = (("query", query), ("key", key), ("value", value))
     shapes = {f"{name}_shape": tuple(tensor.shape) for name, tensor in named}
     query_shape, key_shape, _ = shapes.values()

@@ -7,6 +7,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.tensors import Tensor
+
 
 def vector_jacobian_product(function: Callable, *inputs: Any) -> tuple[Any, Callable]:
     """Calls a function and prepares its gradient.
@@ -54,7 +56,7 @@ def custom_gradient(function: Callable) -> Callable:
     def with_gradient(*inputs: Any) -> tuple[Any, Callable]:
         outputs, gradient = function(*inputs)
 
-        def from_upstream(*args: Any, upstream: Any = None) -> Any:
+        def from_upstream(*args: Any, upstream: Tensor = None) -> Tensor:
             return gradient(*keras.tree.flatten(args if upstream is None else upstream))
 
         return outputs, from_upstream
@@ -76,20 +78,20 @@ def _torch_custom_gradient(function: Callable) -> Callable:
 
     class WithGradient(torch.autograd.Function):
         @staticmethod
-        def forward(context: Any, *inputs: Any) -> Any:
+        def forward(context: Tensor, *inputs: Any) -> Tensor:
             outputs, context.gradient = function(*inputs)
             # `gradient` may hold the outputs: those that hold it in turn must be others.
             return keras.tree.map_structure(lambda x: x.detach(), outputs)
 
         @staticmethod
         @torch.autograd.function.once_differentiable
-        def backward(context: Any, *upstream: Any) -> Any:
+        def backward(context: Tensor, *upstream: Any) -> Tensor:
             return context.gradient(*upstream)
 
     return lambda *inputs: WithGradient.apply(*map(keras.ops.convert_to_tensor, inputs))
 
 
-def is_float(x: Any) -> bool:
+def is_float(x: Tensor) -> bool:
     """Whether a tensor may have a gradient."""
     return keras.backend.is_float_dtype(keras.backend.standardize_dtype(x.dtype))
 

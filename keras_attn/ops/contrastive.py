@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attn.ops.cross_entropy import PADDING_ID
+from keras_attn.tensors import Tensor
 
 SCALE = 20.0
 """Factor of cosines: the temperature of 0.05 of Gao et al., 2021."""
@@ -67,7 +68,7 @@ def _candidates(source_numbers: Any, target_numbers: Any) -> Any:
     return real & (ops.logical_not(alike) | (places[:, None] == places[None, :]))
 
 
-def _one_way(logits: Any, candidates: Any, real: Any, label_smoothing: float) -> tuple:
+def _one_way(logits: Tensor, candidates: Any, real: Tensor, label_smoothing: float) -> tuple:
     """Sums of loss, log-likelihood and correctness of rows with their partners on the diagonal."""
     zeros = ops.zeros_like(logits)
     logits = ops.where(candidates, logits, ops.cast(_EXCLUDED, logits.dtype))
@@ -86,6 +87,6 @@ def _one_way(logits: Any, candidates: Any, real: Any, label_smoothing: float) ->
     )
 
 
-def _unit(vectors: Any) -> Any:
+def _unit(vectors: Tensor) -> Tensor:
     squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
     return vectors * ops.rsqrt(ops.maximum(squares, 1e-24))

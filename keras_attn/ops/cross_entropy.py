@@ -10,6 +10,7 @@ from keras import ops
 from keras_attn.ops.autodiff import custom_gradient
 from keras_attn.ops.known_values import known_values
 from keras_attn.ops.softmax import softmax_with_sums
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 PADDING_ID = 0
@@ -18,7 +19,7 @@ IGNORED_LABEL = -100
 
 
 def token_cross_entropy(
-    labels: Any, logits: Any, label_smoothing: float = 0.0, first_label: int = 0
+    labels: Tensor, logits: Tensor, label_smoothing: float = 0.0, first_label: int = 0
 ) -> tuple[Any, Any, Any, Any]:
     """Sums of the cross-entropy over the labels of a batch that are no padding.
 
@@ -44,15 +45,15 @@ def token_cross_entropy(
     return ops.sum(losses), ops.sum(nll), count, ops.sum(correct)
 
 
-def counts(labels: Any, ignore_id: int = PADDING_ID) -> Any:
+def counts(labels: Tensor, ignore_id: int = PADDING_ID) -> Tensor:
     """Finds the labels that count: neither `ignore_id` nor -100."""
     labels = ops.cast(labels, "int32")
     return ops.not_equal(labels, ignore_id) & ops.not_equal(labels, IGNORED_LABEL)
 
 
 def have_columns(
-    labels: Any, vocabulary: int, first_label: int = 0, ignore_id: int = PADDING_ID
-) -> Any:
+    labels: Tensor, vocabulary: int, first_label: int = 0, ignore_id: int = PADDING_ID
+) -> Tensor:
     """Finds the labels that have a column among the logits.
 
     Args:
@@ -82,8 +83,8 @@ def have_columns(
 
 
 def losses_per_label(
-    labels: Any,
-    logits: Any,
+    labels: Tensor,
+    logits: Tensor,
     label_smoothing: float = 0.0,
     first_label: int = 0,
     ignore_id: int = PADDING_ID,
@@ -113,7 +114,9 @@ def losses_per_label(
     )
 
 
-def _smoothed_cross_entropy(labels: Any, logits: Any, smoothing: float) -> tuple[Any, Any, Any]:
+def _smoothed_cross_entropy(
+    labels: Tensor, logits: Tensor, smoothing: float
+) -> tuple[Any, Any, Any]:
     """(labels,), (labels, vocabulary) -> loss, nll and correctness of each label.
 
     Only the loss carries a gradient. It is written out: softmax minus the smoothed target, one
@@ -122,7 +125,7 @@ def _smoothed_cross_entropy(labels: Any, logits: Any, smoothing: float) -> tuple
     vocabulary = logits.shape[-1]
 
     @custom_gradient
-    def losses_of(logits: Any) -> tuple[Any, Callable]:
+    def losses_of(logits: Tensor) -> tuple[Any, Callable]:
         probabilities, largest, total = softmax_with_sums(logits)
         largest = ops.squeeze(largest, axis=-1)
         log_total = largest + ops.log(ops.squeeze(total, axis=-1))
@@ -134,7 +137,7 @@ def _smoothed_cross_entropy(labels: Any, logits: Any, smoothing: float) -> tuple
             losses = losses - smoothing * ops.mean(logits, axis=-1)
         correct = ops.cast(ops.greater_equal(target, largest), logits.dtype)
 
-        def gradient(upstream: Any, *_: Any) -> Any:
+        def gradient(upstream: Tensor, *_: Any) -> Tensor:
             column = ops.expand_dims(upstream, -1)
             spread = smoothing / vocabulary
             grad = probabilities * column

@@ -6,13 +6,14 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require_rate
 
 _LEVELS = 256  # of a random byte
 _FINE = 2**30
 
 
-def dropout(inputs: Any, rate: float, seed: keras.random.SeedGenerator) -> Any:
+def dropout(inputs: Tensor, rate: float, seed: keras.random.SeedGenerator) -> Any:
     """Sets elements to zero at random and scales the others, so that the expected sum stays.
 
     On a CPU dropout costs the drawing of numbers and walks through memory. Here each element
@@ -72,7 +73,7 @@ class DrawnSeed(keras.random.SeedGenerator):
         return self._value
 
 
-def _threshold(rate: float, drawn: Any) -> Any:
+def _threshold(rate: float, drawn: Tensor) -> Tensor:
     """The level below `256 * rate` or the one above, as often as makes up the rate."""
     level, rest = divmod(rate * _LEVELS, 1)
     is_above = ops.less(ops.mod(drawn, _FINE), round(rest * _FINE))

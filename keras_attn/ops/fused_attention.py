@@ -1,12 +1,12 @@
 """Dot-product attention by the one kernel that Keras calls for it on an NVIDIA GPU, with JAX."""
 
 import functools
-from typing import Any
 
 import keras
 from keras import ops
 
 from keras_attn.ops.masks import causal_mask, combine_masks
+from keras_attn.tensors import Tensor
 
 KERNEL_DTYPES = ("bfloat16", "float16")
 MAX_HEAD_DIM = 128  # what every GPU with the kernel can do
@@ -15,7 +15,7 @@ HEAD_DIM_STEP = 8
 MAX_MASK_PAIRS = 2**29
 
 
-def can_be_fused(query: Any, key: Any, value: Any, masks: tuple, is_causal: bool) -> bool:
+def can_be_fused(query: Tensor, key: Tensor, value: Tensor, masks: tuple, is_causal: bool) -> bool:
     """Whether `fused_attention` computes this here.
 
     It needs JAX with an NVIDIA GPU and cuDNN, half precision, lengths that are known, at least two
@@ -64,14 +64,14 @@ def _kernel_runs() -> bool:
 
 
 def fused_attention(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     masks: tuple = (),
     scale: float = 1.0,
     is_causal: bool = False,
     every_query_attends: bool = False,
-) -> Any:
+) -> Tensor:
     """Computes what `keras_attn.ops.dot_product_attention` says, where `can_be_fused`.
 
     Neither scores nor probabilities are ever held; a mask over keys is, once for all heads that
@@ -118,13 +118,13 @@ def fused_attention(
     return ops.where(attends, context, ops.zeros((), context.dtype))
 
 
-def _of_pairs(mask: Any, target: int) -> Any:
+def _of_pairs(mask: Tensor, target: int) -> Tensor:
     """(batch or 1, heads or 1, target or 1, source) to (batch or 1, heads or 1, target, source)."""
     batch, heads, _, source = ops.shape(mask)
     return ops.broadcast_to(mask, (batch, heads, target, source))
 
 
-def _even(tensor: Any, axes: tuple[int, ...]) -> Any:
+def _even(tensor: Tensor, axes: tuple[int, ...]) -> Tensor:
     """Adds zeros, or False, at the end of axes with odd lengths, which the kernel does not take."""
     padding = [(0, size % 2 if axis in axes else 0) for axis, size in enumerate(ops.shape(tensor))]
     return ops.pad(tensor, padding) if any(after for _, after in padding) else tensor

@@ -8,11 +8,12 @@ from keras import ops
 from keras_attn.ops.autodiff import custom_gradient
 from keras_attn.ops.blockwise.block_layout import BlockLayout
 from keras_attn.ops.slices import part
+from keras_attn.tensors import Tensor
 
 _HASHED_AT_ONCE = 64  # positions
 
 
-def hash_buckets(vectors: Any, rotations: Any) -> Any:
+def hash_buckets(vectors: Tensor, rotations: Tensor) -> Tensor:
     """Hashes vectors: h(x) = argmax([xR, -xR]).
 
     Long sequences are hashed one segment after the other, for the number of buckets grows with
@@ -68,38 +69,38 @@ class HashOrder:
         self._from_rounds = order + of_round * length
         self._back = self.place + of_round * length
 
-    def sort(self, tensor: Any) -> Any:
+    def sort(self, tensor: Tensor) -> Tensor:
         """(batch, heads, length, width) to (batch, heads, rounds * length, width)."""
         flat, by_round = self._shapes(tensor)
 
-        def with_gradient(tensor: Any, order: Any, back: Any) -> tuple[Any, Callable]:
-            def gradient(upstream: Any) -> tuple:
+        def with_gradient(tensor: Tensor, order: Any, back: Any) -> tuple[Any, Callable]:
+            def gradient(upstream: Tensor) -> tuple:
                 return ops.sum(_rows(upstream, back, by_round), axis=2), None, None
 
             return _rows(tensor, order, flat), gradient
 
         return custom_gradient(with_gradient)(tensor, self._from_positions, self._back)
 
-    def undo(self, tensor: Any) -> Any:
+    def undo(self, tensor: Tensor) -> Tensor:
         """(batch, heads, rounds * length, width) to (batch, heads, rounds, length, width)."""
         flat, by_round = self._shapes(tensor)
 
-        def with_gradient(tensor: Any, back: Any, order: Any) -> tuple[Any, Callable]:
-            def gradient(upstream: Any) -> tuple:
+        def with_gradient(tensor: Tensor, back: Any, order: Any) -> tuple[Any, Callable]:
+            def gradient(upstream: Tensor) -> tuple:
                 return _rows(upstream, order, flat), None, None
 
             return _rows(tensor, back, by_round), gradient
 
         return custom_gradient(with_gradient)(tensor, self._back, self._from_rounds)
 
-    def _shapes(self, tensor: Any) -> tuple[tuple, tuple]:
+    def _shapes(self, tensor: Tensor) -> tuple[tuple, tuple]:
         """The shapes of sorted vectors of a width: the rounds in one axis, and in their own."""
         batch, heads, rounds, length = ops.shape(self.place)
         width = ops.shape(tensor)[-1]
         return (batch, heads, rounds * length, width), (batch, heads, rounds, length, width)
 
 
-def _hash(vectors: Any, rotations: Any) -> Any:
+def _hash(vectors: Tensor, rotations: Tensor) -> Tensor:
     """Buckets (batch, heads, length, rounds)."""
     rotated = ops.einsum("bhld,hdrf->bhlrf", vectors, rotations)
     # Initial values change nothing of the comparison; without them Keras refuses empty batches.
@@ -109,7 +110,7 @@ def _hash(vectors: Any, rotations: Any) -> Any:
     return ops.cast(ops.where(is_positive, most, least + rotations.shape[-1]), "int32")
 
 
-def _rows(tensor: Any, indices: Any, shape: tuple) -> Any:
+def _rows(tensor: Tensor, indices: Tensor, shape: tuple) -> Tensor:
     """Rows (…, width) by their numbers, laid out in a shape."""
     rows = ops.reshape(tensor, (-1, shape[-1]))
     return ops.reshape(ops.take(rows, ops.reshape(indices, (-1,)), axis=0), shape)

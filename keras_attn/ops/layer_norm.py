@@ -7,9 +7,12 @@ import keras
 from keras import ops
 
 from keras_attn.ops.autodiff import custom_gradient
+from keras_attn.tensors import Tensor
 
 
-def layer_norm(inputs: Any, gamma: Any, beta: Any, epsilon: float, training: bool = False) -> Any:
+def layer_norm(
+    inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float, training: bool = False
+) -> Tensor:
     """Computes gamma * (x - mean) / sqrt(variance + epsilon) + beta over the last axis.
 
     In float32 (float64 for float64 inputs), whatever the dtype of the inputs. On a CPU it costs
@@ -42,18 +45,18 @@ def layer_norm(inputs: Any, gamma: Any, beta: Any, epsilon: float, training: boo
     return ops.cast(outputs, inputs.dtype)
 
 
-def _normalized(x: Any, epsilon: float) -> tuple[Any, Any]:
+def _normalized(x: Tensor, epsilon: float) -> tuple[Any, Any]:
     """`x` with mean 0 and variance 1 in each row, and by what it was multiplied."""
     centred = x - ops.mean(x, axis=-1, keepdims=True)
     scale = ops.rsqrt(ops.mean(ops.square(centred), axis=-1, keepdims=True) + epsilon)
     return centred * scale, scale
 
 
-def _with_gradient(x: Any, gamma: Any, beta: Any, epsilon: float) -> tuple[Any, Callable]:
+def _with_gradient(x: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> tuple[Any, Callable]:
     """(rows, width) -> the same, and the gradients with respect to all three."""
     normalized, scale = _normalized(x, epsilon)
 
-    def gradient(upstream: Any) -> tuple[Any, Any, Any]:
+    def gradient(upstream: Tensor) -> tuple[Any, Any, Any]:
         product = upstream * normalized
         # Sums over rows and weighted sums over columns, as matrix products.
         ones = ops.ones((1, ops.shape(x)[0]), x.dtype)

@@ -1,19 +1,20 @@
 """A matrix product with a bias, so that each runtime takes its fastest kernels."""
 
 from collections.abc import Callable
-from typing import Any
 
 import keras
 from keras import ops
 
+from keras_attn.tensors import Tensor
+
 
 def linear(
-    inputs: Any,
-    kernel: Any,
-    bias: Any = None,
+    inputs: Tensor,
+    kernel: Tensor,
+    bias: Tensor = None,
     activation: Callable | None = None,
     training: bool = False,
-) -> Any:
+) -> Tensor:
     """Computes activation(inputs kernel + bias).
 
     In training the bias is added to a matrix: TensorFlow then joins product, bias and activation
@@ -47,7 +48,7 @@ def linear(
     return ops.reshape(outputs, shape) if joined else outputs
 
 
-def linear_of_heads(inputs: Any, kernels: Any) -> Any:
+def linear_of_heads(inputs: Tensor, kernels: Tensor) -> Tensor:
     """Computes the product of each head's vectors and its own kernel.
 
     A single kernel makes a plain matrix product: TensorFlow's product of (batch, 1, length, width)

@@ -9,19 +9,20 @@ from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.blockwise.blocks import Cut
 from keras_attn.ops.masks import causal_mask
 from keras_attn.ops.slices import part
+from keras_attn.tensors import Tensor
 
 _BLOCK = 128
 
 
 def linear_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    key_mask: Any = None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    key_mask: Tensor = None,
     is_causal: bool = False,
     turn_query: Callable | None = None,
     turn_key: Callable | None = None,
-) -> Any:
+) -> Tensor:
     """Computes φ(query) (Σ φ(key)ᵀ value) / φ(query) (Σ φ(key)ᵀ), where φ(x) = elu(x) + 1.
 
     Time and memory are linear in the lengths. Causally the sums run over the keys up to each
@@ -60,8 +61,8 @@ def linear_attention(
 
 
 def sums_of_keys(
-    key: Any, value: Any, key_mask: Any = None, turn_key: Callable | None = None
-) -> Any:
+    key: Tensor, value: Tensor, key_mask: Tensor = None, turn_key: Callable | None = None
+) -> Tensor:
     """Sums keys and values up for all queries.
 
     Args:
@@ -81,7 +82,7 @@ def sums_of_keys(
     return ops.concatenate([turned, ops.expand_dims(ops.sum(keys, axis=2), -1)], axis=-1)
 
 
-def attend_sums(query: Any, sums: Any, turn_query: Callable | None = None) -> Any:
+def attend_sums(query: Tensor, sums: Tensor, turn_query: Callable | None = None) -> Tensor:
     """Attends to what `sums_of_keys` summed up.
 
     Args:
@@ -135,7 +136,7 @@ def initial_linear_state(
 
 
 def linear_attention_step(
-    query: Any, key: Any, value: Any, state: LinearState, turn: Callable | None = None
+    query: Tensor, key: Tensor, value: Tensor, state: LinearState, turn: Callable | None = None
 ) -> tuple:
     """One position of causal linear attention.
 
@@ -153,7 +154,7 @@ def linear_attention_step(
     return attend_sums(query, sums, turn), LinearState(sums, state.start)
 
 
-def feature_map(x: Any) -> Any:
+def feature_map(x: Tensor) -> Tensor:
     """elu(x) + 1, which is positive."""
     return ops.elu(x) + 1.0
 
@@ -170,13 +171,13 @@ def quotient(sums: Any) -> Any:
     return ops.where(some, sums / ops.where(some, divisor, 1.0), 0.0)
 
 
-def _split_last(x: Any) -> tuple[Any, Any]:
+def _split_last(x: Tensor) -> tuple[Any, Any]:
     """All columns but the last, and the last."""
     width = ops.shape(x)[-1] - 1
     return part(x, -1, 0, width), part(x, -1, width, 1)
 
 
-def _features(key: Any, value: Any, key_mask: Any) -> tuple[Any, Any]:
+def _features(key: Tensor, value: Tensor, key_mask: Tensor) -> tuple[Any, Any]:
     """Keys as features, 0 where masked, and values with a column of ones, float32 or wider."""
     dtype = computing_dtype(key.dtype)
     keys = feature_map(ops.cast(key, dtype))
@@ -185,7 +186,7 @@ def _features(key: Any, value: Any, key_mask: Any) -> tuple[Any, Any]:
     return keys, with_ones(ops.cast(value, dtype))
 
 
-def _causal_sums(queries: Any, keys: Any, values: Any) -> Any:
+def _causal_sums(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
     target, source = ops.shape(queries)[2], ops.shape(keys)[2]
     # The last query is at the last key: the shorter side is filled up at its front.
     queries = _lengthened(queries, target, source)
@@ -204,7 +205,7 @@ def _causal_sums(queries: Any, keys: Any, values: Any) -> Any:
     return part(sums, 2, cut.length - target, target)
 
 
-def _lengthened(x: Any, length: Any, other: Any) -> Any:
+def _lengthened(x: Tensor, length: Any, other: Any) -> Tensor:
     """Zeros in front of (batch, heads, length, width) up to the other length, if that is larger."""
     # Under JAX's jit an operation would make an unknown number of known ones.
     known = isinstance(length, int) and isinstance(other, int)

@@ -14,6 +14,7 @@ from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.positions import relative_shift
 from keras_attn.ops.slices import part
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
+from keras_attn.tensors import Tensor
 
 
 class GlobalKeys(NamedTuple):
@@ -33,17 +34,17 @@ class GlobalKeys(NamedTuple):
 
 
 def local_attention(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     window: int,
-    key_mask: Any = None,
-    bias: Any = None,
+    key_mask: Tensor = None,
+    bias: Tensor = None,
     is_causal: bool = False,
     dropout: float = 0.0,
     seed: keras.random.SeedGenerator | None = None,
     global_keys: GlobalKeys | None = None,
-) -> Any:
+) -> Tensor:
     """Computes the softmax attention of each query to the keys less than `window` positions away.
 
     The sequence is cut into blocks as long as the window reaches; each attends to itself, the
@@ -107,15 +108,15 @@ class _SegmentAttention:
 
     def __call__(
         self,
-        number: Any,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_mask: Any,
-        bias: Any = None,
+        number: Tensor,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_mask: Tensor,
+        bias: Tensor = None,
         seed: Any = None,
         **global_keys: Any,
-    ) -> Any:
+    ) -> Tensor:
         """Arguments by name as `local_attention` has them, cut by the layout, and `global_…`."""
         layout, dtype = self.layout, computing_dtype(query.dtype)
         scaled = ops.cast(query, dtype) * query.shape[-1] ** -0.5
@@ -141,24 +142,24 @@ class _SegmentAttention:
         context = ops.where(attends, context, ops.zeros((), context.dtype))
         return ops.cast(layout.joined(context), query.dtype)
 
-    def _weights(self, scores: Any, value: Any, seed: Any, number: Any) -> Any:
+    def _weights(self, scores: Tensor, value: Tensor, seed: Any, number: Tensor) -> Tensor:
         probabilities = softmax(scores)
         if self.dropout:
             probabilities = drop_out(probabilities, self.dropout, DrawnSeed(seed, number))
         return ops.cast(probabilities, value.dtype)
 
 
-def _masked(scores: Any, mask: Any) -> Any:
+def _masked(scores: Tensor, mask: Tensor) -> Tensor:
     """Scores with what is masked far below all others; a sum needs no work in the backward pass."""
     zero, masked = (ops.cast(number, scores.dtype) for number in (0.0, MASKED_SCORE))
     return scores + ops.where(mask, zero, masked)
 
 
-def _context_like(query: Any, value: Any, **_: Any) -> Any:
+def _context_like(query: Tensor, value: Tensor, **_: Any) -> Tensor:
     return query[..., :1] + ops.zeros((ops.shape(value)[-1],), query.dtype)
 
 
-def _bias_of_blocks(bias: Any, layout: WindowLayout) -> Any:
+def _bias_of_blocks(bias: Tensor, layout: WindowLayout) -> Tensor:
     """A bias by distance as one by block: (batch or 1, heads, blocks or 1, size, keys)."""
     size, seen = layout.size, layout.seen
     if layout.is_causal:
@@ -177,12 +178,12 @@ def _bias_of_blocks(bias: Any, layout: WindowLayout) -> Any:
 
 
 def _global_scores(
-    query: Any,
+    query: Tensor,
     layout: WindowLayout,
-    global_key: Any,
-    global_value: Any,
-    global_mask: Any = None,
-    global_bias: Any = None,
+    global_key: Tensor,
+    global_value: Tensor,
+    global_mask: Tensor = None,
+    global_bias: Tensor = None,
 ) -> tuple:
     """Masked scores of scaled queries and global keys, and which queries attend to any.
 

@@ -15,21 +15,22 @@ from keras_attn.ops.hash_rounds import HashOrder, hash_buckets
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.slices import part
 from keras_attn.ops.softmax import MASKED_SCORE, softmax
+from keras_attn.tensors import Tensor
 
 # Of a position with itself: attended to where there is nothing else, as in the paper.
 SELF_SCORE = -1e5
 
 
 def lsh_attention(
-    query: Any,
-    value: Any,
-    rotations: Any,
+    query: Tensor,
+    value: Tensor,
+    rotations: Tensor,
     chunk_length: int,
-    real: Any = None,
+    real: Tensor = None,
     is_causal: bool = False,
     dropout: float = 0.0,
     seed: keras.random.SeedGenerator | None = None,
-) -> Any:
+) -> Tensor:
     """Computes attention of shared queries and keys to those in their bucket.
 
     Keys are the queries at length 1, and scores are not divided by the root of `key_dim` besides,
@@ -104,7 +105,7 @@ def lsh_attention(
     return ops.cast(ops.sum(shares * contexts, axis=2), query.dtype)
 
 
-def unit_vectors(queries: Any) -> Any:
+def unit_vectors(queries: Tensor) -> Tensor:
     """Queries as keys: of length 1."""
     squares = ops.sum(ops.square(queries), axis=-1, keepdims=True)
     # The root of 0 has no finite gradient.
@@ -119,7 +120,9 @@ class _ChunkAttention:
     is_causal: bool
     dropout: float
 
-    def __call__(self, number: Any, query: Any, value: Any, marks: Any, seed: Any = None) -> Any:
+    def __call__(
+        self, number: Tensor, query: Tensor, value: Tensor, marks: Any, seed: Any = None
+    ) -> Tensor:
         """Arguments in the order of their round, with the chunk before; `marks` as `_marks`.
 
         Returns:
@@ -152,12 +155,12 @@ class _ChunkAttention:
         attends = ops.any(mask, axis=-1, keepdims=True)
         return layout.joined(ops.where(attends, found, nothing))
 
-    def like(self, query: Any, value: Any, **_: Any) -> Any:
+    def like(self, query: Tensor, value: Tensor, **_: Any) -> Tensor:
         """A tensor like what a segment gives."""
         value = ops.cast(self._own(value), query.dtype)
         return ops.concatenate([value, value[..., :1]], axis=-1)
 
-    def _own(self, tensor: Any) -> Any:
+    def _own(self, tensor: Tensor) -> Tensor:
         """Without the chunk before."""
         return part(tensor, 2, self.layout.size, self.layout.length)
 
@@ -166,7 +169,7 @@ class _ChunkAttention:
 _REAL, _BUCKET, _PLACE, _OF_ROUNDS = range(4)
 
 
-def _marks(buckets: Any, order: HashOrder, real: Any) -> Any:
+def _marks(buckets: Tensor, order: HashOrder, real: Tensor) -> Tensor:
     """Arrays that decide which pairs meet, in the order of each round.
 
     Returns:

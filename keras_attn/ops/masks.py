@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_attn.ops.known_values import fail_where_false, known_values
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 _EXPECTED = (
@@ -15,7 +16,7 @@ _EXPECTED = (
 )
 
 
-def padding_mask(ids: Any) -> Any:
+def padding_mask(ids: Tensor) -> Tensor:
     """Marks the positions that are not padding.
 
     Args:
@@ -59,7 +60,7 @@ def boolean_masks(**given: Any) -> tuple:
     return (*found, valid)
 
 
-def unless_refused(outputs: Any, valid: Any) -> Any:
+def unless_refused(outputs: Tensor, valid: Any) -> Tensor:
     """Turns tensors into NaN where masks that limit them are refused.
 
     Args:
@@ -72,7 +73,7 @@ def unless_refused(outputs: Any, valid: Any) -> Any:
     if valid is None:
         return outputs
 
-    def refuse(x: Any) -> Any:
+    def refuse(x: Tensor) -> Tensor:
         if x is None or keras.backend.standardize_dtype(x.dtype) == "bool":
             return x
         return ops.where(valid, x, float("nan"))
@@ -129,7 +130,10 @@ def combine_masks(*masks: Any) -> Any:
 
 
 def separate_masks(
-    query_mask: Any = None, value_mask: Any = None, key_mask: Any = None, attention_mask: Any = None
+    query_mask: Tensor = None,
+    value_mask: Tensor = None,
+    key_mask: Tensor = None,
+    attention_mask: Tensor = None,
 ) -> tuple:
     """Reshapes each mask to the rank of attention scores, without joining them.
 
@@ -179,8 +183,8 @@ def separate_masks(
 
 
 def mask_of_keys(
-    length: Any, value_mask: Any = None, key_mask: Any = None, attention_mask: Any = None
-) -> Any:
+    length: Any, value_mask: Tensor = None, key_mask: Tensor = None, attention_mask: Tensor = None
+) -> Tensor:
     """Joins masks that hide keys from all queries alike, for mechanisms without scores.
 
     Args:
@@ -213,7 +217,7 @@ def mask_of_keys(
     return ops.broadcast_to(joined, (*ops.shape(joined)[:2], length))
 
 
-def masked_queries(context: Any, query_mask: Any) -> Any:
+def masked_queries(context: Tensor, query_mask: Tensor) -> Tensor:
     """Gives queries that are padding a context of 0.
 
     Args:
@@ -230,14 +234,14 @@ def masked_queries(context: Any, query_mask: Any) -> Any:
 
 
 def attention_mask(
-    query_mask: Any = None,
-    value_mask: Any = None,
-    key_mask: Any = None,
-    attention_mask: Any = None,
+    query_mask: Tensor = None,
+    value_mask: Tensor = None,
+    key_mask: Tensor = None,
+    attention_mask: Tensor = None,
     causal: bool = False,
     target_length: Any = None,
     source_length: Any = None,
-) -> Any:
+) -> Tensor:
     """Joins padding masks, an attention mask and a causal mask into one.
 
     Args:
@@ -279,7 +283,7 @@ def attention_mask(
     return combine_masks(*masks)
 
 
-def with_padding(attention_mask: Any, padding_mask: Any) -> Any:
+def with_padding(attention_mask: Tensor, padding_mask: Tensor) -> Tensor:
     """Joins an attention mask with one that marks padding among the keys.
 
     Args:
@@ -298,7 +302,7 @@ def with_padding(attention_mask: Any, padding_mask: Any) -> Any:
     return combine_masks(attention_mask, padding_mask)
 
 
-def _with_rank(name: str, mask: Any, ranks: tuple[int, ...]) -> Any:
+def _with_rank(name: str, mask: Tensor, ranks: tuple[int, ...]) -> Tensor:
     if mask is None:
         return None
     mask = _boolean(name, mask)
@@ -307,7 +311,7 @@ def _with_rank(name: str, mask: Any, ranks: tuple[int, ...]) -> Any:
     return mask
 
 
-def _boolean(name: str, mask: Any) -> Any:
+def _boolean(name: str, mask: Tensor) -> Tensor:
     found, valid = _zeros_and_ones(name, mask)
     require(
         valid is None,
@@ -317,7 +321,7 @@ def _boolean(name: str, mask: Any) -> Any:
     return found
 
 
-def _zeros_and_ones(name: str, mask: Any) -> tuple:
+def _zeros_and_ones(name: str, mask: Tensor) -> tuple:
     """The boolean mask, and whether it is none but of 0 and 1: None where that is certain."""
     if mask is None:
         return None, None

@@ -1,11 +1,11 @@
 """Padding of token ids, anywhere in a row."""
 
-from typing import Any
-
 from keras import ops
 
+from keras_attn.tensors import Tensor
 
-def padding_last(token_ids: Any) -> Any:
+
+def padding_last(token_ids: Tensor) -> Tensor:
     """Moves padding to the end of each row; the tokens keep their order.
 
     Decoder-only models are often given prompts that are padded on the left. Their positions are
@@ -25,7 +25,7 @@ def padding_last(token_ids: Any) -> Any:
     return ops.take_along_axis(token_ids, order_with_padding_last(token_ids), axis=1)
 
 
-def order_with_padding_last(token_ids: Any) -> Any:
+def order_with_padding_last(token_ids: Tensor) -> Tensor:
     """Lists the positions of each row's tokens, then those of its padding.
 
     Args:

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attn.ops.slices import part
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_positive
 
 
@@ -65,7 +66,7 @@ def sinusoidal_positions(
     return encoding[..., :hidden_dim]
 
 
-def rotate_by_position(x: Any, positions: Any, max_wavelength: float = 10_000.0) -> Any:
+def rotate_by_position(x: Tensor, positions: Tensor, max_wavelength: float = 10_000.0) -> Tensor:
     """Rotates pairs of features by angles that grow with the position.
 
     Features i and i + width / 2 are a pair; it is turned by
@@ -105,8 +106,8 @@ def rotate_by_position(x: Any, positions: Any, max_wavelength: float = 10_000.0)
 
 
 def relative_position_bucket(
-    distances: Any, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True
-) -> Any:
+    distances: Tensor, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True
+) -> Tensor:
     """Sorts distances into buckets: one for each small distance, ever wider ones for others.
 
     Args:
@@ -128,7 +129,7 @@ def relative_position_bucket(
     return ops.take(ops.convert_to_tensor(table, dtype="int32"), distances + max_distance)
 
 
-def relative_shift(scores: Any, source: Any) -> Any:
+def relative_shift(scores: Tensor, source: Any) -> Tensor:
     """Turns scores by distance into scores by key.
 
     Column c of a row is for distance `greatest - c`, and each row is one position behind the

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attn.tensors import Tensor
+
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 
@@ -36,7 +38,7 @@ def random_bits(key: tuple[Any, Any], counter: tuple[Any, Any]) -> tuple[Any, An
     return left, right
 
 
-def random_uniform(key: tuple[Any, Any], counter: tuple[Any, Any]) -> Any:
+def random_uniform(key: tuple[Any, Any], counter: tuple[Any, Any]) -> Tensor:
     """Draws two uniform numbers for each counter.
 
     Args:

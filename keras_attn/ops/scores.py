@@ -9,11 +9,12 @@ from keras_attn.ops.blockwise.blocks import Cut, at_least_one
 from keras_attn.ops.blockwise.segments import map_segments, numbers_at_once
 from keras_attn.ops.linear import linear
 from keras_attn.ops.tanh import tanh
+from keras_attn.tensors import Tensor
 
 FEW_QUERIES = 16  # as there are in a step of decoding: not worth a loop
 
 
-def dot_scores(query: Any, key: Any) -> Any:
+def dot_scores(query: Tensor, key: Tensor) -> Tensor:
     """Computes query keyᵀ.
 
     Args:
@@ -27,7 +28,7 @@ def dot_scores(query: Any, key: Any) -> Any:
     return ops.matmul(ops.cast(query, dtype), ops.swapaxes(ops.cast(key, dtype), -1, -2))
 
 
-def additive_scores(query: Any, key: Any, scale: Any) -> Any:
+def additive_scores(query: Tensor, key: Tensor, scale: Any) -> Tensor:
     """Computes tanh(query + key) scale for every pair.
 
     Args:
@@ -65,7 +66,7 @@ def additive_scores(query: Any, key: Any, scale: Any) -> Any:
     return cut.join(scores)[:, 0]
 
 
-def _scores_of_pairs(query: Any, key: Any, scale: Any) -> Any:
+def _scores_of_pairs(query: Tensor, key: Tensor, scale: Any) -> Tensor:
     # (batch, target, source, units)
     pairs = tanh(ops.expand_dims(query, 2) + ops.expand_dims(key, 1))
     return linear(pairs, scale)[..., 0]

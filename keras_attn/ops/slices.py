@@ -4,8 +4,10 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.tensors import Tensor
 
-def part(tensor: Any, axis: int, start: Any, count: Any) -> Any:
+
+def part(tensor: Tensor, axis: int, start: Tensor, count: Any) -> Tensor:
     """Some positions of an axis.
 
     TensorFlow computes the gradient of an index expression in one thread, element by element:

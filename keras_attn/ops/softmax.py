@@ -4,12 +4,14 @@ from typing import Any
 
 from keras import ops
 
+from keras_attn.tensors import Tensor
+
 # The score of what is masked: finite, so that a row with nothing to attend to stays free of NaN,
 # and far below any real score.
 MASKED_SCORE = -1e30
 
 
-def softmax(scores: Any) -> Any:
+def softmax(scores: Tensor) -> Tensor:
     """Computes the softmax over the last axis, also where it is known to have one element.
 
     Args:
@@ -24,7 +26,7 @@ def softmax(scores: Any) -> Any:
     return ops.softmax(scores, axis=-1)
 
 
-def softmax_with_sums(scores: Any) -> tuple[Any, Any, Any]:
+def softmax_with_sums(scores: Tensor) -> tuple[Any, Any, Any]:
     """Computes the softmax of part of a row, and what is needed to join parts.
 
     On a CPU the softmax kernel takes half the time of the exponentials alone.

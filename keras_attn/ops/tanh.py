@@ -1,12 +1,12 @@
 """The hyperbolic tangent in the precision of its input."""
 
-from typing import Any
-
 import keras
 from keras import ops
 
+from keras_attn.tensors import Tensor
 
-def tanh(x: Any) -> Any:
+
+def tanh(x: Tensor) -> Tensor:
     """Computes tanh, also of float64: on JAX `keras.ops.tanh` makes float32 of that.
 
     Args:

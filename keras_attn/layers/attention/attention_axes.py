@@ -7,6 +7,7 @@ from typing import Any
 from keras import ops
 
 from keras_attn.layers.attention.attention_inputs import AttentionInputs
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -75,7 +76,7 @@ class AttendedAxes:
         cut = 1 + len(self.others)
         return ops.reshape(x, (math.prod(sizes[:cut]), math.prod(sizes[cut:-1]), sizes[-1]))
 
-    def unfold(self, outputs: Any, inputs: Any) -> Any:
+    def unfold(self, outputs: Tensor, inputs: Tensor) -> Any:
         """Undoes `fold` for what an attention over the folded input gave.
 
         Args:
@@ -92,7 +93,7 @@ class AttendedAxes:
         back = tuple(order.index(axis) for axis in range(self.rank - 1))
         return ops.transpose(x, (*back, *range(self.rank - 1, self.rank - 1 + len(further))))
 
-    def fold_mask(self, name: str, mask: Any) -> Any:
+    def fold_mask(self, name: str, mask: Tensor) -> Any:
         """Folds a mask over the positions of an input.
 
         Args:
@@ -115,7 +116,7 @@ class AttendedAxes:
         )
         return self.fold(ops.expand_dims(mask, -1))[..., 0]
 
-    def fold_attention_mask(self, mask: Any, query: Any, value: Any) -> Any:
+    def fold_attention_mask(self, mask: Tensor, query: Tensor, value: Tensor) -> Any:
         """Folds a mask over pairs of positions.
 
         Args:

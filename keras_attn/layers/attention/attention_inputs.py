@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.ops import masks
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -129,12 +130,12 @@ def _require_shape(name: str, shape: tuple, by_rank: dict[int, tuple]) -> None:
     )
 
 
-def _shape(x: Any) -> tuple:
+def _shape(x: Tensor) -> tuple:
     """The known sizes; lists have some too."""
     return tuple(x.shape if hasattr(x, "shape") else np.shape(x))
 
 
-def _visible_or_finite_query(x: Any, visible: Any, query_mask: Any) -> Any:
+def _visible_or_finite_query(x: Tensor, visible: Any, query_mask: Tensor) -> Any:
     kept = ops.isfinite(x)
     if query_mask is not None:
         kept = ops.logical_and(kept, ops.expand_dims(query_mask, -1))
@@ -142,7 +143,7 @@ def _visible_or_finite_query(x: Any, visible: Any, query_mask: Any) -> Any:
     return ops.where(kept, x, ops.zeros((), x.dtype))
 
 
-def _seen_by_any(attention_mask: Any) -> Any:
+def _seen_by_any(attention_mask: Tensor) -> Any:
     """Marks the keys that some query may attend to.
 
     Args:

@@ -10,6 +10,7 @@ from keras_attn.layers.attention.attention_inputs import AttentionInputs
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.ops import masks
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_rate
 
 
@@ -171,7 +172,7 @@ class DecodingSteps:
         """
         raise NotImplementedError
 
-    def attend_prompt(self, query: Any, cache: Any, real: Any) -> tuple[Any, Any]:
+    def attend_prompt(self, query: Tensor, cache: Any, real: Tensor) -> tuple[Any, Any]:
         """Attends causally within a prompt, which the cache then holds.
 
         Args:
@@ -190,7 +191,7 @@ class DecodingSteps:
         raise NotImplementedError
 
     def attend_step(
-        self, query: Any, cache: Any, index: Any, ancestor_mask: Any = None
+        self, query: Tensor, cache: Any, index: Tensor, ancestor_mask: Tensor = None
     ) -> tuple[Any, Any]:
         """Attends from one new position to itself and the cached ones before it.
 
@@ -215,7 +216,7 @@ class DecodingSteps:
 class SourceSteps:
     """Attention of the steps of a decoder to a source that stays the same."""
 
-    def project_source(self, value: Any, key: Any = None, value_mask: Any = None) -> dict:
+    def project_source(self, value: Tensor, key: Tensor = None, value_mask: Tensor = None) -> dict:
         """Computes what every step of decoding needs of a source, once.
 
         Args:
@@ -229,7 +230,7 @@ class SourceSteps:
         """
         raise NotImplementedError
 
-    def attend_source(self, query: Any, source: dict) -> Any:
+    def attend_source(self, query: Tensor, source: dict) -> Any:
         """Attends to a source projected by `project_source`.
 
         Args:
@@ -242,14 +243,16 @@ class SourceSteps:
         """
         raise NotImplementedError
 
-    def _visible_source(self, value: Any, key: Any, value_mask: Any) -> tuple[Any, Any, Any]:
+    def _visible_source(
+        self, value: Tensor, key: Tensor, value_mask: Tensor
+    ) -> tuple[Any, Any, Any]:
         """Value and key of a source without its padding, and its mask as a boolean one."""
         value_mask, valid = masks.boolean_masks(value_mask=value_mask)
         value, key = (x if x is None else as_float(x, self.compute_dtype) for x in (value, key))
         value = masks.unless_refused(value, valid)
         return without_hidden(value, value_mask), without_hidden(key, value_mask), value_mask
 
-    def _masked_source(self, source: dict, value_mask: Any, axes: tuple[int, ...]) -> dict:
+    def _masked_source(self, source: dict, value_mask: Tensor, axes: tuple[int, ...]) -> dict:
         """A projected source with its mask.
 
         Args:

@@ -14,6 +14,7 @@ from typing import Any
 from keras import ops
 
 from keras_attn.ops import masks
+from keras_attn.tensors import Tensor
 
 _RECORDS: ContextVar[list | None] = ContextVar("keras_attn_attention_records", default=None)
 
@@ -101,10 +102,10 @@ def is_capturing() -> bool:
 def record_attention(
     layer: Any,
     attend: Callable[[Any], Any],
-    value: Any,
-    mask: Any = None,
-    inputs: Any = None,
-    query_mask: Any = None,
+    value: Tensor,
+    mask: Tensor = None,
+    inputs: Tensor = None,
+    query_mask: Tensor = None,
     pattern: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None,
     **facts: Any,
 ) -> None:
@@ -152,7 +153,7 @@ def record_attention(
     records.append(found)
 
 
-def are_different(query: Any, value: Any) -> bool:
+def are_different(query: Tensor, value: Tensor) -> bool:
     """Whether two sequences differ.
 
     While a graph is traced there are no values to compare, and different tensors count as others.
@@ -176,7 +177,7 @@ def _recording_to(found: list[CapturedAttention]) -> Iterator[None]:
         _RECORDS.reset(token)
 
 
-def _real(mask: Any) -> tuple:
+def _real(mask: Tensor) -> tuple:
     """The queries and the keys that are in any pair which the masks allow, or `None`."""
     parts = mask if isinstance(mask, tuple | list) else (mask,)
     parts = [

@@ -23,6 +23,7 @@ from keras_attn.ops import masks
 from keras_attn.ops.attention import computing_dtype, dot_product_attention
 from keras_attn.ops.linear import linear, linear_of_heads
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_positive
 
 
@@ -292,7 +293,7 @@ class GlobalLocalAttention(BaseMultiHeadAttention):
         return output, keras.KerasTensor(shape, self.compute_dtype)
 
 
-def _of_labels(by_label: Any, labels: Any) -> Any:
+def _of_labels(by_label: Any, labels: Tensor) -> Any:
     """What the labels (batch or 1, target, pairs) add to scores, or None where there are none."""
     if labels is None:
         return None

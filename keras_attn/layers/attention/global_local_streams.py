@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attn.ops import masks
 from keras_attn.ops.slices import part
+from keras_attn.tensors import Tensor
 
 
 class GlobalLocalPieces(NamedTuple):
@@ -60,7 +61,7 @@ def split_stream(stream: Stream, count: int) -> tuple[Stream, Stream]:
     )
 
 
-def pair_mask(key_mask: Any, pairs: Any) -> Any:
+def pair_mask(key_mask: Tensor, pairs: Any) -> Any:
     """The mask of a piece, which broadcasts to (batch, heads, target, keys), or None."""
     key_mask = None if key_mask is None else ops.expand_dims(key_mask, 2)
     pairs = None if pairs is None else ops.expand_dims(pairs, 1)
@@ -95,5 +96,5 @@ def global_masks(few: Stream, local: Stream, pair_masks: GlobalLocalPieces) -> t
     return tuple(found)
 
 
-def _ones(mask: Any, sequence: Any) -> Any:
+def _ones(mask: Tensor, sequence: Any) -> Any:
     return ops.ones((*ops.shape(mask)[:-1], ops.shape(sequence)[1]), dtype="bool")

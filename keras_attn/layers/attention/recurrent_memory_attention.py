@@ -11,6 +11,7 @@ from keras_attn.layers.attention.multi_head_attention import MultiHeadAttention
 from keras_attn.layers.positions.transformer_xl import TransformerXLPositions
 from keras_attn.ops.decoding.cache import ContinuedCache, FixedCache, continued
 from keras_attn.ops.masks import combine_masks
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_positive
 
 
@@ -325,7 +326,7 @@ def _ends(past: Any) -> Any:
     return ops.full(ops.shape(past)[:1], ops.shape(past)[1], dtype="int32")
 
 
-def windows(x: Any, starts: Any, length: int) -> Any:
+def windows(x: Tensor, starts: Tensor, length: int) -> Any:
     """The windows of a length from each start on.
 
     Args:
@@ -340,7 +341,7 @@ def windows(x: Any, starts: Any, length: int) -> Any:
     return ops.take(x, at, axis=1)
 
 
-def _behind(past: Any, attention_mask: Any) -> Any:
+def _behind(past: Tensor, attention_mask: Tensor) -> Any:
     """A mask over the segment as one over the past and the segment."""
     if attention_mask is None:
         return None

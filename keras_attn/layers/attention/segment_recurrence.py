@@ -12,6 +12,7 @@ from keras_attn.layers.attention.compatibility import build_attention
 from keras_attn.layers.attention.recurrent_memory_attention import RecurrentMemoryAttention
 from keras_attn.layers.hidden_positions import of_known_features, without_hidden
 from keras_attn.layers.layer_configs import copy_layer
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_positive
 
 
@@ -236,7 +237,7 @@ class SegmentRecurrence(DecodingSteps, AttentionLayer):
         return self.attention.compute_output_shape(query_shape)
 
 
-def _rows_mask(mask: Any, batch: Any, length: Any) -> Any:
+def _rows_mask(mask: Tensor, batch: Any, length: Any) -> Any:
     """A mask of keys, (batch, 1, length) or `None`, as boolean (batch, length)."""
     if mask is None:
         return ops.ones((batch, length), dtype="bool")
@@ -248,19 +249,19 @@ def _rows_mask(mask: Any, batch: Any, length: Any) -> Any:
     return ops.broadcast_to(mask[:, 0], (batch, length))
 
 
-def _placed(x: Any, end: int, total: int) -> Any:
+def _placed(x: Tensor, end: int, total: int) -> Any:
     """Columns that end at a place among as many as there are; those before the first fall out."""
     start = end - x.shape[-1]
     x = x[..., max(-start, 0) :]
     return ops.pad(x, [(0, 0)] * (len(x.shape) - 1) + [(max(start, 0), total - end)])
 
 
-def _flat(x: Any) -> Any:
+def _flat(x: Tensor) -> Any:
     """(batch, segments, …) as (batch * segments, …)."""
     return ops.reshape(x, (-1, *x.shape[2:]))
 
 
-def _chosen(x: Any, at: Any) -> Any:
+def _chosen(x: Tensor, at: Any) -> Any:
     """Of (batch, segments, …) the segment at (batch,) of each row."""
     index = ops.reshape(at, (-1, *[1] * (len(x.shape) - 1)))
     return ops.take_along_axis(x, index, axis=1)[:, 0]

@@ -13,6 +13,7 @@ from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops import masks
 from keras_attn.ops.attention import attend_by_scores
 from keras_attn.ops.decoding.cache import continued, initial_cache, query_position, visible_slots
+from keras_attn.tensors import Tensor
 
 
 class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):
@@ -68,13 +69,13 @@ class BaseSingleHeadAttention(DecodingSteps, SourceSteps, AttentionLayer):
         """Creates the weights for the features of query and key; gives the compared key's size."""
         raise NotImplementedError
 
-    def _compared_query(self, query: Any) -> Any:
+    def _compared_query(self, query: Tensor) -> Any:
         return query
 
-    def _compared_key(self, key: Any) -> Any:
+    def _compared_key(self, key: Tensor) -> Any:
         return key
 
-    def _scores(self, query: Any, key: Any) -> Any:
+    def _scores(self, query: Tensor, key: Tensor) -> Any:
         """Scores (batch, target, source), float32 or wider, of what is compared."""
         raise NotImplementedError
 

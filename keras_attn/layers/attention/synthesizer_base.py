@@ -24,6 +24,7 @@ from keras_attn.ops.decoding.cache import (
     slot_positions,
     visible_slots,
 )
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_positive
 
 
@@ -87,7 +88,7 @@ class SynthesizerAttention(DecodingSteps, BaseMultiHeadAttention):
 
     def _scores(
         self,
-        query: Any,
+        query: Tensor,
         heads: dict,
         positions: ScoredPositions,
         columns: Callable[[Any], Any] = lambda scores: scores,
@@ -183,7 +184,7 @@ def _compared_keys(heads: dict) -> Any:
     return heads.get("key", heads["value"][..., :0])
 
 
-def _of_columns(scores: Any, columns: Any) -> Any:
+def _of_columns(scores: Tensor, columns: Tensor) -> Any:
     """Columns (1 or batch, slots) of scores (batch or 1, heads, target, max_length)."""
     if columns.shape[0] == 1:
         return ops.take(scores, columns[0], axis=-1)

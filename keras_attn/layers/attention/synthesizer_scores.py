@@ -17,6 +17,7 @@ from keras_attn.layers.recomputation import Rematerialized
 from keras_attn.layers.seeds import separate_initializer
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.linear import linear_of_heads
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -246,7 +247,7 @@ class FactorizedRandomScores(SynthesizedScores):
         return linear_of_heads(rows, ops.swapaxes(columns, -1, -2))
 
 
-def _first(tensor: Any, length: Any, axis: int) -> Any:
+def _first(tensor: Tensor, length: Any, axis: int) -> Any:
     """The first `length` places of an axis, without a copy where these are all."""
     if isinstance(length, int) and length == tensor.shape[axis]:
         return tensor

@@ -1,18 +1,21 @@
 """Base class of blocks, which reads their inputs with the masks that limit them."""
 
-from typing import Any
-
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.layers.pure_call import mask_of, with_mask
 from keras_attn.ops import masks
+from keras_attn.tensors import Tensor
 
 
 class MaskedBlock(CompositeLayer):
     """A block whose calls take masks as Keras' layers do."""
 
     def _read(
-        self, inputs: Any, mask: Any = None, padding_mask: Any = None, attention_mask: Any = None
+        self,
+        inputs: Tensor,
+        mask: Tensor = None,
+        padding_mask: Tensor = None,
+        attention_mask: Tensor = None,
     ) -> tuple:
         """Joins the masks of a call, and hides what they hide.
 

@@ -10,6 +10,7 @@ from keras_attn.layers.blocks.reversible_block import ReversibleBlock, TwoStream
 from keras_attn.layers.pure_call import PureCall
 from keras_attn.ops.attention import computing_dtype
 from keras_attn.ops.autodiff import custom_gradient, vector_jacobian_product, wait_for
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -80,7 +81,7 @@ class _Reversible:
         self._states = [call.states() for call in calls]
         self.values = keras.tree.flatten([self._weights, self._states])
 
-    def with_gradient(self, u: Any, v: Any, *others: Any) -> tuple:
+    def with_gradient(self, u: Tensor, v: Tensor, *others: Any) -> tuple:
         """The outputs with the states after each call, and the function of the gradient."""
         like, after = [self._weights, self._states], []
         weights, states = keras.tree.pack_sequence_as(like, list(others))

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.layers.composite_layer import CompositeLayer
 from keras_attn.ops.linear import linear
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_positive, require_rate
 
 
@@ -137,7 +138,7 @@ class GatedConvolution(WeightNormalized):
         seen = [padded[:, i : i + length] for i in range(self.kernel_size)]
         return self._gated(ops.concatenate(seen, axis=-1), kernel, training)
 
-    def step(self, inputs: Any, window: Any, kernel: Any) -> tuple[Any, Any]:
+    def step(self, inputs: Tensor, window: Any, kernel: Tensor) -> tuple[Any, Any]:
         """Computes one more position.
 
         Args:

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attn.layers.positions.relative_positions import RelativePositions
 from keras_attn.ops.positions import relative_position_bucket
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_positive
 
 
@@ -26,7 +27,7 @@ class DistanceBias(RelativePositions):
         require_positive(num_heads=num_heads)
         self.num_heads = num_heads
 
-    def of_distances(self, distances: Any) -> Any:
+    def of_distances(self, distances: Tensor) -> Any:
         """The bias by distance.
 
         Args:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from keras_attn.layers.composite_layer import CompositeLayer
+from keras_attn.tensors import Tensor
 
 
 class RelativePositions(CompositeLayer):
@@ -31,7 +32,7 @@ class RelativePositions(CompositeLayer):
         """
 
     def transform(
-        self, query: Any, key: Any, query_positions: Any, key_positions: Any
+        self, query: Tensor, key: Tensor, query_positions: Tensor, key_positions: Tensor
     ) -> tuple[Any, Any]:
         """Queries and keys as they are to be compared.
 
@@ -46,7 +47,7 @@ class RelativePositions(CompositeLayer):
         """
         return query, key
 
-    def bias(self, query: Any, query_positions: Any, key_positions: Any) -> Any:
+    def bias(self, query: Tensor, query_positions: Tensor, key_positions: Tensor) -> Any:
         """What is added to the scaled scores.
 
         Args:

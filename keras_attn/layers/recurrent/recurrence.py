@@ -13,6 +13,7 @@ from keras_attn.layers.attention.capture import (
     is_capturing,
     show_found,
 )
+from keras_attn.tensors import Tensor
 
 
 def recur(step: Callable, inputs: Any, states: list, output_dim: int, dtype: Any) -> Any:
@@ -80,7 +81,7 @@ class _CapturedSteps:
                 parts.append(ops.reshape(ops.cast(part, outputs.dtype), (batch, -1)))
         return ops.concatenate(parts, axis=-1), states
 
-    def show(self, outputs: Any) -> Any:
+    def show(self, outputs: Tensor) -> Any:
         """Records the captured weights, and returns the outputs alone.
 
         Args:

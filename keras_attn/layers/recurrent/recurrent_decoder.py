@@ -11,6 +11,7 @@ from keras_attn.layers.layer_configs import copy_layer
 from keras_attn.layers.recurrent.recurrent_layer import RecurrentLayer
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
 from keras_attn.layers.seeds import separate_seed
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -161,7 +162,7 @@ class AttendingDecoder(RecurrentDecoder):
         return isinstance(self.attention, BaseSingleHeadAttention)
 
     def _attend(
-        self, query: Any, projected: dict, beams: int, coverage: Any = None
+        self, query: Tensor, projected: dict, beams: int, coverage: Tensor = None
     ) -> tuple[Any, Any]:
         """From one state of each hypothesis (sources * beams, units) to a context of each.
 

@@ -11,6 +11,7 @@ from keras_attn.layers.hidden_positions import without_hidden
 from keras_attn.layers.recurrent.recurrent_layer import RecurrentLayer
 from keras_attn.layers.seeds import separate_seed
 from keras_attn.ops import masks
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -120,7 +121,7 @@ class RecurrentStack(RecurrentLayer):
         """The states of all layers before their first step, from summaries of other layers."""
         return [self._from_summary(summary) for summary in summaries]
 
-    def step(self, inputs: Any, states: list, context: Any = None) -> tuple[Any, list]:
+    def step(self, inputs: Tensor, states: list, context: Tensor = None) -> tuple[Any, list]:
         """Reads one more position.
 
         Args:

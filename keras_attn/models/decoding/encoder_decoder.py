@@ -5,6 +5,7 @@ from typing import Any
 import keras
 
 from keras_attn.layers.embedding.token import BiasedTokenEmbedding, TokenEmbedding
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -36,7 +37,7 @@ def token_embeddings(
     return source, target
 
 
-def require_rows(token_ids: Any, of_source: Any, beams: int) -> None:
+def require_rows(token_ids: Tensor, of_source: Any, beams: int) -> None:
     """Raises unless there is a token for each hypothesis, as far as the shapes are known.
 
     Args:

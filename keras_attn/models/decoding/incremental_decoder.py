@@ -16,6 +16,7 @@ from keras_attn.ops.decoding.cache import (
 )
 from keras_attn.ops.decoding.room import nan_beyond, room, within_room
 from keras_attn.ops.padding import padding_last
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_positive
 
 
@@ -65,7 +66,7 @@ class IncrementalDecoder:
             hypothesis["ancestors"] = initial_ancestors(batch_size, max_length)
         return _with_caches(source, hypothesis, caches)
 
-    def prefill(self, prompt_ids: Any, max_length: int | None, beams: int) -> tuple[Any, dict]:
+    def prefill(self, prompt_ids: Tensor, max_length: int | None, beams: int) -> tuple[Any, dict]:
         """Makes the state after all but the last token of each prompt.
 
         Args:
@@ -90,7 +91,7 @@ class IncrementalDecoder:
         source = state["source"] | {"past": past, "start": start, "room": room(max_length, left)}
         return last, _with_caches(source, state["hypothesis"], caches)
 
-    def step(self, token_ids: Any, state: dict, index: Any) -> tuple[Any, dict]:
+    def step(self, token_ids: Tensor, state: dict, index: Any) -> tuple[Any, dict]:
         """Predicts the token after `token_ids`.
 
         Args:

@@ -8,6 +8,7 @@ from keras import ops
 from keras_attn.layers.blocks.reversible_block import ReversibleBlock
 from keras_attn.layers.blocks.reversible_stack import ReversibleStack
 from keras_attn.models.decoding.token_stack import TokenStack
+from keras_attn.tensors import Tensor
 
 
 class ReversibleTokenStack(TokenStack):
@@ -24,21 +25,21 @@ class ReversibleTokenStack(TokenStack):
         super().__init__(blocks=[_SteppedBlock(block) for block in stack.blocks], **parts)
         object.__setattr__(self, "_stack", stack)
 
-    def __call__(self, token_ids: Any) -> Any:
+    def __call__(self, token_ids: Tensor) -> Any:
         """Runs the layers; see `TokenStack`."""
         x = self.dropout(super().embedded(token_ids))
         return self._normalized(*self._stack(x, x, use_causal_mask=True))
 
-    def embedded(self, token_ids: Any, start_index: Any = 0) -> Any:
+    def embedded(self, token_ids: Tensor, start_index: Any = 0) -> Any:
         """Token ids with their positions, as both streams."""
         x = super().embedded(token_ids, start_index)
         return ops.concatenate([x, x], axis=-1)
 
-    def normalized(self, vectors: Any) -> Any:
+    def normalized(self, vectors: Tensor) -> Any:
         """The normalized mean of both streams of the last block's output."""
         return self._normalized(*_streams(vectors))
 
-    def _normalized(self, first: Any, second: Any) -> Any:
+    def _normalized(self, first: Tensor, second: Tensor) -> Any:
         return super().normalized((first + second) / 2)
 
 
@@ -52,7 +53,7 @@ class _SteppedBlock:
         return self.block.initial_cache(batch_size, max_length, beams)
 
     def decode_step(
-        self, inputs: Any, cache: Any, index: Any, source: Any = None, ancestor_mask: Any = None
+        self, inputs: Any, cache: Any, index: Any, source: Any = None, ancestor_mask: Tensor = None
     ) -> tuple:
         streams, cache = self.block.decode_step(*_streams(inputs), cache, index, ancestor_mask)
         return ops.concatenate(streams, axis=-1), cache
@@ -62,5 +63,5 @@ class _SteppedBlock:
         return ops.concatenate(streams, axis=-1), cache
 
 
-def _streams(vectors: Any) -> list:
+def _streams(vectors: Tensor) -> list:
     return ops.split(vectors, 2, axis=-1)

@@ -6,6 +6,8 @@ from typing import Any
 
 import keras
 
+from keras_attn.tensors import Tensor
+
 
 @dataclasses.dataclass(frozen=True)
 class TokenStack:
@@ -29,7 +31,7 @@ class TokenStack:
     last_dropout: keras.layers.Layer | None = None
     output: keras.layers.Layer | None = None
 
-    def __call__(self, token_ids: Any, *source: Any) -> Any:
+    def __call__(self, token_ids: Tensor, *source: Any) -> Any:
         """Runs the layers.
 
         Args:
@@ -50,11 +52,11 @@ class TokenStack:
         """The `TokenEmbedding` whose reverse gives the logits."""
         return self.output or self.embedding
 
-    def embedded(self, token_ids: Any, start_index: Any = 0) -> Any:
+    def embedded(self, token_ids: Tensor, start_index: Any = 0) -> Any:
         """Token ids with their positions, the first at `start_index`: a scalar or (batch,)."""
         x = self.embedding(token_ids)
         return x if self.positions is None else self.positions(x, start_index=start_index)
 
-    def normalized(self, vectors: Any) -> Any:
+    def normalized(self, vectors: Tensor) -> Any:
         """The output of the stack for an output of its last block."""
         return vectors if self.norm is None else self.norm(vectors)

@@ -1,7 +1,6 @@
 """ETC: an encoder of long texts that are made of units, such as sentences."""
 
 import dataclasses
-from typing import Any
 
 import keras
 from keras import ops
@@ -17,6 +16,7 @@ from keras_attn.models.backbone import Backbone
 from keras_attn.models.configured_model import id_inputs, id_tensor, read_options
 from keras_attn.models.transformer.sizes import BertSizes
 from keras_attn.ops import masks
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require_positive, require_rate
 
 # Beside the labels of distances: of a token with its own unit, with another one, and of a unit
@@ -183,7 +183,7 @@ class _Encoder:
     num_units: int
     first_label: int
 
-    def __call__(self, token_ids: Any, unit_ids: Any) -> tuple:
+    def __call__(self, token_ids: Tensor, unit_ids: Tensor) -> tuple:
         """Vectors of tokens and units."""
         real = masks.padding_mask(token_ids)
         unit = ops.expand_dims(ops.clip(unit_ids, 0, self.num_units - 1), -1)

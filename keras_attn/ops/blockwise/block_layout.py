@@ -9,6 +9,7 @@ from keras import ops
 from keras_attn.ops.blockwise.blocks import pad
 from keras_attn.ops.blockwise.segments import map_segments, numbers_at_once
 from keras_attn.ops.slices import part
+from keras_attn.tensors import Tensor
 
 # Shorter blocks than this make more overhead than they save.
 _SMALLEST_BLOCK = 16
@@ -66,7 +67,7 @@ class BlockLayout:
         """Whether one segment is known to be all there is."""
         return isinstance(self.count, int) and self.count == 1
 
-    def segments(self, tensor: Any) -> Any:
+    def segments(self, tensor: Tensor) -> Tensor:
         """(batch, heads, length, width) to (count, batch, heads, length of a segment, width)."""
         batch, heads, length, width = ops.shape(tensor)
         tensor = pad(tensor, 2, self.count * self.length - length)
@@ -113,7 +114,7 @@ class BlockLayout:
             parts.append(ops.concatenate([following, empty], axis=0))
         return ops.concatenate(parts, axis=3)
 
-    def rows(self, tensor: Any) -> Any:
+    def rows(self, tensor: Tensor) -> Tensor:
         """(batch, heads, length of a segment, width) to (batch, heads, blocks, size, width)."""
         batch, heads, _, width = ops.shape(tensor)
         return ops.reshape(tensor, (batch, heads, self.blocks, self.size, width))
@@ -123,7 +124,7 @@ class BlockLayout:
         batch, heads, _, _, width = ops.shape(rows)
         return ops.reshape(rows, (batch, heads, self.length, width))
 
-    def windows(self, tensor: Any) -> Any:
+    def windows(self, tensor: Tensor) -> Tensor:
         """What each block sees: (…, length with neighbors, …) to (…, blocks, keys, …)."""
         batch, heads, _, width = ops.shape(tensor)
         blocks = (batch, heads, self.blocks + self.seen - 1, self.size, width)

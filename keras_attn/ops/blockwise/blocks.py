@@ -6,6 +6,7 @@ from typing import Any
 from keras import ops
 
 from keras_attn.ops.slices import part
+from keras_attn.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,16 +46,16 @@ class Cut:
         """Whether the last block is, or could be, padded."""
         return not isinstance(self.padding, int) or self.padding > 0
 
-    def pad(self, tensor: Any) -> Any:
+    def pad(self, tensor: Tensor) -> Tensor:
         """Appends zeros (False) along axis 2 of a tensor of rank 4 until blocks are full."""
         return pad(tensor, 2, self.padding) if self.may_pad else tensor
 
-    def blocks(self, tensor: Any) -> Any:
+    def blocks(self, tensor: Tensor) -> Tensor:
         """Cuts (batch, heads, length, width) into blocks (batch, heads, count, size, width)."""
         batch, heads, _, width = ops.shape(tensor)
         return ops.reshape(self.pad(tensor), (batch, heads, self.count, self.size, width))
 
-    def split(self, tensor: Any, kv_heads: int) -> Any:
+    def split(self, tensor: Tensor, kv_heads: int) -> Tensor:
         """Lays padded heads out block first, query heads folded into the rows of a block.
 
         Args:
@@ -108,7 +109,7 @@ class BlockMask:
         mask = pad(mask, 2, _unless_one(sizes[2], rows.padding))
         self._mask = pad(mask, 3, _unless_one(sizes[3], columns.padding))
 
-    def block(self, row_block: Any, column_block: Any) -> Any:
+    def block(self, row_block: Tensor, column_block: Tensor) -> Tensor:
         """Reads a block.
 
         Args:
@@ -126,7 +127,7 @@ class BlockMask:
         return ops.reshape(block, (batch, kv_heads, group, *extent))
 
 
-def pad(tensor: Any, axis: int, amount: Any) -> Any:
+def pad(tensor: Tensor, axis: int, amount: Any) -> Tensor:
     """Appends `amount` zeros (False) along an axis.
 
     Args:

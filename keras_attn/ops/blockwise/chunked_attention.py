@@ -22,6 +22,7 @@ from keras_attn.ops.devices import has_accelerator
 from keras_attn.ops.dropout import DrawnSeed
 from keras_attn.ops.masks import combine_masks
 from keras_attn.ops.softmax import MASKED_SCORE, softmax_with_sums
+from keras_attn.tensors import Tensor
 
 # Scores in a block over all heads, as a power of 2: 4 MiB of float32 stay in a CPU's cache; 64 MiB
 # keep an accelerator busy, twice as fast as 4 MiB on an H100.
@@ -30,9 +31,9 @@ BLOCK_SCORES_LOG2_OF_ACCELERATORS = 24
 
 
 def chunked_attention(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     masks: tuple = (),
     scale: float = 1.0,
     is_causal: bool = False,
@@ -41,7 +42,7 @@ def chunked_attention(
     dtype: str = "float32",
     query_block: int | None = None,
     key_block: int | None = None,
-) -> Any:
+) -> Tensor:
     """Computes what `keras_attn.ops.dot_product_attention` says, block by block.
 
     Args:
@@ -104,7 +105,7 @@ class _BlockwiseAttention:
     block_masks: tuple = ()
     seed: Any = None
 
-    def with_gradient(self, query: Any, key: Any, value: Any, *others: Any) -> tuple:
+    def with_gradient(self, query: Tensor, key: Tensor, value: Tensor, *others: Any) -> tuple:
         """Returns the context and the function of its gradient; `others` are seed and masks."""
         seed, masks = (others[0], others[1:]) if self.dropout else (None, others)
         row_mask, key_mask, block_masks = self._sort_masks(masks)
@@ -115,7 +116,7 @@ class _BlockwiseAttention:
             context = ops.where(row_mask, context, 0.0)
             norms = ops.where(row_mask, norms, -MASKED_SCORE)
 
-        def gradient(upstream: Any) -> tuple:
+        def gradient(upstream: Tensor) -> tuple:
             upstream = ops.cast(upstream, self.dtype)
             shares = ops.sum(upstream * context, axis=-1, keepdims=True)
             rows = map(self._split_rows, (upstream, norms, shares))
@@ -145,7 +146,7 @@ class _BlockwiseAttention:
             key_mask = combine_masks(key_mask, every_key)
         return row_mask, key_mask, tuple(block_masks)
 
-    def _split_inputs(self, query: Any, key: Any, value: Any, key_mask: Any) -> tuple:
+    def _split_inputs(self, query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor) -> tuple:
         query = ops.cast(query, self.dtype) * self.scale
         key = self.columns.pad(ops.cast(key, self.dtype))
         value = self.columns.pad(ops.cast(value, self.dtype))
@@ -162,10 +163,10 @@ class _BlockwiseAttention:
             self.columns.split(value, self.kv_heads),
         )
 
-    def _split_rows(self, tensor: Any) -> Any:
+    def _split_rows(self, tensor: Tensor) -> Tensor:
         return self.rows.split(self.rows.pad(tensor), self.kv_heads)
 
-    def _forward(self, queries: Any, keys: Any, values: Any) -> tuple:
+    def _forward(self, queries: Tensor, keys: Tensor, values: Tensor) -> tuple:
         """Returns blocks of the context and of the log-sum-exp of each row of scores."""
 
         def visit_key(row_block, query, column_block, highest, total, context):
@@ -255,7 +256,9 @@ class _BlockwiseAttention:
         )
         return grads
 
-    def _scores(self, row_block: Any, column_block: Any, query: Any, key: Any) -> Any:
+    def _scores(
+        self, row_block: Tensor, column_block: Tensor, query: Tensor, key: Tensor
+    ) -> Tensor:
         # (batch, kv_heads, group * rows, columns)
         scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
 
@@ -282,7 +285,7 @@ class _BlockwiseAttention:
         """The last key that a query may attend to under a causal mask."""
         return row + self.columns.length - self.rows.length
 
-    def _visits(self, row_block: Any) -> Any:
+    def _visits(self, row_block: Tensor) -> Tensor:
         """The number of key blocks that a block of queries may attend to."""
         if not self.is_causal:
             return self.columns.count
@@ -290,12 +293,12 @@ class _BlockwiseAttention:
         blocks = self._last_key(last_row) // self.columns.size + 1
         return ops.minimum(ops.maximum(blocks, 0), self.columns.count)
 
-    def _causal_block(self, row_block: Any, column_block: Any) -> Any:
+    def _causal_block(self, row_block: Tensor, column_block: Tensor) -> Tensor:
         rows = row_block * self.rows.size + ops.arange(self.rows.size, dtype="int32")
         columns = column_block * self.columns.size + ops.arange(self.columns.size, dtype="int32")
         return ops.expand_dims(columns, 0) <= ops.expand_dims(self._last_key(rows), 1)
 
-    def _keep(self, row_block: Any, column_block: Any, like: Any) -> Any:
+    def _keep(self, row_block: Tensor, column_block: Tensor, like: Any) -> Tensor:
         """Dropout's factors of a block: 0 or 1 / (1 - rate), the same each time they are drawn."""
         number = row_block * self.columns.count + column_block
         return keras.random.dropout(

@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.ops.autodiff import custom_gradient, is_float, vector_jacobian_product
 from keras_attn.ops.devices import has_accelerator
+from keras_attn.tensors import Tensor
 
 # Numbers in a segment, as a power of 2: 16 MiB of float32; a few are held.
 SEGMENT_LOG2 = 22
@@ -51,7 +52,7 @@ def map_segments(
             output = function(number, **parts(number))
             return output, output
 
-        def gradient(upstream: Any) -> tuple:
+        def gradient(upstream: Tensor) -> tuple:
             floats = [name for name, tensor in given.items() if is_float(tensor)]
 
             def visit(sums: dict, number: Any) -> tuple[dict, dict]:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -26,7 +27,7 @@ class GrowingCache(NamedTuple):
     key: Any
     value: Any
 
-    def append(self, key: Any, value: Any, index: Any, past: Any = 0) -> "GrowingCache":
+    def append(self, key: Tensor, value: Tensor, index: Tensor, past: Tensor = 0) -> "GrowingCache":
         """The cache with one more position; key and value are (batch, heads, beams, width)."""
         return GrowingCache(self.added(self.key, key, index), self.added(self.value, value, index))
 
@@ -41,7 +42,7 @@ class FixedCache(NamedTuple):
     key: Any
     value: Any
 
-    def append(self, key: Any, value: Any, index: Any, past: Any = 0) -> "FixedCache":
+    def append(self, key: Tensor, value: Tensor, index: Tensor, past: Tensor = 0) -> "FixedCache":
         """The cache with position `index` filled; key and value are (batch, heads, beams, width).
 
         Args:
@@ -83,7 +84,7 @@ class ContinuedCache(NamedTuple):
         """Values (batch, heads, past + slots, value_dim)."""
         return self.cache.value
 
-    def append(self, key: Any, value: Any, index: Any) -> "ContinuedCache":
+    def append(self, key: Tensor, value: Tensor, index: Tensor) -> "ContinuedCache":
         """The cache with one more position; key and value are (batch, heads, beams, width)."""
         past = ops.shape(self.real)[1]
         return self._replace(cache=self.cache.append(key, value, index, past))
@@ -128,7 +129,9 @@ def initial_cache(
     return GrowingCache(*(ops.zeros((batch_size, heads, none, n), dtype) for n in widths))
 
 
-def continued(cache: Cache, key: Any, value: Any, real: Any, start: Any = None) -> ContinuedCache:
+def continued(
+    cache: Cache, key: Tensor, value: Tensor, real: Tensor, start: Tensor = None
+) -> ContinuedCache:
     """Puts a past before all that is decoded.
 
     Args:
@@ -232,7 +235,7 @@ def ancestor_mask(ancestors: Any, beams: int, past: Any = None) -> Any:
 
 
 def visible_slots(
-    cache: Cache, position: Any, beams: int, ancestor_mask: Any = None, window: int | None = None
+    cache: Cache, position: Any, beams: int, ancestor_mask: Tensor = None, window: int | None = None
 ) -> tuple:
     """Masks of what a step may attend to.
 

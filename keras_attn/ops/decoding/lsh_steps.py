@@ -15,6 +15,7 @@ from keras_attn.ops.decoding.cache import (
 from keras_attn.ops.hash_rounds import hash_buckets
 from keras_attn.ops.lsh_attention import SELF_SCORE, unit_vectors
 from keras_attn.ops.scores import dot_scores
+from keras_attn.tensors import Tensor
 
 
 class LSHState(NamedTuple):
@@ -30,7 +31,12 @@ class LSHState(NamedTuple):
 
 
 def lsh_attention_step(
-    query: Any, value: Any, state: LSHState, index: Any, rotations: Any, chunk_length: int
+    query: Tensor,
+    value: Tensor,
+    state: LSHState,
+    index: Tensor,
+    rotations: Tensor,
+    chunk_length: int,
 ) -> tuple[Any, LSHState]:
     """One position of causal `lsh_attention`.
 
@@ -69,7 +75,9 @@ def lsh_attention_step(
     return context, LSHState(cache, buckets)
 
 
-def lsh_state(query: Any, value: Any, state: LSHState, real: Any, rotations: Any) -> LSHState:
+def lsh_state(
+    query: Tensor, value: Tensor, state: LSHState, real: Tensor, rotations: Tensor
+) -> LSHState:
     """The state after a prompt.
 
     Args:
@@ -88,6 +96,6 @@ def lsh_state(query: Any, value: Any, state: LSHState, real: Any, rotations: Any
     return LSHState(cache, ops.concatenate([buckets, state.buckets], axis=2))
 
 
-def _slots_of_buckets(vectors: Any, rotations: Any) -> Any:
+def _slots_of_buckets(vectors: Tensor, rotations: Tensor) -> Tensor:
     """Buckets as a state holds them, (batch, heads, slots, rounds)."""
     return ops.swapaxes(hash_buckets(vectors, rotations), 2, 3)

@@ -7,6 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_attn.ops.masks import combine_masks
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require
 
 
@@ -68,7 +69,7 @@ def within_room(index: Any, limit: int) -> Any:
     return None
 
 
-def nan_beyond(vectors: Any, *within: Any) -> Any:
+def nan_beyond(vectors: Tensor, *within: Any) -> Tensor:
     """Replaces vectors by NaN where a step went beyond its room.
 
     Args:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from keras_attn.ops.attention import dot_product_attention
+from keras_attn.tensors import Tensor
 
 
 class WindowState(NamedTuple):
@@ -42,7 +43,7 @@ def initial_window_state(
     return WindowState(key, value, ops.zeros((batch_size,), dtype="int32"))
 
 
-def window_state(key: Any, value: Any, window: int, real: Any) -> WindowState:
+def window_state(key: Tensor, value: Tensor, window: int, real: Tensor) -> WindowState:
     """The state after a prompt.
 
     Args:
@@ -63,7 +64,12 @@ def window_state(key: Any, value: Any, window: int, real: Any) -> WindowState:
 
 
 def local_attention_step(
-    query: Any, key: Any, value: Any, state: WindowState, position: Any, bias: Any = None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    state: WindowState,
+    position: Any,
+    bias: Tensor = None,
 ) -> tuple[Any, WindowState]:
     """One position of causal attention inside a window.
 

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attn.ops.cross_entropy import PADDING_ID, counts, have_columns, losses_per_label
 from keras_attn.ops.known_values import fail_where_false
+from keras_attn.tensors import Tensor
 from keras_attn.validation import require, require_rate
 
 
@@ -67,7 +68,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         self.label_smoothing = label_smoothing
         self.ignore_id = int(ignore_id)
 
-    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+    def __call__(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None) -> Any:
         """Computes the loss; see the class."""
         # The base class would cast labels and logits to floats and divide by padding as well.
         losses = self.call(y_true, y_pred)
@@ -84,7 +85,7 @@ class TokenCrossEntropy(keras.losses.Loss):
             return total / ops.maximum(ops.sum(real), 1)
         return ops.divide_no_nan(total, ops.sum(weights))
 
-    def call(self, y_true: Any, y_pred: Any) -> Any:
+    def call(self, y_true: Tensor, y_pred: Tensor) -> Any:
         """One loss a token, 0 at padding: (batch, length)."""
         labels = ops.cast(y_true, "int32")
         require_columns(labels, y_pred, self.ignore_id)
@@ -111,11 +112,11 @@ class _TokenMean(keras.metrics.Mean):
         require_whole(ignore_id=ignore_id)
         self.ignore_id = int(ignore_id)
 
-    def _values(self, labels: Any, logits: Any) -> Any:
+    def _values(self, labels: Tensor, logits: Tensor) -> Any:
         """A value for each label, (batch, length)."""
         raise NotImplementedError
 
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+    def update_state(self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor = None) -> None:
         """Counts the tokens of a batch; see the class."""
         labels, logits = ops.cast(y_true, "int32"), ops.convert_to_tensor(y_pred)
         right = require_columns(labels, logits, self.ignore_id)
@@ -163,7 +164,7 @@ class TokenAccuracy(_TokenMean):
     ) -> None:
         super().__init__(ignore_id, name, dtype)
 
-    def _values(self, labels: Any, logits: Any) -> Any:
+    def _values(self, labels: Tensor, logits: Tensor) -> Any:
         return ops.cast(ops.equal(ops.argmax(logits, axis=-1), labels), self.dtype)
 
 
@@ -198,7 +199,7 @@ class Perplexity(_TokenMean):
     ) -> None:
         super().__init__(ignore_id, name, dtype)
 
-    def _values(self, labels: Any, logits: Any) -> Any:
+    def _values(self, labels: Tensor, logits: Tensor) -> Any:
         return losses_per_label(labels, logits, ignore_id=self.ignore_id)[1]
 
     def result(self) -> Any:
@@ -213,12 +214,12 @@ def require_whole(**received: Any) -> None:
         require(whole, f"`{name}` must be a whole number.", **{name: value})
 
 
-def real_tokens(labels: Any, ignore_id: int, dtype: Any) -> Any:
+def real_tokens(labels: Tensor, ignore_id: int, dtype: Any) -> Any:
     """Returns 1 for each label that counts and 0 for those that are ignored."""
     return ops.cast(counts(labels, ignore_id), dtype)
 
 
-def weighted(real: Any, sample_weight: Any) -> Any:
+def weighted(real: Any, sample_weight: Tensor) -> Any:
     """Weighs tokens.
 
     Args:
@@ -234,7 +235,7 @@ def weighted(real: Any, sample_weight: Any) -> Any:
     return ops.multiply(real, sample_weight)
 
 
-def require_columns(labels: Any, logits: Any, ignore_id: int) -> Any:
+def require_columns(labels: Tensor, logits: Tensor, ignore_id: int) -> Any:
     """Raises for labels that count and have no column in the logits.
 
     Args:

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_attn.tensors import Tensor
 from keras_attn.training.settings import TrainingSettings
 
 
@@ -28,7 +29,7 @@ class _AveragedWeights:
     updates, so that the first weights are the first average.
     """
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(self, gradient: Tensor, variable: Any, learning_rate: Any) -> None:
         """Updates a variable, and then its average."""
         super().update_step(gradient, variable, learning_rate)
         if self.use_ema:
@@ -45,7 +46,7 @@ class _AveragedWeights:
 class _FusedUpdate:
     """Mixin: TensorFlow's one kernel for Adam's update, instead of a dozen passes over memory."""
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+    def update_step(self, gradient: Tensor, variable: Any, learning_rate: Any) -> None:
         """Updates a variable and its moments, by the formula of `keras.optimizers.Adam`."""
         index = self._get_variable_index(variable)
         moments = self._momentums[index], self._velocities[index]
@@ -63,19 +64,19 @@ class _Muon(_AveragedWeights, _SummedGradients, keras.optimizers.Muon):
         super().__init__(**arguments)
         self._half_precision = half_precision
 
-    def zeropower_via_newtonschulz5(self, x: Any, steps: int) -> Any:
+    def zeropower_via_newtonschulz5(self, x: Tensor, steps: int) -> Any:
         """The orthogonal matrix nearest to `x`, roughly; bfloat16 is enough for it."""
         if not self._half_precision:
             return super().zeropower_via_newtonschulz5(x, steps)
         scaled = tf.cast(x / (tf.norm(x) + 1e-7), tf.bfloat16)
         return tf.cast(super().zeropower_via_newtonschulz5(scaled, steps), x.dtype)
 
-    def lr_adjust(self, x: Any) -> Any:
+    def lr_adjust(self, x: Tensor) -> Any:
         """`x` times 0.2 √(larger side), as Keras has it, which fails in float64."""
         return x * (self.rms_rate * max(x.shape) ** 0.5)
 
     def _adamw_update_step(
-        self, gradient: Any, variable: Any, learning_rate: Any, m: Any, v: Any
+        self, gradient: Tensor, variable: Any, learning_rate: Any, m: Any, v: Tensor
     ) -> None:
         betas = self.adam_beta_1, self.adam_beta_2
         _adam_update(self, gradient, variable, learning_rate, (m, v), betas)
@@ -87,7 +88,7 @@ class _Muon(_AveragedWeights, _SummedGradients, keras.optimizers.Muon):
 
 def _adam_update(
     optimizer: keras.optimizers.Optimizer,
-    gradient: Any,
+    gradient: Tensor,
     variable: Any,
     learning_rate: Any,
     moments: tuple[keras.Variable, keras.Variable],

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_attn.ops.cross_entropy import token_cross_entropy
 from keras_attn.renamed import renamed_arguments
+from keras_attn.tensors import Tensor
 from keras_attn.training.state import SUMS
 from keras_attn.training.workers.consistency import divergence, twice
 from keras_attn.training.workers.strategy import compiles_whole_updates, replica_random_streams
@@ -153,7 +154,7 @@ class TrainingStep:
             self._compiled(self._accumulate_replica, batch)
         return self._compiled(self._finish_replica)
 
-    def _sums_and_gradients(self, inputs: Any, labels: Any) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    def _sums_and_gradients(self, inputs: Any, labels: Tensor) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Sums (4,) of one replica's part, and the gradients of its loss, divided and scaled.
 
         Divided by the number of tokens where that is the whole update's, otherwise by a constant
@@ -174,7 +175,7 @@ class TrainingStep:
         ]
         return tf.stack([loss, nll, count, correct]), dense
 
-    def _sums(self, inputs: Any, labels: Any) -> tuple[tf.Tensor, ...]:
+    def _sums(self, inputs: Any, labels: Tensor) -> tuple[tf.Tensor, ...]:
         """The four sums of some rows."""
         if self._consistency:
             inputs, labels = twice((inputs, labels))

@@ -8,10 +8,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.tensors import Tensor
 from keras_attn.training.settings import TrainingSettings
 
 
-def first_failure(model: keras.Model, loss: Callable, inputs: Any, labels: Any) -> str | None:
+def first_failure(model: keras.Model, loss: Callable, inputs: Any, labels: Tensor) -> str | None:
     """Runs a batch again, and finds the layer where it fails.
 
     Dropout is drawn again, so a failure that depends on it may not recur.
