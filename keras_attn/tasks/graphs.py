@@ -27,7 +27,7 @@ class ModelGraph:
         self._signature = list(signature)
         self._weights: list[int] | None = None
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Computes the function by its graph."""
         # The graph keeps the variables that it was traced with, so no other gets their identities.
         weights = [id(weight) for weight in self._model.weights]
@@ -36,4 +36,4 @@ class ModelGraph:
                 self._function, input_signature=self._signature, autograph=False
             )
             self._weights = weights
-        return self._graph(*inputs)
+        return self._graph(*inputs, **named)

@@ -244,6 +244,7 @@ def test_other_tasks_without_a_folder(name, data, kind):
     assert len(task.predict([data[0][0]])) == 1
 
 
+@pytest.mark.slow
 def test_texts_are_tokenized_once(tmp_path, monkeypatch):
     tokenized = []
 
