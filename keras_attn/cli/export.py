@@ -36,6 +36,7 @@ examples:
 
 import argparse
 import sys
+from typing import Any
 
 from keras_attn.cli import decoding_options
 from keras_attn.cli.options import add_old_option, add_value
@@ -55,8 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--examples",
         metavar="FILE",
-        help="file of typical texts, or names of PNG files, for warm-up and `verify` (default: the "
-        "most common tokens)",
+        help="file of typical texts, or names of PNG files, for warm-up, `verify` and the "
+        "page of `serve` (default: held-out texts of the run, and the most common tokens)",
     )
     stored = "dtype of stored weights: float32, float16, bfloat16 or int8"
     add_value(parser, "--quantize", "float32", stored, "DTYPE")
@@ -96,6 +97,7 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.export.serving_config import write_serving_config
         from keras_attn.export_manifest import read_manifest
         from keras_attn.tasks import GeneratingTask, Task, read_inputs, task_folder
+        from keras_attn.training.reporting.recorder import held_out_texts
 
     task = decoding_options.decoding_as_told(Task.load(task_folder(options.model)), options.set)
     most = 4
@@ -108,7 +110,10 @@ def run(options: argparse.Namespace) -> None:
             "`--beams` is for models that generate text.",
             beams=options.beams,
         )
-    examples = read_inputs(task.kind, read_texts(options.examples)) if options.examples else None
+    if options.examples:
+        examples = read_inputs(task.kind, read_texts(options.examples))
+    else:
+        examples = _examples(task, held_out_texts(options.model))
     path = export_saved_model(
         task,
         options.folder,
@@ -139,3 +144,11 @@ def _print_change(weights: dict) -> None:
         for name, change in weights["change"]["signatures"].items()
     ]
     print(*lines, sep="\n", file=sys.stderr)
+
+
+def _examples(task: Any, texts: list[str]) -> list[str] | None:
+    """The held-out texts of a run before the task's own examples, which cover rare cases."""
+    own = task.example_texts()
+    if not texts or not all(isinstance(example, str) for example in own):
+        return None
+    return [*texts, *own]
