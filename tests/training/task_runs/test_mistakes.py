@@ -30,7 +30,7 @@ MISTAKES = {
         ({"tokenizers": {"text": {"kind": "symbols"}}}, "Images need no `tokenizers`"),
         ({"data": {"max_source_length": 9}}, "no `data.max_source_length`. Received: max_source_l"),
         ({"data": {"train": "digits", "hold_out": 9}}, "no meaning for digits, whose parts are f"),
-        ({"data": {"train": ["a", "b"]}}, "digits, one folder, or one tab-separated file"),
+        ({"data": {"train": ["a", "b"]}}, "digits`, one folder, or one tab-separated file"),
         ({"data": {"train": "absent"}}, "absent: no such folder or file"),
         ({"data": {"hold_out": 60}}, "At most 59 of the 60 different sources of .*count=60"),
         ({"training": {"batch_tokens": 3}}, "must hold the longest image.*batch_tokens=3"),
