@@ -127,7 +127,7 @@ def test_a_search_longer_than_its_state_is_refused(name):
     else:
         start_ids, state = START, model.initial_state(families.SOURCE, 4)
     for search in searches(model, state, start_ids, 5):
-        with pytest.raises(UserError, match=r"room for as many .* max_length=5, room=4\."):
+        with pytest.raises(UserError, match=r"room for all tokens .* max_length=5, room=4\."):
             search()
     assert len(list(searches(model, state, start_ids, 4))) == 3
     as_numpy(next(searches(model, state, start_ids, 4))())
