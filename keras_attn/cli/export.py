@@ -36,6 +36,7 @@ examples:
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from keras_attn.cli import decoding_options
@@ -110,10 +111,9 @@ def run(options: argparse.Namespace) -> None:
             "`--beams` is for models that generate text.",
             beams=options.beams,
         )
+    examples: Sequence[Any] | None = _examples(task, held_out_texts(options.model))
     if options.examples:
         examples = read_inputs(task.kind, read_texts(options.examples))
-    else:
-        examples = _examples(task, held_out_texts(options.model))
     path = export_saved_model(
         task,
         options.folder,
