@@ -20,7 +20,6 @@ CHANGE = 1e-2
 
 DENSE = layers.MultiHeadAttention
 CAUSAL = {"use_causal_mask": True}
-SEGMENTS = {"segment_length": 8}
 
 
 def attention(layer, **options):

@@ -111,9 +111,11 @@ def run(options: argparse.Namespace) -> None:
             "`--beams` is for models that generate text.",
             beams=options.beams,
         )
-    examples: Sequence[Any] | None = _examples(task, held_out_texts(options.model))
+    examples: Sequence[Any] | None
     if options.examples:
         examples = read_inputs(task.kind, read_texts(options.examples))
+    else:
+        examples = _examples(task, held_out_texts(options.model))
     path = export_saved_model(
         task,
         options.folder,

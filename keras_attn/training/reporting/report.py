@@ -78,17 +78,18 @@ def write_report(run: str | Path) -> Path:
 
 def _page(run: Path) -> str:
     rows = read_rows(run)
-    errors = _json(run / ERRORS_FILE) or {}
+    names = ("summary.json", "results.json", ERRORS_FILE)
+    summary, test, errors = (_json(run / name) or {} for name in names)
     parts = [
-        _heading(run, rows),
-        _opening(run, rows, errors),
+        _heading(run, rows, summary),
+        _opening(run, rows, test, errors),
         "<h2>Curves</h2>",
         _svg(rows),
         _confusion(errors),
         _worst(errors),
         _samples(run / "samples.json"),
         "<h2>Results</h2>",
-        _table(("", "value"), _results(run, rows)),
+        _table(("", "value"), _results(rows, summary, test)),
         _speed(_rows(run / "timings.csv")),
         "<h2>Settings</h2>",
         f"<pre>{html.escape(_text(run / RUN_FILE))}</pre>",
@@ -166,8 +167,7 @@ def _points(rows: Sequence[dict[str, str]], name: str) -> list[tuple[int, float]
     return [(int(row["step"]), float(row[name])) for row in rows if row.get(name)]
 
 
-def _heading(run: Path, rows: list[dict[str, str]]) -> str:
-    summary = _json(run / "summary.json") or {}
+def _heading(run: Path, rows: list[dict[str, str]], summary: Mapping[str, Any]) -> str:
     last = rows[-1]
     state = f"{int(last['step']):,} updates so far, in epoch {last['epoch']}"
     if summary:
@@ -177,10 +177,11 @@ def _heading(run: Path, rows: list[dict[str, str]]) -> str:
     return f"<h1>{html.escape(run.resolve().name)}</h1>\n<p>{html.escape(state)}</p>"
 
 
-def _results(run: Path, rows: list[dict[str, str]]) -> list[tuple[str, str]]:
+def _results(
+    rows: list[dict[str, str]], summary: Mapping[str, Any], test: Mapping[str, Any]
+) -> list[tuple[str, str]]:
     """The results of the test, if any, and of the validation of the kept weights."""
     validated = [row for row in rows if any(row[name] for name in row if name.startswith("val_"))]
-    summary = _json(run / "summary.json") or {}
     if summary.get("kept") == "best":
         best = [row for row in validated if int(row["step"]) == summary.get("best_step")]
         validated = best or validated
@@ -190,17 +191,17 @@ def _results(run: Path, rows: list[dict[str, str]]) -> list[tuple[str, str]]:
         for name, value in row.items()
         if name.startswith("val_") and value
     ]
-    test = _json(run / "results.json") or {}
     return [(f"test {name}", _shown(value)) for name, value in test.items()] + found
 
 
-def _opening(run: Path, rows: list[dict[str, str]], errors: Mapping[str, Any]) -> str:
+def _opening(
+    run: Path, rows: list[dict[str, str]], test: Mapping[str, Any], errors: Mapping[str, Any]
+) -> str:
     settings = read_run_file(run / RUN_FILE) if (run / RUN_FILE).is_file() else {}
-    results = _json(run / "results.json") or {}
     kinds = {True: "good", False: "doubtful", None: ""}
     lines = (
         f'<dt>{html.escape(question)}</dt><dd class="{kinds[is_good]}">{html.escape(text)}</dd>'
-        for question, text, is_good in opening(rows, settings.get("training", {}), results, errors)
+        for question, text, is_good in opening(rows, settings.get("training", {}), test, errors)
     )
     return f"<dl>{''.join(lines)}</dl>"
 

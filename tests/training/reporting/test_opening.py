@@ -54,13 +54,13 @@ def test_memorizing():
     assert is_good is False
 
 
+OF_LABELS = {"metric": "exact_match", "metric_goal": "max"}
+ALWAYS_A = {"baseline": {"answer": "'a', the most frequent one", "metrics": {"exact_match": 51.0}}}
+
+
 def test_greater_is_better():
     rows = run([80.0, 90.0, 85.0], name="exact_match")
-    settings = {"metric": "exact_match", "metric_goal": "max"}
-    errors = {
-        "baseline": {"answer": "'a', the most frequent one", "metrics": {"exact_match": 51.0}}
-    }
-    found = answers(rows, settings, {"exact_match": 88.5, "items": 1200}, errors)
+    found = answers(rows, OF_LABELS, {"exact_match": 88.5, "items": 1200}, ALWAYS_A)
     assert found[LEARNING][0].startswith("No: exact_match was best after 200 updates")
     text, _ = found["How good is it?"]
     assert text.startswith("exact_match 88.5 on 1,200 test items; exact_match 90 on the validation")
@@ -71,11 +71,7 @@ def test_greater_is_better():
 
 def test_no_better_than_without_a_model():
     rows = run([51.0, 51.0, 51.0], name="exact_match")
-    settings = {"metric": "exact_match", "metric_goal": "max"}
-    errors = {
-        "baseline": {"answer": "'a', the most frequent one", "metrics": {"exact_match": 51.0}}
-    }
-    text, is_better = answers(rows, settings, errors=errors)["Against what?"]
+    text, is_better = answers(rows, OF_LABELS, errors=ALWAYS_A)["Against what?"]
     assert text.startswith("It is no better than no model at all.")
     assert is_better is False
 
