@@ -15,6 +15,7 @@ from style import BLUE, LOOK
 
 from keras_attn import layers
 
+keras.utils.set_random_seed(3)  # before the layers are made: they draw their seeds then
 LENGTH, FEATURES = 32, 16
 CHANGE = 1e-2
 
@@ -104,7 +105,6 @@ PICTURES = {
 
 def seen(layer) -> np.ndarray:
     """How much each output (row) changes with each input (column), from 0 to 1."""
-    keras.utils.set_random_seed(3)
     inputs = keras.Input((LENGTH, FEATURES))
     model = keras.Model(inputs, layer(inputs))
     rng = np.random.default_rng(0)
