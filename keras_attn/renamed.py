@@ -62,7 +62,7 @@ def renamed_arguments(**names: str) -> Callable[[Callable], Callable]:
 
 
 def renamed_fields(**names: str) -> Callable[[type[_Class]], type[_Class]]:
-    """Makes a decorator for a dataclass that accepts old names of its fields.
+    """Makes a decorator for a dataclass whose fields can be given and read by old names.
 
     Args:
         **names: New names by the old ones; using an old one issues a `DeprecationWarning`.
@@ -70,9 +70,21 @@ def renamed_fields(**names: str) -> Callable[[type[_Class]], type[_Class]]:
 
     def decorate(cls: type[_Class]) -> type[_Class]:
         cls.__init__ = renamed_arguments(**names)(cls.__init__)
+        for old, new in names.items():
+            setattr(cls, old, old_attribute(old, new))
         return cls
 
     return decorate
+
+
+def old_attribute(old: str, new: str) -> property:
+    """Makes an attribute that reads another one and issues a `DeprecationWarning`."""
+
+    def read(owner: Any) -> Any:
+        warn_of_old_name(renamed(f"`{old}`", f"`{new}`"))
+        return getattr(owner, new)
+
+    return property(read, doc=f"Old name of `{new}`.")
 
 
 def old_names(module: str, names: Mapping[str, str], namespace: Mapping[str, Any]) -> Callable:

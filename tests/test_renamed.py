@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import keras_attn
-from keras_attn import layers, models, tasks
+from keras_attn import generation, layers, models, tasks
 from keras_attn.models import PRESETS
 from keras_attn.models.presets import find_recipe
 from keras_attn.renamed import renamed_arguments
@@ -21,6 +21,7 @@ OLD = {
     (models, "Gnmt"): models.GNMT,
     (models, "Gpt2"): models.GPT2,
     (layers, "SegmentedAttention"): layers.SegmentRecurrence,
+    (generation, "Hypotheses"): generation.GenerationResult,
 }
 
 
@@ -50,6 +51,16 @@ def test_decoding_settings_of_the_version_before():
         assert DecodingSettings(beams=2).replace(free_end=True) == expected
     with pytest.warns(DeprecationWarning, match="`free_end` is now"):
         assert DecodingSettings(beams=2, free_end=True) == expected
+    with pytest.warns(DeprecationWarning, match="`free_end` is now"):
+        assert expected.free_end is True
+
+
+@pytest.mark.tensorflow
+def test_decoded_images_is_images_to_array():
+    from keras_attn import data
+
+    with pytest.warns(DeprecationWarning, match=r"decoded_images is now .*images_to_array"):
+        assert data.decoded_images is data.images_to_array
 
 
 def test_other_names_are_unknown():

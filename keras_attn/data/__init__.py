@@ -11,7 +11,7 @@ from keras_attn.data.images import (
     ImageFile,
     check_images,
     decode_images,
-    decoded_images,
+    images_to_array,
     read_images,
     scaled_pixels,
 )
@@ -29,6 +29,7 @@ from keras_attn.data.split import group_references, hold_out
 from keras_attn.data.tagged_examples import TaggedExamples, read_tagged_texts
 from keras_attn.data.text_examples import TextExamples
 from keras_attn.data.token_rows import TokenRows
+from keras_attn.renamed import old_names
 
 __all__ = [
     "CorruptedExamples",
@@ -51,10 +52,10 @@ __all__ = [
     "batch_dataset",
     "check_images",
     "decode_images",
-    "decoded_images",
     "group_references",
     "has_scores",
     "hold_out",
+    "images_to_array",
     "load_cmudict",
     "load_digits",
     "load_listops",
@@ -69,3 +70,5 @@ __all__ = [
     "require_mask_token",
     "scaled_pixels",
 ]
+
+__getattr__ = old_names(__name__, {"decoded_images": "images_to_array"}, globals())

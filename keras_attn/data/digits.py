@@ -32,7 +32,7 @@ def load_digits() -> dict[str, Pairs]:
         >>> {name: len(pairs) for name, pairs in parts.items()}
         {'train': 1225, 'validation': 190, 'test': 382}
         >>> images, labels = parts["test"].sources[:2], parts["test"].targets[:2]
-        >>> decoded_images(images, height=8, width=8, channels=1).shape, labels
+        >>> images_to_array(images, height=8, width=8, channels=1).shape, labels
         ((2, 8, 8, 1), ['1', '2'])
 
     Reference:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_attn.data.examples import Batch, Examples, Signature
 from keras_attn.data.files import Pairs
-from keras_attn.data.images import decoded_images, scaled_pixels
+from keras_attn.data.images import images_to_array, scaled_pixels
 from keras_attn.data.labelled_examples import class_numbers
 
 
@@ -103,7 +103,7 @@ class ImageExamples(Examples):
         """
         classes = class_numbers(pairs, labels, cls.kind)
         return cls(
-            image=ImageRows(decoded_images(pairs.sources, *image_size, channels), positions),
+            image=ImageRows(images_to_array(pairs.sources, *image_size, channels), positions),
             classes=classes,
             indices=np.arange(len(pairs)),
             name=pairs.name,

@@ -85,7 +85,7 @@ def read_images(
         >>> images = read_images(["scan.png"])
         >>> images[0].name
         'scan.png'
-        >>> decoded_images(images, height=4, width=4, channels=3).shape
+        >>> images_to_array(images, height=4, width=4, channels=3).shape
         (1, 4, 4, 3)
     """
 
@@ -176,7 +176,7 @@ def decode_images(images: TensorLike, height: int, width: int, channels: int) ->
     return tf.map_fn(decoded, images, fn_output_signature=shape)
 
 
-def decoded_images(images: Sequence[bytes], height: int, width: int, channels: int) -> np.ndarray:
+def images_to_array(images: Sequence[bytes], height: int, width: int, channels: int) -> np.ndarray:
     """Decodes PNG images as `decode_images` does.
 
     Args:
@@ -190,7 +190,7 @@ def decoded_images(images: Sequence[bytes], height: int, width: int, channels: i
 
     Examples:
         >>> images = load_digits()["test"].sources
-        >>> pixels = decoded_images(images[:32], height=16, width=16, channels=3)
+        >>> pixels = images_to_array(images[:32], height=16, width=16, channels=3)
         >>> pixels.shape, pixels.dtype
         ((32, 16, 16, 3), dtype('uint8'))
     """

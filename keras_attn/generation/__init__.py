@@ -9,14 +9,15 @@ reordered, leaves of `"hypothesis"` have one row per hypothesis and are reordere
 from keras_attn.generation.beam import STOPPING, beam_search
 from keras_attn.generation.constraints import Constraints
 from keras_attn.generation.greedy import greedy_search
-from keras_attn.generation.hypotheses import LENGTH_PENALTY_FORMS, Hypotheses, length_normalizer
+from keras_attn.generation.result import LENGTH_PENALTY_FORMS, GenerationResult, length_normalizer
 from keras_attn.generation.sampling import SamplingRules, check_seed, sample
+from keras_attn.renamed import old_names
 
 __all__ = [
     "LENGTH_PENALTY_FORMS",
     "STOPPING",
     "Constraints",
-    "Hypotheses",
+    "GenerationResult",
     "SamplingRules",
     "beam_search",
     "check_seed",
@@ -24,3 +25,5 @@ __all__ = [
     "length_normalizer",
     "sample",
 ]
+
+__getattr__ = old_names(__name__, {"Hypotheses": "GenerationResult"}, globals())

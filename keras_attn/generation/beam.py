@@ -15,8 +15,8 @@ from keras_attn.generation.decoder_state import (
     run_step,
     take_rows,
 )
-from keras_attn.generation.hypotheses import (
-    Hypotheses,
+from keras_attn.generation.result import (
+    GenerationResult,
     check_length_penalty,
     drop_impossible,
     length_normalizer,
@@ -47,7 +47,7 @@ def beam_search(
     constraints: Constraints | None = None,
     forced_end_is_free: bool = False,
     coverage_penalty: float = 0.0,
-) -> Hypotheses:
+) -> GenerationResult:
     """Finds each source's best hypotheses with a beam search.
 
     At each position, the candidates of a source are the `2 * beams` most probable extensions of its
@@ -101,7 +101,7 @@ def beam_search(
             attention, initialized with 1 at padding.
 
     Returns:
-        `Hypotheses`, float64 if the state contains float64, otherwise float32.
+        `GenerationResult`, float64 if the state contains float64, otherwise float32.
 
     Raises:
         UserError: An argument is out of range, or state or logits have another structure.
@@ -176,7 +176,7 @@ def beam_search(
     }
     finished = ops.while_loop(is_unfinished, extend, carry)["finished"]
     if search.kept > n_best:
-        finished = Hypotheses(*(part[:, :n_best] for part in finished))
+        finished = GenerationResult(*(part[:, :n_best] for part in finished))
     return drop_impossible(finished)
 
 
@@ -215,10 +215,10 @@ class _BeamSearch:
         token_ids = ops.zeros((self.batch, self.beams, self.rules.max_length), dtype="int32")
         return {"token_ids": token_ids, "log_probabilities": first}
 
-    def nothing_finished(self) -> Hypotheses:
+    def nothing_finished(self) -> GenerationResult:
         """`kept` empty places for finished hypotheses."""
         shape = (self.batch, self.kept)
-        return Hypotheses(
+        return GenerationResult(
             token_ids=ops.zeros((*shape, self.rules.max_length), dtype="int32"),
             scores=ops.full(shape, -math.inf, dtype=self.dtype),
             log_probabilities=ops.full(shape, -math.inf, dtype=self.dtype),
@@ -247,12 +247,12 @@ class _BeamSearch:
 
     def finish(
         self,
-        finished: Hypotheses,
+        finished: GenerationResult,
         live: dict,
         candidates: _Candidates,
         index: TensorLike,
         bonus: Tensor = None,
-    ) -> Hypotheses:
+    ) -> GenerationResult:
         """The `kept` best of the finished hypotheses and of the candidates that end.
 
         `bonus`, (rows,), is added to the scores of the live hypotheses. It is at most 0, so that
@@ -278,7 +278,7 @@ class _BeamSearch:
         )
         token_ids = ops.concatenate([finished.token_ids, live["token_ids"]], axis=1)
         token_ids = self._pick(token_ids, self._pick(origins, picks))
-        return Hypotheses(
+        return GenerationResult(
             token_ids=self._write(token_ids, index, self.rules.end_id, is_new),
             scores=scores,
             log_probabilities=self._pick(log_probabilities, picks),
@@ -300,7 +300,9 @@ class _BeamSearch:
         }
         return live, ops.reshape(self._row_numbers(parents, self.beams), (-1,))
 
-    def stop(self, log_probabilities: Tensor, finished: Hypotheses, index: TensorLike) -> Tensor:
+    def stop(
+        self, log_probabilities: Tensor, finished: GenerationResult, index: TensorLike
+    ) -> Tensor:
         """The live log-probabilities, with `-inf` for sources that are done."""
         worst = finished.scores[:, -1:]
         if self.stopping == "early":

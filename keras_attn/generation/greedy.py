@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_attn.generation.constraints import Constraints
 from keras_attn.generation.decoder_state import DecoderState, Step
-from keras_attn.generation.hypotheses import Hypotheses, check_length_penalty
+from keras_attn.generation.result import GenerationResult, check_length_penalty
 from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules
 from keras_attn.ops.top_k import leftmost_top_k
@@ -24,7 +24,7 @@ def greedy_search(
     forbidden_ids: Sequence[int] = (),
     length_penalty_form: str = "gnmt",
     constraints: Constraints | None = None,
-) -> Hypotheses:
+) -> GenerationResult:
     """Extends each source's hypothesis by its most probable token until all have ended.
 
     Of equally probable tokens the one with the lowest id is chosen. Finished hypotheses get the end
@@ -47,7 +47,7 @@ def greedy_search(
         constraints: Banned tokens and required beginnings of texts.
 
     Returns:
-        `Hypotheses` with one hypothesis per source.
+        `GenerationResult` with one hypothesis per source.
 
     Raises:
         UserError: An argument is out of range, or state or logits have another structure.

@@ -8,13 +8,13 @@ from keras import ops
 
 from keras_attn.generation.constraints import Constraints
 from keras_attn.generation.decoder_state import DecoderState, Step
-from keras_attn.generation.hypotheses import Hypotheses, check_length_penalty
 from keras_attn.generation.logit_rules import (
     divide_by_temperature,
     draw_columns,
     keep_top_k_then_p,
     penalize_repetition,
 )
+from keras_attn.generation.result import GenerationResult, check_length_penalty
 from keras_attn.generation.token_by_token import extend_rows
 from keras_attn.generation.token_rules import TokenRules, finite_or_none, log_normalizer, token_set
 from keras_attn.ops.random_bits import random_uniform
@@ -95,7 +95,7 @@ def sample(
     source_numbers: TensorLike = None,
     length_penalty_form: str = "gnmt",
     constraints: Constraints | None = None,
-) -> Hypotheses:
+) -> GenerationResult:
     """Samples texts token by token, independently of each other.
 
     The random numbers depend only on the seed, the number of the source, the number of the sample
@@ -131,7 +131,7 @@ def sample(
             tokens.
 
     Returns:
-        `Hypotheses` with `samples` texts per source, in the order of sampling. Their
+        `GenerationResult` with `samples` texts per source, in the order of sampling. Their
         log-probabilities are those of the model's distribution without `rules`, and so comparable
         with those of a search.
 

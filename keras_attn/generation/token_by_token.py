@@ -12,7 +12,7 @@ from keras_attn.generation.decoder_state import (
     run_step,
     take_rows,
 )
-from keras_attn.generation.hypotheses import Hypotheses, drop_impossible, length_normalizer
+from keras_attn.generation.result import GenerationResult, drop_impossible, length_normalizer
 from keras_attn.generation.token_rules import TokenRules
 from keras_attn.tensors import Tensor, TensorLike
 
@@ -31,7 +31,7 @@ def extend_rows(
     length_penalty: float,
     length_penalty_form: str,
     samples: int = 1,
-) -> Hypotheses:
+) -> GenerationResult:
     """Extends every row by the tokens chosen for it until all have ended.
 
     Finished rows get the end token as input until all have finished; their outputs are ignored.
@@ -47,7 +47,7 @@ def extend_rows(
         samples: Number of rows of each source.
 
     Returns:
-        `Hypotheses`, `samples` for each source.
+        `GenerationResult`, `samples` for each source.
     """
     end_id, max_length, rows = rules.end_id, rules.max_length, form.batch * samples
     state, tokens = form.initial, first_tokens(start_id, form.batch)
@@ -93,4 +93,4 @@ def extend_rows(
     scores = total / length_normalizer(lengths, length_penalty, form.dtype, length_penalty_form)
     found = (carry["token_ids"], scores, total, lengths)
     parts = (ops.reshape(part, (form.batch, samples, *ops.shape(part)[1:])) for part in found)
-    return drop_impossible(Hypotheses(*parts))
+    return drop_impossible(GenerationResult(*parts))

@@ -139,7 +139,7 @@ def _keeping_arguments(init: Callable, signature: inspect.Signature) -> Callable
         try:
             bound = signature.bind_partial(self, *args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{type(self).__name__}: {error}") from None
+            raise TypeError(f"{type(self).__name__}: {error}{_by_place(signature)}") from None
         further = bound.arguments.pop("kwargs", {})
         init(**bound.arguments, **further)
         bound.apply_defaults()
@@ -149,6 +149,13 @@ def _keeping_arguments(init: Callable, signature: inspect.Signature) -> Callable
 
     keeping.__signature__ = signature
     return keeping
+
+
+def _by_place(signature: inspect.Signature) -> str:
+    """Names the arguments that can be given by their places."""
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    names = [name for name, one in signature.parameters.items() if one.kind in kinds][1:]
+    return f" (without a name: {', '.join(names)})"
 
 
 def _names(signature: inspect.Signature) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from keras_attn.generation import (
     LENGTH_PENALTY_FORMS,
     STOPPING,
     Constraints,
-    Hypotheses,
+    GenerationResult,
     SamplingRules,
     beam_search,
     greedy_search,
@@ -24,6 +24,18 @@ from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_one_of, require_positive
 
 RENAMED_DECODING = {"free_end": "forced_end_is_free"}
+
+# What a single call can change: the lengths of sources are the task's.
+_OF_SEARCH = ("beams", "stopping", "forced_end_is_free", "coverage_penalty")
+_OF_SAMPLING = ("temperature", "top_k", "top_p", "repetition_penalty")
+_OF_BOTH = (
+    "max_length",
+    "min_length",
+    "length_penalty",
+    "length_penalty_form",
+    "no_repeat_ngram",
+    "banned_words",
+)
 
 
 @renamed_fields(**RENAMED_DECODING)
@@ -154,6 +166,19 @@ class DecodingSettings:
         changes = {name: value for name, value in changes.items() if value is not None}
         return dataclasses.replace(self, **changes)
 
+    def for_search(self, changes: Mapping[str, Any]) -> "DecodingSettings":
+        """Returns a copy for one beam search, in which settings of sampling are refused."""
+        return self._for_call(changes, (*_OF_SEARCH, *_OF_BOTH))
+
+    def for_sampling(self, changes: Mapping[str, Any]) -> "DecodingSettings":
+        """Returns a copy for one call of `sample`, in which settings of beam search are refused."""
+        return self._for_call(changes, (*_OF_SAMPLING, *_OF_BOTH))
+
+    def _for_call(self, changes: Mapping[str, Any], names: tuple[str, ...]) -> "DecodingSettings":
+        for name in renamed_keys(changes, RENAMED_DECODING):
+            require_one_of("setting", name, names)
+        return self.replace(**changes)
+
     def search(
         self,
         step: Callable,
@@ -161,7 +186,7 @@ class DecodingSettings:
         tokenizer: Tokenizer,
         n_best: int,
         prefix_ids: tf.Tensor | None = None,
-    ) -> Hypotheses:
+    ) -> GenerationResult:
         """Searches for the most probable texts.
 
         Args:
@@ -196,7 +221,7 @@ class DecodingSettings:
         tokenizer: Tokenizer,
         rules: SamplingRules,
         **options: Any,
-    ) -> Hypotheses:
+    ) -> GenerationResult:
         """Samples texts.
 
         Args:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import keras
 import tensorflow as tf
 
-from keras_attn.generation import Hypotheses, check_seed
+from keras_attn.generation import GenerationResult, check_seed
 from keras_attn.tasks.decoding import DecodingSettings
 from keras_attn.tasks.generating_signatures import GeneratingSignatures, check_n_best
 from keras_attn.tasks.graphs import ModelGraph
@@ -70,13 +70,16 @@ class GeneratingTask(GeneratingSignatures):
                 end_id=tokenizer.end_id,
             )
         self.decoding = decoding or DecodingSettings()
-        require(
-            not self.decoding.coverage_penalty or getattr(backbone, "tells_coverage", False),
-            "`coverage_penalty` needs a recurrent model with additive or Luong attention.",
-            coverage_penalty=self.decoding.coverage_penalty,
-            model=type(backbone).__name__,
-        )
+        self._check_coverage(self.decoding)
         self._functions: dict = {}
+
+    def _check_coverage(self, decoding: DecodingSettings) -> None:
+        require(
+            not decoding.coverage_penalty or getattr(self.backbone, "supports_coverage", False),
+            "`coverage_penalty` needs a recurrent model with additive or Luong attention.",
+            coverage_penalty=decoding.coverage_penalty,
+            model=type(self.backbone).__name__,
+        )
 
     @abc.abstractmethod
     def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
@@ -135,9 +138,11 @@ class GeneratingTask(GeneratingSignatures):
         decoding = DecodingSettings.from_dict(settings["decoding"])
         return super()._from_parts(backbone, tokenizers, settings | {"decoding": decoding})
 
-    def generate(self, *texts: Any, **options: Any) -> Any:
-        """Generates texts; an alias of `predict`."""
-        return self.predict(*texts, **options)
+    def generate(
+        self, texts: Sequence[str], beams: int | None = None, **settings: Any
+    ) -> list[str]:
+        """Generates the most probable text for each input text; the same as `predict`."""
+        return self.predict(texts, beams, **settings)
 
     def with_decoding(self, **changes: Any) -> Self:
         """Returns a task of the same model with other decoding settings.
@@ -155,20 +160,23 @@ class GeneratingTask(GeneratingSignatures):
         settings = self._settings() | {"decoding": vars(decoding)}
         return self._from_parts(self.backbone, self.tokenizers, settings)
 
-    def predict(self, texts: Sequence[str], beams: int | None = None) -> list[str]:
+    def predict(self, texts: Sequence[str], beams: int | None = None, **settings: Any) -> list[str]:
         """Generates the most probable text for each input text.
 
         Args:
             texts: The input texts.
             beams: Width of the beam search; the task's own by default, 1 is greedy search.
+            **settings: Other decoding settings that differ from the task's, such as `max_length`.
 
         Returns:
             The generated texts.
 
         Raises:
-            UserError: An input is not text, or exceeds the task's maximum length.
+            UserError: An input is not text, or exceeds the task's maximum length; a setting is
+                unknown, out of range or of sampling alone.
         """
-        return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1, beams)]
+        found = self.predict_n_best(texts, 1, beams, **settings)
+        return [best_text(hypotheses) for hypotheses in found]
 
     def predict_n_best(
         self,
@@ -177,6 +185,7 @@ class GeneratingTask(GeneratingSignatures):
         beams: int | None = None,
         progress: Callable[[int], None] | None = None,
         prefixes: Sequence[str] | None = None,
+        **settings: Any,
     ) -> list[list[Hypothesis]]:
         """Generates several hypotheses for each text.
 
@@ -187,15 +196,18 @@ class GeneratingTask(GeneratingSignatures):
             progress: Called with the number of texts done after each batch.
             prefixes: For each text the required beginning of its hypotheses, in whole words, since
                 a prefix is tokenized on its own.
+            **settings: Other decoding settings that differ from the task's, such as `max_length`.
 
         Returns:
             For each text its hypotheses, the best first; fewer than `n_best` if the model has no
             more.
 
         Raises:
-            UserError: A text exceeds the task's maximum length, or `n_best` exceeds `beams`.
+            UserError: A text exceeds the task's maximum length, `n_best` exceeds `beams`, or a
+                setting is unknown, out of range or of sampling alone.
         """
-        decoding = self.decoding.replace(beams=beams)
+        decoding = self.decoding.for_search({"beams": beams, **settings})
+        self._check_coverage(decoding)
         check_n_best(n_best, decoding)
         texts = check_texts("texts", texts)
         options = {"decoding": decoding, "n_best": n_best}
@@ -227,16 +239,17 @@ class GeneratingTask(GeneratingSignatures):
             first_number: Number of the first text, if the texts continue an earlier call.
             progress: Called with the number of texts done after each batch.
             **settings: Decoding settings that differ from the task's, such as `temperature`,
-                `top_k`, `top_p` and `repetition_penalty`.
+                `top_k`, `top_p`, `repetition_penalty` and `max_length`.
 
         Returns:
             For each text its samples in the order in which they were drawn, with their
             log-probabilities under the model; samples of probability 0 are left out.
 
         Raises:
-            UserError: A text exceeds the task's maximum length, or a setting is out of range.
+            UserError: A text exceeds the task's maximum length, or a setting is unknown, out of
+                range or of beam search alone.
         """
-        decoding = self.decoding.replace(**settings)
+        decoding = self.decoding.for_sampling(settings)
         require_positive(samples=samples)
         decoding.check_hypotheses("samples", samples)
         check_seed(seed)
@@ -341,7 +354,7 @@ class GeneratingTask(GeneratingSignatures):
     def _ids_outputs(found) -> dict:
         return {"token_ids": found.token_ids, "score": found.scores}
 
-    def _search(self, jit=False) -> Callable[..., Hypotheses]:
+    def _search(self, jit=False) -> Callable[..., GenerationResult]:
         def search(input_ids, decoding, n_best, prefix_ids=None):
             # XLA needs the sizes of what a loop carries to be known.
             room = decoding.max_length if jit else None
@@ -351,7 +364,7 @@ class GeneratingTask(GeneratingSignatures):
 
         return compiled(search, jit)
 
-    def _draw(self, decoding, rules, samples, jit=False) -> Callable[..., Hypotheses]:
+    def _draw(self, decoding, rules, samples, jit=False) -> Callable[..., GenerationResult]:
         def draw(input_ids, seed, source_numbers):
             begin = self._begin(input_ids, decoding.max_length if jit else None, samples)
             options = {"samples": samples, "seed": seed, "source_numbers": source_numbers}

@@ -9,7 +9,7 @@ import PIL.Image
 import pytest
 import tensorflow as tf
 
-from keras_attn.data import ImageFile, check_images, decode_images, decoded_images, read_images
+from keras_attn.data import ImageFile, check_images, decode_images, images_to_array, read_images
 from keras_attn.data.images import scaled_pixels
 from keras_attn.validation import UserError
 from tests.refusals import refused
@@ -54,12 +54,12 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_png(kind):
     image, expected = KINDS[kind]
-    found = decoded_images([png(image)], 6, 10, 3)
+    found = images_to_array([png(image)], 6, 10, 3)
     assert found.dtype == np.uint8
     np.testing.assert_allclose(found[0], expected, atol=0.51)
     luminance = expected @ [0.299, 0.587, 0.114]
     np.testing.assert_allclose(
-        decoded_images([png(image)], 6, 10, 1)[0, ..., 0], luminance, atol=0.6
+        images_to_array([png(image)], 6, 10, 1)[0, ..., 0], luminance, atol=0.6
     )
 
 
@@ -81,21 +81,21 @@ def test_coarse_grey_written_bit_by_bit(depth, row, transparent):
     expected = [
         255 if sample == transparent else sample * 255 // (2**depth - 1) for sample in samples
     ]
-    assert decoded_images([image], 1, width, 1)[0, 0, :, 0].tolist() == expected
+    assert images_to_array([image], 1, width, 1)[0, 0, :, 0].tolist() == expected
 
 
 def test_several_at_once():
     images = [png(of(array)) for array in (COLOURS, 255 - COLOURS, COLOURS[::-1])]
-    found = decoded_images(images, 6, 10, 3)
+    found = images_to_array(images, 6, 10, 3)
     np.testing.assert_array_equal(found, np.stack([COLOURS, 255 - COLOURS, COLOURS[::-1]]))
-    assert decoded_images([], 6, 10, 3).shape == (0, 6, 10, 3)
+    assert images_to_array([], 6, 10, 3).shape == (0, 6, 10, 3)
 
 
 @pytest.mark.parametrize("size", [(5, 7), (26, 34), (13, 17), (3, 40)])
 def test_another_size_is_scaled_as_pillow_scales(size):
     image = of(SMOOTH)
     expected = np.asarray(image.resize(size[::-1], PIL.Image.Resampling.BILINEAR))
-    found = decoded_images([png(image)], *size, 3)[0]
+    found = images_to_array([png(image)], *size, 3)[0]
     np.testing.assert_allclose(found.astype(int), expected.astype(int), atol=1)
     if size == (13, 17):
         np.testing.assert_array_equal(found, SMOOTH)
@@ -104,7 +104,7 @@ def test_another_size_is_scaled_as_pillow_scales(size):
 def test_more_than_one_call_holds():
     grey = np.arange(300, dtype="uint16").astype("uint8")
     images = [png(of(np.full((2, 2), value))) for value in grey]
-    np.testing.assert_array_equal(decoded_images(images, 2, 2, 1)[:, 1, 1, 0], grey)
+    np.testing.assert_array_equal(images_to_array(images, 2, 2, 1)[:, 1, 1, 0], grey)
 
 
 def test_pixels_are_scaled():

@@ -10,8 +10,8 @@ from keras_attn.data import (
     ImageExamples,
     Pairs,
     batch_dataset,
-    decoded_images,
     hold_out,
+    images_to_array,
     load_digits,
     plan_epoch,
     read_labelled_images,
@@ -150,7 +150,7 @@ def test_the_digits_of_scikit_learn():
     judge = sklearn.datasets.load_digits()
     seen = set()
     for name, part in parts.items():
-        pixels = decoded_images(part.sources, 8, 8, 1)[..., 0]
+        pixels = images_to_array(part.sources, 8, 8, 1)[..., 0]
         for source, image, label in zip(part.sources, pixels, part.targets, strict=True):
             number = int(source.name.split()[1])
             seen.add(number)

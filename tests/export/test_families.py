@@ -29,7 +29,7 @@ def task(request):
     target = train_tokenizer("symbols", ["AA B K D EH"])
     family, arguments = FAMILIES[request.param]
     model = family(source.vocabulary_size, target.vocabulary_size, hidden_dim=6, **arguments)
-    penalty = 0.3 if hasattr(model, "tells_coverage") else 0.0
+    penalty = 0.3 if hasattr(model, "supports_coverage") else 0.0
     decoding = DecodingSettings(
         beams=3, max_source_length=11, max_length=5, coverage_penalty=penalty
     )

@@ -118,6 +118,22 @@ def test_a_prefix_begins_what_is_predicted(task):
         task.predict_n_best(["a"], 1, prefixes=["B B B B B B B"])
 
 
+def test_settings_of_a_call(task):
+    given = {"beams": 2, "max_length": 3, "min_length": 2, "no_repeat_ngram": 1}
+    other = task.with_decoding(**given)
+    assert task.generate(made.TEXTS, **given) == other.predict(made.TEXTS)
+    assert task.generate(made.TEXTS, **given) != task.predict(made.TEXTS)
+    assert task.predict_n_best(["abc"], 2, **given) == other.predict_n_best(["abc"], 2)
+    for name in ("temperature", "max_source_length", "max_new_tokens"):
+        with pytest.raises(UserError, match=f"`setting` must be one of .*setting='{name}'"):
+            task.generate(["a"], **{name: 2})
+    for name in ("beams", "max_source_length", "coverage_penalty"):
+        with pytest.raises(UserError, match=f"`setting` must be one of .*setting='{name}'"):
+            task.sample(["a"], **{name: 2})
+    with pytest.raises(UserError, match="`coverage_penalty` needs a recurrent model"):
+        task.generate(["a"], coverage_penalty=0.2)
+
+
 def test_stopping_and_length_penalty_reach_the_search():
     sources = made.TEXTS
     plain = made.make_task(length_penalty=1.0).predict_n_best(sources, 3)

@@ -19,7 +19,7 @@ class RecurrentDecoder(RecurrentLayer):
     """Recurrent layers over a target that know of its source in one way or another.
 
     A subclass gives `call` for whole targets, `initial_state` and `step`, and says by
-    `tells_coverage` whether its states can hold a coverage.
+    `supports_coverage` whether its states can hold a coverage.
 
     Args:
         **kwargs: Arguments of `RecurrentLayer`.
@@ -36,7 +36,7 @@ class RecurrentDecoder(RecurrentLayer):
         The outputs (batch, target, units).
     """
 
-    tells_coverage = False
+    supports_coverage = False
 
     def call(self, inputs, source=None, source_mask=None, initial_states=None, training=None):
         raise NotImplementedError
@@ -157,7 +157,7 @@ class AttendingDecoder(RecurrentDecoder):
         return self.attention.compute_output_shape(query_shape, source_shape)[-1]
 
     @property
-    def tells_coverage(self) -> bool:
+    def supports_coverage(self) -> bool:
         """Whether the states can hold a coverage."""
         return isinstance(self.attention, BaseSingleHeadAttention)
 

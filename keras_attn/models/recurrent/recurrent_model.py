@@ -14,6 +14,7 @@ from keras_attn.models.configured_model import id_inputs
 from keras_attn.models.decoding.encoder_decoder import require_rows, token_embeddings
 from keras_attn.ops import masks
 from keras_attn.ops.padding import padding_last
+from keras_attn.renamed import old_attribute
 from keras_attn.validation import require, require_positive
 
 
@@ -107,9 +108,11 @@ class RecurrentModel(Backbone):
         return self.encoder(x, mask=masks.padding_mask(source_ids))
 
     @property
-    def tells_coverage(self) -> bool:
+    def supports_coverage(self) -> bool:
         """Whether `initial_state` can hold a coverage."""
-        return self.decoder.tells_coverage
+        return self.decoder.supports_coverage
+
+    tells_coverage = old_attribute("tells_coverage", "supports_coverage")
 
     def initial_state(
         self, source_ids, max_length: int | None = None, beams: int = 1, coverage: bool = False
@@ -131,7 +134,7 @@ class RecurrentModel(Backbone):
         """
         require_positive(beams=beams)
         require(
-            not coverage or self.tells_coverage,
+            not coverage or self.supports_coverage,
             "A coverage needs a decoder with additive or Luong attention.",
             coverage=coverage,
         )

@@ -30,13 +30,16 @@ class ExportedSeq2Seq(Exported):
     kind = "seq2seq"
     needs = frozenset({"n_best", "score"})
 
-    def predict(self, texts: Sequence[str], beams: int | None = None) -> list[str]:
+    def predict(self, texts: Sequence[str], beams: int | None = None, **settings: Any) -> list[str]:
         """Generates the most probable text for each input (see `Seq2SeqTask.predict`)."""
-        return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1, beams)]
+        found = self.predict_n_best(texts, 1, beams, **settings)
+        return [best_text(hypotheses) for hypotheses in found]
 
-    def generate(self, *texts: Any, **options: Any) -> Any:
-        """Generates texts; an alias of `predict`."""
-        return self.predict(*texts, **options)
+    def generate(
+        self, texts: Sequence[str], beams: int | None = None, **settings: Any
+    ) -> list[str]:
+        """Generates the most probable text for each input; the same as `predict`."""
+        return self.predict(texts, beams, **settings)
 
     def predict_n_best(
         self,
@@ -45,17 +48,23 @@ class ExportedSeq2Seq(Exported):
         beams: int | None = None,
         progress: Callable[[int], None] | None = None,
         prefixes: Sequence[str] | None = None,
+        **settings: Any,
     ) -> list[list[Hypothesis]]:
         """Generates several hypotheses for each text (see `Seq2SeqTask.predict_n_best`).
 
         Raises:
-            UserError: `beams` or `prefixes` is given, which an export does not support; a text is
-                too long; or `n_best` exceeds that of the export.
+            UserError: `beams`, `prefixes` or another setting is given, which an export does not
+                support; a text is too long; or `n_best` exceeds that of the export.
         """
         require_positive(n_best=n_best)
         require(prefixes is None, "An export does not support prefixes.", prefixes=prefixes)
         texts = check_texts("texts", texts)
-        require(beams is None, "The beams of an exported model cannot be changed.", beams=beams)
+        for name, value in {"beams": beams, **settings}.items():
+            require(
+                value is None,
+                f"The {name} of an exported model cannot be changed.",
+                **{name: value},
+            )
 
         def columns(outputs):
             columns = [outputs[name] for name in COLUMNS]

@@ -44,6 +44,6 @@ def test_it_is_the_sum_of_the_probabilities(name):
 
 @pytest.mark.parametrize("name", ["fixed context", "multi-head, fed"])
 def test_who_cannot_tell(name):
-    assert not made(name).tells_coverage
+    assert not made(name).supports_coverage
     with pytest.raises(UserError, match="needs a decoder with additive or Luong attention"):
         made(name).initial_state(SOURCE, coverage=True)

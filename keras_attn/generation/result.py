@@ -11,7 +11,7 @@ from keras_attn.validation import is_real, require, require_one_of
 LENGTH_PENALTY_FORMS = ("gnmt", "length")
 
 
-class Hypotheses(NamedTuple):
+class GenerationResult(NamedTuple):
     """The best hypotheses of each source, best first.
 
     Where fewer than `n_best` hypotheses have a probability above 0, the rest have score and
@@ -78,10 +78,10 @@ def check_length_penalty(length_penalty: float, form: str = "gnmt") -> None:
     )
 
 
-def drop_impossible(found: Hypotheses) -> Hypotheses:
+def drop_impossible(found: GenerationResult) -> GenerationResult:
     """Clears hypotheses without probability."""
     exists = found.scores > -math.inf
-    return Hypotheses(
+    return GenerationResult(
         token_ids=ops.where(exists[..., None], found.token_ids, 0),
         scores=ops.where(exists, found.scores, -math.inf),
         log_probabilities=ops.where(exists, found.log_probabilities, -math.inf),
