@@ -21,6 +21,7 @@ _SUBPACKAGES = (
     "tasks",
     "tokenizers",
     "training",
+    "tuning",
     "visualization",
 )
 

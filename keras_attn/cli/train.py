@@ -112,7 +112,7 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
         "--task",
         type=_task_name,
         choices=TASK_NAMES,
-        help="the task to train (default: that of the preset, or of --init)",
+        help="the task to train (default: that of the preset, or of the model given to `train --init`)",
     )
     add("--preset", metavar="NAME", help="model sizes and recipe (see `keras-attn presets`)")
     training_data = "training data (see `keras-attn train --help`)"

@@ -86,7 +86,7 @@ class TrainingSettings:
         deterministic: Ask TensorFlow for deterministic operations (for the whole process).
         validate_every: Updates between validations; 0 for the end of each epoch.
         metric: Name of the validation value that chooses the best model, such as `"loss"`,
-            `"perplexity"`, `"per"` or `"bleu"`.
+            `"perplexity"`, `"per"` or `"bleu"`; of equal values that of the lower loss is better.
         metric_goal: `"min"`, `"max"`, or `"auto"` (by the metric's name).
         patience: Validations without improvement after which training stops; 0 for never.
         keep_checkpoints: Checkpoints made at validations to keep (at least `average_last`).

@@ -47,6 +47,7 @@ class TrainingState:
         validated_step: Step of the last validation; -1 for none.
         validation: Values of the last validation.
         best_value: Best value of the metric that chooses, or None.
+        best_loss: Loss of that validation, where it has one.
         best_step: Its step.
         waiting: Validations since then.
         target_tokens: Target tokens seen in all.
@@ -67,6 +68,7 @@ class TrainingState:
     validated_step: int = -1
     validation: dict[str, float] = dataclasses.field(default_factory=dict)
     best_value: float | None = None
+    best_loss: float | None = None
     best_step: int = 0
     waiting: int = 0
     target_tokens: float = 0.0
@@ -103,9 +105,15 @@ class TrainingState:
         return row
 
     def judge(self, value: float, goal: str) -> bool:
-        """Whether a validation's `value` is the best so far; counts those that are not."""
-        if better(value, self.best_value, goal):
-            self.best_value, self.best_step, self.waiting = value, self.step, 0
+        """Whether a validation's `value` is the best so far; counts those that are not.
+
+        Of equal values that of the lower loss is better: a metric of few texts takes few values.
+        """
+        loss = self.validation.get("val_loss")
+        is_tie = value == self.best_value and None not in (loss, self.best_loss)
+        if better(value, self.best_value, goal) or (is_tie and loss < self.best_loss):
+            self.best_value, self.best_loss, self.best_step = value, loss, self.step
+            self.waiting = 0
             return True
         self.waiting += 1
         return False

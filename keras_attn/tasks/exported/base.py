@@ -45,6 +45,9 @@ class Exported:
         self.folder = folder
         self._model = model
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.folder)!r})"
+
     def _in_batches(
         self,
         signature: str,

@@ -80,7 +80,7 @@ class Trainer:
         >>> trainer.fit(examples, ValidationSet(examples)).kept
         epoch 1 step 1 loss ...
         epoch 2 step 2 loss ...
-        Done after 2 steps: kept best, loss ...
+        Done after 2 steps: kept best, of step 2, loss ...
         'best'
     """
 
@@ -425,7 +425,8 @@ class Trainer:
             result = self._weights.choose(measure, measures_all, self._goal)
         self._workers.barrier()
         shown = f", {result.metric} {result.value:.4f}" if result.value is not None else ""
-        self._progress.say(f"Done after {result.step} steps: kept {result.kept}{shown}.")
+        kept = f"best, of step {result.best_step}" if result.kept == "best" else result.kept
+        self._progress.say(f"Done after {result.step} steps: kept {kept}{shown}.")
         return result
 
     def _measure_at_end(self, name: str) -> float | None:

@@ -227,6 +227,13 @@ def test_early_stopping(tmp_path):
     assert (result.step, result.best_step) == (40, 16)
 
 
+def test_of_equal_metrics_that_of_the_lower_loss_is_kept(tmp_path):
+    rows = [(9, 5.0), (4, 3.0), (4, 2.0), (4, 2.5), (6, 0.1), (4, float("nan"))]
+    values = iter({"per": per, "loss": loss} for per, loss in rows)
+    _, result = train(tmp_path / "run", lambda: next(values), epochs=6, metric="per", patience=3)
+    assert (result.best_step, result.value, result.step) == (24, 4.0, 48)
+
+
 def test_validation_within_epochs(tmp_path):
     _, result = train(
         tmp_path / "run", Scripted(9, 7, 8, 6), metric="per", validate_every=5, keep_checkpoints=4
@@ -609,7 +616,7 @@ def test_progress_in_a_log_is_plain(tmp_path, capsys):
     lines = output.splitlines()
     assert lines[0].startswith("epoch 1 step 8 loss ")
     assert "val_per 5.0000" in lines[0]
-    assert lines[-1].startswith("Done after 16 steps: kept best, loss ")
+    assert lines[-1].startswith("Done after 16 steps: kept best, of step 16, loss ")
 
 
 def test_stand_in_batches_differ_in_size():
