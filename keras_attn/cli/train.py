@@ -112,7 +112,8 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
         "--task",
         type=_task_name,
         choices=TASK_NAMES,
-        help="the task to train (default: that of the preset, or of the model given to `train --init`)",
+        help="the task to train (default: that of the preset, or of the task that `train --init` "
+        "starts from)",
     )
     add("--preset", metavar="NAME", help="model sizes and recipe (see `keras-attn presets`)")
     training_data = "training data (see `keras-attn train --help`)"
