@@ -30,7 +30,7 @@ import json
 from pathlib import Path
 
 from keras_attn.cli import decoding_options
-from keras_attn.cli.options import output_file
+from keras_attn.cli.options import add_reading_options, output_file
 from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import write_text
 
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--perplexity", action="store_true", help="add the perplexity of the targets")
     decoding_options.add_arguments(parser)
     add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
-    add("--skip-bad-lines", action="store_true", help="skip malformed lines and count them")
+    add_reading_options(parser)
     add("--json", type=output_file, metavar="FILE", help="also write the results to a file")
 
 
@@ -67,7 +67,13 @@ def run(options: argparse.Namespace) -> None:
     stress = options.stress
     if stress is None:
         stress = recorded.get("data", {}).get("stress", False)
-    data = DataSettings(options.data, stress=stress, skip_bad_lines=options.skip_bad_lines)
+    data = DataSettings(
+        options.data,
+        columns=options.columns,
+        encoding=options.encoding,
+        stress=stress,
+        skip_bad_lines=bool(options.skip_bad_lines),
+    )
     task = decoding_options.decoding_as_told(open_task(options.model), options.set)
     how = {"beams": options.beams, "perplexity": options.perplexity}
     results = evaluate(task, data, options.metrics, recorded, progress, **how)

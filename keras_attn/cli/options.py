@@ -96,3 +96,36 @@ def picture_file(path: str) -> Path:
     if file.suffix.lower() != ".png":
         raise argparse.ArgumentTypeError(f"a picture must be FILE.png. Received: {path!r}")
     return file
+
+
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say how data files are read."""
+    add = parser.add_argument
+    add(
+        "--columns",
+        nargs="+",
+        action=_Columns,
+        metavar="PART=COLUMN",
+        help="columns of tables, such as text=review label=stars: names, or numbers from 1 "
+        "(default: those of usual names)",
+    )
+    add("--encoding", metavar="NAME", help="encoding of the files (default: UTF-8)")
+    add(
+        "--skip-bad-lines",
+        action="store_true",
+        default=None,
+        help="skip malformed lines and count them",
+    )
+
+
+class _Columns(argparse.Action):
+    """Collects PART=COLUMN in a dict."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        columns = {}
+        for value in values:
+            part, equals, column = value.partition("=")
+            if not (part and equals and column):
+                parser.error(f"argument --columns: expected PART=COLUMN, found {value!r}")
+            columns[part] = column
+        setattr(namespace, self.dest, columns)

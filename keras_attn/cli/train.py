@@ -59,7 +59,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from keras_attn.cli.options import add_set_option, setting
+from keras_attn.cli.options import add_reading_options, add_set_option, setting
 from keras_attn.cli.terminal import quiet_start
 from keras_attn.processes import python_command
 from keras_attn.renamed import renamed
@@ -68,7 +68,7 @@ from keras_attn.validation import UserError, require
 
 # Options by the section of run.yaml that they set.
 _SECTIONS = {
-    "data": ("train", "valid", "test", "stress", "skip_bad_lines"),
+    "data": ("train", "valid", "test", "columns", "encoding", "stress", "skip_bad_lines"),
     "training": (
         *("epochs", "steps", "max_minutes", "batch_tokens"),
         *("precision", "strategy", "jit", "seed"),
@@ -121,12 +121,7 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     add("--valid", nargs="+", metavar="DATA", help="validation data, used to choose the best model")
     add("--test", nargs="+", metavar="DATA", help="test data, measured at the end")
     add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
-    add(
-        "--skip-bad-lines",
-        action="store_true",
-        default=None,
-        help="skip malformed lines and count them",
-    )
+    add_reading_options(parser)
     add(
         "--config",
         metavar="FILE",

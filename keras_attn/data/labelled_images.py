@@ -1,5 +1,6 @@
 """PNG files with labels: a folder for each label, or a table of files."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from keras_attn.data.files import Pairs, read_pairs
@@ -11,16 +12,23 @@ _OF_THE_SYSTEM = {"thumbs.db", "desktop.ini"}  # which Windows puts into folders
 _HINT = "Set `skip_bad_lines` (--skip-bad-lines) to leave such files out."
 
 
-def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pairs[ImageFile]:
+def read_labelled_images(
+    path: str | Path,
+    skip_bad_files: bool = False,
+    columns: Mapping[str, str | int] | None = None,
+    encoding: str | None = None,
+) -> Pairs[ImageFile]:
     r"""Reads PNG images and their labels.
 
     Args:
-        path: A folder that holds one folder for each label, with PNG files in it; or a file of
-            lines `file<TAB>label`, the files' names relative to its folder; or a folder with such
-            a file named `labels.tsv`. Names that begin with a dot, `Thumbs.db` and
-            `desktop.ini` are ignored.
+        path: A folder that holds one folder for each label, with PNG files in it; or a table of
+            files and labels (see `read_pairs`), the files' names relative to its folder; or a
+            folder with lines `file<TAB>label` in a file named `labels.tsv`. Names that begin with
+            a dot, `Thumbs.db` and `desktop.ini` are ignored.
         skip_bad_files: Whether files that are not valid PNG files are left out and counted in
             `Pairs.skipped` instead of raising an error.
+        columns: Column of `file` and of `label` in a table.
+        encoding: Encoding of the table, UTF-8 by default.
 
     Returns:
         Images, as `ImageFile`, and labels, in the order of their names or of the table.
@@ -45,7 +53,8 @@ def read_labelled_images(path: str | Path, skip_bad_files: bool = False) -> Pair
         named, skipped = _files_in_folders(path), 0
     else:
         table = path / LABELS_FILE if path.is_dir() else path
-        pairs = read_pairs(table, skip_bad_files)
+        roles = ("file", "label")
+        pairs = read_pairs(table, skip_bad_files, columns=columns, encoding=encoding, roles=roles)
         files = [table.parent / name for name in pairs.sources]
         named, skipped = list(zip(files, pairs.targets, strict=True)), pairs.skipped
     mistakes: list[UserError] | None = [] if skip_bad_files else None

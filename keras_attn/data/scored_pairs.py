@@ -1,12 +1,16 @@
 """Pairs of texts with similarity scores."""
 
-import math
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from keras_attn.data.files import Pairs, Row, excerpt, good_rows, is_empty, iterate_lines, place_of
+from keras_attn.data.files import Pairs, are_aligned, joined_names
+from keras_attn.data.reading.columns import select
+from keras_attn.data.reading.paths import expanded
+from keras_attn.data.reading.rows import Form, Reading
+from keras_attn.data.reading.tables import TabSeparatedTable, open_table
+
+_ROLES = ("text", "other", "score")
 
 
 @dataclass
@@ -25,14 +29,20 @@ class ScoredPairs(Pairs[str]):
     scores: list[float] = field(default_factory=list)
 
 
-def has_scores(path: str | os.PathLike) -> bool:
-    r"""Returns whether a file is of pairs with scores: its first line has three columns.
+def has_scores(
+    paths: Sequence[str | os.PathLike] | str | os.PathLike,
+    columns: Mapping[str, str | int] | None = None,
+    encoding: str | None = None,
+) -> bool:
+    r"""Returns whether tables are of pairs with scores: the first one has three columns.
 
     Args:
-        path: A file of lines `text<TAB>text` or `text<TAB>text<TAB>number`.
+        paths: Tables of `text`, `other` and perhaps `score` (see `read_pairs`).
+        columns: Column of each, by default the usual ones.
+        encoding: Encoding of the files, UTF-8 by default.
 
     Raises:
-        UserError: The file is missing, unreadable, empty or damaged.
+        UserError: A file is missing, unreadable, empty or damaged.
 
     Examples:
         >>> from pathlib import Path
@@ -40,22 +50,33 @@ def has_scores(path: str | os.PathLike) -> bool:
         >>> has_scores("scored.tsv")
         True
     """
-    return (next(iterate_lines(Path(path), skip_bad_lines=True)) or "").count("\t") == 2
+    files = expanded(paths)
+    if are_aligned(paths, files):
+        return False
+    table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
+    found, _ = select(table, _ROLES[:2], columns, _ROLES[2:])
+    return found == _ROLES
 
 
-def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> ScoredPairs:
+def read_scored_pairs(
+    paths: Sequence[str | os.PathLike] | str | os.PathLike,
+    skip_bad_lines: bool = False,
+    columns: Mapping[str, str | int] | None = None,
+    encoding: str | None = None,
+) -> ScoredPairs:
     r"""Reads pairs of texts with scores, under the rules of `read_pairs`.
 
     Args:
-        path: A file of lines `text<TAB>text<TAB>number`.
-        skip_bad_lines: Whether malformed lines are left out and counted instead of raising.
+        paths: Tables of `text`, `other` and `score`, such as lines `text<TAB>text<TAB>number`.
+        skip_bad_lines: Whether malformed rows are left out and counted instead of raising.
+        columns: Column of each, by default the usual ones.
+        encoding: Encoding of the files, UTF-8 by default.
 
     Returns:
-        The pairs, in the order of the file.
+        The pairs, in the order of the files.
 
     Raises:
-        UserError: The file is missing, unreadable, empty or damaged, a line is malformed, or every
-            line was left out.
+        UserError: See `read_pairs`; or a score is not a finite number.
 
     Examples:
         >>> from pathlib import Path
@@ -63,29 +84,12 @@ def read_scored_pairs(path: str | os.PathLike, skip_bad_lines: bool = False) -> 
         >>> read_scored_pairs("scored.tsv").scores
         [4.2, 0.5]
     """
-    path = Path(path)
-    pairs = ScoredPairs([], [], str(path))
-    for source, target, score in good_rows(_rows(path, skip_bad_lines), pairs, skip_bad_lines):
+    files = expanded(paths)
+    reading = Reading(joined_names(files), Form(columns, encoding, skip_bad_lines))
+    pairs = ScoredPairs([], [], reading.name)
+    for source, target, score in reading.good(reading.tables(files, _ROLES)):
         pairs.sources.append(source)
         pairs.targets.append(target)
         pairs.scores.append(score)
+    pairs.skipped, pairs.notes = reading.skipped, tuple(reading.notes)
     return pairs
-
-
-def _rows(path: Path, skip_bad_lines: bool) -> Iterator[Row]:
-    for number, line in enumerate(iterate_lines(path, skip_bad_lines), 1):
-        *texts, last = columns = (line or "").split("\t")
-        score = _number(last)
-        if len(columns) == 3 and not any(map(is_empty, columns)) and score is not None:
-            yield (*texts, score), None
-        else:
-            found = f"expected text<TAB>text<TAB>number, found {excerpt(line or '')}"
-            yield (), place_of(path, number, 1) + found
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None

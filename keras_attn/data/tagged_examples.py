@@ -1,15 +1,16 @@
 """Texts with a tag for each word, from files to token ids for a classifier of tokens."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from keras_attn.data.examples import IDS, Batch, Examples, kept_rows
-from keras_attn.data.files import Pairs, excerpt, read_pairs
+from keras_attn.data.files import Pairs, read_pairs
 from keras_attn.data.labelled_examples import label_numbers
+from keras_attn.data.reading.lines import excerpt
 from keras_attn.data.token_rows import TokenRows, framed
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
 from keras_attn.validation import require
@@ -103,14 +104,21 @@ class TaggedExamples(Examples):
 
 
 def read_tagged_texts(
-    paths: Sequence[str | os.PathLike] | str | os.PathLike, skip_bad_lines: bool = False
+    paths: Sequence[str | os.PathLike] | str | os.PathLike,
+    skip_bad_lines: bool = False,
+    columns: Mapping[str, str | int] | None = None,
+    encoding: str | None = None,
 ) -> Pairs:
     r"""Reads texts and the tags of their words, under the rules of `read_pairs`.
 
     Args:
-        paths: One path of a file of lines `text<TAB>tags`, or the two paths of a file of texts and
-            one of tags whose lines correspond. Words and tags are separated by white space.
-        skip_bad_lines: Whether malformed lines are left out and counted instead of raising.
+        paths: Tables with a column of texts and one of tags, words and tags separated by white
+            space; files of CoNLL columns, a word a line; or a file of texts and one of tags whose
+            lines correspond.
+        skip_bad_lines: Whether malformed rows are left out and counted instead of raising.
+        columns: Column of `text` and of `tags`. Of CoNLL columns the first and the last are read,
+            of CoNLL-U the form and the universal tag.
+        encoding: Encoding of the files, UTF-8 by default.
 
     Returns:
         The texts as sources, their tags as targets, in the order of the files.
@@ -123,8 +131,11 @@ def read_tagged_texts(
         >>> _ = Path("names.tsv").write_text("Anna lives in Rome\tB-PER O O B-LOC\n")
         >>> read_tagged_texts("names.tsv").targets
         ['B-PER O O B-LOC']
+        >>> _ = Path("names.conll").write_text("Anna B-PER\nlives O\n\nRome B-LOC\n")
+        >>> read_tagged_texts("names.conll").targets
+        ['B-PER O', 'B-LOC']
     """
-    return read_pairs(paths, skip_bad_lines, _mistake)
+    return read_pairs(paths, skip_bad_lines, _mistake, columns, encoding, ("text", "tags"))
 
 
 def _mistake(text: str, tags: str) -> str | None:

@@ -187,7 +187,7 @@ class Task(abc.ABC):
         name: str,
         data: Any,
         task: str | None = None,
-        columns: str | Sequence[str] | None = None,
+        columns: str | Sequence[str] | Mapping[str, str | int] | None = None,
         **settings: Any,
     ) -> Self:
         """Builds a task with a randomly initialized model of a preset's sizes.
@@ -239,7 +239,7 @@ class Task(abc.ABC):
         validation: Any = None,
         test: Any = None,
         out: str | Path | None = None,
-        columns: str | Sequence[str] | None = None,
+        columns: str | Sequence[str] | Mapping[str, str | int] | None = None,
         resume: bool = False,
         callbacks: Sequence[keras.callbacks.Callback] = (),
         **settings: Any,
@@ -249,12 +249,14 @@ class Task(abc.ABC):
         Args:
             train: Training data: a path or the name of a data set, a list of `pathlib.Path`, a list
                 of texts or of pairs, a tuple of two lists (sources and targets), a pandas
-                DataFrame, a `datasets.Dataset`, or a mapping of columns.
+                DataFrame, a `datasets.Dataset`, a list of dicts, a mapping of columns, or a
+                `tf.data.Dataset`.
             validation: Validation data in the same form; by default a part of `train` is held out.
             test: Data to evaluate the trained task on, in the same form.
             out: The run folder, which receives checkpoints, metrics.csv and the trained task; by
                 default a temporary folder. It must be new or empty, unless the run is resumed.
-            columns: Columns of tables, such as `("text", "label")`.
+            columns: Columns of tables and of files, such as `("review", "stars")` or
+                `{"text": "review", "label": "stars"}`; by default those of usual names.
             resume: Whether to resume the run in `out`, if there is one.
             callbacks: Keras callbacks, called as by `keras_attn.training.Trainer`.
             **settings: Settings of the run: those of the section `training` by name, such as
@@ -276,7 +278,7 @@ class Task(abc.ABC):
         self,
         data: Any,
         metrics: str | Sequence[str] | None = None,
-        columns: str | Sequence[str] | None = None,
+        columns: str | Sequence[str] | Mapping[str, str | int] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
         """Evaluates the task, as `keras-attn evaluate` does.

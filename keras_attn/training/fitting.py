@@ -15,7 +15,7 @@ from keras_attn.reading import read_table
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks import Task
 from keras_attn.training import measuring
-from keras_attn.training.given_data import written_data
+from keras_attn.training.given_data import Columns, Parts, is_path, written_data
 from keras_attn.training.prepared import prepare, read_data
 from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, require_new
 from keras_attn.training.resolving import check
@@ -23,7 +23,6 @@ from keras_attn.training.run import train
 from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.training.task_runs import TASK_RUNS
-from keras_attn.training.task_runs.pairs import PairsRun
 from keras_attn.validation import require, require_one_of
 
 _START, _DATA = "start", "data"
@@ -61,7 +60,7 @@ def from_preset(
     name: str,
     data: Any,
     task: str | None = None,
-    columns: str | Sequence[str] | None = None,
+    columns: Columns | None = None,
     **settings: Any,
 ) -> Task:
     """Makes a task with random weights; see `Task.from_preset`."""
@@ -79,8 +78,8 @@ def from_preset(
     )
     task = task or fitting[0]
     with tempfile.TemporaryDirectory() as folder:
-        paths = _written(data, Path(folder), "train", columns, task)
-        start = {"preset": name, "task": task, "data": {"train": paths}}
+        found = _written({"train": data}, Path(folder), columns, task)
+        start = {"preset": name, "task": task, "data": found}
         resolved = RunSettings.resolve(start, _layer(settings))
         check(resolved)
         run_data = read_data(resolved, whole=True)
@@ -97,7 +96,7 @@ def fit(
     validation: Any = None,
     test: Any = None,
     out: str | Path | None = None,
-    columns: str | Sequence[str] | None = None,
+    columns: Columns | None = None,
     resume: bool = False,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     **settings: Any,
@@ -119,7 +118,7 @@ def _fit(
     task: Task,
     given: Mapping[str, Any],
     out: Path,
-    columns: str | Sequence[str] | None,
+    columns: Columns | None,
     layer: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> FitResult:
@@ -128,10 +127,7 @@ def _fit(
     options = {**options, "resume": resume}
     kind = current_task_name(layer.get("task", task.kind))
     with tempfile.TemporaryDirectory() as staged:
-        data = {
-            name: _written(value, Path(staged), name, columns, kind)
-            for name, value in given.items()
-        }
+        data = _written(given, Path(staged), columns, kind)
         if resume:
             data = _moved(data, Path(staged), _same_file, out)
             results = train(out, {"data": data}, layer, **options)
@@ -157,34 +153,46 @@ def evaluate(
     task: Task,
     data: Any,
     metrics: str | Sequence[str] | None = None,
-    columns: str | Sequence[str] | None = None,
+    columns: Columns | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Measures a task; see `Task.evaluate`."""
     for name in options:
         require_one_of("option", name, ("beams", "perplexity"))
     with tempfile.TemporaryDirectory() as folder:
-        paths = _written(data, Path(folder), "data", columns, task.kind)
+        found = _written({"train": data}, Path(folder), columns, task.kind)
         chosen = [metrics] if isinstance(metrics, str) else metrics
-        return measuring.evaluate(task, DataSettings(paths), chosen, **options)
+        return measuring.evaluate(task, DataSettings(**found), chosen, **options)
 
 
 def _written(
-    data: Any, folder: Path, name: str, columns: str | Sequence[str] | None, task: str
-) -> list[str]:
-    parts = 2 if isinstance(TASK_RUNS[task], PairsRun) else 1
-    return written_data(data, folder, name, columns, task in _OF_FILES, parts)
+    given: Mapping[str, Any], folder: Path, columns: Columns | None, task: str
+) -> dict[str, Any]:
+    """Writes data in memory to files, and returns settings of the section `data`."""
+    run = TASK_RUNS[task]
+    parts = Parts(run.columns, run.optional_columns, task in _OF_FILES)
+    data: dict[str, Any] = {
+        name: written_data(value, folder, name, parts, columns) for name, value in given.items()
+    }
+    of_files = [is_path(value) for value in given.values()]
+    if columns is not None and any(of_files):
+        require(all(of_files), "`columns` mean either files or data in memory.", columns=columns)
+        data["columns"] = parts.named(columns)
+    return data
 
 
 def _moved(
-    data: dict[str, list[str]], staged: Path, move: Callable[[Path, Path], Path], out: Path
-) -> dict[str, list[str]]:
+    data: dict[str, Any], staged: Path, move: Callable[[Path, Path], Path], out: Path
+) -> dict[str, Any]:
     """Puts data that were in memory into the run folder, and returns all paths."""
 
     def place(path: str) -> str:
         return str(move(Path(path), out / _DATA)) if Path(path).parent == staged else path
 
-    return {name: list(map(place, paths)) for name, paths in data.items()}
+    return {
+        name: list(map(place, value)) if isinstance(value, list) else value
+        for name, value in data.items()
+    }
 
 
 def _new_file(file: Path, folder: Path) -> Path:

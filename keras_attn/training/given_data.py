@@ -1,42 +1,75 @@
 """Data in memory, written to the files that runs read."""
 
+import dataclasses
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from keras_attn.data.reading.columns import columns_by_names
 from keras_attn.files import write_text
 from keras_attn.validation import UserError, require
 
-_FORMS = {
-    1: "texts without targets: a list of texts, or one column of a table",
-    2: "pairs: a list of (source, target), a tuple of two lists, or two columns of a table",
-}
+Columns = str | Sequence[str] | Mapping[str, str | int]
+"""Columns of a table: by the parts of an example, or in their order."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """The parts of a task's examples.
+
+    Attributes:
+        names: Their names.
+        optional: Names of further ones, which data may lack.
+        of_files: Whether the first part is the path of a file.
+    """
+
+    names: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    of_files: bool = False
+
+    def named(self, columns: Columns | None) -> Mapping[str, str | int] | None:
+        """Columns by the parts that they are.
+
+        Raises:
+            UserError: There are too few or too many columns.
+        """
+        if columns is None or isinstance(columns, Mapping):
+            return columns
+        columns = [columns] if isinstance(columns, str) else list(columns)
+        names = (*self.names, *self.optional)
+        require(
+            len(self.names) <= len(columns) <= len(names),
+            f"`columns` must name one for each of {', '.join(self.names)}.",
+            columns=columns,
+        )
+        return dict(zip(names, columns, strict=False))
+
+
+def is_path(data: Any) -> bool:
+    """Whether data are files: a path or the name of a data set, or a list of `pathlib.Path`."""
+    if isinstance(data, str | Path):
+        return True
+    return isinstance(data, list | tuple) and bool(data) and all(isinstance(p, Path) for p in data)
 
 
 def written_data(
-    data: Any,
-    folder: Path,
-    name: str,
-    columns: str | Sequence[str] | None = None,
-    of_files: bool = False,
-    parts: int | None = None,
+    data: Any, folder: Path, name: str, parts: Parts, columns: Columns | None = None
 ) -> list[str]:
-    """Writes data to a file, unless they are files already.
-
-    Tabs and line breaks within a text become spaces, and a line says how many texts had some.
+    """Writes data to a file of JSON lines, unless they are files already.
 
     Args:
-        data: A path or the name of a data set; a list of `pathlib.Path`; a list of texts, of pairs
-            or of longer tuples; a tuple of two lists, sources and targets; a pandas DataFrame, a
-            `datasets.Dataset` or a mapping of columns.
+        data: A path or the name of a data set; a list of `pathlib.Path`; a list of texts, or of
+            tuples; a tuple of two lists, sources and targets; a pandas DataFrame, a
+            `datasets.Dataset`, a list of dicts or a mapping of columns; a `tf.data.Dataset` of
+            texts, tuples or dicts, in batches or not.
         folder: Where the file is written.
         name: Name of the file, without its ending.
-        columns: Names of the columns to take, in their order; needed for a table.
-        of_files: Whether the first part of each example is the path of a file.
-        parts: Number of parts that each example must have at least; exactly one for 1.
+        parts: The parts of an example.
+        columns: Columns of a table; those of usual names by default.
 
     Returns:
         A value of the setting `data.train`.
@@ -44,60 +77,55 @@ def written_data(
     Raises:
         UserError: The data are of another form, empty, or lack a column or a value.
     """
-    if isinstance(data, str | Path):
-        return [str(data)]
-    rows = list(_rows(data, columns))
-    require(bool(rows), f"`{name}` must have at least one example.", rows=0)
-    if all(len(row) == 1 and isinstance(row[0], Path) for row in rows):
-        return [str(path) for (path,) in rows]
-    width = len(rows[0])
-    require(
-        parts is None or (width == 1 if parts == 1 else width >= parts),
-        f"`{name}` must be {_FORMS.get(parts, '')}.",
-        parts=width,
-    )
-    lines, changed = [], 0
-    for number, row in enumerate(rows):
+    if is_path(data):
+        return [str(data)] if isinstance(data, str | Path) else [str(path) for path in data]
+    lines = []
+    for number, row in enumerate(_rows(data, parts, columns)):
+        row = row if isinstance(row, tuple) else (row,)
+        fewest, most = len(parts.names), len(parts.names) + len(parts.optional)
         require(
-            len(row) == width,
-            f"All examples of `{name}` must have {width} parts.",
-            row=number,
+            fewest <= len(row) <= most,
+            f"An example of `{name}` must have the parts {', '.join(parts.names)}{_forms(fewest)}.",
+            example=number,
             parts=len(row),
         )
-        for place, part in enumerate(row):
-            require(
-                not _is_missing(part),
-                f"`{name}` has a missing value (None or NaN).",
-                example=number,
-                part=place,
-            )
-        row = [_written(part, name, number) for part in row]
-        if of_files:
-            row[0] = str(Path(row[0]).absolute())
-        texts = [" ".join(" ".join(text.split("\t")).splitlines()) for text in row]
-        changed += texts != row
-        lines.append("\t".join(texts))
-    if changed:
-        print(f"{name}: in {changed:,} examples tabs and line breaks became spaces.")
+        named = dict(zip((*parts.names, *parts.optional), row, strict=False))
+        texts = {part: _written(value, name, number, part) for part, value in named.items()}
+        if parts.of_files:
+            first = parts.names[0]
+            texts[first] = str(Path(texts[first]).absolute())
+        lines.append(_json_line(texts, name, number))
+    require(bool(lines), f"`{name}` must have at least one example.", rows=0)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.{'tsv' if width > 1 else 'txt'}"
+    path = folder / f"{name}.jsonl"
     write_text(path, "\n".join(lines) + "\n")
     return [str(path)]
 
 
-def _rows(data: Any, columns: str | Sequence[str] | None) -> Iterable[tuple]:
+def _forms(parts: int) -> str:
+    if parts == 1:
+        return ": a list of texts, or one column of a table"
+    return ": a list of tuples, a tuple of lists, or columns of a table"
+
+
+def _rows(data: Any, parts: Parts, columns: Columns | None) -> Iterable[Any]:
+    if type(data).__module__.startswith("tensorflow") and hasattr(data, "element_spec"):
+        return _dataset_rows(data, parts, columns)
+    if isinstance(data, list) and data and all(isinstance(row, Mapping) for row in data):
+        data = {name: [row.get(name) for row in data] for name in data[0]}
     names = getattr(data, "column_names", None) or getattr(data, "columns", None)
     if names is None and hasattr(data, "keys") and not hasattr(data, "iloc"):  # but for a Series
         names = data.keys()
     if names is not None:
-        return zip(*_columns(data, list(names), columns), strict=True)
+        chosen = _columns(list(names), parts, columns)
+        return zip(*(list(data[name]) for name in chosen), strict=True)
     require(
         columns is None,
         "`columns` can be given for a table only.",
         data=type(data).__name__,
         columns=columns,
     )
-    if isinstance(data, tuple) and len(data) == 2 and not any(map(_is_text, data)):
+    if isinstance(data, tuple) and len(data) == 2 and not any(map(_is_one, data)):
         sources, targets = map(list, data)
         require(
             len(sources) == len(targets),
@@ -108,32 +136,78 @@ def _rows(data: Any, columns: str | Sequence[str] | None) -> Iterable[tuple]:
         return zip(sources, targets, strict=True)
     if type(data).__module__.startswith("tensorflow") or not isinstance(data, Iterable):
         raise UserError(
-            "Data must be a path, a list of texts or pairs, a tuple of two lists, or a table. "
-            f"Received: {type(data).__name__}."
+            "Data must be a path, a list of texts or pairs, a tuple of two lists, a table, or a "
+            f"tf.data.Dataset. Received: {type(data).__name__}."
         )
-    return ((row,) if _is_one(row) else tuple(row) for row in data)
+    return (row if _is_one(row) else tuple(row) for row in data)
+
+
+def _dataset_rows(data: Any, parts: Parts, columns: Columns | None) -> Iterator[Any]:
+    """The examples of a `tf.data.Dataset`."""
+    import tensorflow as tf
+
+    spec = data.element_spec
+    flat = tf.nest.flatten(spec)
+    if flat and all(getattr(one, "shape", None) is not None and one.shape.rank for one in flat):
+        data = data.unbatch()
+    names = _columns(list(spec), parts, columns) if isinstance(spec, Mapping) else None
+    require(
+        names is not None or columns is None,
+        "`columns` can be given for a tf.data.Dataset of dicts only.",
+        columns=columns,
+    )
+    for element in data.as_numpy_iterator():
+        yield tuple(element[name] for name in names) if names else element
+
+
+def _columns(names: list[Any], parts: Parts, columns: Columns | None) -> list[Any]:
+    """The columns of a table to take, in the order of the parts."""
+    given = parts.named(columns)
+    if given is None:
+        texts = [str(name) for name in names]
+        chosen = columns_by_names("The table", texts, parts.names, parts.optional)
+        return [names[index] for index in chosen.values()]
+    order = [given[part] for part in (*parts.names, *parts.optional) if part in given]
+    require(
+        set(parts.names) <= set(given) and set(order) <= set(names),
+        "`columns` must name the columns to read, such as the text and the label.",
+        columns=columns,
+        table=[str(name) for name in names],
+    )
+    return order
 
 
 def _is_one(row: Any) -> bool:
     """Whether an example has one part: a text, or what is refused later."""
-    return isinstance(row, dict) or not isinstance(row, Iterable) or _is_text(row)
+    return isinstance(row, dict | str | bytes | Path) or not isinstance(row, Iterable)
 
 
-def _written(part: Any, name: str, number: int) -> str:
+def _written(value: Any, name: str, number: int, part: str) -> str:
     """A part of an example as text; the words and tags of lists are joined by spaces."""
-    if isinstance(part, bytes):
+    place = f"`{name}`: the {part} of example {number}"
+    if _is_missing(value):
+        raise UserError(f"{place} is missing (None or NaN).")
+    if isinstance(value, bytes):
         try:
-            return part.decode()
+            return value.decode()
         except UnicodeDecodeError as error:
-            raise UserError(f"`{name}`: example {number} is not UTF-8: {error}.") from None
-    if isinstance(part, list | tuple | np.ndarray) and all(isinstance(one, str) for one in part):
-        return " ".join(part)
-    if not isinstance(part, str | Path | int | float | np.generic):
+            raise UserError(f"{place} is not UTF-8: {error}.") from None
+    if isinstance(value, list | tuple | np.ndarray) and all(isinstance(one, str) for one in value):
+        return " ".join(value)
+    if not isinstance(value, str | Path | int | float | np.generic):
+        raise UserError(f"{place} must be text or a number. Received: {type(value).__name__}.")
+    return str(value)
+
+
+def _json_line(texts: Mapping[str, str], name: str, number: int) -> str:
+    line = json.dumps(texts, ensure_ascii=False)
+    try:
+        line.encode()
+    except UnicodeEncodeError:
         raise UserError(
-            f"`{name}` must have texts or numbers. Received: example={number}, "
-            f"{type(part).__name__}."
-        )
-    return str(part)
+            f"`{name}`: example {number} has a character that is half of a surrogate pair."
+        ) from None
+    return line
 
 
 def _is_missing(value: Any) -> bool:
@@ -141,18 +215,3 @@ def _is_missing(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, float) and math.isnan(value)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str | bytes | Path)
-
-
-def _columns(data: Any, names: list, columns: str | Sequence[str] | None) -> list[list]:
-    wanted = [columns] if isinstance(columns, str) else list(columns or ())
-    require(
-        bool(wanted) and set(wanted) <= set(names),
-        "`columns` must name the columns to read, such as the text and the label.",
-        columns=columns,
-        table=[str(name) for name in names],
-    )
-    return [list(data[name]) for name in wanted]

@@ -29,7 +29,12 @@ class DataSettings:
     """Where a run's texts come from.
 
     Attributes:
-        train: `["cmudict"]`, one tab-separated file, or a source and a target file.
+        train: `["cmudict"]`; tables: files (TSV, CSV, JSON lines, Parquet, CoNLL columns), patterns
+            such as `data/*.csv` or folders; or a source and a target file whose lines correspond.
+        columns: Columns of tables by the parts of an example, such as
+            `{text: review, label: stars}`: names, or numbers from 1; by default those of usual
+            names.
+        encoding: Encoding of the files, by default UTF-8.
         valid: Files of the same form; held out of the training texts where `None`.
         test: Files of the same form, measured at the end; an empty list to measure nothing, though
             the data set has a test part of its own.
@@ -51,6 +56,8 @@ class DataSettings:
     """
 
     train: list[str]
+    columns: dict[str, str | int] | None = None
+    encoding: str | None = None
     valid: list[str] | None = None
     test: list[str] | None = None
     hold_out: int | None = None

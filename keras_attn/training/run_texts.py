@@ -3,11 +3,15 @@
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from keras_attn.data import Pairs, hold_out, load_cmudict, load_listops
-from keras_attn.data.files import is_empty, iterate_lines
+from keras_attn.data.files import joined_names
+from keras_attn.data.reading.paths import expanded
+from keras_attn.data.reading.rows import Form, Reading
+from keras_attn.data.reading.tables import LinesTable
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.validation import require
 
@@ -23,6 +27,9 @@ SETS_OF_PAIRS: DataSets = {
 }
 
 
+Texts = TypeVar("Texts", "Lines", Pairs)
+
+
 @dataclasses.dataclass(frozen=True)
 class Lines:
     """Texts without targets.
@@ -30,27 +37,34 @@ class Lines:
     Attributes:
         texts: The texts.
         name: Where they come from, for messages.
+        skipped: Number of malformed lines that were left out.
+        notes: Lines for users about how the files were read.
     """
 
     texts: list[str]
     name: str
+    skipped: int = 0
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.texts)
 
 
-def reported(pairs: Pairs, what: str = "lines") -> Pairs:
-    """Prints how many malformed lines were left out, if any, and returns the pairs."""
+def reported(pairs: Texts, what: str = "lines") -> Texts:
+    """Prints how files were read and how many malformed lines were left out; returns the pairs."""
+    for note in pairs.notes:
+        print(note)
     if pairs.skipped:
         print(f"{pairs.name}: {pairs.skipped:,} malformed {what} left out.")
     return pairs
 
 
-def read_lines(paths: Iterable[str | Path]) -> Lines:
-    """Reads files of one text a line.
+def read_lines(paths: Iterable[str | Path], data: DataSettings) -> Lines:
+    """Reads files of one text a line, or a column of tables.
 
     Args:
-        paths: UTF-8 files, gzip allowed; empty lines are left out.
+        paths: Files, patterns or folders; empty lines of files that are no tables are left out.
+        data: How they are read.
 
     Returns:
         The lines of all files.
@@ -58,11 +72,11 @@ def read_lines(paths: Iterable[str | Path]) -> Lines:
     Raises:
         UserError: A file is missing or malformed, or has no text.
     """
-    paths = list(paths)
-    texts = [text for path in paths for text in iterate_lines(Path(path)) if not is_empty(text)]
-    name = " + ".join(map(str, paths))
-    require(bool(texts), f"{name} has no line with text.", lines=0)
-    return Lines(texts, name)
+    files = expanded(list(paths))
+    reading = Reading(joined_names(files), Form(data.columns, data.encoding, data.skip_bad_lines))
+    rows = reading.tables(files, ("text",), plain=LinesTable)
+    texts = [text for (text,) in reading.good(rows)]
+    return reported(Lines(texts, reading.name, reading.skipped, tuple(reading.notes)))
 
 
 def hold_out_pairs(pairs: Pairs, data: DataSettings, seed: int) -> tuple[Pairs, Pairs]:

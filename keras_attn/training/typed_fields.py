@@ -4,7 +4,7 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keras_attn.validation import require, require_positive
@@ -53,6 +53,9 @@ def _checked(name: str, annotation: Any, value: Any) -> Any:
         return "on" if value else "off"
     if typing.get_origin(kind) is list:
         return as_texts(name, value)
+    if typing.get_origin(kind) is dict:
+        require(isinstance(value, Mapping), f"`{name}` must hold named values.", **{name: value})
+        return dict(value)
     if kind is float:
         value = _as_float(value)
     right = isinstance(value, kind) and not (kind is not bool and isinstance(value, bool))

@@ -79,7 +79,7 @@ def test_mistakes_name_the_file(folder, tmp_path):
     ("line", "message"),
     [
         ("dog/3.png\tgood", r"dog/3.png: no such file\. Set `skip_bad_lines`"),
-        ("dog/2.png good", "labels.tsv, line 2, column 15: expected source<TAB>target, found no"),
+        ("dog/2.png good", "labels.tsv, line 2, column 15: expected file<TAB>label, found no"),
     ],
 )
 def test_mistakes_in_a_table(folder, line, message):

@@ -74,7 +74,7 @@ def test_scored_pairs(tmp_path):
     pairs = read_scored_pairs(path)
     assert (pairs.sources, pairs.targets, pairs.scores) == (["a b", "d"], ["c", "e"], [4.5, -1.0])
     path.write_text("a\tb\t1\na\tb\nc\t\t3\nd\te\tnan\n", encoding="utf-8")
-    refused(r"scored.tsv, line 2, column 1: expected text<TAB>text<T", read_scored_pairs, path)
+    refused(r"scored.tsv, line 2, column 4: expected text<TAB>other<T", read_scored_pairs, path)
     assert read_scored_pairs(path, skip_bad_lines=True).skipped == 3
     path.write_text("a\tb\n", encoding="utf-8")
     assert not has_scores(path)

@@ -1,5 +1,6 @@
 """Tasks made, trained, measured and exported by a few calls; data in the forms that users have."""
 
+import json
 import pathlib
 
 import keras
@@ -12,13 +13,14 @@ import keras_attn
 from keras_attn.data import PairExamples
 from keras_attn.models import Bert, get_preset
 from keras_attn.tasks import CausalLMTask, ClassificationTask, Seq2SeqTask, Task
-from keras_attn.training.given_data import written_data
+from keras_attn.training.given_data import Parts, written_data
 from keras_attn.validation import UserError
 from tests.refusals import refused
 
 PACKAGE = pathlib.Path(keras_attn.__file__).parent
 PAIRS = [(f"{a}{b}", f"{b.upper()} {a.upper()}") for a in "abcdefgh" for b in "abcdefgh"]
 SMALL = {"model": {"hidden_dim": 32, "num_layers": 1, "intermediate_dim": 32}}
+PARTS = Parts(("text", "label"))
 FIT = {"epochs": 2, "batch_tokens": 256, "warmup_steps": 1, "learning_rate": 0.01}
 
 
@@ -30,34 +32,47 @@ class Table(dict):
         return list(self)
 
 
+def dataset(*columns):
+    return tf.data.Dataset.from_tensor_slices(columns if len(columns) > 1 else columns[0])
+
+
+NAMED = dataset({"stars": [1, 2], "review": ["a", "c"]})
+
+
 @pytest.mark.parametrize(
     ("data", "columns", "expected"),
     [
-        ([("a", "b"), ("c", "d")], None, "a\tb\nc\td\n"),
-        ((["a", "c"], ["b", "d"]), None, "a\tb\nc\td\n"),
-        ((np.array(["a", "c"]), np.array([0, 1])), None, "a\t0\nc\t1\n"),
-        (["a", "c"], None, "a\nc\n"),
-        ({"x": ["a", "c"], "y": [1, 2], "z": [3, 4]}, ("x", "z"), "a\t3\nc\t4\n"),
-        (Table(x=["a", "c"], y=[1, 2]), "x", "a\nc\n"),
-        ([("a\tb\nc", "d")], None, "a b c\td\n"),
-        ([(b"caf\xc3\xa9", 1)], None, "café\t1\n"),
-        ([(["Anna", "sings"], ["B-PER", "O"])], None, "Anna sings\tB-PER O\n"),
+        ([("a", "b"), ("c", "d")], None, [("a", "b"), ("c", "d")]),
+        ((["a", "c"], ["b", "d"]), None, [("a", "b"), ("c", "d")]),
+        ((np.array(["a", "c"]), np.array([0, 1])), None, [("a", "0"), ("c", "1")]),
+        (["a", "c"], None, [("a",), ("c",)]),
+        ({"x": ["a", "c"], "y": [1, 2], "z": [3, 4]}, ("x", "z"), [("a", "3"), ("c", "4")]),
+        ({"x": ["a"], "y": [1]}, {"label": "x", "text": "y"}, [("1", "a")]),
+        ({"label": ["a"], "id": [7], "text": ["b"]}, None, [("b", "a")]),
+        ({"first": ["a"], "second": ["b"]}, None, [("a", "b")]),
+        ([{"label": "a", "text": "b"}], None, [("b", "a")]),
+        (Table(x=["a", "c"], y=[1, 2]), "x", [("a",), ("c",)]),
+        ([("a\tb\nc", "d")], None, [("a\tb\nc", "d")]),
+        ([(b"caf\xc3\xa9", 1)], None, [("café", "1")]),
+        ([(["Anna", "sings"], ["B-PER", "O"])], None, [("Anna sings", "B-PER O")]),
+        (dataset(["a", "c"], [1, 2]), None, [("a", "1"), ("c", "2")]),
+        (dataset(["a", "b", "c"], [1, 2, 3]).batch(2), None, [("a", "1"), ("b", "2"), ("c", "3")]),
+        (dataset(["a", "c"]), None, [("a",), ("c",)]),
+        (NAMED, None, [("a", "1"), ("c", "2")]),
+        (NAMED.batch(2), ("review", "stars"), [("a", "1"), ("c", "2")]),
     ],
 )
 def test_forms_of_data(data, columns, expected, tmp_path):
-    (path,) = written_data(data, tmp_path, "train", columns)
-    assert pathlib.Path(path).read_text("utf-8") == expected
-
-
-def test_what_was_changed_is_said(tmp_path, capsys):
-    written_data([("a\tb", "c"), ("d", "e")], tmp_path, "train")
-    assert "train: in 1 examples tabs and line breaks became spaces." in capsys.readouterr().out
+    parts = PARTS if len(expected[0]) == 2 else Parts(("text",))
+    (path,) = written_data(data, tmp_path, "train", parts, columns)
+    rows = map(json.loads, pathlib.Path(path).read_text("utf-8").splitlines())
+    assert [tuple(row.values()) for row in rows] == expected
 
 
 def test_files_stay_files(tmp_path):
     files = [pathlib.Path("a.txt"), pathlib.Path("b.txt")]
-    assert written_data(files, tmp_path, "train") == ["a.txt", "b.txt"]
-    assert written_data("cmudict", tmp_path, "train") == ["cmudict"]
+    assert written_data(files, tmp_path, "train", PARTS) == ["a.txt", "b.txt"]
+    assert written_data("cmudict", tmp_path, "train", PARTS) == ["cmudict"]
     assert not list(tmp_path.iterdir())
 
 
@@ -65,20 +80,24 @@ def test_files_stay_files(tmp_path):
     ("data", "columns", "message"),
     [
         ([], None, "must have at least one example"),
-        ([("a", "b"), ("c",)], None, "must have 2 parts. Received: row=1, parts=1"),
+        ([("a", "b"), ("c",)], None, "must have the parts text, label.* example=1, parts=1"),
+        ([("a", "b", "c")], None, "must have the parts text, label.* example=0, parts=3"),
         ((["a", "c"], ["b"]), None, "as many targets as sources. .*sources=2, targets=1"),
-        ({"x": ["a"]}, None, "`columns` must name the columns to read.* table=.'x'"),
-        ({"x": ["a"]}, "y", "`columns` must name the columns to read.* table=.'x'"),
+        ({"x": ["a"], "y": ["b"], "z": ["c"]}, None, "which of the columns 'x', 'y', 'z' is the"),
+        ({"x": ["a"]}, ("x", "y"), "`columns` must name the columns to read.* table=.'x'"),
+        ({"x": ["a"]}, "y", "`columns` must name one for each of text, label. .*columns=.'y'"),
         ([("a", "b")], ("x", "y"), "`columns` can be given for a table only"),
+        ([{"text": "a", "label": 1}, {"text": "b"}], None, "the label of example 1 is missing"),
         (3, None, "Data must be a path, .* Received: int"),
-        (tf.data.Dataset.range(3), None, "Data must be a path, .* Received: _RangeDataset"),
-        ([(["Anna"], [1, 0])], None, "must have texts or numbers. Received: example=0, list"),
-        ([{"text": "a"}], None, "must have texts or numbers. Received: example=0, dict"),
-        ([(b"\xff", 1)], None, "example 0 is not UTF-8"),
+        (tf.constant(["a"]), None, "Data must be a path, .* Received: EagerTensor"),
+        (tf.data.Dataset.range(3), None, "must have the parts text, label.* parts=1"),
+        ([(["Anna"], [1, 0])], None, "the label of example 0 must be text or a number.*: list"),
+        ([(b"\xff", 1)], None, "the text of example 0 is not UTF-8"),
+        ([("\ud800", 1)], None, "example 0 has a character that is half of a surrogate pair"),
     ],
 )
 def test_data_of_other_forms(data, columns, message, tmp_path):
-    refused(message, written_data, data, tmp_path, "train", columns)
+    refused(message, written_data, data, tmp_path, "train", PARTS, columns)
 
 
 @pytest.fixture(scope="module")
@@ -212,16 +231,16 @@ def test_a_task_by_its_name():
 
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_missing_values_are_no_texts(missing, tmp_path):
-    with pytest.raises(
-        UserError, match="`train` has a missing value .None or NaN.. Received: example=1, part=0"
-    ):
-        written_data([("a", "b"), (missing, "c")], tmp_path, "train")
+    message = "`train`: the text of example 1 is missing .None or NaN.."
+    refused(message, written_data, [("a", "b"), (missing, "c")], tmp_path, "train", PARTS)
 
 
 def test_names_of_files_hold_in_every_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (path,) = written_data([("x/0.png", "top")], tmp_path / "data", "train", of_files=True)
-    assert pathlib.Path(path).read_text("utf-8") == f"{tmp_path}/x/0.png\ttop\n"
+    parts = Parts(("file", "label"), of_files=True)
+    (path,) = written_data([("x/0.png", "top")], tmp_path / "data", "train", parts)
+    line = json.loads(pathlib.Path(path).read_text("utf-8"))
+    assert line == {"file": f"{tmp_path}/x/0.png", "label": "top"}
 
 
 @pytest.mark.slow
@@ -274,7 +293,7 @@ def test_nothing_is_held_out_from_tokenizers_and_labels():
 @pytest.mark.parametrize(
     ("data", "settings", "message"),
     [
-        (["a", "b"], {}, "`train` must be pairs: a list of .source, target.*Received: parts=1"),
+        (["a", "b"], {}, "must have the parts source, target: a list of tuples.*parts=1"),
         (PAIRS, {"validation_data": PAIRS}, "an argument of Keras' `fit`; here: `validation=`"),
         (PAIRS, {"batch_size": 8}, "here: `batch_tokens=`, which counts tokens"),
     ],
@@ -284,7 +303,8 @@ def test_habits_of_keras_are_answered(fitted, data, settings, message):
 
 
 def test_texts_have_no_targets():
-    refused("`train` must be texts without targets", CausalLMTask.from_preset, "lm_tiny", PAIRS)
+    message = "must have the parts text: a list of texts.*parts=2"
+    refused(message, CausalLMTask.from_preset, "lm_tiny", PAIRS)
 
 
 def test_options_of_evaluate(fitted):

@@ -1,7 +1,7 @@
 """Base class of exported tasks: a loaded SavedModel and calls of its signatures."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -73,7 +73,7 @@ class Exported:
         self,
         data: Any,
         metrics: str | Sequence[str] | None = None,
-        columns: str | Sequence[str] | None = None,
+        columns: str | Sequence[str] | Mapping[str, str | int] | None = None,
         **options: Any,
     ) -> dict[str, Any]:
         """Evaluates the exported task (see `Task.evaluate`)."""

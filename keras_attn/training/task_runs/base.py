@@ -9,6 +9,8 @@ import keras
 import numpy as np
 
 from keras_attn.data import Examples
+from keras_attn.data.reading.columns import check_columns
+from keras_attn.data.reading.lines import check_encoding
 from keras_attn.evaluation import get_metric
 from keras_attn.models import model_class
 from keras_attn.models.attention_override import attention_override
@@ -35,6 +37,12 @@ class TaskRun(abc.ABC):
     def tokenizer_settings(self) -> tuple[str, ...]:
         """What the section `tokenizers` may hold."""
         return self.roles
+
+    columns: ClassVar[tuple[str, ...]] = ("text",)
+    """The parts of an example, which the columns of a table are."""
+
+    optional_columns: ClassVar[tuple[str, ...]] = ()
+    """Parts that test data may have."""
 
     items: ClassVar[str] = "sources"
     """What is counted when a task is measured."""
@@ -71,6 +79,8 @@ class TaskRun(abc.ABC):
         if settings.preset:
             check_model_settings(settings.preset, settings.model, self.model_settings)
         check_activation(settings.model.get("activation"))
+        check_columns(settings.data.columns, (*self.columns, *self.optional_columns))
+        check_encoding(settings.data.encoding)
         if settings.attention is not None:
             self.attention(settings, MOST_TOKENS)
         for role in settings.tokenizers:

@@ -26,6 +26,7 @@ class ClassificationRun(PairsRun):
 
     task_class = ClassificationTask
     roles = ("text",)
+    columns = ("text", "label")
     head_class: ClassVar[type[keras.Model]] = SequenceClassifier
     model_settings = ("pooling",)
     other_starts = ENCODER_TASKS

@@ -13,6 +13,7 @@ from keras_attn.data import (
 )
 from keras_attn.evaluation import CORRELATIONS, RETRIEVAL
 from keras_attn.tasks import EmbeddingTask, measure_vectors
+from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.pairs import PairsRun
@@ -30,6 +31,8 @@ class EmbeddingRun(PairsRun):
 
     task_class = EmbeddingTask
     roles = ("text",)
+    columns = ("text", "other")
+    optional_columns = ("score",)
     lengths: ClassVar = {"source": "max_source_length", "target": "max_target_length"}
     model_settings = _POOLING
     other_starts = ENCODER_TASKS
@@ -62,8 +65,9 @@ class EmbeddingRun(PairsRun):
         return super().metrics_of(texts, data, chosen)
 
     def read_test(self, paths, data):
-        if len(paths) == 1 and has_scores(paths[0]):
-            return read_scored_pairs(paths[0], data.skip_bad_lines)
+        how = {"columns": data.columns, "encoding": data.encoding}
+        if not self.known(paths, data) and has_scores(paths, **how):
+            return reported(read_scored_pairs(paths, data.skip_bad_lines, **how))
         return super().read_test(paths, data)
 
     def check_test(self, settings, texts, task):

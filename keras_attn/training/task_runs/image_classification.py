@@ -19,6 +19,7 @@ class ImageClassificationRun(ClassificationRun):
 
     task_class = ImageClassificationTask
     roles = ()
+    columns = ("file", "label")
     lengths: ClassVar = {}
     items = "images"
     known_data: ClassVar = {DIGITS: lambda data: load_digits()}
@@ -34,10 +35,11 @@ class ImageClassificationRun(ClassificationRun):
     def read_files(self, paths, data):
         require(
             len(paths) == 1,
-            "Image data must be `digits`, one folder, or one tab-separated file.",
+            "Image data must be `digits`, one folder, or one table of files and labels.",
             data=list(paths),
         )
-        return reported(read_labelled_images(paths[0], data.skip_bad_lines), "files or lines")
+        images = read_labelled_images(paths[0], data.skip_bad_lines, data.columns, data.encoding)
+        return reported(images, "files or lines")
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         layout = _layout_of(task) if task else _layout(settings)

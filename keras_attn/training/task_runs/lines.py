@@ -27,7 +27,7 @@ class LinesRun(TaskRun):
     hold_out = staticmethod(hold_out_lines)
 
     def read_test(self, paths, data):
-        return read_lines(paths)
+        return read_lines(paths, data)
 
     def measure(self, task, texts, metrics, beams=None, perplexity=True, progress=None):
         for name in metrics:

@@ -31,6 +31,7 @@ class PairsRun(TaskRun):
     """Data sets whose parts are fixed."""
 
     hold_out = staticmethod(hold_out_pairs)
+    columns = ("source", "target")
 
     def check(self, settings):
         super().check(settings)
@@ -56,13 +57,9 @@ class PairsRun(TaskRun):
         return known["test"] if known else self.read_files(paths, data)
 
     def read_files(self, paths: list[str], data: DataSettings) -> Pairs:
-        """Reads one tab-separated file, or a source and a target file."""
-        require(
-            len(paths) in (1, 2),
-            "Data must be cmudict, listops, one tab-separated file, or a source and a target file.",
-            data=list(paths),
-        )
-        return reported(read_pairs(paths, skip_bad_lines=data.skip_bad_lines))
+        """Reads tables, or a source and a target file."""
+        options = {"columns": data.columns, "encoding": data.encoding, "roles": self.columns}
+        return reported(read_pairs(paths, data.skip_bad_lines, **options))
 
     def check_test(self, settings, texts, task):
         super().check_test(settings, texts, task)

@@ -13,13 +13,14 @@ from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS
-from keras_attn.validation import require, require_one_of
+from keras_attn.validation import require_one_of
 
 
 class TokenClassificationRun(ClassificationRun):
     """Trains an encoder and a head on texts with a tag for each word, the targets of the pairs."""
 
     task_class = TokenClassificationTask
+    columns = ("text", "tags")
     items = "texts"
     head_class = TokenClassifier
     model_settings = ()
@@ -35,12 +36,7 @@ class TokenClassificationRun(ClassificationRun):
         return ["tag_accuracy", "span_f1"]
 
     def read_files(self, paths, data):
-        require(
-            len(paths) in (1, 2),
-            "Data must be one tab-separated file, or a file of texts and one of their tags.",
-            data=list(paths),
-        )
-        return reported(read_tagged_texts(paths, data.skip_bad_lines))
+        return reported(read_tagged_texts(paths, data.skip_bad_lines, data.columns, data.encoding))
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         # A rare tag may be in the held-out texts alone: it is never predicted, and counts as wrong.

@@ -1,0 +1,1 @@
+"""Reading of files of any form: compressed, encoded, as lines or as tables."""

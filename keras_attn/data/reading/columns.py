@@ -1,0 +1,216 @@
+"""Which columns of a table are the parts of an example."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from keras_attn.data.reading.tables import ConllTable, Key, Table
+from keras_attn.validation import UserError, require, require_one_of
+
+ROLES: dict[str, tuple[str, ...]] = {
+    "text": (
+        *("text", "texts", "sentence", "sentence1", "review", "content", "document", "body"),
+        *("comment", "message", "tweet", "title", "headline", "abstract", "question", "query"),
+        *("words", "tokens", "utterance", "description", "premise", "anchor"),
+    ),
+    "label": (
+        *("label", "labels", "class", "category", "sentiment", "intent", "topic", "target"),
+        *("stars", "rating", "polarity"),
+    ),
+    "source": ("source", "src", "input", "word", "grapheme", "graphemes", "article", "text"),
+    "target": (
+        *("target", "tgt", "trg", "output", "translation", "summary", "phonemes", "phoneme"),
+        *("pronunciation", "ipa", "highlights", "answer"),
+    ),
+    "tags": ("tags", "tag", "ner_tags", "pos_tags", "labels", "label", "ner"),
+    "other": ("other", "text2", "sentence2", "positive", "hypothesis", "paraphrase", "answer"),
+    "score": ("score", "similarity", "similarity_score", "relatedness"),
+    "file": ("file", "file_name", "filename", "image", "path"),
+}
+"""Parts of examples, with the usual names of their columns, the first one before others."""
+
+_HEADER = {name for names in ROLES.values() for name in names}
+_SHOWN = 12
+
+
+class Selection(NamedTuple):
+    """The columns to read.
+
+    Attributes:
+        keys: The column of each role.
+        has_header: Whether the first row holds the names of the columns.
+        width: Number of columns that each row must have, or `None` if it does not matter.
+        note: A line for users about what was chosen for them, or "".
+    """
+
+    keys: tuple[Key, ...]
+    has_header: bool = False
+    width: int | None = None
+    note: str = ""
+
+
+def check_columns(columns: Mapping[str, str | int] | None, roles: Sequence[str]) -> None:
+    """Raises `UserError` unless columns are given by the parts of a task's examples."""
+    for role, column in (columns or {}).items():
+        require_one_of("columns", role, roles)
+        require(
+            isinstance(column, int | str) and column != "" and not isinstance(column, bool),
+            "`columns` must be names or numbers of columns.",
+            **{role: column},
+        )
+
+
+def select(
+    table: Table,
+    roles: Sequence[str],
+    columns: Mapping[str, str | int] | None = None,
+    optional: Sequence[str] = (),
+) -> tuple[tuple[str, ...], Selection]:
+    """Chooses the columns of a table.
+
+    Args:
+        table: The table.
+        roles: The parts of an example.
+        columns: Column of each, a name or a number from 1; looked for by default.
+        optional: Parts that a table may lack.
+
+    Returns:
+        The parts that the table has, and their columns.
+
+    Raises:
+        UserError: There is no such column, or it is not clear which one is meant.
+    """
+    check_columns(columns, [*roles, *optional])
+    if columns:
+        wanted = tuple(role for role in (*roles, *optional) if role in columns)
+        missing = [role for role in roles if role not in columns]
+        if missing:
+            raise UserError(
+                f"`columns` must have one for each of {', '.join(roles)}; it lacks {missing[0]}."
+            )
+        return wanted, _given(table, [_key(columns[role]) for role in wanted])
+    return _found(table, tuple(roles), tuple(optional))
+
+
+def _key(column: str | int) -> Key:
+    """A number from 1 as an index, or a name."""
+    text = str(column)
+    return int(text) - 1 if text.isascii() and text.isdecimal() and text != "0" else text
+
+
+def _given(table: Table, keys: list[Key]) -> Selection:
+    numbers = [key for key in keys if isinstance(key, int)]
+    if table.names is not None:
+        names = [key if isinstance(key, str) else str(key + 1) for key in keys]
+        for name in names:
+            _require_column(table, name, table.names)
+        return Selection(tuple(names))
+    if table.first is None:  # sentences
+        require(
+            len(numbers) == len(keys),
+            f"{table.path}: columns are given by their numbers.",
+            columns=keys,
+        )
+        return Selection(tuple(numbers))
+    names = [cell.strip() for cell in table.first]
+    for number in numbers:
+        require(number < len(names), f"{table.path} has {len(names)} columns.", column=number + 1)
+    if len(numbers) == len(keys):
+        has_header = all(_is_header(names[number]) for number in numbers)
+        note = f"the first line holds names of columns: {_listed(names)}" if has_header else ""
+        return Selection(tuple(numbers), has_header, len(names), note)
+    indices = []
+    for key in keys:
+        if isinstance(key, str):
+            _require_column(table, key, names)
+        indices.append(names.index(key) if isinstance(key, str) else key)
+    return Selection(tuple(indices), True, len(names))
+
+
+def _found(
+    table: Table, roles: tuple[str, ...], optional: tuple[str, ...]
+) -> tuple[tuple[str, ...], Selection]:
+    if isinstance(table, ConllTable):
+        return roles, Selection(table.usual_columns)
+    if table.names is not None:
+        return _by_names(table, table.names, roles, optional, False)
+    names = [cell.strip() for cell in table.first or ()]
+    usual = [any(name.casefold() in ROLES[role] for name in names) for role in roles]
+    if all(usual) and (table.has_header or all(map(_is_header, names))):
+        return _by_names(table, names, roles, optional, True)
+    if table.has_header and len(names) >= len(roles):
+        by_name = " ".join(f"{role}=NAME" for role in roles)
+        by_number = " ".join(f"{role}={number}" for number, role in enumerate(roles, 1))
+        raise UserError(
+            f"{table.path}: is the first line, {_listed(names)}, an example or the names of the "
+            f"columns? Set `columns` (--columns {by_number} for an example, --columns {by_name} "
+            "for names)."
+        )
+    found = roles + optional[: max(len(names) - len(roles), 0)]
+    return found, Selection(tuple(range(len(found))), False, len(found))
+
+
+def columns_by_names(
+    table: str, names: Sequence[str], roles: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, int]:
+    """Finds columns by their usual names; those of other names by their order.
+
+    Args:
+        table: The table in messages.
+        names: Names of its columns.
+        roles: The parts of an example.
+        optional: Parts that a table may lack.
+
+    Returns:
+        The index of the column of each part.
+
+    Raises:
+        UserError: It is not clear which column a part is.
+    """
+    lower = [name.casefold() for name in names]
+    chosen: dict[str, int] = {}
+    for role in (*roles, *optional):
+        usual = (name for name in ROLES[role] if name in lower)
+        index = next((i for i in map(lower.index, usual) if i not in chosen.values()), None)
+        if index is not None:
+            chosen[role] = index
+    missing = [role for role in roles if role not in chosen]
+    if missing and len(names) == len(roles):
+        rest = [index for index in range(len(names)) if index not in chosen.values()]
+        chosen |= dict(zip(missing, rest, strict=True))
+    elif missing:
+        options = " ".join(f"{role}=NAME" for role in roles)
+        raise UserError(
+            f"{table}: which of the columns {_listed(names)} is the {missing[0]}? Set "
+            f"`columns` (--columns {options})."
+        )
+    return {role: chosen[role] for role in (*roles, *optional) if role in chosen}
+
+
+def _by_names(
+    table: Table,
+    names: list[str],
+    roles: tuple[str, ...],
+    optional: tuple[str, ...],
+    has_header: bool,
+) -> tuple[tuple[str, ...], Selection]:
+    chosen = columns_by_names(table.path, names, roles, optional)
+    keys = tuple(index if has_header else names[index] for index in chosen.values())
+    shown = ", ".join(f"{role}={names[index]}" for role, index in chosen.items())
+    # That a column is what it is called needs no line.
+    is_plain = not has_header and all(role == names[index] for role, index in chosen.items())
+    note = "" if is_plain else f"columns {shown}"
+    return tuple(chosen), Selection(keys, has_header, len(names) if has_header else None, note)
+
+
+def _is_header(cell: str) -> bool:
+    return cell.strip().casefold() in _HEADER
+
+
+def _require_column(table: Table, name: str, names: Sequence[str]) -> None:
+    if name not in names:
+        raise UserError(f"{table.path} has no column {name!r}; it has {_listed(names)}.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:40]) for name in names[:_SHOWN])
+    return shown + (" …" if len(names) > _SHOWN else "")

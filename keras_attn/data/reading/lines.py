@@ -1,0 +1,176 @@
+"""Lines of text files, decoded."""
+
+import codecs
+import contextlib
+from collections.abc import Iterator
+
+from keras_attn.data.reading.content import chunks_of
+from keras_attn.validation import UserError, require
+
+SKIP_HINT = "Set `skip_bad_lines` (--skip-bad-lines) to leave such lines out."
+
+_UTF8 = "utf-8"
+_UTF8_MARK = codecs.BOM_UTF8
+# The longer marks first: that of UTF-16 begins that of UTF-32.
+_MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# Files that are no text, by how they begin.
+_OTHERS = {
+    b"PAR1": "Parquet: name it *.parquet",
+    b"PK\x03\x04": "a ZIP archive or an Excel file: save it as CSV",
+    b"\xd0\xcf\x11\xe0": "an Excel or Word file: save it as CSV",
+    b"%PDF-": "PDF",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    b"\x89HDF": "HDF5",
+    b"SQLite format 3": "a data base: save the table as CSV",
+}
+_SAMPLE_BYTES = 1 << 16
+_ENOUGH = 3  # bytes beyond ASCII to guess from
+# What files are found in; of encodings that differ in a few letters only the most frequent one.
+_USUAL = ["cp1252", "cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"]
+_USUAL += ["cp932", "euc_jp", "gb18030", "big5", "cp949"]
+_EXCERPT_LENGTH = 40
+
+
+class BadLine(str):
+    """A line that cannot be decoded, with question marks in place of what is wrong."""
+
+    __slots__ = ()
+
+
+def iterate_lines(
+    path: str, skip_bad_lines: bool | None = None, encoding: str | None = None
+) -> Iterator[str]:
+    r"""Yields the lines of a file without their line ends.
+
+    Lines end with `\n` or `\r\n`; all other characters belong to the text.
+
+    Args:
+        path: The file, plain or compressed.
+        skip_bad_lines: Whether a line that cannot be decoded is a `BadLine` instead of an error;
+            `None` where users cannot choose.
+        encoding: The encoding; by default UTF-8, with or without a byte order mark.
+
+    Raises:
+        UserError: See `chunks_of`; the file is empty, or is not in this encoding.
+    """
+    number, rest = 0, b""
+    for chunk in _utf8_chunks(path, encoding):
+        block, end, rest = (rest + chunk).rpartition(b"\n")
+        if end:
+            yield from _lines_of(block, path, number, skip_bad_lines)
+            number += block.count(b"\n") + 1
+    if rest:
+        yield from _lines_of(rest, path, number, skip_bad_lines)
+    elif not number:
+        raise UserError(f"{path}: the file is empty.")
+
+
+def check_encoding(encoding: str | None) -> None:
+    """Raises `UserError` unless Python knows the text encoding."""
+    known = False
+    with contextlib.suppress(LookupError, TypeError, ValueError):
+        known = encoding is None or codecs.lookup(encoding)._is_text_encoding
+    require(known, "`encoding` must be a text encoding, such as cp1252.", encoding=encoding)
+
+
+def is_empty(text: str) -> bool:
+    """Whether a text is nothing but white space."""
+    return not text or text.isspace()
+
+
+def excerpt(line: str) -> str:
+    """The beginning of a line, for a message."""
+    shown = line if len(line) <= _EXCERPT_LENGTH else line[:_EXCERPT_LENGTH] + "…"
+    return repr(shown)
+
+
+def _utf8_chunks(path: str, encoding: str | None) -> Iterator[bytes]:
+    chunks = chunks_of(path)
+    check_encoding(encoding)
+    if encoding is not None and codecs.lookup(encoding).name not in (_UTF8, "utf-8-sig"):
+        yield from _reencoded(path, chunks, encoding)
+        return
+    first = next(chunks, b"")
+    for begin, kind in _OTHERS.items():
+        require(not first.startswith(begin), f"{path}: expected text, found {kind}.")
+    for mark, name in _MARKS:
+        if first.startswith(mark):
+            raise UserError(
+                f"{path}: expected UTF-8, found the byte order mark of {name.upper()}. "
+                f"{_encoding_hint(name)}"
+            )
+    if first.count(b"\0") * 5 > len(first):
+        name = "utf-16-le" if first[1:2] == b"\0" else "utf-16-be"
+        raise UserError(
+            f"{path}: expected UTF-8, found mostly zero bytes, as {name.upper()} has. "
+            f"{_encoding_hint(name)}"
+        )
+    yield first.removeprefix(_UTF8_MARK)
+    yield from chunks
+
+
+def _reencoded(path: str, chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Turns the pieces of a file into UTF-8."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    is_first = True
+    try:
+        for chunk in chunks:
+            text = decoder.decode(chunk)
+            yield (text.removeprefix("\ufeff") if is_first else text).encode(_UTF8)
+            is_first = is_first and not text
+        yield decoder.decode(b"", final=True).encode(_UTF8)
+    except UnicodeError as error:
+        reason = getattr(error, "reason", None) or error
+        raise UserError(f"{path}: the file is not in the encoding {encoding} ({reason}).") from None
+
+
+def _lines_of(block: bytes, path: str, before: int, skip_bad_lines: bool | None) -> list[str]:
+    """The lines of a block that follows `before` lines."""
+    try:
+        lines = block.decode(_UTF8).split("\n")
+    except UnicodeDecodeError as error:
+        if not skip_bad_lines:
+            number = before + block.count(b"\n", 0, error.start) + 1
+            column = error.start - block.rfind(b"\n", 0, error.start)
+            found = f"0x{block[error.start]:02x} ({error.reason})"
+            message = (
+                f"{path}, line {number}, byte {column}: expected UTF-8, found the byte {found}."
+            )
+            if skip_bad_lines is not None:
+                message += f"{_guess(block, error.start)} {SKIP_HINT}"
+            raise UserError(message) from None
+        lines = [_decoded(line) for line in block.split(b"\n")]
+    if b"\r" in block:
+        lines = [type(line)(line.removesuffix("\r")) for line in lines]
+    return lines
+
+
+def _decoded(line: bytes) -> str:
+    try:
+        return line.decode(_UTF8)
+    except UnicodeDecodeError:
+        return BadLine(line.decode(_UTF8, "replace"))
+
+
+def _guess(block: bytes, place: int) -> str:
+    """Sentences about the encoding that bytes around a place seem to be in; or nothing."""
+    import charset_normalizer
+
+    begin = max(0, block.rfind(b"\n", 0, max(place - _SAMPLE_BYTES // 2, 0)) + 1)
+    sample = block[begin : begin + _SAMPLE_BYTES]
+    if sum(byte > 127 for byte in sample) < _ENOUGH:
+        return ""
+    found = charset_normalizer.from_bytes(sample, cp_isolation=_USUAL).best()
+    if found is None:
+        return ""
+    return f" The file may be in {found.encoding}. {_encoding_hint(found.encoding)}"
+
+
+def _encoding_hint(name: str) -> str:
+    return f"Set `encoding` (--encoding {name}) to read it."

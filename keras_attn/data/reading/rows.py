@@ -1,0 +1,203 @@
+"""Examples of files, each checked and with its mistakes told."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from keras_attn.data.reading.columns import Selection, select
+from keras_attn.data.reading.lines import SKIP_HINT, excerpt, is_empty
+from keras_attn.data.reading.tables import (
+    Key,
+    Record,
+    Table,
+    TabSeparatedTable,
+    open_table,
+)
+from keras_attn.validation import UserError
+
+_OF_NUMBERS = ("score",)
+
+
+class Row(NamedTuple):
+    """An example.
+
+    Attributes:
+        fields: Its parts; nothing if it is malformed.
+        mistake: What is wrong with it, with its place, or `None`.
+    """
+
+    fields: tuple
+    mistake: str | None = None
+
+
+Mistake = Callable[..., str | None]
+"""Describes what is wrong with the parts of an example, or returns `None`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """How files of examples are read.
+
+    Attributes:
+        columns: Column of each part of an example, a name or a number from 1; looked for by
+            default.
+        encoding: Encoding of text files, UTF-8 by default.
+        skip_bad_lines: Whether malformed rows are left out and counted instead of raising.
+    """
+
+    columns: Mapping[str, str | int] | None = None
+    encoding: str | None = None
+    skip_bad_lines: bool = False
+
+
+@dataclasses.dataclass
+class Reading:
+    """The reading of files, and what it has found so far.
+
+    Attributes:
+        name: Name of what is read in messages.
+        form: How it is read.
+        skipped: Number of malformed rows that were left out.
+        notes: Lines about what was chosen for the user.
+    """
+
+    name: str
+    form: Form
+    skipped: int = 0
+    notes: list[str] = dataclasses.field(default_factory=list)
+
+    def tables(self, files: Iterable[str], roles: Sequence[str], **options: Any) -> Iterator[Row]:
+        """Yields the examples of files, one after the other (see `table_rows`)."""
+        for file in files:
+            yield from table_rows(file, roles, self.form, notes=self.notes, **options)
+
+    def good(self, rows: Iterable[Row]) -> Iterator[tuple]:
+        """Yields the fields of well-formed rows, and refuses or counts the others.
+
+        Raises:
+            UserError: A row is malformed, or every row was left out.
+        """
+        first, some = "", False
+        for fields, mistake in rows:
+            if mistake is None:
+                some = True
+                yield fields
+            elif self.form.skip_bad_lines:
+                first = first or mistake
+                self.skipped += 1
+            else:
+                raise UserError(f"{mistake}. {SKIP_HINT}")
+        if not some:
+            raise UserError(
+                f"{self.name}: nothing is left because all {self.skipped:,} lines are malformed. "
+                f"The first one: {first}."
+                if first
+                else f"{self.name}: there is no example."
+            )
+
+
+def table_rows(
+    path: str,
+    roles: Sequence[str],
+    form: Form,
+    optional: Sequence[str] = (),
+    plain: type[Table] = TabSeparatedTable,
+    notes: list[str] | None = None,
+    mistake: Mistake = lambda *parts: None,
+) -> Iterator[Row]:
+    """Yields the examples of a file.
+
+    Args:
+        path: The file.
+        roles: The parts of an example, from `keras_attn.data.reading.columns.ROLES`.
+        form: How it is read.
+        optional: Parts that a file may lack.
+        plain: The form of a file that is not known by its name.
+        notes: A list that gets a line about what was chosen for the user, if anything.
+        mistake: Describes what is wrong with the parts of an example, or returns `None`.
+
+    Raises:
+        UserError: The file is missing, unreadable, empty or damaged, or it is not clear which
+            columns are meant.
+    """
+    table = open_table(path, plain, form.encoding, form.skip_bad_lines)
+    found, selection = select(table, roles, form.columns, optional)
+    if notes is not None and selection.note:
+        notes.append(f"{path}: {selection.note}")
+    records = table.records(selection.keys)
+    if selection.has_header:
+        next(records)
+    for record in records:
+        row = _row(table, found, selection, record)
+        wrong = mistake(*row.fields) if row.mistake is None else None
+        if wrong is not None:
+            row = Row((), f"{table.place(record, selection.keys[-1])}: {wrong}")
+        yield row
+
+
+def _row(table: Table, roles: tuple[str, ...], selection: Selection, record: Record) -> Row:
+    if record.mistake is not None:
+        return Row((), f"{table.place(record)}: {record.mistake}")
+    if isinstance(table, TabSeparatedTable) and len(record.cells) != selection.width:
+        return Row((), _wrong_tabs(table, roles, selection, record))
+    fields = []
+    for role, key in zip(roles, selection.keys, strict=True):
+        value, problem = _value(role, record.cells[key])
+        if problem is not None:
+            return Row((), _wrong_cell(table, roles, selection, record, role, key, problem))
+        fields.append(value)
+    return Row(tuple(fields))
+
+
+def _value(role: str, cell: Any) -> tuple[Any, str | None]:
+    """The part of an example that a cell has, or what was found in its place."""
+    if isinstance(cell, str):
+        text = cell
+    elif cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        text = ""
+    elif isinstance(cell, list | tuple) and all(isinstance(one, str) for one in cell):
+        text = " ".join(cell)  # words or tags
+    elif isinstance(cell, bool | int | float):
+        text = str(cell)
+    else:
+        return None, f"a {type(cell).__name__}"
+    if is_empty(text):
+        return None, f"an empty {role}"
+    if role not in _OF_NUMBERS:
+        return text, None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    return number, None if math.isfinite(number) else f"{excerpt(text)} in place of a number"
+
+
+def _wrong_tabs(table: Table, roles: tuple[str, ...], selection: Selection, record: Record) -> str:
+    count, width = len(record.cells), selection.width or len(roles)
+    line = "\t".join(record.cells)
+    found = f"{count - 1} tabs" if count > 1 else "no tab"
+    # Where a tab is missing, or the first one that is too many.
+    column = len(line) + 1 if count < width else len("\t".join(record.cells[:width])) + 1
+    place = f"{table.place(record)}, column {column}"
+    if width == len(roles):
+        expected = "<TAB>".join(roles)
+        return f"{place}: expected {expected}, found {found} in {excerpt(line)}"
+    return f"{place}: expected {width - 1} tabs as in the first line, found {found}"
+
+
+def _wrong_cell(
+    table: Table,
+    roles: tuple[str, ...],
+    selection: Selection,
+    record: Record,
+    role: str,
+    key: Key,
+    problem: str,
+) -> str:
+    place = table.place(record, key)
+    if isinstance(table, TabSeparatedTable):
+        expected = "<TAB>".join(roles) if selection.width == len(roles) else f"a {role}"
+        shown = excerpt("\t".join(record.cells))
+        return f"{place}: expected {expected}, found {problem} in {shown}"
+    return f"{place}: expected a {role}, found {problem}"

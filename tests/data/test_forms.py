@@ -1,0 +1,297 @@
+"""Files of all forms, compressions and encodings give the same examples, or one clear line."""
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from keras_attn.data import has_scores, read_pairs, read_scored_pairs, read_tagged_texts
+from keras_attn.data.reading.lines import iterate_lines
+from tests.refusals import refused
+
+pytestmark = pytest.mark.tensorflow
+
+ROLES = ("text", "label")
+ROWS = [("Good, but \"long\"; see 'it'", "pos"), ("Ünï|cödé 日本", "neg"), ("7", "pos")]
+BROKEN = [("two\nlines\twith a tab", "pos"), *ROWS]
+
+
+def as_csv(rows, header=("text", "label"), **options):
+    file = io.StringIO()
+    csv.writer(file, **options).writerows([header, *rows] if header else rows)
+    return file.getvalue().encode()
+
+
+def as_json(rows):
+    return "".join(json.dumps({"id": 1, "label": b, "text": a}) + "\n" for a, b in rows).encode()
+
+
+def as_parquet(rows):
+    file = io.BytesIO()
+    columns = {"n": range(len(rows)), "label": [b for _, b in rows], "text": [a for a, _ in rows]}
+    pyarrow.parquet.write_table(pyarrow.table({k: list(v) for k, v in columns.items()}), file)
+    return file.getvalue()
+
+
+def as_tsv(rows, header=None):
+    lines = ["\t".join(row) for row in ([header] if header else []) + rows]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def zstd(data):
+    file = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(file, "zstd") as stream:
+        stream.write(data)
+    return file.getvalue().to_pybytes()
+
+
+FORMS = {
+    "a.tsv": (as_tsv(ROWS), ROWS),
+    "a": (as_tsv(ROWS), ROWS),
+    "header.tsv": (as_tsv(ROWS, ("Text", "label")), ROWS),
+    "quoted.tsv": (as_csv(BROKEN[1:], None, delimiter="\t", quoting=csv.QUOTE_ALL), ROWS),
+    "a.csv": (as_csv(BROKEN), BROKEN),
+    "crlf.csv": (as_csv(BROKEN, lineterminator="\r\n"), BROKEN),
+    "semicolon.csv": (as_csv(BROKEN, delimiter=";"), BROKEN),
+    "swapped.csv": (as_csv([(b, "x", a) for a, b in BROKEN], ("label", "id", "text")), BROKEN),
+    "a.jsonl": (as_json(BROKEN), BROKEN),
+    "a.ndjson": (as_json(BROKEN) + b"\n\n", BROKEN),
+    "lines.json": (as_json(BROKEN), BROKEN),
+    "list.json": (
+        json.dumps([{"text": a, "label": b} for a, b in BROKEN], indent=1).encode(),
+        BROKEN,
+    ),
+    "without_suffix": (as_json(BROKEN), BROKEN),
+    "a.parquet": (as_parquet(BROKEN), BROKEN),
+}
+PACKED = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst": zstd}
+
+
+def rows_of(pairs):
+    return list(zip(pairs.sources, pairs.targets, strict=True))
+
+
+@pytest.mark.parametrize("packed", PACKED)
+@pytest.mark.parametrize("name", FORMS)
+def test_forms(name, packed, tmp_path):
+    content, expected = FORMS[name]
+    if packed and name.endswith(".parquet"):
+        pytest.skip("Parquet is compressed inside")
+    path = tmp_path / f"{name}{packed}"
+    path.write_bytes(PACKED[packed](content))
+    assert rows_of(read_pairs(path, roles=ROLES)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "expected"),
+    [
+        ("a.csv", b"id,review,stars\n1,x,5\n2,y,1\n", "review stars", [("x", "5"), ("y", "1")]),
+        ("a.csv", b"1,x,5\n2,y,1\n", "2 3", [("x", "5"), ("y", "1")]),
+        ("a.csv", b"id,text,label\n1,x,5\n", "2 3", [("x", "5")]),
+        ("a.tsv", b"a\tb\tc\nd\te\tf\n", "3 1", [("c", "a"), ("f", "d")]),
+        ("a.tsv", b"n\tr\ts\n1\tx\t5\n", "r s", [("x", "5")]),
+        ("a.csv", b"Titel,Urteil\nx,5\n", "Titel Urteil", [("x", "5")]),
+        ("a.jsonl", b'{"r": "x", "s": 5, "t": null}\n', "r s", [("x", "5")]),
+        ("a.jsonl", b'{"r": ["x", "y"], "s": true}\n', "r s", [("x y", "True")]),
+    ],
+)
+def test_columns(name, content, columns, expected, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    columns = dict(zip(ROLES, columns.split(), strict=True))
+    assert rows_of(read_pairs(tmp_path / name, columns=columns, roles=ROLES)) == expected
+
+
+MISTAKES = [
+    ("a.csv", b"good,pos\nbad,neg\n", None, "is the first line, 'good', 'pos', an example or the"),
+    ("a.csv", b"text,label\nx,5\n", "text stars", "a.csv has no column 'stars'; it has 'text', 'l"),
+    ("a.csv", b"id,a,b\n1,x,5\n", None, "is the first line, 'id', 'a', 'b', an example or"),
+    ("a.csv", b"id,text,b\n1,x,5\n", None, "is the first line, 'id', 'text', 'b', an example or"),
+    (
+        "a.jsonl",
+        b'{"a": 1, "text": 2, "b": 3}\n',
+        None,
+        "of the columns 'a', 'text', 'b' is the lab",
+    ),
+    ("a.csv", b"text,label\nx,5,6\n", None, "line 2: expected 2 fields .* found 3 in 'x,5,6'"),
+    ("a.csv", b'text,label\n"x,5\n', None, "line 2: malformed CSV: unexpected end of data"),
+    ("a.csv", b'text,label\n"x"y,5\n', None, "line 2: malformed CSV: ',' expected after '\"'"),
+    (
+        "a.csv",
+        b'text,label\n"a\n\nb",5\n,4\n',
+        None,
+        "line 5, column 1: expected a text, found an em",
+    ),
+    (
+        "a.csv",
+        b"text,label\nx,\n",
+        None,
+        "line 2, column 2: expected a label, found an empty label",
+    ),
+    ("a.csv", b"", None, "a.csv: the file is empty"),
+    ("a.csv", b"\n\n", None, "a.csv: the file has no row"),
+    ("a.csv", b"text,label\n", None, "a.csv: there is no example"),
+    ("a.tsv", b"text\tlabel\n", None, "a.tsv: there is no example"),
+    ("a.tsv", b"a\tb\tc\n", "1 4", "a.tsv has 3 columns. Received: column=4"),
+    ("a.tsv", b"a\tb\tc\nd\n", "1 2", "line 2, column 2: expected 2 tabs as in the first line, fo"),
+    ("a.jsonl", b'{"text": "x", "label": 1}\n{"text": "x"}\n', None, "line 2: expected the column"),
+    ("a.jsonl", b'{"text": "x", "label": {}}\n', None, "line 1, column 'label': .* found a dict"),
+    ("a.jsonl", b'{"text": "x", "label": null}\n', None, "line 1, column 'label': .* an empty la"),
+    ("a.jsonl", b'{"text": "x", "label": NaN}\n', None, "column 'label': .* found an empty label"),
+    (
+        "a.jsonl",
+        b'{"text": "\\ud800", "label": 1}\n',
+        None,
+        "line 1: found a character that is half",
+    ),
+    ("a.jsonl", b'{"text": "x", "text": "y"}\n', None, "line 1: expected a JSON object: .*twice|"),
+    ("a.jsonl", b'["text"]\n["x"]\n', None, "JSON"),
+    ("a.jsonl", b"text,label\n", None, "line 1: expected a JSON object"),
+    ("a.json", b'[1, {"text": "x", "label": 1}]', None, "row 1: expected a JSON object, found '1'"),
+    ("a.parquet", b"text,label\n", None, "cannot be read as Parquet"),
+    ("a.conll", b"\n\n", None, "a.conll: the file has no sentence"),
+    ("a.tsv", "é\tb\n".encode("utf-16"), None, r"byte order mark of UTF-16. .*--encoding utf-16\)"),
+    ("a.tsv", "é\tb\n".encode("utf-32"), None, r"byte order mark of UTF-32"),
+    ("a.tsv", "ab\tcd\n".encode("utf-16-be"), None, r"zero bytes, as UTF-16-BE has. .*utf-16-be\)"),
+    (
+        "a.tsv",
+        "crème brûlée à la carte\tb\n".encode("cp1252"),
+        None,
+        r"may be in cp1252. .*cp1252\)",
+    ),
+    ("a.tsv", "мы жили, дым шёл\tмыл\n".encode("cp1251"), None, r"may be in cp1251"),
+    ("a.tsv", b"PK\x03\x04 whatever", None, "expected text, found a ZIP archive or an Excel file"),
+    ("a", b"PAR1 whatever", None, "expected text, found Parquet"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "columns", "message"), MISTAKES)
+def test_mistakes(name, content, columns, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    columns = columns and dict(zip(ROLES, columns.split(), strict=True))
+    refused(message, read_pairs, tmp_path / name, columns=columns, roles=ROLES)
+
+
+@pytest.mark.parametrize("packed", [bytes, gzip.compress])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "cp1252", "latin-1", "utf-8-sig"])
+def test_encodings(encoding, packed, tmp_path):
+    rows = [("crème brûlée", "süß"), ("à la", "carte")] * 999
+    path = tmp_path / "a.tsv"
+    path.write_bytes(packed(as_tsv(rows).decode().encode(encoding)))
+    assert rows_of(read_pairs(path, encoding=encoding)) == rows
+    refused("not in the encoding ascii", read_pairs, path, encoding="ascii")
+    refused("must be a text encoding", read_pairs, path, encoding="rot13")
+
+
+def test_several_files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "parts").mkdir()
+    for number, row in enumerate(ROWS):
+        (tmp_path / "parts" / f"{number}.tsv").write_bytes(as_tsv([row]))
+    (tmp_path / "parts" / ".hidden").write_text("not an example")
+    expected = [(a, b) for a, b in ROWS]
+    for paths in ("parts", "parts/*.tsv", ["parts/[0-1].tsv", "parts/2.tsv"]):
+        assert rows_of(read_pairs(paths)) == expected
+    assert read_pairs(["parts/0.tsv", "parts/1.tsv"]).sources == [a for a, _ in ROWS[:2]]
+    refused(r"No file matches the pattern parts/\*.csv", read_pairs, "parts/*.csv")
+    (tmp_path / "parts" / "3.csv").write_text("a,b\n")
+    refused("must be of one form; name them instead", read_pairs, "parts")
+    (tmp_path / "b.txt").write_text("x\n")
+    refused("the name of one of them is that of a table", read_pairs, ["parts/0.tsv", "b.txt"])
+
+
+def test_files_of_tensorflow(tmp_path):
+    import tensorflow as tf
+
+    tf.io.gfile.makedirs("ram://folder")
+    for number, row in enumerate(ROWS):
+        with tf.io.gfile.GFile(f"ram://folder/{number}.csv.gz", "wb") as file:
+            file.write(gzip.compress(as_csv([row])))
+    for paths in (
+        "ram://folder",
+        "ram://folder/*.gz",
+        [f"ram://folder/{n}.csv.gz" for n in (0, 1, 2)],
+    ):
+        assert rows_of(read_pairs(paths, roles=ROLES)) == ROWS
+    with tf.io.gfile.GFile("ram://one.parquet", "wb") as file:
+        file.write(as_parquet(BROKEN))
+    assert rows_of(read_pairs("ram://one.parquet", roles=ROLES)) == BROKEN
+    refused("ram://absent.tsv: no such file", read_pairs, "ram://absent.tsv")
+
+
+def test_notes_say_what_was_chosen(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(as_csv([("1", *row) for row in ROWS], ("id", "Review", "stars")))
+    assert read_pairs(path, roles=ROLES).notes == (f"{path}: columns text=Review, label=stars",)
+    path = tmp_path / "a.tsv"
+    path.write_bytes(as_tsv(ROWS, ("text", "label")))
+    assert read_pairs(path, roles=ROLES).notes == (f"{path}: columns text=text, label=label",)
+    path.write_bytes(as_tsv(ROWS))
+    assert read_pairs(path, roles=ROLES).notes == ()
+
+
+def test_malformed_rows_are_counted(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(b'text,label\nx,1\ny\n\xff,2\n"\xff\n",2\n,3\nz,4\n')
+    pairs = read_pairs(path, skip_bad_lines=True, roles=ROLES)
+    assert (rows_of(pairs), pairs.skipped) == ([("x", "1"), ("z", "4")], 4)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"text": "\xff", "label": 1}\n{"text": 1}\n[]\n{"text": 1, "label": 2}\n')
+    pairs = read_pairs(path, skip_bad_lines=True, roles=ROLES)
+    assert (rows_of(pairs), pairs.skipped) == ([("1", "2")], 3)
+
+
+def test_words_in_columns(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("-DOCSTART- -X- O O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\n# NN B-NP O\n")
+    assert rows_of(read_tagged_texts(path)) == [("EU rejects", "B-ORG O"), ("#", "O")]
+    tags = read_tagged_texts(path, columns={"text": 1, "tags": 2}).targets
+    assert tags == ["NNP VBZ", "NN"]
+    path.write_text("EU NNP B-ORG\nrejects O\n\n")
+    refused("line 1: expected 3 columns, found 2 in this sentence", read_tagged_texts, path)
+    path = tmp_path / "a.conllu"
+    words = [
+        "1\tVámonos\t_\tVERB",
+        "1-2\tal\t_\t_",
+        "1\ta\t_\tADP",
+        "1.1\te\t_\tX",
+        "2\tel\t_\tDET",
+    ]
+    path.write_text("# text = x\n" + "\n".join(words) + "\n")
+    assert rows_of(read_tagged_texts(path)) == [("Vámonos a el", "VERB ADP DET")]
+
+
+def test_scores(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("sentence1,sentence2,score\na,b,4.5\nc,d,0\n")
+    assert has_scores(path)
+    found = read_scored_pairs(path)
+    assert (found.sources, found.targets, found.scores) == (["a", "c"], ["b", "d"], [4.5, 0.0])
+    path.write_text("sentence1,sentence2,score\na,b,good\n")
+    refused("line 2, column 3: expected a score, found 'good' in place", read_scored_pairs, path)
+    path.write_text("text,other\na,b\n")
+    assert not has_scores(path)
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    import os
+    import threading
+
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=[as_tsv(ROWS)])
+    writer.start()
+    assert rows_of(read_pairs(path)) == ROWS
+    writer.join()
+
+
+def test_lines_of_other_encodings_do_not_depend_on_pieces(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    path.write_bytes("é\nüüü\r\n\n日本".encode("utf-16"))
+    monkeypatch.setattr("keras_attn.data.reading.content._CHUNK_BYTES", 3)
+    assert list(iterate_lines(str(path), encoding="utf-16")) == ["é", "üüü", "", "日本"]
