@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.data.token_rows import TokenRows
-from keras_attn.validation import UserError, require_positive
+from keras_attn.validation import UserError, require_one_of, require_positive
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray]
 Signature = tuple[dict[str, tf.TensorSpec], tf.TensorSpec]
@@ -42,20 +42,26 @@ IDS = tf.TensorSpec([None, None], tf.int32)
 """Specification of a batch of padded ids."""
 
 
+LONG_TEXTS = ("cut", "drop", "error")
+"""What can be done with texts that are too long."""
+
+
 def kept_rows(
     empty: np.ndarray,
     name: str,
     kind: str = "text",
     unit: str = "token",
+    long_texts: str = "drop",
     **limits: tuple[np.ndarray, int | None],
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Chooses the examples to keep: those that are neither empty nor too long.
+    """Chooses the examples to keep: those that are not empty, and not too long to be kept.
 
     Args:
         empty: Whether an example has no token, (examples,).
         name: Where the examples come from, for an error.
         kind: What one example is called, for an error.
         unit: What an empty example lacks, for an error.
+        long_texts: What is done with those that are too long, one of `LONG_TEXTS`; the caller cuts.
         **limits: By setting, the length of each example, (examples,), and the longest that is kept;
             `None` for no limit.
 
@@ -63,17 +69,24 @@ def kept_rows(
         Whether an example is kept, (examples,); and the fields of `Examples`.
 
     Raises:
-        UserError: A limit is not a positive integer, or no example is left.
+        UserError: A limit is not a positive integer, no example is left, or one is too long and
+            that is to be an error.
     """
+    require_one_of("long_texts", long_texts, LONG_TEXTS)
     long = np.zeros(len(empty), bool)
     for setting, (lengths, longest) in limits.items():
         if longest is not None:
             require_positive(**{setting: longest})
             long |= lengths > longest
     long &= ~empty
-    keep = ~(empty | long)
+    received = ", ".join(f"{setting}={longest}" for setting, (_, longest) in limits.items())
+    if long_texts == "error" and long.any():
+        raise UserError(
+            f"{long.sum():,} {kind}s of {name} are too long, the first one is number "
+            f"{long.argmax() + 1:,}. Received: {received}, long_texts='error'."
+        )
+    keep = ~empty if long_texts == "cut" else ~(empty | long)
     if not keep.any():
-        received = ", ".join(f"{setting}={longest}" for setting, (_, longest) in limits.items())
         raise UserError(
             f"No {kind} of {name} is left: of {len(empty):,} {kind}s {empty.sum():,} have no "
             f"{unit} and {long.sum():,} are too long. Received: {received}."
@@ -81,7 +94,8 @@ def kept_rows(
     return keep, {
         "indices": np.flatnonzero(keep),
         "name": name,
-        "dropped_long": int(long.sum()),
+        "truncated": int(long.sum()) if long_texts == "cut" else 0,
+        "dropped_long": 0 if long_texts == "cut" else int(long.sum()),
         "dropped_empty": int(empty.sum()),
     }
 
@@ -126,6 +140,7 @@ class Examples(abc.ABC):
         name: Where the texts come from, for messages.
         dropped_long: Number of texts left out because they exceeded a maximum length.
         dropped_empty: Number of texts left out because they had no token.
+        truncated: Number of texts whose end was left out because they exceeded a maximum length.
 
     Examples:
         >>> texts = ["bad", "decade"]
@@ -142,6 +157,7 @@ class Examples(abc.ABC):
     name: str = "texts"
     dropped_long: int = 0
     dropped_empty: int = 0
+    truncated: int = 0
 
     kind: ClassVar[str] = "text"
     """What one example is called."""

@@ -11,7 +11,7 @@ from keras_attn.data.examples import IDS, Batch, Examples, kept_rows
 from keras_attn.data.files import Pairs
 from keras_attn.data.token_rows import TokenRows
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import UserError
+from keras_attn.validation import UserError, require
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,6 +51,7 @@ class LabelledExamples(Examples):
         labels: Sequence[str],
         max_length: int | None = None,
         with_start: bool = False,
+        long_texts: str = "cut",
     ) -> "LabelledExamples":
         """Tokenizes texts.
 
@@ -58,23 +59,38 @@ class LabelledExamples(Examples):
             pairs: The texts as sources, their labels as targets.
             tokenizer: Tokenizer of the texts.
             labels: All labels, in the order of their numbers.
-            max_length: Longest sequence that is kept, its end id included.
+            max_length: Longest sequence, its start and end ids included; `None` for no limit.
             with_start: Whether each text begins with the start id.
+            long_texts: Whether longer texts are truncated ("cut"), left out ("drop") or an "error".
 
         Returns:
-            The texts that fit; the others are counted.
+            The texts that have a token; those that are left out or truncated are counted.
 
         Raises:
-            UserError: `max_length` is not a positive integer, a label is not in `labels`, or no
-                text is left.
+            UserError: `max_length` is not a positive integer, a label is not in `labels`, a text is
+                too long, or none is left.
         """
         classes = class_numbers(pairs, labels, cls.kind)
-        text = TokenRows.from_texts(pairs.sources, tokenizer)
-        empty = text.lengths == 1
+        text = TokenRows.bare(pairs.sources, tokenizer)
+        frame = 1 + with_start
+        keep, fields = kept_rows(
+            text.lengths == 0,
+            pairs.name,
+            long_texts=long_texts,
+            max_length=(text.lengths + frame, max_length),
+        )
+        text = text.select(keep)
+        if max_length is not None:
+            require(
+                max_length > frame,
+                "`max_length` must leave room for a token.",
+                max_length=max_length,
+            )
+            text = text.truncated(max_length - frame)
+        text = text.with_last(tokenizer.end_id)
         if with_start:
             text = text.with_first(tokenizer.start_id)
-        keep, fields = kept_rows(empty, pairs.name, max_length=(text.lengths, max_length))
-        return cls(text=text.select(keep), classes=classes[keep], **fields)
+        return cls(text=text, classes=classes[keep], **fields)
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
         labels = np.pad(self.classes[rows], (0, shape[0] - len(rows)))

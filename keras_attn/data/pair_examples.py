@@ -51,6 +51,7 @@ class PairExamples(Examples):
         target_tokenizer: Tokenizer,
         max_source_length: int | None = None,
         max_target_length: int | None = None,
+        long_texts: str = "drop",
     ) -> "PairExamples":
         """Tokenizes pairs.
 
@@ -61,6 +62,7 @@ class PairExamples(Examples):
             max_source_length: Longest source sequence that is kept, its end id included.
             max_target_length: Longest target sequence that is kept, its end id included (which
                 is also the length of the decoder's input).
+            long_texts: Whether pairs with longer ones are left out ("drop") or an "error".
 
         Returns:
             The pairs that fit; the others are counted.
@@ -75,6 +77,7 @@ class PairExamples(Examples):
             (source.lengths == 1) | (target.lengths == 1),
             pairs.name,
             cls.kind,
+            long_texts=long_texts,
             max_source_length=(source.lengths, max_source_length),
             max_target_length=(target.lengths, max_target_length),
         )

@@ -70,6 +70,7 @@ class PartnerExamples(Examples):
             [number.setdefault(text, len(number) + 1) for text in pair]
             for pair in zip(pairs.sources, pairs.targets, strict=True)
         ]
+        longer = np.stack([source.lengths, target.lengths])[:, keep] > max_length - FRAME
         source, target = (
             framed(rows.select(keep).truncated(max_length - FRAME), tokenizer)
             for rows in (source, target)
@@ -81,6 +82,7 @@ class PartnerExamples(Examples):
             indices=np.flatnonzero(keep),
             name=pairs.name,
             dropped_empty=int((~keep).sum()),
+            truncated=int(longer.any(axis=0).sum()),
         )
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:

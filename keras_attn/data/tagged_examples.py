@@ -11,7 +11,7 @@ from keras_attn.data.examples import IDS, Batch, Examples, kept_rows
 from keras_attn.data.files import Pairs, read_pairs
 from keras_attn.data.labelled_examples import label_numbers
 from keras_attn.data.reading.lines import excerpt
-from keras_attn.data.token_rows import TokenRows, framed
+from keras_attn.data.token_rows import FRAME, TokenRows, framed, require_room
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
 from keras_attn.validation import require
 
@@ -56,6 +56,7 @@ class TaggedExamples(Examples):
         labels: Sequence[str],
         max_length: int | None = None,
         other_tags: bool = False,
+        long_texts: str = "cut",
     ) -> "TaggedExamples":
         """Tokenizes texts.
 
@@ -63,11 +64,12 @@ class TaggedExamples(Examples):
             pairs: The texts as sources, their tags, with white space between them, as targets.
             tokenizer: Tokenizer of the texts.
             labels: All tags, in the order of their numbers.
-            max_length: Longest sequence that is kept, its start and end ids included.
+            max_length: Longest sequence, its start and end ids included; `None` for no limit.
             other_tags: Whether other tags than `labels` are allowed; their words have no label.
+            long_texts: Whether longer texts are truncated ("cut"), left out ("drop") or an "error".
 
         Returns:
-            The texts that fit; the others are counted.
+            The texts that have a word; those that are left out or truncated are counted.
 
         Raises:
             UserError: `max_length` is not a positive integer, the numbers of words and tags of a
@@ -91,13 +93,21 @@ class TaggedExamples(Examples):
         labels_of_pieces[pieces.offsets[:-1]] = numbers
         begins = np.cumsum([0, *map(len, words)])
         offsets = pieces.offsets[begins]
-        text = TokenRows(pieces.ids, offsets)
-        empty = text.lengths == 0
-        text = framed(text, tokenizer)
-        labelled = TokenRows(labels_of_pieces, offsets).with_first(0).with_last(0)
-        lengths = text.lengths
-        keep, fields = kept_rows(empty, pairs.name, unit="word", max_length=(lengths, max_length))
-        return cls(text=text.select(keep), tags=labelled.select(keep), **fields)
+        text, labelled = TokenRows(pieces.ids, offsets), TokenRows(labels_of_pieces, offsets)
+        keep, fields = kept_rows(
+            text.lengths == 0,
+            pairs.name,
+            unit="word",
+            long_texts=long_texts,
+            max_length=(text.lengths + FRAME, max_length),
+        )
+        text, labelled = text.select(keep), labelled.select(keep)
+        if max_length is not None:
+            require_room(max_length)
+            longest = max_length - FRAME
+            text, labelled = text.truncated(longest), labelled.truncated(longest)
+        labelled = labelled.with_first(0).with_last(0)
+        return cls(text=framed(text, tokenizer), tags=labelled, **fields)
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
         return {"token_ids": self.text.padded(rows, shape)}, self.tags.padded(rows, shape)

@@ -32,6 +32,7 @@ class ClassificationTask(BaseClassificationTask):
         labels: The labels, in the order of the logits.
         max_length: Maximum number of tokens of a text, including start and end tokens.
         with_start: Whether to put the start token before a text, as BERT does.
+        truncate: Whether to truncate longer texts; otherwise they are an error.
 
     Raises:
         UserError: The labels are fewer than two, repeated, or not as many as the logits, or the
@@ -51,8 +52,8 @@ class ClassificationTask(BaseClassificationTask):
 
     kind = "classification"
     served_input = "text"
-    _saved = ("labels", "max_length", "with_start")
-    _saved_later: ClassVar = {"with_start": False}
+    _saved = ("labels", "max_length", "with_start", "truncate")
+    _saved_later: ClassVar = {"with_start": False, "truncate": False}
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class ClassificationTask(BaseClassificationTask):
         labels: Sequence[str],
         max_length: int = 256,
         with_start: bool = False,
+        truncate: bool = True,
     ):
         super().__init__(backbone, {"text": tokenizer}, labels)
         require_positive(max_length=max_length)
@@ -68,6 +70,7 @@ class ClassificationTask(BaseClassificationTask):
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.with_start = bool(with_start)
+        self.truncate = bool(truncate)
 
     @property
     def frame(self) -> int:
@@ -84,11 +87,12 @@ class ClassificationTask(BaseClassificationTask):
             int32 (batch, length).
 
         Raises:
-            InvalidArgumentError: A text exceeds the task's maximum length.
+            InvalidArgumentError: A text exceeds the task's maximum length, and the task does not
+                truncate.
         """
         if self.with_start:
-            return framed_ids(self.tokenizer, texts, self.max_length, "text", truncate=False)
-        return ids_with_end(self.tokenizer, texts, self.max_length, "text")
+            return framed_ids(self.tokenizer, texts, self.max_length, "text", self.truncate)
+        return ids_with_end(self.tokenizer, texts, self.max_length, "text", self.truncate)
 
     def read_tokens(self, strings: tf.Tensor) -> TokenView:
         """Tokenizes texts for the model and names their tokens.
@@ -97,7 +101,8 @@ class ClassificationTask(BaseClassificationTask):
             strings: Strings (batch,).
 
         Raises:
-            InvalidArgumentError: A text exceeds the task's maximum length.
+            InvalidArgumentError: A text exceeds the task's maximum length, and the task does not
+                truncate.
         """
         return read_source(self.tokenizer, self.input_ids(strings))
 
@@ -119,5 +124,5 @@ class ClassificationTask(BaseClassificationTask):
     def _batches(self, inputs):
         texts = check_texts("texts", inputs)
         return texts, batches_by_length(
-            self.tokenizer, texts, "text", self.max_length, frame=self.frame
+            self.tokenizer, texts, "text", self.max_length, self.frame, self.truncate
         )

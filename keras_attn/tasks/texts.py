@@ -174,7 +174,9 @@ def fitting_batches(
     return length_sorted_batches([min(length, longest) for length in lengths], budget=4096)
 
 
-def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: str) -> tf.Tensor:
+def ids_with_end(
+    tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: str, truncate: bool = False
+) -> tf.Tensor:
     """Turns texts into ids inside a graph, an end id after each and 0 as padding.
 
     Args:
@@ -182,14 +184,18 @@ def ids_with_end(tokenizer: Tokenizer, texts: tf.Tensor, max_length: int, what: 
         texts: Strings (batch,).
         max_length: Maximum number of tokens of a text, including its end token.
         what: Name of a text in error messages, such as "source text".
+        truncate: Whether the end of a longer text is left out.
 
     Returns:
         int32 (batch, length).
 
     Raises:
-        InvalidArgumentError: A text is longer, when the graph runs.
+        InvalidArgumentError: A text is longer and not to be cut, when the graph runs.
     """
-    ids = fitting_ids(tokenizer, texts, max_length, what)
+    if truncate:
+        ids = tokenizer.tokenize(texts)[:, : max_length - 1]
+    else:
+        ids = fitting_ids(tokenizer, texts, max_length, what)
     end = tf.fill([ids.nrows(), 1], tf.constant(tokenizer.end_id, ids.dtype))
     return padded(tf.concat([ids, end], axis=1))
 

@@ -1,6 +1,7 @@
 """Token classification, such as named entity recognition."""
 
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import keras
 import tensorflow as tf
@@ -24,6 +25,9 @@ from keras_attn.tasks.texts import (
 from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
 from keras_attn.validation import require, require_one_of
 
+UNTAGGED = "_"
+"""In place of the tags of words that were not read, as in CoNLL-U."""
+
 _NUMBERS = tf.TensorSpec([None], tf.int32)
 
 
@@ -41,6 +45,8 @@ class TokenClassificationTask(LabelTask, TextTask):
             from others, as WordPiece and SentencePiece do, shows the model where words begin.
         labels: The tags, without white space, in the order of the logits.
         max_length: Maximum number of tokens of a text, including start and end tokens.
+        truncate: Whether to read the beginning of longer texts alone; their other words get the
+            tag `UNTAGGED`. Otherwise they are an error.
 
     Raises:
         UserError: The tags are fewer than two, repeated, empty, not single words, or not as many as
@@ -60,7 +66,8 @@ class TokenClassificationTask(LabelTask, TextTask):
     """
 
     kind = "token_classification"
-    _saved = ("labels", "max_length")
+    _saved = ("labels", "max_length", "truncate")
+    _saved_later: ClassVar = {"truncate": False}
 
     def __init__(
         self,
@@ -68,6 +75,7 @@ class TokenClassificationTask(LabelTask, TextTask):
         tokenizer: Tokenizer,
         labels: Sequence[str],
         max_length: int = 256,
+        truncate: bool = True,
     ):
         super().__init__(backbone, {"text": tokenizer}, labels)
         for label in self.labels:
@@ -75,6 +83,7 @@ class TokenClassificationTask(LabelTask, TextTask):
         check_framed_length(backbone, max_length)
         self.tokenizer = tokenizer
         self.max_length = max_length
+        self.truncate = bool(truncate)
         self._answers = ModelGraph(backbone, self._answer, [TEXTS])
         self._scores = ModelGraph(backbone, self._score, [TEXTS, _NUMBERS])
 
@@ -82,7 +91,8 @@ class TokenClassificationTask(LabelTask, TextTask):
         """Predicts the tags of each text's words, separated by spaces.
 
         Raises:
-            UserError: An input is not text, or exceeds the task's maximum length.
+            UserError: An input is not text, or exceeds the maximum length of a task that does not
+                truncate.
         """
         return [best_text(hypotheses) for hypotheses in self.predict_n_best(texts, 1)]
 
@@ -102,8 +112,9 @@ class TokenClassificationTask(LabelTask, TextTask):
             progress: Called with the number of texts done after each batch.
 
         Returns:
-            For each text its tags, separated by spaces. Score and log-probability are the sum of
-            the log-probabilities of its words' tags; 0 for a text without words.
+            For each text its tags, separated by spaces; `UNTAGGED` for words beyond the maximum
+            length. Score and log-probability are the sum of the log-probabilities of its words'
+            tags; 0 for a text without words.
 
         Raises:
             UserError: A text exceeds the task's maximum length, or `n_best` or `beams` is invalid.
@@ -120,7 +131,7 @@ class TokenClassificationTask(LabelTask, TextTask):
         return [found_hypotheses(*row) for row in rows]
 
     def score(self, texts: Sequence[str], tags: Sequence[str]) -> list[float]:
-        """Computes the log-probability of the tags of each text, the sum over its words.
+        """Computes the log-probability of the tags of each text, the sum over the words read.
 
         Args:
             texts: The texts.
@@ -154,7 +165,8 @@ class TokenClassificationTask(LabelTask, TextTask):
             int32 (batch, length).
 
         Raises:
-            InvalidArgumentError: A text exceeds the task's maximum length.
+            InvalidArgumentError: A text exceeds the task's maximum length, and the task does not
+                truncate.
         """
         return self._tokenized(texts)[1]
 
@@ -185,16 +197,22 @@ class TokenClassificationTask(LabelTask, TextTask):
         return (pieces.merge_dims(1, 2).row_lengths() + FRAME).numpy().tolist()
 
     def _batches(self, texts):
-        return fitting_batches(texts, self.lengths(texts), "text", self.max_length, FRAME)
+        lengths = self.lengths(texts)
+        return fitting_batches(texts, lengths, "text", self.max_length, FRAME, self.truncate)
 
     def _tokenized(self, texts):
         """The words, ragged; ids (batch, length); and where a word begins, boolean."""
         words, pieces = word_pieces(self.tokenizer, texts)
-        ids = framed(self.tokenizer, fitting(pieces.merge_dims(1, 2), self.max_length - 1, "text"))
         places = tf.ragged.range(pieces.values.row_lengths())  # of each piece in its word
         begins = words.with_values(places.with_values(places.values == 0)).merge_dims(1, 2)
+        ids, longest = pieces.merge_dims(1, 2), self.max_length - FRAME
+        if self.truncate:
+            ids, begins = ids[:, :longest], begins[:, :longest]
+        else:
+            ids = fitting(ids, longest + 1, "text")
         # Start and end tokens are not words.
-        return words, ids, tf.pad(begins.to_tensor(False), [[0, 0], [1, 1]])
+        begins = tf.pad(begins.to_tensor(False), [[0, 0], [1, 1]])
+        return words, framed(self.tokenizer, ids), begins
 
     def _classify(self, token_ids):
         """Log-probabilities (batch, length, tags)."""
@@ -203,22 +221,40 @@ class TokenClassificationTask(LabelTask, TextTask):
 
     def _answer(self, texts, classify=None):
         words, ids, begins = self._tokenized(texts)
-        scores = tf.boolean_mask((classify or self._classify)(ids), begins)  # (words, tags)
-        tags = words.with_values(tf.gather(tf.constant(self.labels), tf.argmax(scores, axis=-1)))
-        best = words.with_values(tf.reduce_max(scores, axis=-1))
+        scores = tf.boolean_mask((classify or self._classify)(ids), begins)  # (words read, tags)
+        read = _positions_read(words, begins)
+
+        def of_words(values, other):
+            """Values of the words read, and another one for the others, ragged as the words are."""
+            others = tf.fill([tf.size(words.values)], tf.constant(other, values.dtype))
+            return words.with_values(tf.tensor_scatter_nd_update(others, read, values))
+
+        tags = of_words(tf.gather(tf.constant(self.labels), tf.argmax(scores, axis=-1)), UNTAGGED)
+        best = of_words(tf.reduce_max(scores, axis=-1), 0.0)
+        certain = of_words(tf.exp(tf.reduce_max(scores, axis=-1)), 0.0)
         return {
             "tags": tf.strings.reduce_join(tags, axis=-1, separator=" "),
             "log_probability": tf.reduce_sum(best, axis=1),
             "words": words.to_tensor(""),
             "word_tags": tags.to_tensor(""),
-            "probabilities": tf.exp(best.to_tensor(-float("inf"))),
+            "probabilities": certain.to_tensor(0.0),
         }
 
     def _score(self, texts, numbers):
         words, ids, begins = self._tokenized(texts)
         scores = tf.boolean_mask(self._classify(ids), begins)
-        chosen = words.with_values(tf.gather(scores, numbers, batch_dims=1))
-        return tf.reduce_sum(chosen, axis=1)
+        read = _positions_read(words, begins)
+        chosen = tf.gather(scores, tf.gather_nd(numbers, read), batch_dims=1)
+        texts_of_words = tf.gather_nd(words.value_rowids(), read)
+        return tf.math.unsorted_segment_sum(chosen, texts_of_words, words.nrows())
+
+
+def _positions_read(words: tf.RaggedTensor, begins: tf.Tensor) -> tf.Tensor:
+    """Positions of the words that a model reads among all words, (words read, 1)."""
+    counts = tf.reduce_sum(tf.cast(begins, tf.int64), axis=1)  # the first ones of each text
+    return tf.where(
+        tf.ragged.range(words.row_lengths()).values < tf.gather(counts, words.value_rowids())
+    )
 
 
 def check_one_answer(n_best: int, beams: int | None) -> None:

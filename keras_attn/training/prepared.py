@@ -103,6 +103,7 @@ def read_data(
         examples = ready.examples
     else:
         examples = run.examples(settings, train, tokenizers, source)
+    _check_losses(settings, train, examples)
     settings = _complete(settings, run, examples, source)
     return RunData(settings, texts, tokenizers, examples, source, loaded)
 
@@ -163,6 +164,21 @@ def _complete(
     # In the order in which run.yaml is read again.
     decoding = settings.decoding | open_lengths | settings.decoding
     return with_lengths(settings, run.lengths, lengths).replace(decoding=decoding)
+
+
+def _check_losses(settings: RunSettings, texts: Any, examples: Examples) -> None:
+    """Raises if more of the training data would be left out than settings allow."""
+    malformed = getattr(texts, "skipped", 0)
+    rows = len(texts) + malformed
+    most = settings.data.max_dropped
+    if malformed + examples.dropped > most * rows:
+        raise UserError(
+            f"{examples.name}: of {rows:,} rows {malformed:,} are malformed, "
+            f"{examples.dropped_empty:,} have no token and {examples.dropped_long:,} are too long, "
+            f"which is more than `data.max_dropped` allows ({most:.0%}). Set a larger "
+            "`data.max_source_length` or `data.max_target_length`, a tokenizer of larger units "
+            "(`tokenizers`), or a larger `data.max_dropped` (--set data.max_dropped=1)."
+        )
 
 
 def _are_same(ready: RunData, settings: RunSettings, texts: Any) -> bool:

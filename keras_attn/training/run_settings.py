@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from keras_attn import documents
+from keras_attn.data.examples import LONG_TEXTS
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
 from keras_attn.recipes import completed, merged, recipe_of
@@ -48,11 +49,16 @@ class DataSettings:
             is trained and validated.
         noise_density: Fraction of the tokens that span corruption removes, above 0 and below 1.
         mean_noise_span_length: Mean number of tokens in a span that it removes, at least 1.
-        max_source_length: Most source tokens of a pair, the end token included; longer ones are
-            left out. By default what the training texts need, at most 256. Where there are no
-            pairs, longer texts are cut into pieces; in span corruption, of so many tokens when
+        max_source_length: Most tokens of a source, the end token included; for longer ones see
+            `long_texts`. By default what the training texts need, at most 256. Where there are no
+            targets, longer texts are cut into pieces; in span corruption, of so many tokens when
             they are corrupted, by default 256.
         max_target_length: The same for targets.
+        long_texts: What is done with longer texts: `cut` reads their beginning, in the trained task
+            too; `drop` leaves them out of the training; `error`. By default `cut` for labels, tags
+            and vectors, and `drop` for pairs.
+        max_dropped: Greatest part of the rows that may be left out because they are malformed or
+            too long.
     """
 
     train: list[str]
@@ -69,11 +75,20 @@ class DataSettings:
     mean_noise_span_length: float = 3.0
     max_source_length: int | None = None
     max_target_length: int | None = None
+    long_texts: str | None = None
+    max_dropped: float = 0.05
 
     def __post_init__(self) -> None:
         check_types(self)
         limits = ("hold_out", "decode_limit", "max_source_length", "max_target_length")
         check_numbers(self, positive=limits)
+        if self.long_texts is not None:
+            require_one_of("long_texts", self.long_texts, LONG_TEXTS)
+        require(
+            0 <= self.max_dropped <= 1,
+            "`max_dropped` must be a part of the rows, from 0 to 1.",
+            max_dropped=self.max_dropped,
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -78,5 +78,5 @@ def test_scored_pairs(tmp_path):
     assert read_scored_pairs(path, skip_bad_lines=True).skipped == 3
     path.write_text("a\tb\n", encoding="utf-8")
     assert not has_scores(path)
-    with pytest.raises(UserError, match="no pair is left because all 1 lines are malformed"):
+    with pytest.raises(UserError, match="nothing is left because all 1 lines are malformed"):
         read_scored_pairs(path, skip_bad_lines=True)

@@ -63,11 +63,20 @@ def test_the_label_stands_at_a_words_first_piece(tokenizer):
 
 def test_long_and_empty_texts_are_counted(tokenizer):
     pairs = Pairs([*PAIRS.sources, " "], [*PAIRS.targets, ""], "made")
-    examples = TaggedExamples.from_pairs(pairs, tokenizer, LABELS, max_length=6)
+    drop = {"long_texts": "drop"}
+    examples = TaggedExamples.from_pairs(pairs, tokenizer, LABELS, max_length=6, **drop)
     assert examples.indices.tolist() == [0, 1, 2]
     assert (examples.dropped_long, examples.dropped_empty) == (1, 1)
     with pytest.raises(UserError, match="of 5 texts 1 have no word and 4 are too long.*=3"):
-        TaggedExamples.from_pairs(pairs, tokenizer, LABELS, max_length=3)
+        TaggedExamples.from_pairs(pairs, tokenizer, LABELS, max_length=3, **drop)
+    cut = TaggedExamples.from_pairs(pairs, tokenizer, LABELS, max_length=6)
+    assert (cut.truncated, cut.dropped_empty, len(cut)) == (1, 1, 4)
+    whole = TaggedExamples.from_pairs(pairs, tokenizer, LABELS)
+    (ids, tags), (all_ids, all_tags) = cut.assemble([3]), whole.assemble([3])
+    end = all_ids["token_ids"][:, -1:]
+    expected = np.concatenate([all_ids["token_ids"][:, :5], end], axis=1)
+    np.testing.assert_array_equal(ids["token_ids"], expected)
+    np.testing.assert_array_equal(tags, np.pad(all_tags[:, :5], [(0, 0), (0, 1)]))
 
 
 def test_batches(tokenizer):

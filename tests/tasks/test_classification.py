@@ -22,12 +22,12 @@ LABELS = ["very bad", "fair", "good"]
 TEXTS = ["ab", "", "cabacab", "d", "bbbb", "acd"]
 
 
-def make_task(labels=LABELS, max_length=11, columns=3, **model):
+def make_task(labels=LABELS, max_length=11, columns=3, truncate=False, **model):
     tokenizer = train_tokenizer("characters", ["aaaabbbccd"])
     sizes = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2, "intermediate_dim": 11} | model
     encoder = TransformerEncoder(tokenizer.vocabulary_size, **sizes)
     backbone = spread_weights(SequenceClassifier(encoder, columns), 3)
-    return ClassificationTask(backbone, tokenizer, labels, max_length)
+    return ClassificationTask(backbone, tokenizer, labels, max_length, truncate=truncate)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_mistakes_in_using_it(task):
 
 def test_a_start_before_each_text(task, tmp_path):
     """As BERT knows texts; saved, served, and told where there is no room for it."""
-    started = ClassificationTask(task.backbone, task.tokenizer, LABELS, 11, with_start=True)
+    started = ClassificationTask(task.backbone, task.tokenizer, LABELS, 11, True, truncate=False)
     ids = started.input_ids(tf.constant(["ab", "a"])).numpy().tolist()
     assert ids == [[1, 4, 5, 2], [1, 4, 2, 0]]
     logits = np.asarray(task.backbone({"token_ids": np.array([[1, 4, 5, 2]], "int32")}))[0]
@@ -120,11 +120,24 @@ def test_a_start_before_each_text(task, tmp_path):
     assert max(map(len, started.example_texts())) <= 9
 
 
+@pytest.mark.parametrize("with_start", [False, True])
+def test_long_texts_are_truncated(task, with_start, tmp_path):
+    made = ClassificationTask(task.backbone, task.tokenizer, LABELS, 11, with_start)
+    long, beginning = "abcdabcdabcdabcd", "abcdabcdabcdabcd"[: 10 - with_start]
+    np.testing.assert_array_equal(made.probabilities([long]), made.probabilities([beginning]))
+    assert not np.array_equal(made.probabilities([long]), made.probabilities([beginning[:-1]]))
+    loaded = reloaded(made, tmp_path / "task")
+    exported = open_exported(export_saved_model(made, tmp_path / "exported"))
+    for other in (loaded, exported):
+        assert_alike(other.predict_n_best([long], 1), made.predict_n_best([beginning], 1))
+
+
 def test_a_folder_from_before_there_were_starts(task, tmp_path):
     task.save(tmp_path / "task")
     path = tmp_path / "task" / "task.json"
     content = json.loads(path.read_text())
     assert content.pop("with_start") is False
+    assert content.pop("truncate") is False
     path.write_text(json.dumps(content))
     np.testing.assert_array_equal(
         Task.load(tmp_path / "task").probabilities(TEXTS), task.probabilities(TEXTS)

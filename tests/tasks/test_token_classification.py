@@ -13,6 +13,7 @@ from keras_attn.tasks import (
     measure_tags,
     open_exported,
 )
+from keras_attn.tasks.token_classification import UNTAGGED
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
 from keras_attn.validation import UserError
 from tests.layers.judges import spread_weights
@@ -34,10 +35,11 @@ IDS = {  # by hand, with the place of each word's first piece
 }
 
 
-def make_task(labels=LABELS, max_length=11, columns=3, seed=10):
+def make_task(labels=LABELS, max_length=11, columns=3, seed=10, truncate=False):
     encoder = Bert(13, 1, 10, 2, 17, max_length=13, pooler=False)
     model = spread_weights(TokenClassifier(encoder, columns), seed)
-    return TokenClassificationTask(model, WordPieceTokenizer(TOKENS, True), labels, max_length)
+    tokenizer = WordPieceTokenizer(TOKENS, True)
+    return TokenClassificationTask(model, tokenizer, labels, max_length, truncate)
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +163,23 @@ def test_words_of_letters():
 )
 def test_mistakes_in_making_it(arguments, message):
     refused(message, make_task, **arguments)
+
+
+def test_words_beyond_the_maximum_length_are_untagged(task, tmp_path):
+    made = make_task(truncate=True)
+    read = "the cats " + "the " * 6  # cats are two pieces: nine tokens fit
+    long = f"{read}cats the"
+    assert task.lengths([read]) == [11]
+    (found,), (of_read,) = made.predict_n_best([long])[0], task.predict_n_best([read])[0]
+    assert found.text == f"{of_read.text} {UNTAGGED} {UNTAGGED}"
+    np.testing.assert_allclose(found.score, of_read.score, rtol=1e-5)
+    scores = made.score([long], ["O " * 10]), task.score([read], ["O " * 8])
+    np.testing.assert_allclose(*scores, rtol=1e-5)
+    both = made.predict([long, "cats"])
+    assert both == [found.text, task.predict(["cats"])[0]]
+    exported = open_exported(export_saved_model(made, tmp_path / "exported"))
+    assert exported.predict([long, "cats"]) == both
+    assert reloaded(made, tmp_path / "task").predict([long, "cats"]) == both
 
 
 def test_mistakes_in_using_it(task):

@@ -39,6 +39,11 @@ def describe_run(
             f"  left out: {examples.dropped_long:,} {examples.kind}s longer than {longest} tokens, "
             f"{examples.dropped_empty:,} without a token"
         )
+    if examples.truncated:
+        print(
+            f" truncated: {examples.truncated:,} {examples.kind}s to their first "
+            f"{settings.data.max_source_length} tokens"
+        )
     training = settings.training
     plan = plan_epoch(
         examples, training.batch_tokens, training.seed, 0, static_shapes=training.jit == "on"

@@ -44,6 +44,9 @@ class TaskRun(abc.ABC):
     optional_columns: ClassVar[tuple[str, ...]] = ()
     """Parts that test data may have."""
 
+    long_texts: ClassVar[tuple[str, ...]] = ()
+    """What can be done with texts that are too long, the default first; nothing if none are."""
+
     items: ClassVar[str] = "sources"
     """What is counted when a task is measured."""
 
@@ -81,6 +84,13 @@ class TaskRun(abc.ABC):
         check_activation(settings.model.get("activation"))
         check_columns(settings.data.columns, (*self.columns, *self.optional_columns))
         check_encoding(settings.data.encoding)
+        if settings.data.long_texts is not None:
+            require(
+                bool(self.long_texts),
+                f"The task {self.name!r} has no `data.long_texts`.",
+                long_texts=settings.data.long_texts,
+            )
+            require_one_of("data.long_texts", settings.data.long_texts, self.long_texts)
         if settings.attention is not None:
             self.attention(settings, MOST_TOKENS)
         for role in settings.tokenizers:
@@ -120,6 +130,10 @@ class TaskRun(abc.ABC):
         if data.test:
             parts["test"] = self.read_test(data.test, data)
         return parts
+
+    def for_long_texts(self, settings: RunSettings) -> str:
+        """What is done with texts that are too long."""
+        return settings.data.long_texts or self.long_texts[0]
 
     def known(self, paths: list[str], data: DataSettings) -> Mapping[str, Any]:
         """Returns the parts of a data set that comes with a package; none for files."""

@@ -27,6 +27,7 @@ class ClassificationRun(PairsRun):
     task_class = ClassificationTask
     roles = ("text",)
     columns = ("text", "label")
+    long_texts = ("cut", "drop", "error")
     head_class: ClassVar[type[keras.Model]] = SequenceClassifier
     model_settings = ("pooling",)
     other_starts = ENCODER_TASKS
@@ -52,16 +53,17 @@ class ClassificationRun(PairsRun):
             self.labels(texts, task),
             settings.data.max_source_length or MOST_TOKENS,
             with_start=bool(task) and task.with_start,
+            long_texts=self.for_long_texts(settings),
         )
 
     def task(self, settings, texts, tokenizers, source_task):
-        labels, longest = self.labels(texts, source_task), settings.data.max_source_length
+        labels = self.labels(texts, source_task)
         if source_task:
             model = source_task.backbone
         else:
             encoder, head = self.encoder(settings, tokenizers), self.head_in(settings.model)
             model = self.on_top_of(encoder, labels, head)
-        return self.made(model, tokenizers, labels, longest, source_task)
+        return self.made(model, tokenizers, labels, settings, source_task)
 
     def encoder(self, settings: RunSettings, tokenizers: Mapping[str, Tokenizer]) -> keras.Model:
         """Makes the untrained encoder of a preset."""
@@ -73,13 +75,19 @@ class ClassificationRun(PairsRun):
         model: keras.Model,
         tokenizers: Mapping[str, Tokenizer],
         labels: list[str],
-        longest: int | None,
+        settings: RunSettings,
         source_task: Task | None,
     ) -> LabelTask:
         """Makes the task of a model, which may begin with that of `source_task`."""
         # The start token is before texts as the encoder knows them: those of most tasks have it.
         with_start = source_task is not None and getattr(source_task, "with_start", True)
-        return self.task_class(model, tokenizers["text"], labels, longest, with_start)
+        longest, truncate = self.longest(settings, source_task)
+        return self.task_class(model, tokenizers["text"], labels, longest, with_start, truncate)
+
+    def longest(self, settings: RunSettings, source_task: Task | None) -> tuple[int, bool]:
+        """Most tokens of a text of the task, and whether longer ones are truncated."""
+        longest = settings.data.max_source_length or self.lengths_of(source_task).get("text")
+        return longest, self.for_long_texts(settings) == "cut"
 
     def needs_new_head(self, source_task, texts):
         return super().needs_new_head(source_task, texts) or not (
@@ -91,8 +99,7 @@ class ClassificationRun(PairsRun):
         if isinstance(source_task, self.task_class):
             head = self.head_in(source_task.backbone.get_config())
         model = self.on_top_of(encoder_of(source_task), labels, head)
-        longest = self.lengths_of(source_task).get("text")
-        return self.made(model, source_task.tokenizers, labels, longest, source_task)
+        return self.made(model, source_task.tokenizers, labels, settings, source_task)
 
     def head_in(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of a head among others."""

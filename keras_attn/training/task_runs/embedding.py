@@ -33,6 +33,7 @@ class EmbeddingRun(PairsRun):
     roles = ("text",)
     columns = ("text", "other")
     optional_columns = ("score",)
+    long_texts = ("cut",)
     lengths: ClassVar = {"source": "max_source_length", "target": "max_target_length"}
     model_settings = _POOLING
     other_starts = ENCODER_TASKS

@@ -20,6 +20,7 @@ class ImageClassificationRun(ClassificationRun):
     task_class = ImageClassificationTask
     roles = ()
     columns = ("file", "label")
+    long_texts = ()
     lengths: ClassVar = {}
     items = "images"
     known_data: ClassVar = {DIGITS: lambda data: load_digits()}
@@ -51,7 +52,7 @@ class ImageClassificationRun(ClassificationRun):
     def encoder(self, settings, tokenizers):
         return self.model(settings, _layout(settings)["positions"])
 
-    def made(self, model, tokenizers, labels, longest, source_task):
+    def made(self, model, tokenizers, labels, settings, source_task):
         return self.task_class(model, labels)
 
     def shown(self, source):

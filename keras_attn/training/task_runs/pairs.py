@@ -63,7 +63,7 @@ class PairsRun(TaskRun):
 
     def check_test(self, settings, texts, task):
         super().check_test(settings, texts, task)
-        if not self.roles:
+        if not self.roles or self.for_long_texts(settings) == "cut":
             return  # images have no tokens
         longest = max(self.source_lengths(task, texts.sources))
         limit = self.longest_source(settings)

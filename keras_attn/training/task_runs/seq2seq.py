@@ -41,6 +41,7 @@ class EncoderDecoderRun(TaskRun):
 class Seq2SeqRun(EncoderDecoderRun, PairsRun):
     """Trains an encoder-decoder on pairs of texts."""
 
+    long_texts = ("drop", "error")
     beams = 1
 
     def longest_source(self, settings):
@@ -60,6 +61,7 @@ class Seq2SeqRun(EncoderDecoderRun, PairsRun):
             tokenizers["target"],
             settings.data.max_source_length or MOST_TOKENS,
             settings.data.max_target_length or MOST_TOKENS,
+            self.for_long_texts(settings),
         )
 
     def lengths_of(self, task):

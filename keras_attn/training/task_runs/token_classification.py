@@ -46,10 +46,12 @@ class TokenClassificationRun(ClassificationRun):
             self.labels(texts, task),
             settings.data.max_source_length or MOST_TOKENS,
             other_tags=held_out,
+            long_texts=self.for_long_texts(settings),
         )
 
-    def made(self, model, tokenizers, labels, longest, source_task):
-        return self.task_class(model, tokenizers["text"], labels, longest)
+    def made(self, model, tokenizers, labels, settings, source_task):
+        longest, truncate = self.longest(settings, source_task)
+        return self.task_class(model, tokenizers["text"], labels, longest, truncate)
 
     def source_lengths(self, task, sources):
         return task.lengths(sources)
