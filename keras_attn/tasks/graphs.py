@@ -6,6 +6,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from keras_attn.validation import require
+
 
 class ModelGraph:
     """A graph of a function of a model, traced again when the model has other weights.
@@ -29,6 +31,7 @@ class ModelGraph:
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Computes the function by its graph."""
+        require_tensorflow()
         # The graph keeps the variables that it was traced with, so no other gets their identities.
         weights = [id(weight) for weight in self._model.weights]
         if weights != self._weights:
@@ -37,3 +40,14 @@ class ModelGraph:
             )
             self._weights = weights
         return self._graph(*inputs, **named)
+
+
+def require_tensorflow() -> None:
+    """Raises `UserError` on another backend than TensorFlow, where tasks do not compute."""
+    backend = keras.backend.backend()
+    require(
+        backend == "tensorflow",
+        "Tasks compute in TensorFlow: set KERAS_BACKEND=tensorflow before Keras is imported. "
+        "Layers and models, such as `task.backbone`, work on every backend.",
+        backend=backend,
+    )

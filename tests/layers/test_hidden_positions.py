@@ -43,7 +43,7 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
             return function(*tensors[: len(sequences)])
 
     run, results = value_and_gradients(of_tensors), []
-    for filler in (0.7, np.nan, np.inf):
+    for filler in (0.7, np.nan, np.inf, 3e38):
         filled = [np.where(real[..., None], x, filler).astype("float32") for x, real in sequences]
         value, gradients = run([*filled, *(numpy(weight.value) for weight in weights)])
         results.append([numpy(value), *map(numpy, gradients)])

@@ -9,6 +9,7 @@ import pytest
 import keras_attn
 from keras_attn.tasks import operations
 from keras_attn.validation import UserError
+from tests.tasks.made import make_task
 
 PACKAGE = Path(keras_attn.__file__).parent
 # Backends that may be absent, and packages that import their own modules late.
@@ -39,3 +40,18 @@ def test_an_operation_is_where_it_is_looked_for(name):
         operations.perform(name)
     module, function = operations._FUNCTIONS[name]
     assert getattr(importlib.import_module(module), function).__module__ == module
+
+
+@pytest.mark.tensorflow
+def test_tasks_compute_in_tensorflow(monkeypatch, tmp_path):
+    task = make_task()
+    monkeypatch.setattr("keras.backend.backend", lambda: "torch")
+    for call in (
+        lambda: task.predict(["ab"]),
+        lambda: task.fit([("ab", "B")], out=tmp_path / "run"),
+        lambda: task.evaluate([("ab", "B")]),
+        lambda: task.export(tmp_path / "exported"),
+    ):
+        with pytest.raises(UserError, match="set KERAS_BACKEND=tensorflow .*backend='torch'"):
+            call()
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import keras
+import ml_dtypes
 import numpy as np
 from keras import ops
 
@@ -9,6 +11,8 @@ from keras_attn.layers.hidden_positions import as_float, without_hidden
 from keras_attn.ops import masks
 from keras_attn.tensors import Tensor
 from keras_attn.validation import require
+
+_LARGEST_QUERY = 2.0**56
 
 
 class AttentionInputs(NamedTuple):
@@ -81,8 +85,8 @@ class AttentionInputs(NamedTuple):
         Keys and values are hidden by their masks and by an `attention_mask` that hides them from
         every query, queries by `query_mask`; the masks must be boolean. A tensor in both roles
         stays one tensor. What it holds at a key that is hidden is still a query where `query_mask`
-        does not hide that: there its finite numbers are kept, which no real query sees, and only
-        NaN and infinity become 0.
+        does not hide that: there its numbers are kept, which no real query sees, but for NaN and
+        those from 2^56 on, whose products could become NaN. These are 0.
 
         Args:
             dtype: Dtype that the mechanism computes in.
@@ -136,7 +140,9 @@ def _shape(x: Tensor) -> tuple:
 
 
 def _visible_or_finite_query(x: Tensor, visible: Any, query_mask: Tensor) -> Any:
-    kept = ops.isfinite(x)
+    # NaN is not below anything.
+    greatest = float(ml_dtypes.finfo(keras.backend.standardize_dtype(x.dtype)).max)
+    kept = ops.less(ops.absolute(x), min(_LARGEST_QUERY, greatest))
     if query_mask is not None:
         kept = ops.logical_and(kept, ops.expand_dims(query_mask, -1))
     kept = ops.logical_or(kept, ops.expand_dims(visible, -1))

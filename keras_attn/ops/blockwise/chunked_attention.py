@@ -249,12 +249,16 @@ class _BlockwiseAttention:
 
         grads = (queries[..., : self.key_dim], keys[..., : self.key_dim], values)
         grads = tuple(ops.zeros_like(part) for part in grads)
-        _, *grads = ops.while_loop(
-            lambda row_block, *_: row_block < self.rows.count,
-            visit_row,
-            (ops.zeros((), "int32"), *grads),
-        )
-        return grads
+
+        def visit_rows():
+            start = (ops.zeros((), "int32"), *grads)
+            return ops.while_loop(lambda row, *_: row < self.rows.count, visit_row, start)[1:]
+
+        # TensorFlow refuses to update rows of nothing.
+        batch = ops.shape(queries)[1]
+        if isinstance(batch, int):
+            return visit_rows() if batch else grads
+        return ops.cond(batch > 0, visit_rows, lambda: grads)
 
     def _scores(
         self, row_block: Tensor, column_block: Tensor, query: Tensor, key: Tensor
