@@ -1,10 +1,14 @@
 """Measure a trained or exported model on texts or images.
 
-Lines with the same source are one item with several references (for tags, every line is an item).
+Rows with the same source are one item with several references (for labels and tags, every row is an
+item).
 
 metrics:
   per, wer             phoneme (symbol) and whole-text error rate, in percent
-  exact_match          100 - wer
+  accuracy, macro_f1, weighted_f1   labels: in percent; also a table of all labels, and with --json
+                       the confusion matrix; calibration_error is the mean difference of the
+                       probability of a label and how often it is right
+  exact_match          100 - wer; for labels the accuracy
   bleu, chrf           by sacrebleu, on detokenized text
   bleu_tokenized       BLEU of text that is already tokenized
   mrr, recall_at_1, recall_at_10   embeddings: retrieval of each source's target among all
@@ -27,12 +31,16 @@ examples:
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from keras_attn.cli import decoding_options
 from keras_attn.cli.options import add_reading_options, output_file
 from keras_attn.cli.terminal import progress, quiet_start
 from keras_attn.files import write_text
+
+_MOST_LABELS = 40
+_LONGEST_LABEL = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,10 +88,27 @@ def run(options: argparse.Namespace) -> None:
     items = results.pop("items")
     print(f"{run_of(task, recorded).items:<15} {items:>9,}")
     for name, value in results.items():
-        print(f"{name:<15} {value:>9.2f}" if isinstance(value, float) else f"{name}  {value}")
+        if isinstance(value, float | str):
+            print(f"{name:<18} {value:>6.2f}" if isinstance(value, float) else f"{name}  {value}")
+    _print_labels(results.get("labels", {}))
     if options.json:
         text = json.dumps({"items": items} | results, indent=1)
         write_text(options.json, f"{text}\n")
+
+
+def _print_labels(labels: Mapping[str, Mapping[str, float]]) -> None:
+    """Prints precision, recall and F1 of each label, the most frequent ones first."""
+    if not labels:
+        return
+    rows = sorted(labels.items(), key=lambda row: -row[1]["items"])
+    width = max(5, *(min(len(label), _LONGEST_LABEL) for label, _ in rows[:_MOST_LABELS]))
+    print(f"\n{'label':<{width}}  precision  recall      f1    items")
+    for label, row in rows[:_MOST_LABELS]:
+        shown = f"{label[:_LONGEST_LABEL]:<{width}}"
+        scores = f"{row['precision']:>9.2f}  {row['recall']:>6.2f}  {row['f1']:>6.2f}"
+        print(f"{shown}  {scores}  {row['items']:>7,}")
+    if len(rows) > _MOST_LABELS:
+        print(f"… and {len(rows) - _MOST_LABELS:,} more labels (see --json)")
 
 
 def _settings_of_run(model: str) -> dict:

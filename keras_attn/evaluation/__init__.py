@@ -1,7 +1,8 @@
-"""Evaluation metrics for texts, tags and embeddings: error rates, BLEU, ROUGE, F1, retrieval."""
+"""Metrics of texts, labels, tags and embeddings: error rates, BLEU, ROUGE, F1, retrieval."""
 
 from keras_attn.evaluation.correlation import CORRELATIONS, pearson, spearman
 from keras_attn.evaluation.error_rates import edit_distance, phoneme_error_rate, word_error_rate
+from keras_attn.evaluation.labels import LABELS, LabelCounts, calibration_error
 from keras_attn.evaluation.metrics import (
     Metric,
     evaluate_texts,
@@ -24,11 +25,14 @@ from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 
 __all__ = [
     "CORRELATIONS",
+    "LABELS",
     "RETRIEVAL",
     "TAGGING",
+    "LabelCounts",
     "Metric",
     "TranslationScore",
     "bleu",
+    "calibration_error",
     "chrf",
     "edit_distance",
     "evaluate_texts",

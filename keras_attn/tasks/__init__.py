@@ -19,7 +19,13 @@ from keras_attn.tasks.hypothesis import Hypothesis
 from keras_attn.tasks.image_classification import ImageClassificationTask, read_inputs
 from keras_attn.tasks.labels import BaseClassificationTask, LabelTask
 from keras_attn.tasks.masked_lm import MaskedLMTask
-from keras_attn.tasks.measuring import measure, measure_tags, measure_vectors, token_scores
+from keras_attn.tasks.measuring import (
+    measure,
+    measure_labels,
+    measure_tags,
+    measure_vectors,
+    token_scores,
+)
 from keras_attn.tasks.opening import open_exported, open_task, task_folder
 from keras_attn.tasks.seq2seq import Seq2SeqTask
 from keras_attn.tasks.serving import Servable, ServingFunction
@@ -49,6 +55,7 @@ __all__ = [
     "Task",
     "TokenClassificationTask",
     "measure",
+    "measure_labels",
     "measure_tags",
     "measure_vectors",
     "open_exported",

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -11,8 +11,11 @@ import tensorflow as tf
 from keras_attn.data import Examples, Pairs, ScoredPairs, group_references, plan_epoch
 from keras_attn.evaluation import (
     CORRELATIONS,
+    LABELS,
     RETRIEVAL,
     TAGGING,
+    LabelCounts,
+    calibration_error,
     evaluate_texts,
     metric_signatures,
     partner_ranks,
@@ -24,7 +27,12 @@ from keras_attn.validation import require_one_of
 if TYPE_CHECKING:
     from keras_attn.tasks.embedding import EmbeddingTask
     from keras_attn.tasks.exported.generating import ExportedSeq2Seq
-    from keras_attn.tasks.exported.labelling import ExportedEmbedding, ExportedTokenClassification
+    from keras_attn.tasks.exported.labelling import (
+        ExportedClassification,
+        ExportedEmbedding,
+        ExportedTokenClassification,
+    )
+    from keras_attn.tasks.labels import BaseClassificationTask
     from keras_attn.tasks.seq2seq import Seq2SeqTask
     from keras_attn.tasks.token_classification import TokenClassificationTask
 
@@ -71,6 +79,54 @@ def measure(
     if perplexity:
         results["perplexity"] = task.perplexity(pairs.sources, pairs.targets)
     return results
+
+
+def measure_labels(
+    task: "BaseClassificationTask | ExportedClassification",
+    pairs: Pairs,
+    metrics: Sequence[str],
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, Any]:
+    """Classifies inputs and compares the labels with the correct ones.
+
+    Every row counts, including repeated inputs.
+
+    Args:
+        task: A classification task or its export.
+        pairs: Inputs and their labels.
+        metrics: Names in `keras_attn.evaluation.LABELS`.
+        progress: Called with the number of inputs done after each batch.
+
+    Returns:
+        Each metric's value by its name; "items", the number of inputs; "calibration_error", see
+        `keras_attn.evaluation.calibration_error`; "labels", precision, recall and F1 of each label
+        and how many items have it; and "confusion", how often each label was predicted (columns)
+        for each correct one (rows), both in the order of "labels".
+
+    Raises:
+        UserError: A metric is unknown.
+
+    Examples:
+        >>> sizes = dict(num_layers=1, hidden_dim=8, num_heads=2, intermediate_dim=16)
+        >>> model = SequenceClassifier(TransformerEncoder(7, **sizes), num_classes=2)
+        >>> task = ClassificationTask(model, CharacterTokenizer("abc"), ["noun", "verb"])
+        >>> found = measure_labels(task, Pairs(["cab", "bac"], ["noun", "verb"]), ["accuracy"])
+        >>> sorted(found)
+        ['accuracy', 'calibration_error', 'confusion', 'items', 'labels']
+    """
+    for name in metrics:
+        require_one_of("metric", name, LABELS)
+    found = [best for (best,) in task.predict_n_best(pairs.sources, 1, progress=progress)]
+    counts = LabelCounts.of(pairs.targets, [best.text for best in found])
+    correct = [best.text == label for best, label in zip(found, pairs.targets, strict=True)]
+    probabilities = np.exp([best.log_probability for best in found])
+    return {
+        "items": len(pairs),
+        **{name: LABELS[name](counts) for name in metrics},
+        "calibration_error": calibration_error(correct, probabilities),
+        "labels": counts.by_label(),
+        "confusion": counts.matrix.tolist(),
+    }
 
 
 def measure_vectors(

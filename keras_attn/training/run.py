@@ -98,6 +98,8 @@ def _describe(data: RunData, prepared: PreparedRun) -> None:
     """Prints what is trained, and what readers of the test metrics need to know."""
     task = prepared.task
     describe_run(prepared.settings, data.texts, prepared.examples, task)
+    for line in TASK_RUNS[prepared.settings.task].described(data.texts["train"]):
+        print(line, flush=True)
     if prepared.test is not None:
         for line in TASK_RUNS[prepared.settings.task].remarks(task, prepared.test):
             print(line, flush=True)

@@ -191,7 +191,8 @@ def _results(
         for name, value in row.items()
         if name.startswith("val_") and value
     ]
-    return [(f"test {name}", _shown(value)) for name, value in test.items()] + found
+    plain = {name: value for name, value in test.items() if not isinstance(value, dict | list)}
+    return [(f"test {name}", _shown(value)) for name, value in plain.items()] + found
 
 
 def _opening(

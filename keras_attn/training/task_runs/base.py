@@ -319,6 +319,10 @@ class TaskRun(abc.ABC):
         """
         raise NotImplementedError
 
+    def described(self, texts: Any) -> list[str]:
+        """Lines about the training texts that users need to see before a training."""
+        return []
+
     def remarks(self, task: Any, texts: Any) -> list[str]:
         """Lines that readers of a task's metrics on texts need to know.
 

@@ -8,17 +8,19 @@ from typing import Any, ClassVar
 import keras
 
 from keras_attn.data import LabelledExamples, Pairs
+from keras_attn.evaluation import LABELS, LabelCounts
 from keras_attn.models import SequenceClassifier
-from keras_attn.tasks import ClassificationTask, LabelTask, Task
+from keras_attn.tasks import ClassificationTask, LabelTask, Task, measure_labels
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.reporting.errors import Baseline
 from keras_attn.training.run_settings import RunSettings
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.pairs import PairsRun
-from keras_attn.validation import require_one_of
+from keras_attn.validation import require, require_one_of
 
 _SHOWN = 5
+_DESCRIBED = 10
 
 
 class ClassificationRun(PairsRun):
@@ -32,7 +34,7 @@ class ClassificationRun(PairsRun):
     model_settings = ("pooling",)
     other_starts = ENCODER_TASKS
 
-    known_metrics: ClassVar[tuple[str, ...]] = ("exact_match",)
+    known_metrics: ClassVar[tuple[str, ...]] = tuple(LABELS)
     """Names of the task's metrics."""
 
     def check(self, settings):
@@ -41,7 +43,21 @@ class ClassificationRun(PairsRun):
             require_one_of("metrics", name, self.known_metrics)
 
     def default_metrics(self, data):
-        return ["exact_match"]
+        return ["accuracy", "macro_f1", "weighted_f1"]
+
+    def metrics_of(self, texts, data, chosen):
+        return self.default_metrics(data)
+
+    def goal(self, metric):
+        require_one_of("metric", metric, LABELS)
+        return "max"
+
+    def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
+        self.refuse_search(beams, perplexity)
+        return measure_labels(task, texts, metrics, progress)
+
+    def count(self, texts):
+        return len(texts)
 
     def all_texts(self, texts, role=None):
         return texts.sources
@@ -116,25 +132,51 @@ class ClassificationRun(PairsRun):
         """The labels of all texts, one after the other."""
         return texts.targets
 
+    def check_test(self, settings, texts, task):
+        super().check_test(settings, texts, task)
+        unknown = self._unknown(task, texts)
+        require(
+            len(unknown) < len(self.all_labels(texts)),
+            f"No label of {texts.name} occurs in the training data.",
+            test_labels=sorted(set(unknown))[:_SHOWN],
+            labels=task.labels[:_SHOWN],
+        )
+
+    def described(self, texts):
+        counts = Counter(self.all_labels(texts)).most_common()
+        shown = ", ".join(f"{label} {count:,}" for label, count in counts[:_DESCRIBED])
+        more = f" and {len(counts) - _DESCRIBED:,} more" if len(counts) > _DESCRIBED else ""
+        lines = [f"    labels: {len(counts):,}: {shown}{more}"]
+        rare = [label for label, count in counts if count == 1]
+        if rare:
+            names = ", ".join(map(repr, rare[:_SHOWN])) + (" …" if len(rare) > _SHOWN else "")
+            lines.append(f"   warning: {len(rare):,} labels occur only once: {names}")
+        return lines
+
     def remarks(self, task, texts):
         if not isinstance(task, LabelTask):
             return []  # an exported one has no list of labels
-        labels = self.all_labels(texts)
-        unknown = [label for label in labels if label not in task.labels]
+        unknown = self._unknown(task, texts)
         if not unknown:
             return []
         names = list(dict.fromkeys(unknown))
         shown = ", ".join(map(repr, names[:_SHOWN])) + (" …" if len(names) > _SHOWN else "")
         return [
-            f"{texts.name}: {len(unknown):,} of {len(labels):,} labels are unknown to the model "
-            f"and count as wrong: {shown}"
+            f"{texts.name}: {len(unknown):,} of {len(self.all_labels(texts)):,} labels are unknown "
+            f"to the model and count as wrong: {shown}"
         ]
+
+    def _unknown(self, task: LabelTask, texts: Pairs) -> list[str]:
+        """The labels of texts that a task does not have."""
+        return [label for label in self.all_labels(texts) if label not in task.labels]
 
     def baseline(self, texts, metrics):
         """Measures the most frequent label as the answer to everything."""
-        (label, count), *_ = Counter(self.all_labels(texts)).most_common(1)
-        share = 100 * count / len(self.all_labels(texts))
-        return Baseline(f"{label!r}, the most frequent one", dict.fromkeys(metrics[:1], share))
+        labels = self.all_labels(texts)
+        (label, _), *_ = Counter(labels).most_common(1)
+        counts = LabelCounts.of(labels, [label] * len(labels))
+        values = {name: LABELS[name](counts) for name in metrics}
+        return Baseline(f"{label!r}, the most frequent one", values)
 
     def error(self, references, best):
         """How wrong a label is: the probability that it was given, 0 if it is correct."""

@@ -111,10 +111,14 @@ class PairsRun(TaskRun):
         if not settings.metrics:
             return ValidationSet(examples)
         sources = list(dict.fromkeys(texts.sources[i] for i in examples.indices.tolist()))
-        decoded = partial(self._decoded_metrics, task, settings.metrics)
-        whole = partial(decoded, _pairs_of(sources, texts))
+        # The accuracy of labels is known with their loss.
+        metrics = [name for name in settings.metrics if name != "accuracy"]
         shown = partial(self.samples, task, _pairs_of(sources[:_SAMPLES], texts))
         limit = settings.data.decode_limit
+        if not metrics:
+            return ValidationSet(examples, samples=shown)
+        decoded = partial(self._decoded_metrics, task, metrics)
+        whole = partial(decoded, _pairs_of(sources, texts))
         if limit is None or len(sources) <= limit:
             return ValidationSet(examples, whole, samples=shown)
         return ValidationSet(

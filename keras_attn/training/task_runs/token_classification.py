@@ -28,6 +28,12 @@ class TokenClassificationRun(ClassificationRun):
     known_metrics = tuple(TAGGING)
     other_starts = ENCODER_TASKS
 
+    def metrics_of(self, texts, data, chosen):
+        return chosen or self.default_metrics(data)
+
+    def count(self, texts):
+        return len(set(texts.sources))
+
     def goal(self, metric):
         require_one_of("metric", metric, TAGGING)
         return "max"
