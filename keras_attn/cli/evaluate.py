@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         required=True,
         metavar="DATA",
-        help="cmudict (its test words), FILE.tsv, SRC TGT; for language models FILE …; for images "
-        "digits, FOLDER or FILE.tsv (see `keras-attn train --help`)",
+        help="cmudict (its test words), TABLE …, SRC TGT; for language models FILE …; for images "
+        "digits, FOLDER or TABLE (see `keras-attn train --help`)",
     )
     metrics = "metrics (default: those of the run, or of the kind of data)"
     add("--metrics", nargs="+", metavar="NAME", help=metrics)

@@ -17,7 +17,7 @@ PROGRAM = "keras-attn"
 _LONG_WORD = re.compile(r"(\S{200})\S+")
 # Each is a module of this package.
 COMMANDS = (
-    *("presets", "train", "report", "tune", "evaluate", "predict", "visualize"),
+    *("presets", "data", "train", "report", "tune", "evaluate", "predict", "visualize"),
     *("export", "verify", "serve", "convert", "average", "benchmark"),
 )
 

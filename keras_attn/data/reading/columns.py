@@ -1,4 +1,4 @@
-"""Which columns of a table are the parts of an example."""
+"""Columns of a table as the parts of an example."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -147,6 +147,13 @@ def _found(
         )
     found = roles + optional[: max(len(names) - len(roles), 0)]
     return found, Selection(tuple(range(len(found))), False, len(found))
+
+
+def has_header(table: Table) -> bool:
+    """Whether the first row of a table holds names of columns: usual ones, in any form of task."""
+    names = [cell.strip() for cell in table.first or ()]
+    known = [_is_header(name) for name in names]
+    return bool(names) and (all(known) or (table.has_header and sum(known) > 1))
 
 
 def columns_by_names(

@@ -1,4 +1,4 @@
-"""Examples of files, each checked and with its mistakes told."""
+"""Examples of files, each checked."""
 
 import dataclasses
 import math

@@ -38,7 +38,7 @@ class Record(NamedTuple):
 
 
 class Lines:
-    """The lines of a file, read once, of which the first ones can be looked at.
+    """The lines of a file, read once; the first ones can be looked at before.
 
     Args:
         path: The file.
@@ -78,6 +78,9 @@ class Table(abc.ABC):
 
     has_header: bool = False
     """Whether the first row usually holds them."""
+
+    width: int = 0
+    """Number of columns of a table of sentences."""
 
     def __init__(self, path: str, lines: Lines):
         self.path = path
@@ -298,7 +301,7 @@ class ConllTable(Table):
     def __init__(self, path, lines):
         super().__init__(path, lines)
         self._is_universal = suffixes_of(path)[-1:] == [".conllu"]
-        self._width = 0
+        self.width = 0
         sentences = self._sentences()
         first = next(sentences, None)
         require(first is not None, f"{path}: the file has no sentence.")
@@ -307,14 +310,14 @@ class ConllTable(Table):
     @property
     def usual_columns(self) -> tuple[int, int]:
         """The columns of words and of tags."""
-        return (1, 3) if self._is_universal else (0, self._width - 1)
+        return (1, 3) if self._is_universal else (0, self.width - 1)
 
     def records(self, keys):
         for begin, words in self._all:
-            others = {len(word) for word in words} - {self._width}
+            others = {len(word) for word in words} - {self.width}
             if others:
-                mistake = f"expected {self._width} columns, found {min(others)} in this sentence"
-                yield Record(begin, [""] * self._width, mistake)
+                mistake = f"expected {self.width} columns, found {min(others)} in this sentence"
+                yield Record(begin, [""] * self.width, mistake)
             else:
                 yield Record(begin, [" ".join(cells) for cells in zip(*words, strict=True)])
 
@@ -328,12 +331,12 @@ class ConllTable(Table):
                     yield begin, words
                 words = []
             elif not self._is_comment(cells) and self._is_word(cells):
-                self._width = self._width or len(cells)
+                self.width = self.width or len(cells)
                 begin = begin if words else number
                 words.append(cells)
 
     def _is_comment(self, cells: list[str]) -> bool:
-        return cells[0].startswith("#") and (self._is_universal or len(cells) != self._width)
+        return cells[0].startswith("#") and (self._is_universal or len(cells) != self.width)
 
     def _is_word(self, cells: list[str]) -> bool:
         return not self._is_universal or cells[0].isdecimal()

@@ -1,0 +1,155 @@
+"""Look at data before training: rows, lengths, labels, double and common rows.
+
+Malformed rows are counted here, not refused. Without --task or --preset all columns are shown. With
+--preset (or --init, a run or a task folder), texts are also tokenized as `train` would do it, and a
+line says how many examples a run would leave out or cut.
+
+examples:
+  keras-attn data reviews.csv
+  keras-attn data reviews.csv --preset encoder_tiny --columns text=review label=stars
+  keras-attn data train.jsonl --valid valid.jsonl --test test.jsonl --task classification
+  keras-attn data train.de train.en --task seq2seq --json data.json
+"""
+
+import argparse
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from keras_attn.cli.options import add_reading_options, add_set_option, output_file, setting
+from keras_attn.cli.terminal import quiet_start
+from keras_attn.files import write_text
+from keras_attn.task_names import TASK_NAMES
+
+_BAR = 30  # characters of the longest bar
+_MOST_VALUES = 12
+_LONGEST = 40
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of `data`."""
+    add = parser.add_argument
+    add("data", nargs="+", metavar="DATA", help="training data (see `keras-attn train --help`)")
+    add("--valid", nargs="+", metavar="DATA", help="validation data")
+    add("--test", nargs="+", metavar="DATA", help="test data")
+    add("--task", choices=TASK_NAMES, help="what the columns are read for")
+    add("--preset", metavar="NAME", help="tokenize as a run of this preset would")
+    add("--init", metavar="TASK", help="tokenize as a run or a task folder does")
+    add_reading_options(parser)
+    add_set_option(parser, "set a value of run.yaml, such as data.max_source_length=512")
+    add("--json", type=output_file, metavar="FILE", help="also write all figures to a file")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Reads, counts and prints."""
+    with quiet_start():
+        from keras_attn.data.overview import overview
+        from keras_attn.data.reading.rows import Form
+        from keras_attn.models import get_preset
+        from keras_attn.training.run_settings import kind_of_task
+        from keras_attn.training.task_runs import TASK_RUNS
+
+    task = options.task
+    if task is None and options.preset:
+        task = get_preset(options.preset).tasks[0]
+    elif task is None and options.init:
+        task = kind_of_task(options.init)
+    columns: tuple = ((), ())
+    if task is not None:
+        columns = (TASK_RUNS[task].columns, TASK_RUNS[task].optional_columns)
+    form = Form(options.columns, options.encoding, True)
+    given = {"train": options.data, "valid": options.valid, "test": options.test}
+    parts = {name: overview(paths, form, *columns) for name, paths in given.items() if paths}
+    found: dict[str, Any] = {"parts": {name: part.summary() for name, part in parts.items()}}
+    for name, part in parts.items():
+        for note in part.notes:
+            print(note)
+        _print_part(name, part.name, found["parts"][name])
+    found["common"] = [
+        [first, second, parts[second].common_with(parts[first])]
+        for first, second in itertools.combinations(parts, 2)
+    ]
+    for first, second, count in found["common"]:
+        column = parts[second].columns[0].name
+        print(
+            f"{count:,} of {len(parts[second].rows):,} rows of {second} have a {column} of {first}."
+        )
+    if options.preset or options.init:
+        found["run"] = _run(options, task)
+        _print_run(found["run"], options.preset or options.init)
+    if options.json:
+        write_text(options.json, json.dumps(found, ensure_ascii=False, indent=1) + "\n")
+
+
+def _run(options: argparse.Namespace, task: str) -> dict[str, Any]:
+    with quiet_start():
+        from keras_attn.recipes import merged
+        from keras_attn.training.data_report import tokens_report
+
+    data = {"train": options.data, "columns": options.columns, "encoding": options.encoding}
+    layer: dict[str, Any] = {"task": task, "data": data | {"skip_bad_lines": True}}
+    layer["init" if options.init else "preset"] = options.init or options.preset
+    for assignment in options.set:
+        layer = merged(layer, setting(assignment))
+    return tokens_report(layer)
+
+
+def _print_part(name: str, files: str, part: Mapping[str, Any]) -> None:
+    print(f"{name}: {files}")
+    malformed = f", {part['malformed']:,} malformed" if part["malformed"] else ""
+    double = f", {part['double']:,} double" if part["double"] else ""
+    print(f"  {part['rows']:,} rows{malformed}{double}")
+    for column, found in part["columns"].items():
+        empty = f", {found['empty']:,} empty" if found["empty"] else ""
+        example = _shown(found["example"])
+        print(f"  {column}: {found['different']:,} different{empty}, such as {example}")
+        few = found.get("values")
+        if few and len(few) < part["rows"]:
+            shown = [f"{_shown(value)} {count:,}" for value, count in few.items()]
+            more = " …" if len(shown) > _MOST_VALUES else ""
+            print(f"    {', '.join(shown[:_MOST_VALUES])}{more}")
+        else:
+            _print_lengths("characters", found["characters"])
+            _print_lengths("words", found["words"], histogram=True)
+    print()
+
+
+def _print_lengths(unit: str, found: Mapping[str, Any], histogram: bool = False) -> None:
+    if not found:
+        return
+    if found["shortest"] == found["longest"]:
+        print(f"    {unit}: {found['longest']:,}")
+        return
+    print(
+        f"    {unit}: {found['shortest']:,} to {found['longest']:,}, half up to "
+        f"{found['median']:,}, 95% up to {found['95%']:,}"
+    )
+    if histogram:
+        most = max(count for *_, count in found["histogram"])
+        for low, _, count in found["histogram"]:
+            bar = "▇" * round(_BAR * count / most)
+            print(f"      from {low:>6,} {bar} {count:,}")
+
+
+def _print_run(found: Mapping[str, Any], name: str) -> None:
+    print(f"as {name} reads it:")
+    for side, lengths in found["tokens"].items():
+        print(f"  {side}")
+        _print_lengths("tokens", lengths, histogram=True)
+    if "error" in found:
+        print(f"  {found['error']}")
+        return
+    limits = ", ".join(f"{limit:,} tokens of a {side}" for side, limit in found["limits"].items())
+    print(f"  It would read at most {limits}.")
+    for key, what in (
+        ("left_out", "are longer and would be left out"),
+        ("truncated", "are longer and would be cut"),
+        ("without_tokens", "have no token and would be left out"),
+    ):
+        if found[key]:
+            print(f"  {found[key]:,} examples {what}.")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST else text[:_LONGEST] + "…")

@@ -1,0 +1,207 @@
+"""Contents of files of examples: rows, lengths, labels, double rows, and rows in common."""
+
+import dataclasses
+import zlib
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from keras_attn.data.files import are_aligned, joined_names, read_pairs
+from keras_attn.data.reading.columns import has_header, select
+from keras_attn.data.reading.paths import expanded
+from keras_attn.data.reading.rows import Form, Reading
+from keras_attn.data.reading.tables import LinesTable, Table, TabSeparatedTable, open_table
+
+_FEW = 50  # different values of a column that are counted one by one
+_BINS = 8
+
+
+@dataclasses.dataclass
+class Column:
+    """What a column holds.
+
+    Attributes:
+        name: Its name.
+        characters: Number of characters of each value.
+        words: Number of words of each value, separated by white space.
+        keys: A checksum of each value.
+        values: How often each value occurs, or `None` if there are many.
+        empty: Number of empty values.
+        example: The first value that is not empty.
+    """
+
+    name: str
+    characters: array = dataclasses.field(default_factory=lambda: array("L"))
+    words: array = dataclasses.field(default_factory=lambda: array("L"))
+    keys: array = dataclasses.field(default_factory=lambda: array("Q"))
+    values: Counter | None = dataclasses.field(default_factory=Counter)
+    empty: int = 0
+    example: str = ""
+
+    def add(self, value: str) -> None:
+        """Counts a value."""
+        self.characters.append(len(value))
+        self.words.append(len(value.split()))
+        self.keys.append(_key(value))
+        if not value.strip():
+            self.empty += 1
+        self.example = self.example or value.strip()
+        if self.values is not None:
+            self.values[value] += 1
+            if len(self.values) > _FEW:
+                self.values = None
+
+    def summary(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        found: dict[str, Any] = {
+            "empty": self.empty,
+            "different": len(np.unique(np.asarray(self.keys))),
+            "example": self.example,
+            "characters": lengths_summary(self.characters),
+            "words": lengths_summary(self.words),
+        }
+        if self.values is not None:
+            found["values"] = dict(self.values.most_common())
+        return found
+
+
+@dataclasses.dataclass
+class Overview:
+    """What files of one part of the data hold.
+
+    Attributes:
+        name: Name of the files.
+        columns: Their columns.
+        skipped: Number of malformed rows.
+        notes: How the files were read.
+        rows: A checksum of each row.
+    """
+
+    name: str
+    columns: list[Column]
+    skipped: int = 0
+    notes: tuple[str, ...] = ()
+    rows: array = dataclasses.field(default_factory=lambda: array("Q"))
+
+    def add(self, values: Sequence[str]) -> None:
+        """Counts a row."""
+        for column, value in zip(self.columns, values, strict=True):
+            column.add(value)
+        self.rows.append(_key("\0".join(values)))
+
+    def summary(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "rows": len(self.rows),
+            "malformed": self.skipped,
+            "double": len(self.rows) - len(np.unique(np.asarray(self.rows))),
+            "columns": {column.name: column.summary() for column in self.columns},
+        }
+
+    def common_with(self, other: "Overview") -> int:
+        """Number of rows whose first column occurs in that of other data."""
+        keys = np.asarray(self.columns[0].keys)
+        return int(np.isin(keys, np.asarray(other.columns[0].keys)).sum())
+
+
+def overview(
+    paths: Sequence[str], form: Form, roles: Sequence[str] = (), optional: Sequence[str] = ()
+) -> Overview:
+    """Reads files and counts what they hold; malformed rows are counted, not refused.
+
+    Args:
+        paths: Tables, or two files whose lines correspond.
+        form: How they are read.
+        roles: The parts of an example; by default all columns are read.
+        optional: Parts that a table may lack.
+
+    Raises:
+        UserError: A file is missing, unreadable, empty or damaged, or it is not clear which columns
+            are meant.
+    """
+    files = expanded(paths)
+    form = dataclasses.replace(form, skip_bad_lines=True)
+    reading = Reading(joined_names(files), form)
+    if are_aligned(paths, files):
+        pairs = read_pairs(paths, skip_bad_lines=True, encoding=form.encoding)
+        names = list(roles) if len(roles) == 2 else ["source", "target"]
+        found = Overview(pairs.name, [Column(name) for name in names], pairs.skipped)
+        for row in zip(pairs.sources, pairs.targets, strict=True):
+            found.add(row)
+        return found
+    if roles:
+        plain: type[Table] = LinesTable if len(roles) == 1 else TabSeparatedTable
+        table = open_table(files[0], plain, form.encoding, skip_bad_lines=True)
+        parts, _ = select(table, roles, form.columns, optional)
+        rows = reading.tables(files, parts, plain=plain)
+        found = Overview(reading.name, [Column(name) for name in parts])
+        for row in reading.good(rows):
+            found.add([str(value) for value in row])
+        found.skipped, found.notes = reading.skipped, tuple(reading.notes)
+        return found
+    return _all_columns(files, form)
+
+
+def _all_columns(files: Sequence[str], form: Form) -> Overview:
+    found: Overview | None = None
+    for file in files:
+        table = open_table(file, TabSeparatedTable, form.encoding, skip_bad_lines=True)
+        names, keys, records = _records(table)
+        if found is None:
+            found = Overview(joined_names(files), [Column(name) for name in names])
+        for record in records:
+            if record.mistake is not None or len(record.cells) < len(keys):
+                found.skipped += 1
+            else:
+                found.add([_text(record.cells[key]) for key in keys])
+    assert found is not None
+    return found
+
+
+def _records(table: Table) -> tuple[list[str], list[Any], Iterator[Any]]:
+    """Names and keys of all columns of a table, and its rows."""
+    if table.names is not None:
+        return table.names, list(table.names), table.records(table.names)
+    first = table.first
+    if first is None:  # sentences
+        first = [""] * table.width
+    records = table.records(list(range(len(first))))
+    if has_header(table):
+        next(records)
+        return [cell.strip() for cell in first], list(range(len(first))), records
+    return [str(number) for number in range(1, len(first) + 1)], list(range(len(first))), records
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _key(text: str) -> int:
+    data = text.encode(errors="replace")
+    return zlib.crc32(data) << 32 | zlib.adler32(data)
+
+
+def lengths_summary(lengths: Sequence[int] | np.ndarray) -> dict[str, Any]:
+    """Shortest, median, 95th percentile and longest of lengths, and a histogram up to the 99th."""
+    found = np.asarray(lengths)
+    if not len(found):
+        return {}
+    least, most = int(found.min()), max(int(np.percentile(found, 99)), int(found.min()) + 1)
+    # The last bin holds what is longer too.
+    edges = np.unique(np.linspace(least, most, _BINS + 1).astype(int))
+    counts, _ = np.histogram(np.minimum(found, most), edges)
+    return {
+        "shortest": int(found.min()),
+        "median": int(np.median(found)),
+        "95%": int(np.percentile(found, 95)),
+        "longest": int(found.max()),
+        "histogram": [
+            [int(low), int(high), int(count)]
+            for low, high, count in zip(edges, edges[1:], counts, strict=False)
+        ],
+    }

@@ -1,0 +1,72 @@
+"""`keras-attn data` counts what files hold, and what a run would make of it."""
+
+import json
+
+import pytest
+
+pytestmark = pytest.mark.tensorflow
+
+REVIEWS = """id,Review,stars
+1,"Good film, really",5
+2,bad,1
+3,"so so",3
+4,bad,1
+5
+"""
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_text(REVIEWS)
+    return path
+
+
+def test_all_columns(keras_attn, reviews, tmp_path):
+    written = tmp_path / "data.json"
+    output = keras_attn.output("data", reviews, "--json", written)
+    found = json.loads(written.read_text())["parts"]["train"]
+    assert (found["rows"], found["malformed"], found["double"]) == (4, 1, 0)
+    assert list(found["columns"]) == ["id", "Review", "stars"]
+    column = found["columns"]["Review"]
+    assert (column["different"], column["empty"], column["example"]) == (3, 0, "Good film, really")
+    lengths = {name: column["words"][name] for name in ("shortest", "median", "longest")}
+    assert lengths == {"shortest": 1, "median": 1, "longest": 3}
+    assert sum(count for *_, count in column["words"]["histogram"]) == 4
+    assert found["columns"]["stars"]["values"] == {"1": 2, "5": 1, "3": 1}
+    assert "4 rows, 1 malformed" in output
+    assert "'1' 2, '5' 1, '3' 1" in output
+
+
+def test_as_a_preset_reads_it(keras_attn, reviews, tmp_path):
+    test = tmp_path / "test.tsv"
+    test.write_text("bad\t1\nfine\t5\n")
+    written = tmp_path / "data.json"
+    columns = ["--columns", "text=Review", "label=stars"]
+    arguments = ["--preset", "encoder_tiny", "--set", "data.max_source_length=7", "--json", written]
+    output = keras_attn.output("data", reviews, *columns, *arguments)
+    found = json.loads(written.read_text())
+    assert list(found["parts"]["train"]["columns"]) == ["text", "label"]
+    assert found["parts"]["train"]["double"] == 1
+    run = found["run"]
+    assert run["tokens"]["text"]["longest"] == len("Good film, really") + 1
+    assert (run["limits"], run["truncated"], run["left_out"]) == ({"text": 7}, 1, 0)
+    assert "1 examples are longer and would be cut" in output
+    output = keras_attn.output("data", test, "--test", test, "--task", "classification")
+    assert "2 of 2 rows of test have a text of train." in output
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments", "line"),
+    [
+        ("a.conll", "Anna B-PER\nsings O\n\n", [], "1 rows"),
+        ("a.conll", "Anna B-PER\nsings O\n\n", ["--task", "token_classification"], "tags: 1 diff"),
+        ("a.txt", "one two\n\nthree\n", ["--task", "causal_lm"], "2 rows"),
+        ("a.jsonl", '{"a": 1, "b": null}\n', [], "b: 1 different, 1 empty"),
+        ("a.tsv", "a\tb\nc\td\n", [], "2: 2 different"),
+        ("a.tsv", "source\ttarget\nc\td\n", [], "source: 1 different"),
+    ],
+)
+def test_forms(keras_attn, tmp_path, name, content, arguments, line):
+    (tmp_path / name).write_text(content)
+    assert line in keras_attn.output("data", tmp_path / name, *arguments)
