@@ -93,7 +93,9 @@ class TokenRows:
         Returns:
             A row for each text.
         """
-        tokenize = tf.function(tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
+        graph = tf.function(tokenize, input_signature=[tf.TensorSpec([None], tf.string)])
+        # Called as it is: TensorFlow would warn of many graphs of the same function.
+        tokenize = graph.get_concrete_function()
         flat, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
         with tf.device("CPU"):
             for begin in range(0, len(texts), _TEXTS_A_CALL):
