@@ -35,8 +35,9 @@ def train(
 ) -> dict[str, float] | None:
     """Runs a training from texts to a saved task.
 
-    The run folder gets `run.yaml` with every setting, `tokenizers/`, some held-out inputs in
-    `held_out.json` for exports of kinds without samples, what `Trainer` writes, the trained task in `task/`, and `results.json` with the metrics on the test texts.
+    The run folder gets `run.yaml` with every setting, `tokenizers/`, `held_out.json` with a few
+    inputs for an export of a kind without samples, what `Trainer` writes, the trained task in
+    `task/`, and `results.json` with the metrics on the test texts.
 
     Args:
         out: The run folder.

@@ -5,7 +5,7 @@ const TOO_LONG = "too long";
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 const pngOf = (base64) => new Blob([bytesOf(base64)], { type: "image/png" });
-const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+const megabytes = (bytes) => `${Number((bytes / 1e6).toPrecision(2))} MB`;
 
 async function base64Of(blob) {
   let binary = "";
@@ -89,7 +89,8 @@ FORMS.image = {
       const png = await asPng(this.chosen, bitmap), b64 = await base64Of(png);
       kept.value = b64.length <= LONGEST_IN_LINK ? b64 : TOO_LONG;
       this.size = png.size;
-      return { signature: "n_best", instances: [{ image_bytes: { b64 } }] };
+      const fields = fieldsOfForm();
+      return { signature: "n_best", instances: [{ image_bytes: { b64 } }], fields };
     } catch {
       byId("preview").width = 0;
       throw new FieldError("image", "The browser cannot read this as an image.");

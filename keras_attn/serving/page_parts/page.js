@@ -108,10 +108,10 @@ async function ask(signal, state = NOTHING) {
     showFieldError(control, "");
   const shown = form();
   try {
-    asked = fieldsOfForm();
-    const { signature, instances } = await shown.request();
+    const before = asked = fieldsOfForm();
+    const { signature, instances, fields = before } = await shown.request();
     signal.throwIfAborted();
-    const fields = asked = fieldsOfForm();
+    asked = fields;
     compareForm();
     const answer = await predict(model, signature, instances, signal);
     asked = null;
