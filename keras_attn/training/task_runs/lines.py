@@ -12,7 +12,7 @@ from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require, require_one_of
 
 _INPUTS = 8
-_LOOKED_AT = 50  # texts, of which some have no input
+_LOOKED_AT = 50  # texts; some of them have no input
 _MOST_WORDS = (24, 12, 6, 3)
 
 
