@@ -41,7 +41,10 @@ FORMS.image = {
     // What a link contains of the image.
     const kept = make("input", { type: "hidden", name: "image", value: examples[0] ?? "" });
     kept.onchange = () => {
-      this.chosen = kept.value && kept.value !== TOO_LONG ? pngOf(kept.value) : null;
+      this.chosen = null;
+      try {
+        if (kept.value && kept.value !== TOO_LONG) this.chosen = pngOf(kept.value);
+      } catch {}  // a damaged link has no image
     };
     kept.onchange();
     const choose = (image, files) => {
