@@ -16,7 +16,7 @@ _OPTIONS = [
     "--disable-sync",
     "--disable-background-networking",
     "--disable-component-update",
-    "--virtual-time-budget=20000",
+    "--virtual-time-budget=300000",
 ]
 WATCH = "window.onerror = (message) => { window.failed = message; };"
 """To be run before a page's own script."""

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--examples",
         metavar="FILE",
         help="file of typical texts, or names of PNG files, for warm-up, `verify` and the "
-        "page of `serve` (default: held-out texts of the run, and the most common tokens)",
+        "page of `serve` (default: held-out texts or images of the run, and made-up ones)",
     )
     stored = "dtype of stored weights: float32, float16, bfloat16 or int8"
     add_value(parser, "--quantize", "float32", stored, "DTYPE")
@@ -98,7 +98,7 @@ def run(options: argparse.Namespace) -> None:
         from keras_attn.export.serving_config import write_serving_config
         from keras_attn.export_manifest import read_manifest
         from keras_attn.tasks import GeneratingTask, Task, read_inputs, task_folder
-        from keras_attn.training.reporting.recorder import held_out_texts
+        from keras_attn.training.reporting.held_out import held_out_inputs
 
     task = decoding_options.decoding_as_told(Task.load(task_folder(options.model)), options.set)
     most = 4
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> None:
     if options.examples:
         examples = read_inputs(task.kind, read_texts(options.examples))
     else:
-        examples = _examples(task, held_out_texts(options.model))
+        examples = _examples(task, held_out_inputs(options.model))
     path = export_saved_model(
         task,
         options.folder,
@@ -148,9 +148,9 @@ def _print_change(weights: dict) -> None:
     print(*lines, sep="\n", file=sys.stderr)
 
 
-def _examples(task: Any, texts: list[str]) -> list[str] | None:
-    """The held-out texts of a run before the task's own examples, which cover rare cases."""
+def _examples(task: Any, inputs: list[Any]) -> list[Any] | None:
+    """Held-out inputs of a run before the task's own examples, which cover rare cases."""
     own = task.example_texts()
-    if not texts or not all(isinstance(example, str) for example in own):
-        return None
-    return [*texts, *own]
+    kind = str if all(isinstance(example, str) for example in own) else bytes
+    fitting = [one for one in inputs if isinstance(one, kind)]
+    return [*fitting, *own] if fitting else None

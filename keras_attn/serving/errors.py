@@ -1,11 +1,13 @@
 """Errors that clients receive, with their codes in gRPC and HTTP."""
 
 import enum
+import re
 
 from keras_attn.export import SavedModelError
 from keras_attn.validation import asserted
 
 _MESSAGE_LIMIT = 400
+_UNKNOWN_ID = re.compile(r"indices\[[\d,]+\] = (-?\d+) is not in \[0, (\d+)\)")
 
 
 class Code(enum.Enum):
@@ -60,6 +62,8 @@ def from_model(error: SavedModelError) -> RequestError:
     """Returns the message of an error in a model, without the names of its nodes."""
     message = str(error).partition(" failed: ")[2] or str(error)
     message = message.partition(" [[{{")[0]
+    if found := _UNKNOWN_ID.search(message):
+        message = f"Token ids must be below {found[2]}. Received: {found[1]}."
     return RequestError(_BY_NUMBER.get(error.code, Code.UNKNOWN), asserted(message))
 
 

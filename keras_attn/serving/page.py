@@ -15,6 +15,7 @@ _SCRIPTS = (
     "answers.js",
     "attention.js",
     "attention_map.js",
+    "attention_picture.js",
     "form_text.js",
     "form_labels.js",
     "form_image.js",

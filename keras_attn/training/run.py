@@ -11,6 +11,7 @@ from keras_attn.training.loop.trainer import Trainer
 from keras_attn.training.measuring import judge_validation, measure_test
 from keras_attn.training.prepared import PreparedRun, RunData, prepare, read_data
 from keras_attn.training.reporting.description import describe_new_head, describe_run
+from keras_attn.training.reporting.held_out import write_held_out
 from keras_attn.training.reporting.report import write_report
 from keras_attn.training.reporting.run_folder import (
     TOKENIZERS_FOLDER,
@@ -34,8 +35,9 @@ def train(
 ) -> dict[str, float] | None:
     """Runs a training from texts to a saved task.
 
-    The run folder gets `run.yaml` with every setting, `tokenizers/`, what `Trainer` writes, the
-    trained task in `task/`, and `results.json` with the metrics on the test texts.
+    The run folder gets `run.yaml` with every setting, `tokenizers/`, `held_out.json` with a few
+    inputs for an export of a kind without samples, what `Trainer` writes, the trained task in
+    `task/`, and `results.json` with the metrics on the test texts.
 
     Args:
         out: The run folder.
@@ -66,6 +68,7 @@ def train(
         prepared = prepare(data, workers.scope)
         if workers.is_chief:
             _describe(data, prepared)
+            write_held_out(out, _held_out_inputs(prepared))
         run_file = RunFile(out, prepared.settings, is_resumed)
         callbacks = [*([run_file] if workers.is_chief else []), *callbacks]
         trainer = Trainer(prepared.task, prepared.settings.training, out, callbacks)
@@ -105,6 +108,13 @@ def _describe(data: RunData, prepared: PreparedRun) -> None:
             print(line, flush=True)
     if data.source_task is not data.loaded_task:
         describe_new_head(task, data.loaded_task)
+
+
+def _held_out_inputs(prepared: PreparedRun) -> Sequence[str | bytes]:
+    """A few held-out inputs as the trained task reads them."""
+    if prepared.held_out is None:
+        return []
+    return TASK_RUNS[prepared.settings.task].held_out_inputs(prepared.task, prepared.held_out)
 
 
 def _measure(

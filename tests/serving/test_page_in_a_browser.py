@@ -130,7 +130,11 @@ def hypotheses(tasks):
 
 def weights(task, target, group, head=None):
     """The attention of the only layer, and its tokens, from Python."""
-    (layer,) = text_attention(task, TEXT, target).groups[group]
+    return _attention(text_attention(task, TEXT, target), group, head)
+
+
+def _attention(found, group, head=None):
+    (layer,) = found.groups[group]
     chosen = layer.weights.mean(axis=0) if head is None else layer.weights[head]
     return chosen, layer.rows, layer.columns
 
@@ -175,7 +179,8 @@ def test_the_attention_of_the_best_is_drawn(seen, tasks, hypotheses):
     assert step["groups"] == ["answer to input", "input to itself", "answer to itself"]
     assert (step["layers"], step["heads"]) == (["mean", "1"], ["mean", "1", "2"])
     assert (step["looking"], step["lookedAt"]) == (rows, columns)
-    np.testing.assert_allclose(step["cells"], expected.ravel(), atol=6e-4)
+    np.testing.assert_allclose(step["cells"], expected.ravel() / expected.max(), atol=6e-4)
+    assert step["largest"] == f"{100 * expected.max():.0f}%, the largest weight"
     assert step["pressed"] == [True, False]
     assert step["pointed"] == "Point at a token to see where it looks."
 
@@ -187,17 +192,29 @@ def test_the_text_is_colored_by_the_weights_of_a_token(seen, tasks, hypotheses):
         f"{columns[at]} {100 * expected[1, at]:.0f}%" for at in most if expected[1, at] >= 0.005
     )
     assert seen["pointed"]["pointed"] == f"{rows[1]} looks at {percent}"
-    np.testing.assert_allclose(seen["pointed"]["weights"], expected[1], atol=6e-4)
-    np.testing.assert_allclose(seen["moved by key"]["weights"], expected[2], atol=6e-4)
+    scaled = expected / expected.max()
+    np.testing.assert_allclose(seen["pointed"]["weights"], scaled[1], atol=6e-4)
+    np.testing.assert_allclose(seen["moved by key"]["weights"], scaled[2], atol=6e-4)
+
+
+def test_the_value_of_a_cell_of_the_map_is_shown(seen, tasks, hypotheses):
+    expected, rows, columns = weights(tasks["tiny"], hypotheses[0].text, "cross")
+    row, column = (0, 2) if seen["cell"]["cell"].startswith(rows[0] + " ") else (1, 2)
+    shown = f"{rows[row]} → {columns[column]}: "
+    assert seen["cell"]["cell"].startswith(shown)
+    percent = float(seen["cell"]["cell"].removeprefix(shown).rstrip("%"))
+    assert percent == pytest.approx(100 * expected[row, column], abs=0.51)
 
 
 def test_heads_groups_and_other_answers_are_chosen(seen, tasks, hypotheses):
     expected, *_ = weights(tasks["tiny"], hypotheses[0].text, "cross", head=1)
-    np.testing.assert_allclose(seen["head"]["cells"], expected.ravel(), atol=6e-4)
+    np.testing.assert_allclose(seen["head"]["cells"], expected.ravel() / expected.max(), atol=6e-4)
     # The head stays chosen.
     expected, rows, columns = weights(tasks["tiny"], hypotheses[0].text, "encoder", head=1)
     assert (seen["encoder"]["looking"], seen["encoder"]["lookedAt"]) == (rows, columns)
-    np.testing.assert_allclose(seen["encoder"]["cells"], expected.ravel(), atol=6e-4)
+    np.testing.assert_allclose(
+        seen["encoder"]["cells"], expected.ravel() / expected.max(), atol=6e-4
+    )
     assert seen["second"]["pressed"] == [False, True]
     assert seen["lines"]["lines"] > 0
 
@@ -209,7 +226,45 @@ def test_a_link_restores_what_was_shown(seen):
     assert seen["frames"]["tiny"][1] == seen["lines"]["best"]
 
 
+def test_a_link_has_the_form_as_it_is(seen, tasks):
+    assert "text=fed&" in seen["edited"]["copied"] + "&"
+    assert (seen["asked"]["stale"], seen["edited"]["stale"][:34]) == (
+        "",
+        "This is the answer to an earlier q",
+    )
+    assert seen["edit restored"]["best"] == tasks["tiny"].predict(["fed"])[0]
+    assert seen["edit restored"]["stale"] == ""
+
+
+def test_the_last_question_wins(seen, tasks):
+    assert seen["overtaken"]["fields"] == {"text": "fe"}
+    assert (seen["overtaken"]["best"], seen["overtaken"]["stale"]) == (
+        tasks["tiny"].predict(["fe"])[0],
+        "",
+    )
+    step = seen["typed while asking"]
+    assert (step["best"], step["fields"]) == (seen["overtaken"]["best"], {"text": "f"})
+    assert "earlier question" in step["stale"]
+
+
+def test_an_empty_text_is_an_error_of_the_field_and_of_its_link(seen):
+    for what in ("empty", "empty again"):
+        assert seen[what]["errors"] == {"field-text-error": "Write a text."}
+        assert (seen[what]["best"], seen[what]["fields"]) == (None, {"text": ""})
+    first, again = seen["nothing to continue"], seen["nothing to continue again"]
+    assert first["errors"] == {}  # a language model begins by itself
+    assert (again["rows"], again["fields"]["text"]) == (first["rows"], "")
+
+
+def test_escape_closes_an_explanation_and_keeps_the_focus(seen):
+    assert seen["closed"] == ["none", True]
+
+
 def test_snippets_are_the_request(seen):
+    assert seen["asked"]["summaries"] == [
+        "This request as curl and Python",
+        "The request of the attention as curl and Python",
+    ]
     step = seen["quotes"]
     sent = [body for _, body in seen["requests"] if body and json.dumps(QUOTES) in body]
     *_, address, _, body = shlex.split(step["curl"])
@@ -232,8 +287,13 @@ def test_errors_are_where_they_belong(seen):
     assert message.startswith("source_ids must be JSON, such as [4, 5, 6]: ")
     assert list(seen["no probability"]["errors"]) == ["field-top_p-error"]
     assert list(seen["no image"]["errors"]) == ["field-image-error"]
+    assert seen["no image"]["preview"] == 0
+    [(place, message)] = seen["unknown id"]["errors"].items()
+    assert re.fullmatch(r"Token ids must be below \d+\. Received: 999999\.", message)
+    [(place, message)] = seen["no gap"]["errors"].items()
+    assert (place, message[:23]) == ("field-text-error", "The text has no [MASK].")
     assert EVIL in seen["unknown model"]["errors"]["page-error"]
-    for what in ("too long", "no JSON", "no probability", "no image"):
+    for what in ("too long", "no gap", "no JSON", "no probability", "no image"):
         assert (seen[what]["hidden"], seen[what]["rows"]) == (True, [])
 
 
@@ -256,6 +316,31 @@ def test_gaps(seen, tasks):
     step, task = seen["masked_lm"], tasks["masked_lm"]
     assert step["best"] == task.predict(task.example_texts()[:1])[0]
     assert (step["form"], len(step["bars"])) == ("gaps", 3)
+    two = seen["two gaps"]
+    assert two["best"] == task.predict(["the [MASK] sat [MASK]"])[0]
+    assert len(two["marks"]) in (0, 2)  # tokens that continue a word have no certain place
+
+
+def test_fillings_are_marked_where_their_places_are_certain(seen):
+    assert seen["small"]["filled"] == [
+        ["a ", "x", " b ", "yz", "."],
+        ["", "x", ""],
+        ["play", "ing", " now ", "x", ""],
+        ["xy"],
+        ["a ", "xy", " b"],
+        ["c"],
+    ]
+
+
+def test_how_gaps_are_written_is_said(seen):
+    [label, remark] = seen["small"]["gaps"]
+    assert label.startswith("Text with <extra_id_0>, <extra_id_1>, … for its gaps")
+    assert "the text that is missing" in remark
+    assert seen["small"]["plain"] == ["Text"]
+
+
+def test_blank_examples_have_no_button_and_spaces_are_seen(seen):
+    assert (seen["small"]["examples"], seen["small"]["readable"]) == (["a"], "␣a␣b")
 
 
 def test_tags_are_colored(seen, tasks):
@@ -280,6 +365,8 @@ def test_cosines_of_lines(seen, tasks):
     assert [row[0] for row in seen["compared"]["rows"]] == [
         f"{place + 1} {text}" for place, text in enumerate(texts)
     ]
+    assert seen["compared"]["pressed"] == [True, False, False]
+    assert seen["alone"]["pressed"] == [True]
 
 
 def test_samples(seen, tasks):
@@ -306,11 +393,45 @@ def test_an_image_is_dropped(seen, tasks):
     assert seen["converted"]["fields"]["image"] in images
 
 
-def test_a_large_image_is_not_in_the_link_and_its_attention_is_offered(seen):
+def test_the_name_and_the_error_are_of_the_last_image(seen):
+    assert seen["dropped"]["file"] == "dropped.png"
+    size, most = 0.01, 0.075
+    for what, limit in (("too large", size), ("much too large", most)):
+        [(place, message)] = seen[what]["errors"].items()
+        assert place == "field-image-error"
+        assert re.fullmatch(
+            rf"The image is too large: 0\.\d+ MB as PNG. .* up to {limit} MB\.", message
+        )
+
+
+def test_a_large_image_is_not_in_the_link(seen):
     assert (seen["large"]["best"] is None, seen["large"]["hidden"]) == (False, False)
-    assert (seen["large"]["offered"], seen["looked"]["offered"]) == (True, False)
-    assert len(seen["looked"]["looking"]) == 5  # a class token and four patches
+    assert seen["large"]["unlinked"] == "The image is too large for a link."
     assert list(seen["large again"]["errors"]) == ["field-image-error"]
+
+
+def test_attention_is_offered_where_an_image_has_many_patches(seen):
+    assert [seen[what]["offered"] for what in ("large", "many weights", "looked")] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_the_attention_of_an_image_is_drawn_over_it(seen, tasks, tmp_path):
+    (tmp_path / "image.png").write_bytes(_png(tasks))
+    task, step = tasks["image_classification"], seen["patch"]
+    found = text_attention(task, str(tmp_path / "image.png"))
+    expected, rows, _ = _attention(found, "encoder", head=1)  # which stays chosen
+    scaled = expected / expected.max()
+    assert (step["views"], step["view"]) == (["picture", "map", "lines"], "picture")
+    assert rows == ["[class]", "0,0", "0,1", "1,0", "1,1"]
+    assert (step["looking"], step["lookedAt"]) == (["[class]"], ["[class]"])
+    np.testing.assert_allclose(step["patches"], scaled[2, 1:], atol=6e-4)
+    np.testing.assert_allclose(step["weights"], scaled[2, :1], atol=6e-4)
+    np.testing.assert_allclose(seen["patch below"]["patches"], scaled[4, 1:], atol=6e-4)
+    assert (seen["map of patches"]["looking"], seen["map of patches"]["names"]) == (rows, rows)
+    assert seen["map of patches"]["mapWidth"] <= 0
 
 
 def test_a_model_of_unknown_kind_has_the_form_of_its_signatures(seen):

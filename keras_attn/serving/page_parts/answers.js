@@ -2,7 +2,7 @@
 const FORMS = {};  // each is added by its own file
 const NOTHING = new URLSearchParams();
 
-const orEmpty = (text) => text === "" ? "(empty)" : text;
+const asItIs = (text) => [text === "" ? "(empty)" : text];
 
 // Answers as rows. `predictions` has lists by output (n_best), or is a list of rows (samples).
 function ranked(predictions) {
@@ -15,13 +15,13 @@ function ranked(predictions) {
 const probabilityOf = (row) => row.probability ?? Math.exp(row.log_probability);
 
 // `others` names all other answers, if they have a row. Rows can be chosen for their attention if
-// `choose` is given.
-function rankedAnswers(rows, { name, others, choose }) {
+// `choose` is given. `written` makes the parts of an answer from its text.
+function rankedAnswers(rows, { name, others, choose, written = asItIs }) {
   const extra = ["log_probability", "score"].filter((column) => column in rows[0]);
   const cell = (row, number) => choose
     ? make("button", { type: "button", className: "choice", "aria-pressed": false,
-        title: "Show its attention", onclick: () => choose(number) }, orEmpty(row[name]))
-    : orEmpty(row[name]);
+        title: "Show its attention", onclick: () => choose(number) }, ...written(row[name]))
+    : make("span", {}, ...written(row[name]));
   const lines = rows.map((row, number) => [
     String(number + 1), cell(row, number), likely(probabilityOf(row)),
     ...extra.map((column) => row[column].toFixed(3)),
@@ -33,8 +33,8 @@ function rankedAnswers(rows, { name, others, choose }) {
   return table("answers", headings, lines);
 }
 
-function bestAnswer(row, name) {
-  return make("p", { className: "best" }, orEmpty(row[name]));
+function bestAnswer(row, name, written = asItIs) {
+  return make("p", { className: "best" }, ...written(row[name]));
 }
 
 function markAnswer(chosen) {

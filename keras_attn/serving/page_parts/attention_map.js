@@ -1,29 +1,37 @@
-// Drawings of attention weights: a map of all, and lines between tokens. Their method `mark` shows
-// which row or column is pointed at.
-const CELL = 22;
+// Drawings of attention weights, scaled to the largest one: a map of all, and lines between tokens.
+// Their method `mark` shows which row or column is pointed at.
+const CELL = 22, SMALLEST_CELL = 12, LABEL = 13;
 const THINNEST = 0.04;  // of the lines
 const MOST_CELLS = 40000;  // more would make the browser slow
+
+const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 const lengthOf = (token) => [...token].length;
 
 function drawMap(rows, columns, weights, point) {
   const room = (tokens) => 16 + 8 * Math.max(...tokens.map(lengthOf));
   const left = room(rows), top = room(columns);
-  const wide = columns.length * CELL, high = rows.length * CELL;
-  const map = draw("svg", { width: left + wide + 2, height: top + high + 2, role: "img",
-    "aria-label": `Map of ${rows.length} by ${columns.length} weights` });
+  // Only the names of an image's patches may be left out, so its map fits into the window.
+  const fitting = (byId("drawing").clientWidth - left - 10) / columns.length;
+  const cell = Math.min(CELL, Math.max(fitting, hasPatches(columns) ? 1 : SMALLEST_CELL));
+  const isNamed = (place) => place % Math.ceil(LABEL / cell) === 0;
+  const wide = columns.length * cell, high = rows.length * cell;
+  const map = draw("svg", { width: left + wide + 2, height: top + high + 2, role: "application",
+    tabindex: 0, "aria-label": `Map of ${rows.length} by ${columns.length} weights. `
+      + "Arrow keys move between the cells.", "aria-describedby": "cell" });
   rows.forEach((token, row) => {
-    const y = top + row * CELL;
+    const y = top + row * cell;
     columns.forEach((_, column) => map.append(draw("rect", {
-      class: "cell", x: left + column * CELL, y, width: CELL, height: CELL,
+      class: "cell", x: left + column * cell, y, width: cell, height: cell,
       "fill-opacity": weights[row][column].toFixed(3) })));
-    map.append(draw("text", { class: "row-label", x: left - 7, y: y + 0.7 * CELL,
-      "text-anchor": "end" }, token));
+    if (isNamed(row)) map.append(draw("text", { class: "row-label", x: left - 7,
+      y: y + cell / 2 + 4, "text-anchor": "end", "data-place": row }, token));
   });
   columns.forEach((token, column) => {
-    const y = top - 7, isShort = lengthOf(token) <= 2;
-    const x = left + (column + (isShort ? 0.5 : 0.7)) * CELL;
-    map.append(draw("text", { class: "column-label", x, y, ...(isShort
+    if (!isNamed(column)) return;
+    const y = top - 7, isShort = lengthOf(token) <= 2 && cell === CELL;
+    const x = left + (column + 0.5) * cell + (isShort ? 0 : 4);
+    map.append(draw("text", { class: "column-label", x, y, "data-place": column, ...(isShort
       ? { "text-anchor": "middle" } : { transform: `rotate(-90 ${x} ${y})` }) }, token));
   });
   const frame = { x: left, y: top, width: wide, height: high };
@@ -31,17 +39,38 @@ function drawMap(rows, columns, weights, point) {
   const cursor = draw("rect", { class: "cursor", ...frame, width: 0, height: 0 });
   map.append(cursor);
   map.mark = (row, column) => {
-    const place = row !== null ? { y: top + row * CELL, x: left, width: wide, height: CELL }
-      : column !== null ? { x: left + column * CELL, y: top, width: CELL, height: high }
+    const place = row !== null ? { y: top + row * cell, x: left, width: wide, height: cell }
+      : column !== null ? { x: left + column * cell, y: top, width: cell, height: high }
       : { width: 0, height: 0 };
     set(cursor, place, []);
+    set(one, { width: 0, height: 0 }, []);
+  };
+  const one = draw("rect", { class: "cursor", width: 0, height: 0 });
+  map.append(one);
+  let at = null;  // row and column of the cell that is pointed at
+  const choose = (row, column) => {
+    at = [row, column];
+    point({ row });
+    showCell(row, column);
+    set(one, { x: left + column * cell, y: top + row * cell, width: cell, height: cell }, []);
   };
   map.onmousemove = ({ clientX, clientY }) => {
     const box = map.getBoundingClientRect();
-    const row = Math.floor((clientY - box.top - top) / CELL);
-    const column = Math.floor((clientX - box.left - left) / CELL);
-    if (row >= 0 && row < rows.length) point({ row });
-    else if (row < 0 && column >= 0 && column < columns.length) point({ column });
+    const row = Math.floor((clientY - box.top - top) / cell);
+    const column = Math.floor((clientX - box.left - left) / cell);
+    const isIn = column >= 0 && column < columns.length;
+    if (row >= 0 && row < rows.length) isIn ? choose(row, column) : point({ row });
+    else if (row < 0 && isIn) point({ column });
+  };
+  map.onclick = () => remember();
+  map.onfocus = () => map.matches(":focus-visible") && !at && choose(0, 0);
+  map.onkeydown = (event) => {
+    const step = STEPS[event.key];
+    if (!step) return;
+    event.preventDefault();
+    if (!at) return choose(0, 0);
+    const [row, column] = [at[0] + step[0], at[1] + step[1]];
+    if (row in rows && column in columns) choose(row, column);
   };
   return map;
 }
@@ -70,7 +99,7 @@ function drawLines(rows, columns, weights, point) {
   lines.append(...ties.map(({ tie }) => tie));
   const label = (name, places, y) => (token, place) => {
     const text = draw("text", { class: name + "-label", x: places[place], y,
-      "text-anchor": "middle" }, token);
+      "text-anchor": "middle", "data-place": place }, token);
     text.onmouseenter = () => point({ [name]: place });
     lines.append(text);
   };
@@ -89,6 +118,6 @@ function markDrawing(row, column) {
   const drawing = byId("drawing").firstChild;
   drawing.mark(row, column);
   for (const [name, chosen] of Object.entries({ row, column }))
-    drawing.querySelectorAll(`.${name}-label`).forEach((label, place) =>
-      label.classList.toggle("chosen", place === chosen));
+    for (const label of drawing.querySelectorAll(`.${name}-label`))
+      label.classList.toggle("chosen", Number(label.dataset.place) === chosen);
 }

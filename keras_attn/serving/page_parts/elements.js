@@ -46,11 +46,16 @@ function term(word) {
   const id = `hint-${term.count = (term.count ?? 0) + 1}`;
   const hint = make("span", { id, className: "hint", role: "tooltip" }, WORDS[word]);
   const text = word[0].toUpperCase() + word.slice(1);
-  return make("dfn", { className: "term", tabIndex: 0, "aria-describedby": id }, text, hint);
+  const open = ({ currentTarget }) => currentTarget.classList.remove("closed");
+  return make("dfn", { className: "term", tabIndex: 0, "aria-describedby": id, onblur: open,
+    onmouseleave: open }, text, hint);
 }
 
-document.addEventListener("keydown", ({ key, target }) => {
-  if (key === "Escape" && target.classList.contains("term")) target.blur();
+// Escape closes the explanation; the word keeps the focus.
+document.addEventListener("keydown", ({ key }) => {
+  if (key !== "Escape") return;
+  for (const word of document.querySelectorAll(".term:hover, .term:focus"))
+    word.classList.add("closed");
 });
 
 function percent(fraction) {
@@ -67,9 +72,9 @@ function likely(fraction) {
   return make("div", { className: "likely" }, bar, percent(fraction));
 }
 
-// Signs for characters that cannot be seen.
+// Signs for characters that cannot be seen, and for the space of SentencePiece.
 function readable(token) {
-  return token.replace(/ /g, "␣").replace(/\n/g, "⏎").replace(/\t/g, "⇥")
+  return token.replace(/[ ▁]/g, "␣").replace(/\n/g, "⏎").replace(/\t/g, "⇥")
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cn}]/gu, (character) =>
       "U+" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0"));
 }
@@ -109,7 +114,16 @@ function showFieldError(control, message) {
   if (message) control.focus();
 }
 
+const canBeSeen = (text) => /[^\p{Z}\p{C}]/u.test(text);
+
 const valueOf = (name) => byId("form").elements.namedItem(name).value;
+
+// The text of the form, if there is any.
+function textOf() {
+  const text = valueOf("text");
+  if (!canBeSeen(text)) throw new FieldError("text", "Write a text.");
+  return text;
+}
 
 // A field for a text, with example texts to choose from.
 function textField(label, texts, rows = 2) {
@@ -123,6 +137,6 @@ function textField(label, texts, rows = 2) {
   return field(control, label, ...examples);
 }
 
-// The example texts of a model.
+// The example texts of a model, without those that a button could not show.
 const exampleTexts = (model) => [...new Set(
-  (model.examples.serving_default ?? []).map(({ text }) => text).filter(Boolean))];
+  (model.examples.serving_default ?? []).map(({ text }) => text ?? "").filter(canBeSeen))];

@@ -4,6 +4,8 @@ const LONGEST_IN_LINK = 8000;  // characters
 const TOO_LONG = "too long";
 
 const bytesOf = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+const pngOf = (base64) => new Blob([bytesOf(base64)], { type: "image/png" });
+const megabytes = (bytes) => `${Number((bytes / 1e6).toPrecision(2))} MB`;
 
 async function base64Of(blob) {
   let binary = "";
@@ -18,27 +20,48 @@ async function asPng(file, bitmap) {
   return canvas.convertToBlob({ type: "image/png" });
 }
 
+function paint(canvas, bitmap) {
+  const { width, height } = bitmap;
+  Object.assign(canvas, { width, height }).getContext("2d").drawImage(bitmap, 0, 0);
+}
+
 FORMS.image = {
   title: "Labels of an image",
   tasks: ["image_classification"],
   needs: "n_best",
   blames: "image",
-  chosen: null,  // a file; otherwise the image is that of the example or the link
+  chosen: null,  // the image, as a file or a blob
+  size: 0,  // of the image that was sent
 
   build(model) {
-    this.chosen = null;
+    const examples = [...new Set((model.examples.serving_default ?? []).map(
+      ({ image_bytes: { b64 } }) => b64))];
     const file = make("input", { type: "file", accept: "image/*", id: "field-image" });
     const canvas = make("canvas", { id: "preview", role: "img", ariaLabel: "The image", width: 0 });
-    const kept = make("input", { type: "hidden", name: "image",
-      value: model.examples.serving_default?.[0]?.image_bytes.b64 ?? "" });
-    const drop = make("div", { className: "drop" }, canvas,
-      field(file, "Image: drop it here, paste it, or choose a file"), kept);
-    const choose = (files) => {
-      if (!files.length) return;
-      [this.chosen] = files;
+    // What a link contains of the image.
+    const kept = make("input", { type: "hidden", name: "image", value: examples[0] ?? "" });
+    kept.onchange = () => {
+      this.chosen = null;
+      try {
+        if (kept.value && kept.value !== TOO_LONG) this.chosen = pngOf(kept.value);
+      } catch {}  // a damaged link has no image
+    };
+    kept.onchange();
+    const choose = (image, files) => {
+      this.chosen = image;
+      file.files = files.files;  // its name
+      kept.value = "";
       askAgain();
     };
-    file.onchange = () => choose(file.files);
+    const give = (image) => {
+      if (!image) return;
+      const files = new DataTransfer();
+      files.items.add(image);
+      choose(image, files);
+    };
+    const drop = make("div", { className: "drop" }, canvas,
+      field(file, "Image: drop it here, paste it, or choose a file"), kept);
+    file.onchange = () => give(file.files[0]);
     drop.ondragover = (event) => {
       event.preventDefault();
       drop.classList.add("over");
@@ -47,26 +70,43 @@ FORMS.image = {
     drop.ondrop = (event) => {
       event.preventDefault();
       drop.classList.remove("over");
-      choose(event.dataTransfer.files);
+      give(event.dataTransfer.files[0]);
     };
-    return [drop];
+    const button = (base64, number) => {
+      const small = make("canvas", { width: 0 });
+      createImageBitmap(pngOf(base64)).then((bitmap) => paint(small, bitmap), () => {});
+      return make("button", { type: "button", ariaLabel: `Example ${number + 1}`,
+        onclick: () => choose(pngOf(base64), new DataTransfer()) }, small);
+    };
+    return [drop, ...(examples.length > 1
+      ? [make("div", { className: "examples" }, "Examples:", ...examples.map(button))] : [])];
   },
 
   async request() {
     const kept = byId("form").elements.namedItem("image");
-    if (!this.chosen && (!kept.value || kept.value === TOO_LONG))
+    if (!this.chosen)
       throw new FieldError("image", "Choose an image. Links only contain small images.");
     try {
-      const blob = this.chosen ?? new Blob([bytesOf(kept.value)], { type: "image/png" });
-      const bitmap = await createImageBitmap(blob);
-      const { width, height } = bitmap;
-      Object.assign(byId("preview"), { width, height }).getContext("2d").drawImage(bitmap, 0, 0);
-      const b64 = await base64Of(await asPng(blob, bitmap));
+      const bitmap = await createImageBitmap(this.chosen);
+      paint(byId("preview"), bitmap);
+      const png = await asPng(this.chosen, bitmap), b64 = await base64Of(png);
       kept.value = b64.length <= LONGEST_IN_LINK ? b64 : TOO_LONG;
-      return { signature: "n_best", instances: [{ image_bytes: { b64 } }] };
+      this.size = png.size;
+      const fields = fieldsOfForm();
+      return { signature: "n_best", instances: [{ image_bytes: { b64 } }], fields };
     } catch {
+      byId("preview").width = 0;
       throw new FieldError("image", "The browser cannot read this as an image.");
     }
+  },
+
+  explain({ message, status }) {
+    const most = /at most (\d+) bytes/.exec(message)?.[1];
+    if (!most) return message;
+    // In a body, three bytes are four characters.
+    const limit = status === 413 ? 0.75 * most : most;
+    return `The image is too large: ${megabytes(this.size)} as PNG. `
+      + `The server takes images up to ${megabytes(limit)}.`;
   },
 
   show: FORMS.labels.show,

@@ -10,7 +10,7 @@ FORMS.labels = {
   },
 
   request() {
-    return { signature: "n_best", instances: [{ text: valueOf("text") }] };
+    return { signature: "n_best", instances: [{ text: textOf() }] };
   },
 
   show({ predictions }) {

@@ -33,7 +33,7 @@ FORMS.tags = {
   },
 
   request() {
-    return { signature: "serving_default", instances: [{ text: valueOf("text") }] };
+    return { signature: "serving_default", instances: [{ text: textOf() }] };
   },
 
   show({ predictions: [answer] }) {

@@ -14,7 +14,7 @@ FORMS.vectors = {
   },
 
   request() {
-    const lines = valueOf("text").split("\n").filter((line) => line.trim());
+    const lines = valueOf("text").split("\n").filter(canBeSeen);
     if (!lines.length) throw new FieldError("text", "Write a text in each line.");
     return { signature: "serving_default", instances: lines.map((text) => ({ text })) };
   },

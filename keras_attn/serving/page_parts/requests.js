@@ -55,7 +55,7 @@ answer.raise_for_status()
 print(answer.json()["predictions"])`;
 
 async function copy(text, button) {
-  const name = button.textContent;
+  const name = button.dataset.name ??= button.textContent;
   try {
     await navigator.clipboard.writeText(text);
     button.textContent = "Copied";
@@ -66,7 +66,7 @@ async function copy(text, button) {
 }
 
 // The request as commands, closed at first.
-function snippets(request) {
+function snippets(request, title) {
   const snippet = (name, text) => {
     const button = make("button", { type: "button", onclick: () => copy(text, button),
       ariaLabel: `Copy ${name}` }, "Copy");
@@ -74,6 +74,6 @@ function snippets(request) {
       make("div", { className: "row" }, make("h3", {}, name), button),
       make("pre", { tabIndex: 0, ariaLabel: name, className: name.toLowerCase() }, text));
   };
-  return make("details", {}, make("summary", {}, "This request as curl and Python"),
+  return make("details", {}, make("summary", {}, title),
     snippet("curl", curlOf(request)), snippet("Python", pythonOf(request)));
 }

@@ -12,7 +12,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from keras_attn.documents import read_json
 from keras_attn.files import write_text
 from keras_attn.reading import read_table
 from keras_attn.training.reporting.run_folder import RunFolder
@@ -127,17 +126,6 @@ def validations(path: Path) -> int:
     except UserError:
         return 0
     return sum(any(row[name] for name in row if str(name).startswith("val_")) for row in rows)
-
-
-def held_out_texts(run: str | Path) -> list[str]:
-    """The texts that samples.json of a run has predictions for; none without a sound file."""
-    path = Path(run) / "samples.json"
-    if not path.is_file():
-        return []
-    try:
-        return [str(source) for source, _, _ in read_json(path)[-1]["texts"]]
-    except (UserError, LookupError, TypeError, ValueError):
-        return []
 
 
 class SilentRecorder:

@@ -20,7 +20,8 @@ from keras_attn.validation import UserError
 _LOCK = ".lock"
 # Names that the folder may hold before training starts.
 TOKENIZERS_FOLDER = "tokenizers"
-PREPARED = (RUN_FILE, TOKENIZERS_FOLDER, "data", "start")
+HELD_OUT_FILE = "held_out.json"
+PREPARED = (RUN_FILE, TOKENIZERS_FOLDER, HELD_OUT_FILE, "data", "start")
 CHECKPOINTS_FOLDER = "checkpoints"
 SUMMARY_FILE = "summary.json"
 

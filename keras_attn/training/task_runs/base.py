@@ -297,6 +297,15 @@ class TaskRun(abc.ABC):
             The metrics by name, and "items", the number of texts.
         """
 
+    def held_out_inputs(self, task: Any, texts: Any) -> Sequence[str | bytes]:
+        """A few inputs from held-out texts; none if samples.json of the run has the texts.
+
+        Args:
+            task: The task, which reads them all.
+            texts: Texts from `read_texts`.
+        """
+        return []
+
     def judge(self, task: Any, texts: Any) -> list[Judged]:
         """Predicts some held-out texts, and judges each answer; none if nothing is right or wrong.
 

@@ -3,7 +3,10 @@
 from keras_attn.data import TextExamples
 from keras_attn.tasks import CausalLMTask, DecodingSettings, ExportedCausalLM
 from keras_attn.training.task_runs.base import MOST_TOKENS
-from keras_attn.training.task_runs.lines import LinesRun
+from keras_attn.training.task_runs.lines import LinesRun, first_words, words_of
+
+_PROMPT = 4  # words
+_PART = 16  # characters, of a text without spaces
 
 
 class CausalLMRun(LinesRun):
@@ -34,6 +37,12 @@ class CausalLMRun(LinesRun):
             backbone = self.model(settings, longest, tokenizer.vocabulary_size)
             decoding = DecodingSettings()
         return CausalLMTask(backbone, tokenizer, decoding.replace(**settings.decoding))
+
+    def made_input(self, task, text):
+        words = len(list(words_of(text)))
+        if words > 1:
+            return first_words(text, min(_PROMPT, words // 2))
+        return text[: min(_PART, len(text) // 2)] or None
 
     def scored(self, task, texts):
         return {"perplexity": task.text_perplexity(texts)}

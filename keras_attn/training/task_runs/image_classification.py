@@ -1,5 +1,6 @@
 """Runs of tasks from image to label."""
 
+import itertools
 from typing import Any, ClassVar
 
 from keras_attn.data import ImageExamples, load_digits, read_labelled_images
@@ -12,6 +13,8 @@ from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.validation import require
 
 DIGITS = "digits"
+_IMAGES = 8
+_SMALL = 48_000  # bytes, of an image that the page of `serve` shows
 
 
 class ImageClassificationRun(ClassificationRun):
@@ -54,6 +57,16 @@ class ImageClassificationRun(ClassificationRun):
 
     def made(self, model, tokenizers, labels, settings, source_task):
         return self.task_class(model, labels)
+
+    def held_out_inputs(self, task, texts):
+        """The first small images, of all labels in turn."""
+        of_label: dict[str, list[bytes]] = {}
+        for image, label in zip(texts.sources, self.all_labels(texts), strict=True):
+            if len(image) <= _SMALL:
+                of_label.setdefault(label, []).append(bytes(image))
+        turns = itertools.zip_longest(*of_label.values())
+        images = (image for turn in turns for image in turn if image is not None)
+        return list(itertools.islice(dict.fromkeys(images), _IMAGES))
 
     def shown(self, source):
         return source.name

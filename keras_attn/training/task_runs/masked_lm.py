@@ -1,8 +1,13 @@
 """Runs of masked language models."""
 
+import re
+
+import tensorflow as tf
+
 from keras_attn.data import MaskedExamples, Masking
 from keras_attn.models import MaskedLanguageModel
 from keras_attn.tasks import MaskedLMTask
+from keras_attn.tokenizers.word_piece import MASK
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.lines import LinesRun
@@ -36,6 +41,18 @@ class MaskedLMRun(LinesRun):
     def with_new_head(self, source_task, settings, texts):
         model = MaskedLanguageModel(encoder_of(source_task))
         return MaskedLMTask(model, source_task.tokenizer, source_task.max_length)
+
+    def made_input(self, task, text):
+        """Masks the word of one token that is nearest to the middle."""
+        words = list(re.finditer(r"\w+", text))
+        if len(words) < 2:
+            return None
+        lengths = task.tokenizer.tokenize(tf.constant([word[0] for word in words])).row_lengths()
+        places = [place for place, length in enumerate(lengths.numpy()) if length == 1]
+        if not places:
+            return None
+        begin, end = words[min(places, key=lambda place: abs(place - len(words) // 2))].span()
+        return text[:begin] + MASK + text[end:]
 
     def scored(self, task, texts):
         return task.masked_scores(texts)

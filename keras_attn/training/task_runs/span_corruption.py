@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 
+import tensorflow as tf
+
 from keras_attn.data import CorruptedExamples, SpanCorruption, SpanNoise
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask, token_scores
-from keras_attn.tokenizers import Tokenizer
+from keras_attn.tokenizers import Tokenizer, sentinel_ids
 from keras_attn.training.run_settings import DataSettings
-from keras_attn.training.task_runs.lines import LinesRun
+from keras_attn.training.task_runs.lines import LinesRun, words_of
 from keras_attn.training.task_runs.seq2seq import EncoderDecoderRun
 from keras_attn.validation import require
 
@@ -57,6 +59,19 @@ class SpanCorruptionRun(EncoderDecoderRun, LinesRun):
         # Not the length of a few spans: room for the texts of a fine-tuned task.
         decoding = task.decoding if task else DecodingSettings()
         return {"max_source_length": lengths["source"], "max_length": decoding.max_length}
+
+    def made_input(self, task, text):
+        """Replaces a word by the first sentinel, and another one of a text of six by the second."""
+        words = list(words_of(text))
+        if len(words) < 2:
+            return None
+        tokenizer = _one_tokenizer(task.tokenizers)
+        ids = sentinel_ids(tokenizer)[: 2 if len(words) >= 6 else 1]
+        names = [name.decode() for name in tokenizer.tokens_of(tf.constant(ids)).numpy()]
+        for number, name in reversed(list(enumerate(names, 1))):
+            begin, end = words[number * len(words) // (len(names) + 1)].span()
+            text = text[:begin] + name + text[end:]
+        return text
 
     def scored(self, task, texts):
         """Measures a task on texts with missing spans as in the paper, the same at each call."""

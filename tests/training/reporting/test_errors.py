@@ -7,7 +7,6 @@ import pytest
 from keras_attn.data import Pairs
 from keras_attn.tasks import Hypothesis
 from keras_attn.training.reporting.errors import Baseline, Judged, write_errors
-from keras_attn.training.reporting.recorder import held_out_texts
 from keras_attn.training.task_runs import TASK_RUNS
 
 BASELINE = Baseline("'x', the most frequent one", {"exact_match": 50.0})
@@ -70,16 +69,3 @@ def test_baselines():
     assert found.metrics == {"tag_accuracy": 75.0, "span_f1": 0.0}
     texts = Pairs(["a b", "c d"], ["a b", "c e"], "made")
     assert TASK_RUNS["seq2seq"].baseline(texts, ["wer"]).metrics == {"wer": 50.0}
-
-
-@pytest.mark.parametrize(
-    ("content", "texts"),
-    [
-        ('[{"texts": [["old", "x", "y"]]}, {"texts": [["a b", "x", "y"], ["c", "x", "x"]]}]', 2),
-        *[(content, 0) for content in ("[]", "{", "[5]", '[{"texts": [["a"]]}]', '{"texts": 1}')],
-    ],
-)
-def test_held_out_texts_are_examples_of_an_export(tmp_path, content, texts):
-    assert held_out_texts(tmp_path) == []
-    (tmp_path / "samples.json").write_text(content)
-    assert held_out_texts(tmp_path) == ["a b", "c"][:texts]

@@ -1,5 +1,6 @@
 """Runs on images: a folder to task, measured, resumed, exported, asked, told what is wrong."""
 
+import base64
 import json
 
 import numpy as np
@@ -8,6 +9,7 @@ import yaml
 
 from keras_attn import layers
 from keras_attn.cli import main
+from keras_attn.serving.page_models import model_facts
 from keras_attn.tasks import ImageClassificationTask, open_task
 from keras_attn.training import run as job
 from keras_attn.validation import UserError
@@ -55,6 +57,11 @@ def test_evaluated_exported_and_asked(run, images, tmp_path, capsys):
     folder, results = run
     exported, names = tmp_path / "exported", [images / "test" / "upright" / "7.png"] * 2
     assert called(capsys, "export", folder, exported)[0] == 0
+    # The page of `serve` shows images of the run, of all labels in turn.
+    first, second, *_ = model_facts(exported / "1")["examples"]["serving_default"]
+    for row, label in ((first, "lying"), (second, "upright")):
+        image = base64.b64decode(row["image_bytes"]["b64"])
+        assert image in [path.read_bytes() for path in (images / "train" / label).iterdir()]
     answers = []
     for model in (folder, exported):
         status, output, _ = called(capsys, "evaluate", model, "--data", images / "test")

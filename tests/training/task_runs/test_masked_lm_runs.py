@@ -4,6 +4,7 @@ import pytest
 
 from keras_attn.cli import main
 from keras_attn.tasks import MaskedLMTask, open_task
+from keras_attn.training.reporting.held_out import held_out_inputs
 from tests.training.task_runs import made
 
 pytestmark = pytest.mark.tensorflow
@@ -28,6 +29,17 @@ def test_it_fills_gaps_with_the_day_beside_them(trained):
     assert 1 < results["perplexity"] < 2
     gaps = ["monday [MASK] monday", "[MASK] sunday sunday [MASK] sunday"]
     assert task.predict(gaps) == ["monday monday monday", " ".join(["sunday"] * 5)]
+
+
+def test_held_out_inputs_have_one_gap(trained):
+    folder, _ = trained
+    inputs = held_out_inputs(folder / "run")
+    lines = (folder / "train").read_text().splitlines()
+    assert len(inputs) == len(set(inputs)) > 3
+    for text in inputs:
+        before, after = text.split("[MASK]")
+        day = (before or after).split()[0]
+        assert f"{before}{day}{after}" in lines
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from keras_attn.convert import from_huggingface
 from keras_attn.data import SpanCorruption
 from keras_attn.tasks import Seq2SeqTask, open_task
 from keras_attn.training import run as job
+from keras_attn.training.reporting.held_out import held_out_inputs
 from tests.convert.made import T5
 from tests.refusals import refused
 from tests.tasks.made import make_task
@@ -40,6 +41,23 @@ def test_it_tells_what_is_missing(trained):
         (found,) = task.predict([f"{day} {day} <extra_id_0> {day} {day} {day} {day} {day} {day}"])
         assert found.startswith(f"<extra_id_0> {day}")
         assert set(re.findall("[a-z]+day", found)) == {day}
+
+
+def test_held_out_inputs_have_gaps_as_the_model_reads_them(trained):
+    folder, _ = trained
+    inputs = held_out_inputs(folder / "run")
+    tokenizer = open_task(folder / "run").source_tokenizer
+    lines = (folder / "train").read_text().splitlines()
+    assert len(inputs) == len(set(inputs)) > 3
+    for text in inputs:
+        (day,) = set(re.findall("[a-z]+day", text))
+        assert re.sub("<extra_id_[01]>", day, text) in lines
+        ids = tokenizer.tokenize([text]).to_list()[0]
+        tokens = [tokenizer.vocabulary[number] for number in ids]
+        assert [token for token in tokens if token.startswith("<extra")] == [
+            "<extra_id_0>",
+            "<extra_id_1>",
+        ]
 
 
 def test_measured_as_by_hand(trained):

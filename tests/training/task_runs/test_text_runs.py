@@ -10,6 +10,7 @@ from keras_attn.cli import main
 from keras_attn.export import export_saved_model
 from keras_attn.tasks import CausalLMTask, ClassificationTask, open_task
 from keras_attn.training import run as job
+from keras_attn.training.reporting.held_out import held_out_inputs
 from keras_attn.validation import UserError
 from tests.training.task_runs import made
 from tests.written import written
@@ -44,6 +45,14 @@ def test_a_language_model_learns_to_count(language_model):
     assert results["perplexity"] == pytest.approx(expected, rel=1e-4)
     (continuation,) = task.predict(["cdef"])
     assert "gabcdefgabcdefgabc".startswith(continuation)
+
+
+def test_held_out_inputs_of_a_language_model_are_beginnings(language_model):
+    folder, _ = language_model
+    inputs = held_out_inputs(folder / "run")
+    lines = (folder / "train").read_text().splitlines()
+    assert len(inputs) == len(set(inputs)) > 3
+    assert all(any(line.startswith(text) and line != text for line in lines) for text in inputs)
 
 
 @pytest.mark.slow
