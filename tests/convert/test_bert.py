@@ -10,7 +10,6 @@ from safetensors.numpy import load_file
 
 from keras_attn.convert import convert_huggingface, from_huggingface
 from keras_attn.tasks import EmbeddingTask, Task
-from keras_attn.validation import UserError
 from tests.convert.made import (
     BERT,
     GOLDEN,
@@ -35,6 +34,7 @@ from tests.convert.made import (
     write_json,
 )
 from tests.harness import arrays_of
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -380,10 +380,8 @@ def test_a_default_prompt_is_a_mistake(folder):
     write_json(path, {"prompts": {"query": "query: "}, "default_prompt_name": None})
     assert from_huggingface(folder).normalize is False
     change_json(path, default_prompt_name="query")
-    with pytest.raises(UserError, match="a default prompt is not supported. .* prompt='query'"):
-        from_huggingface(folder)
+    refused("a default prompt is not supported. .* prompt='query'", from_huggingface, folder)
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(UserError, match="nowhere does not exist"):
-        convert_huggingface(tmp_path / "nowhere")
+    refused("nowhere does not exist", convert_huggingface, tmp_path / "nowhere")

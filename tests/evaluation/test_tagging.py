@@ -11,6 +11,7 @@ from keras_attn.evaluation import (
     tagged_spans,
 )
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -70,9 +71,7 @@ def test_nothing_to_be_found():
 
 @pytest.mark.parametrize("metric", TAGGING)
 def test_mistakes(metric):
-    with pytest.raises(UserError, match="one right tag. Received: predicted=1, right=2"):
-        TAGGING[metric]([["O"]], [["O", "O"]])
+    refused("one right tag. Received: predicted=1, right=2", TAGGING[metric], [["O"]], [["O", "O"]])
     with pytest.raises(UserError, match="one right tag. Received: predicted=2, right=2"):
         TAGGING[metric]([["O"], ["O"]], [["O", "O"]])
-    with pytest.raises(UserError, match="must not be empty. Received: words=0"):
-        TAGGING[metric]([[]], [[]])
+    refused("must not be empty. Received: words=0", TAGGING[metric], [[]], [[]])

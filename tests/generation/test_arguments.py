@@ -5,6 +5,7 @@ from keras import ops
 from keras_attn.generation import beam_search, greedy_search, length_normalizer
 from keras_attn.validation import UserError
 from tests.generation.toy_models import END, START, HashModel
+from tests.refusals import refused
 
 MODEL = HashModel(5)
 
@@ -110,8 +111,7 @@ def test_a_step_with_logits_for_every_position(strategy):
     expected = (
         rf"must return logits of shape \(rows, vocabulary\). Received: shape=\({rows}, 1, 5\)"
     )
-    with pytest.raises(UserError, match=expected):
-        search(strategy, step=step)
+    refused(expected, search, strategy, step=step)
 
 
 def test_length_normalizer_by_hand():

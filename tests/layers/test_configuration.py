@@ -11,6 +11,7 @@ from keras_attn import layers
 from keras_attn.validation import UserError
 from tests.harness import numbers, own_arguments
 from tests.layers.judges import numpy
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 8)
 OF_PROJECTIONS = ["value_dim", "use_bias", "output_shape", "kernel_initializer"]
@@ -160,8 +161,7 @@ class Forgetful(layers.LocalAttention):
 
 def test_an_argument_that_is_not_kept_is_named():
     layer = Forgetful(2.0, num_heads=2, key_dim=3, sliding_window=4)
-    with pytest.raises(UserError, match="Forgetful must keep its argument.*'factor'"):
-        layer.get_config()
+    refused("Forgetful must keep its argument.*'factor'", layer.get_config)
 
 
 class Quarter(keras.initializers.Initializer):

@@ -14,6 +14,7 @@ from keras_attn.layers.recurrent.input_feeding_decoder import InputFeedingDecode
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)
 SIZES = {"num_heads": 2, "key_dim": 3}
@@ -96,8 +97,7 @@ def test_a_layer_with_weights_is_refused(kind, name):
     count = len(given[name].weights)
     assert count
     message = rf"\A`{name}` must be an unbuilt layer: [^\n]*Received: {name}='[a-z_0-9]+', "
-    with pytest.raises(UserError, match=rf"{message}weights={count}\.\Z"):
-        kind(**given, **others)
+    refused(rf"{message}weights={count}\.\Z", kind, **given, **others)
 
 
 def test_every_argument_that_is_a_layer_is_in_the_table():

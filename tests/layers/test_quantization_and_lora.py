@@ -27,10 +27,10 @@ from keras_attn.layers.attention.head_projection import HeadProjection
 from keras_attn.layers.attention.synthesizer_scores import HeadScores
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.embedding.token import BiasedTokenEmbedding
-from keras_attn.validation import UserError
 from tests.harness import built, numbers
 from tests.layers.cases import CASES
 from tests.layers.judges import numpy
+from tests.refusals import refused
 
 ROWS = numbers(3, 2, 5, 7)
 IDS = np.array([[3, 0, 10, 2, 2], [0, 7, 3, 10, 1]], "int32")
@@ -312,14 +312,10 @@ def test_a_quantized_projection_gives_the_roles_asked_for():
 def test_mistakes_with_roles(given, message):
     layer = HeadProjection(HEADS)
     layer.build(ROWS.shape)
-    with pytest.raises(UserError, match=message):
-        layer.enable_lora(**given)
-    with pytest.raises(UserError, match="gate"):
-        enable_lora(MultiHeadAttention(2, 3), 2, roles=("gate",))
-    with pytest.raises(UserError, match="must hold attention that is built"):
-        enable_lora(MultiHeadAttention(2, 3), 2)
-    with pytest.raises(UserError, match="`roles` must name at least one of query"):
-        enable_lora(layer, 2, roles=())
+    refused(message, layer.enable_lora, **given)
+    refused("gate", enable_lora, MultiHeadAttention(2, 3), 2, roles=("gate"))
+    refused("must hold attention that is built", enable_lora, MultiHeadAttention(2, 3), 2)
+    refused("`roles` must name at least one of query", enable_lora, layer, 2, roles=())
 
 
 def test_one_role_by_its_name():
@@ -369,8 +365,7 @@ def test_a_model_that_is_refused_is_left_as_it_was():
     model = keras.Model(inputs, second(first(inputs)))
     enable_lora(second, 2)
     before = [weight.path for weight in model.trainable_variables]
-    with pytest.raises(UserError, match="A layer has LoRA only once"):
-        enable_lora(model, 2)
+    refused("A layer has LoRA only once", enable_lora, model, 2)
     assert [weight.path for weight in model.trainable_variables] == before
 
 

@@ -14,6 +14,7 @@ from tests.generation import naive_search
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.toy_models import compiled, log_softmax
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 START, END = 1, 2
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
@@ -256,8 +257,7 @@ def test_from_preset():
     model = CausalTransformer.from_preset("lm_tiny", 11, num_layers=1)
     config = model.get_config()
     assert (config["hidden_dim"], config["num_layers"]) == (128, 1)
-    with pytest.raises(UserError, match="`preset` must be one of 'lm_tiny'."):
-        CausalTransformer.from_preset("g2p_small", 11)
+    refused("`preset` must be one of 'lm_tiny'.", CausalTransformer.from_preset, "g2p_small", 11)
 
 
 def test_mistakes_are_told():
@@ -267,8 +267,7 @@ def test_mistakes_are_told():
         built(self_attention=layers.RandomSynthesizer(2, 3, 13)).prefill(PROMPTS, 10)
     assert built(learned_positions=7).max_length == 7
     model = built(self_attention=keras.layers.MultiHeadAttention(2, 3))
-    with pytest.raises(UserError, match="self_attention='MultiHeadAttention'"):
-        model.initial_state(2, 7)
+    refused("self_attention='MultiHeadAttention'", model.initial_state, 2, 7)
     with pytest.raises(UserError, match="Received: tokens=2, sources=3, beams=1"):
         built().step(ops.convert_to_tensor([4, 5]), built().prefill(PROMPTS, 7)[1], 0)
 
@@ -276,8 +275,7 @@ def test_mistakes_are_told():
 def test_attention_without_prompts_is_told_where_decoding_begins():
     model = built(self_attention=StepsAlone(2, 3))
     model.initial_state(2, 7)
-    with pytest.raises(UserError, match="`attend_prompt`. Received: self_attention='StepsAlone'"):
-        model.prefill(PROMPTS, 7)
+    refused("`attend_prompt`. Received: self_attention='StepsAlone'", model.prefill, PROMPTS, 7)
 
 
 class StepsAlone(layers.MultiHeadAttention):

@@ -27,6 +27,7 @@ from tests.models.test_language_models import (
     step_of,
     whole_of,
 )
+from tests.refusals import refused
 
 # The same prompts and sources: padded behind; before; and between.
 PROMPTS = np.array([[1, 7, 3, 9, 5], [1, 6, 0, 0, 0], [1, 0, 0, 0, 0]], "int32")
@@ -127,8 +128,7 @@ def test_a_search_longer_than_its_state_is_refused(name):
     else:
         start_ids, state = START, model.initial_state(families.SOURCE, 4)
     for search in searches(model, state, start_ids, 5):
-        with pytest.raises(UserError, match=r"room for all tokens .* max_length=5, room=4\."):
-            search()
+        refused(r"room for all tokens .* max_length=5, room=4\.", search)
     assert len(list(searches(model, state, start_ids, 4))) == 3
     as_numpy(next(searches(model, state, start_ids, 4))())
 
@@ -139,11 +139,9 @@ def test_positions_of_the_model_are_room_too():
     assert state["source"]["room"].shape == (3,)
     if len(ROOMS) > 1:  # caches that grow
         start_ids, state = model.prefill(PROMPTS)
-    with pytest.raises(UserError, match="max_length=4, room=3"):
-        greedy_search(model.step, state, start_ids, END, 4)
+    refused("max_length=4, room=3", greedy_search, model.step, state, start_ids, END, 4)
     state = Transformer(11, learned_positions=5, **SIZES).initial_state(families.SOURCE, 9)
-    with pytest.raises(UserError, match="max_length=6, room=5"):
-        greedy_search(None, state, START, END, 6)
+    refused("max_length=6, room=5", greedy_search, None, state, START, END, 6)
 
 
 @pytest.mark.parametrize("name", ["post-norm", "linear", "GPT-2", "Marian", "convolutions"])

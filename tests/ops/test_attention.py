@@ -7,7 +7,6 @@ from keras import ops
 
 from keras_attn.ops import attention, dot_product_attention
 from keras_attn.ops.blockwise.chunked_attention import chunked_attention
-from keras_attn.validation import UserError
 from tests.ops.naive import (
     assert_all_close,
     assert_naive,
@@ -15,6 +14,7 @@ from tests.ops.naive import (
     naive_attention,
     normal,
 )
+from tests.refusals import refused
 
 BATCH, HEADS, KV_HEADS, TARGET, SOURCE, KEY_DIM, VALUE_DIM = 2, 6, 3, 11, 13, 5, 7
 
@@ -287,5 +287,4 @@ def test_auto_is_chunked_where_scores_are_many(monkeypatch, shape, options, chos
 def test_errors_name_the_values(changes, message):
     query, key, value, _ = inputs()
     arguments = {"query": query, "key": key, "value": value, **changes}
-    with pytest.raises(UserError, match=message):
-        dot_product_attention(**arguments)
+    refused(message, dot_product_attention, **arguments)

@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attn.ops import sinusoidal_positions
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 
 def formula(position, column, width, base=10_000.0):
@@ -66,5 +66,4 @@ def test_wavelength_can_be_chosen():
     ],
 )
 def test_errors_name_the_values(arguments, message):
-    with pytest.raises(UserError, match=message):
-        sinusoidal_positions(**arguments)
+    refused(message, sinusoidal_positions, **arguments)

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_attn.tokenizers import CharacterTokenizer
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.tokenizers.golden import decoded
 
 
@@ -84,5 +85,4 @@ def test_characters_outside_the_basic_plane_sort_by_code_point():
     ],
 )
 def test_wrong_vocabularies(characters, message):
-    with pytest.raises(UserError, match=message):
-        CharacterTokenizer(characters)
+    refused(message, CharacterTokenizer, characters)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from keras_attn.tokenizers import SentencePieceTokenizer
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.tokenizers.golden import decoded
 
 MODEL = "sentencepiece.model"
@@ -142,16 +143,13 @@ def test_the_model_can_be_made_twice_and_dropped():
     ],
 )
 def test_wrong_options(options, message):
-    with pytest.raises(UserError, match=message):
-        SentencePieceTokenizer.train(corpus(), **options)
+    refused(message, SentencePieceTokenizer.train, corpus(), **options)
 
 
 @pytest.mark.parametrize("model", [b"", b"garbage that is no model"])
 def test_bytes_that_are_no_model(model):
-    with pytest.raises(UserError, match=f"SentencePiece model. Received: {len(model)} bytes"):
-        SentencePieceTokenizer(model)
-    with pytest.raises(UserError, match=r"`model` must be the bytes.*'str'"):
-        SentencePieceTokenizer("a path")
+    refused(f"SentencePiece model. Received: {len(model)} bytes", SentencePieceTokenizer, model)
+    refused(r"`model` must be the bytes.*'str'", SentencePieceTokenizer, "a path")
 
 
 def test_a_model_with_other_special_ids_is_refused():

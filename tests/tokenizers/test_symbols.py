@@ -3,6 +3,7 @@ import tensorflow as tf
 
 from keras_attn.tokenizers import SymbolTokenizer
 from keras_attn.validation import UserError
+from tests.refusals import refused
 from tests.tokenizers.golden import decoded
 
 
@@ -54,5 +55,4 @@ def test_malformed_bytes_are_unknown():
     ],
 )
 def test_wrong_vocabularies(symbols, message):
-    with pytest.raises(UserError, match=message):
-        SymbolTokenizer(symbols)
+    refused(message, SymbolTokenizer, symbols)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import MultiHeadAttention
-from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import copy_from_keras, numpy, spread_weights
+from tests.refusals import refused
 
 QUERY = numbers(1, 2, 3, 5, 7)  # (batch, rows, columns, features)
 SIZES = {None: (11, 13), (1, 2): (11, 13), (2, 1): (11, 13), (1,): (11, 5), 2: (3, 13), -2: (3, 13)}
@@ -137,5 +137,4 @@ def test_with_one_length_every_name_of_it_is_the_same(axes):
     ],
 )
 def test_mistakes(axes, options, message):
-    with pytest.raises(UserError, match=message):
-        MultiHeadAttention(2, 3, attention_axes=axes)(QUERY, QUERY, **options)
+    refused(message, MultiHeadAttention(2, 3, attention_axes=axes), QUERY, QUERY, **options)

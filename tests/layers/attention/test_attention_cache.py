@@ -7,9 +7,9 @@ from keras import ops
 
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.ops.decoding.cache import ancestor_mask, extend_ancestors, initial_ancestors
-from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import assert_steps, numpy, spread_weights
+from tests.refusals import refused
 
 VARIANTS = {
     "plain": {},
@@ -134,8 +134,7 @@ def test_caches_grow_on_tensorflow_alone():
     if keras.backend.backend() == "tensorflow":
         assert tuple(layer.initial_cache(2).key.shape) == (2, 4, 0, 3)
         return
-    with pytest.raises(UserError, match=r"need TensorFlow; .* Received: .*backend='(jax|torch)'"):
-        layer.initial_cache(2)
+    refused(r"need TensorFlow; .* Received: .*backend='(jax|torch)'", layer.initial_cache, 2)
 
 
 def test_a_step_beyond_the_cache_is_refused():
@@ -143,8 +142,6 @@ def test_a_step_beyond_the_cache_is_refused():
     x, cache = numbers(1, 2, 3, 7), layer.initial_cache(2, 2)
     for index in range(2):
         _, cache = layer.attend_step(x[:, :1], cache, index)
-    with pytest.raises(UserError, match="index=2, positions=2"):
-        layer.attend_step(x[:, :1], cache, 2)
+    refused("index=2, positions=2", layer.attend_step, x[:, :1], cache, 2)
     _, cache = layer.attend_prompt(x, layer.initial_cache(2, 2), np.ones((2, 3), bool))
-    with pytest.raises(UserError, match="index=2, positions=2"):
-        layer.attend_step(x[:, :1], cache, 2)
+    refused("index=2, positions=2", layer.attend_step, x[:, :1], cache, 2)

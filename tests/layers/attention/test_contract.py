@@ -16,6 +16,7 @@ from tests.harness import numbers
 from tests.layers.differentiation import value_and_gradients
 from tests.layers.judges import assert_steps, called, numpy, of_own_values, spread_weights
 from tests.layers.mechanisms import MECHANISMS
+from tests.refusals import refused
 
 X = numbers(1, 2, 11, 6)
 SOURCE = numbers(2, 2, 7, 6)
@@ -263,8 +264,7 @@ def test_probabilities(mechanism):
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_probabilities_are_refused(mechanism, symbolic):
     x = keras.Input((None, 6)) if symbolic else X
-    with pytest.raises(UserError, match="scores"):
-        mechanism.make()(x, x, return_attention_scores=True)
+    refused("scores", mechanism.make(), x, x, return_attention_scores=True)
 
 
 @having("steps")
@@ -307,14 +307,12 @@ def test_a_projected_source_equals_the_whole(mechanism):
 def test_a_decoder_says_that_there_is_no_causal_form(mechanism):
     with pytest.raises(UserError, match="must support causal masking. Received: self_attention="):
         TransformerDecoderBlock(mechanism.make(), FeedForward(5))
-    with pytest.raises(UserError, match="use_causal_mask=True"):
-        mechanism.make()(X, X, use_causal_mask=True)
+    refused("use_causal_mask=True", mechanism.make(), X, X, use_causal_mask=True)
 
 
 def test_a_decoder_says_that_there_are_no_steps():
     block = TransformerDecoderBlock(keras.layers.MultiHeadAttention(2, 3), FeedForward(5))
-    with pytest.raises(UserError, match="step by step.*Received: self_attention="):
-        block.initial_cache(2, 13)
+    refused("step by step.*Received: self_attention=", block.initial_cache, 2, 13)
 
 
 @having()

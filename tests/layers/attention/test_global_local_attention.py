@@ -7,6 +7,7 @@ from keras_attn.layers import GlobalLocalAttention, GlobalLocalPieces, MultiHead
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import called, numpy, spread_weights
+from tests.refusals import refused
 
 HEADS, KEY_DIM, RADIUS, FARTHEST, LABELS = 2, 3, 4, 2, 9
 X, GLOBAL = numbers(1, 2, 21, 6), numbers(2, 2, 5, 6)
@@ -139,8 +140,7 @@ def test_where_all_see_all_it_is_dense_attention(radius, global_length):
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="`radius` .* Received: radius=0"):
-        GlobalLocalAttention(2, 3, 0)
+    refused("`radius` .* Received: radius=0", GlobalLocalAttention, 2, 3, 0)
     with pytest.raises(UserError, match="Received: num_labels=24, max_distance=12"):
         GlobalLocalAttention(2, 3, 4, num_labels=24)
     with pytest.raises(UserError, match="Received: use_causal_mask=True"):

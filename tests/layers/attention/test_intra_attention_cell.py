@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import IntraAttentionCell
-from keras_attn.validation import UserError
 from tests.harness import constructor_arguments, numbers
 from tests.layers.differentiation import value_and_gradients
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 X = numbers(1, 2, 7, 5)
 
@@ -138,5 +138,4 @@ def test_every_argument_is_saved_and_loaded(tmp_path):
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="`max_length` .* Received: max_length=0"):
-        IntraAttentionCell(3, 0)
+    refused("`max_length` .* Received: max_length=0", IntraAttentionCell, 3, 0)

@@ -13,6 +13,7 @@ from keras_attn.layers import (
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 POSITIONS = {
     "none": None,
@@ -65,7 +66,6 @@ def test_the_cache_is_as_long_as_the_window():
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="`sliding_window` .* Received: sliding_window=0"):
-        LocalAttention(2, 3, 0)
+    refused("`sliding_window` .* Received: sliding_window=0", LocalAttention, 2, 3, 0)
     with pytest.raises(UserError, match=r"`value` as long as .*value_shape=\(2, 7, 6\)"):
         LocalAttention(2, 3, 4)(numbers(1, 2, 5, 6), numbers(1, 2, 7, 6))

@@ -8,9 +8,9 @@ import pytest
 
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.layers.attention import multi_head_attention
-from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import copy_from_keras, naive_attention, numpy, spread_weights
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 7)  # (batch, target, features)
 SOURCE = numbers(2, 2, 11, 13)  # (batch, source, features)
@@ -190,8 +190,7 @@ def test_seeded_kernels_differ_from_role_to_role():
     ],
 )
 def test_mistakes_in_the_constructor(arguments, message):
-    with pytest.raises(UserError, match=message):
-        MultiHeadAttention(**({"num_heads": 3, "key_dim": 2} | arguments))
+    refused(message, MultiHeadAttention, **{"num_heads": 3, "key_dim": 2} | arguments)
 
 
 @pytest.mark.parametrize(
@@ -227,8 +226,7 @@ def test_mistakes_in_the_constructor(arguments, message):
     ],
 )
 def test_mistakes_in_a_call(arguments, inputs, options, message):
-    with pytest.raises(UserError, match=message):
-        MultiHeadAttention(3, 2, **arguments)(*inputs, **options)
+    refused(message, MultiHeadAttention(3, 2, **arguments), *inputs, **options)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from keras_attn.layers import (
     SegmentRecurrence,
     TransformerXLPositions,
 )
-from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.differentiation import value_and_gradients
 from tests.layers.judges import assert_steps, numpy, spread_weights
+from tests.refusals import refused
 
 X = numbers(1, 2, 23, 6)
 ATTENTIONS = {
@@ -141,15 +141,11 @@ def test_steps_after_prompts_of_all_lengths_equal_the_whole(name):
     ],
 )
 def test_what_cannot_be_made(make, message):
-    with pytest.raises(UserError, match=message):
-        make()
+    refused(message, make)
 
 
 def test_masks_and_lengths_that_do_not_fit():
     layer = built(ATTENTIONS["recurrent"])
-    with pytest.raises(UserError, match="`value` does not fit the other inputs"):
-        layer(X[:, :3], X)
-    with pytest.raises(UserError, match="one for all heads"):
-        layer(X, X, attention_mask=np.ones((2, 2, 1, 23), bool))
-    with pytest.raises(UserError, match="cannot differ between queries"):
-        layer(X, X, attention_mask=np.ones((2, 23, 23), bool))
+    refused("`value` does not fit the other inputs", layer, X[:, :3], X)
+    refused("one for all heads", layer, X, X, attention_mask=np.ones((2, 2, 1, 23), bool))
+    refused("cannot differ between queries", layer, X, X, attention_mask=np.ones((2, 23, 23), bool))

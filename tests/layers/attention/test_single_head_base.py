@@ -8,6 +8,7 @@ from keras_attn.layers import AdditiveAttention, LuongAttention, SimpleSelfAtten
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 QUERY, VALUE, KEY = numbers(1, 2, 5, 4), numbers(2, 2, 7, 6), numbers(3, 2, 7, 4)
 REAL = np.arange(7)[None, :] < np.array([[4], [7]])
@@ -100,13 +101,10 @@ def test_simple_self_attention(use_scale):
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="`score` must be one of.*Received: score='sum'"):
-        LuongAttention("sum")
-    with pytest.raises(UserError, match="for the score concat. Received: units=3, score='dot'"):
-        LuongAttention("dot", units=3)
+    refused("`score` must be one of.*Received: score='sum'", LuongAttention, "sum")
+    refused("for the score concat. Received: units=3, score='dot'", LuongAttention, "dot", units=3)
     with pytest.raises(UserError, match="same size. Received: query_features=4, key_features=6"):
         LuongAttention("dot")(QUERY, VALUE)
     with pytest.raises(UserError, match="same size. Received: query_features=4, key_features=6"):
         SimpleSelfAttention()(QUERY, VALUE)
-    with pytest.raises(UserError, match="`units` .* Received: units=0"):
-        AdditiveAttention(0)
+    refused("`units` .* Received: units=0", AdditiveAttention, 0)

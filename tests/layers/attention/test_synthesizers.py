@@ -14,6 +14,7 @@ from keras_attn.layers import (
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import assert_steps, numpy, spread_weights
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)
 
@@ -159,15 +160,10 @@ def test_a_cache_of_the_greatest_length_behind_a_prompt(layer):
 
 def test_mistakes_are_told():
     layer = DenseSynthesizer(2, 3, 4)
-    with pytest.raises(UserError, match="`max_length`. Received: length=5, max_length=4"):
-        layer(X, X)
-    with pytest.raises(UserError, match="`max_length`. Received: length=5, max_length=4"):
-        layer.initial_cache(2, 5)
-    with pytest.raises(UserError, match=r"`value` as long as .*value_shape=\(2, 4, 6\)"):
-        DenseSynthesizer(2, 3, 8)(X, X[:, :4])
+    refused("`max_length`. Received: length=5, max_length=4", layer, X, X)
+    refused("`max_length`. Received: length=5, max_length=4", layer.initial_cache, 2, 5)
+    refused(r"`value` as long as .*value_shape=\(2, 4, 6\)", DenseSynthesizer(2, 3, 8), X, X[:, :4])
     with pytest.raises(UserError, match="must divide .*Received: factor=3, max_length=8"):
         FactorizedDenseSynthesizer(2, 3, 8, factor=3)
-    with pytest.raises(UserError, match="Did you mean 'random'"):
-        SynthesizerMixture(2, 3, 8, ("randon",))
-    with pytest.raises(UserError, match="`members` must be a tuple of some of"):
-        SynthesizerMixture(2, 3, 8, ())
+    refused("Did you mean 'random'", SynthesizerMixture, 2, 3, 8, ("randon"))
+    refused("`members` must be a tuple of some of", SynthesizerMixture, 2, 3, 8, ())

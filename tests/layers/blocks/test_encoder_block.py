@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import FeedForward, MultiHeadAttention, TransformerEncoderBlock
-from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)
 IDS = np.array([[4, 9, 2, 0, 0], [3, 1, 5, 7, 8]], "int32")
@@ -174,5 +174,4 @@ def test_parts_take_the_precision_of_the_block():
 )
 def test_mistakes(arguments, message):
     parts = {"attention": MultiHeadAttention(2, 3), "feed_forward": FeedForward(11)}
-    with pytest.raises(UserError, match=message):
-        TransformerEncoderBlock(**(parts | arguments))
+    refused(message, TransformerEncoderBlock, **parts | arguments)

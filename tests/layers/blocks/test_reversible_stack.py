@@ -11,9 +11,9 @@ from keras_attn.layers import (
     ReversibleBlock,
     ReversibleStack,
 )
-from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import called, numpy, spread_weights
+from tests.refusals import refused
 
 FIRST, SECOND = numbers(1, 2, 7, 6), numbers(2, 2, 7, 6)
 IDS = np.array([[4, 9, 2, 5, 0, 0, 0], [3, 1, 5, 7, 8, 2, 6]], "int32")
@@ -162,12 +162,8 @@ def test_is_saved_and_loaded(tmp_path):
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="must be ReversibleBlocks. Received: blocks="):
-        ReversibleStack([FeedForward(3)])
-    with pytest.raises(UserError, match="must be ReversibleBlocks"):
-        ReversibleStack([])
+    refused("must be ReversibleBlocks. Received: blocks=", ReversibleStack, [FeedForward(3)])
+    refused("must be ReversibleBlocks", ReversibleStack, [])
     twice = block(name="one")
-    with pytest.raises(UserError, match="must be different layers.* blocks=.'one', 'one'."):
-        ReversibleStack([twice, twice])
-    with pytest.raises(UserError, match="`dropout` .* Received: dropout=2"):
-        block(dropout=2)
+    refused("must be different layers.* blocks=.'one', 'one'.", ReversibleStack, [twice, twice])
+    refused("`dropout` .* Received: dropout=2", block, dropout=2)

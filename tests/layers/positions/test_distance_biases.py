@@ -10,6 +10,7 @@ from keras_attn.ops.positions import relative_position_bucket
 from keras_attn.validation import UserError
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 
 def test_slopes_of_the_paper():
@@ -107,8 +108,7 @@ def test_mistakes_are_told():
         MultiHeadAttention(2, 3, flash_attention=True, relative_positions=AlibiBias(2))
     with pytest.raises(UserError, match="Received: relative_positions_num_heads=4, num_heads=2"):
         MultiHeadAttention(2, 3, relative_positions=AlibiBias(4))
-    with pytest.raises(UserError, match="`num_buckets` must be even"):
-        RelativePositionBias(2, num_buckets=7)
+    refused("`num_buckets` must be even", RelativePositionBias, 2, num_buckets=7)
     with pytest.raises(UserError, match="beyond these. Received: num_buckets=32, max_distance=8"):
         RelativePositionBias(2, max_distance=8)
     with pytest.raises(UserError, match="`relative_positions` must be a Rotary.*='str'"):

@@ -8,9 +8,9 @@ import pytest
 
 from keras_attn import layers
 from keras_attn.models import Bert, SequenceClassifier
-from keras_attn.validation import UserError
 from tests.generation.toy_models import compiled
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 TEXTS = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -81,8 +81,7 @@ def test_the_pooler_is_tanh_over_the_first_vector(tmp_path):
     )
     other = built(pooler=False)
     assert len(other.weights) == len(model.weights) - 2
-    with pytest.raises(UserError, match="The model has no pooler. Received: pooler=None"):
-        other.pooled(vectors)
+    refused("The model has no pooler. Received: pooler=None", other.pooled, vectors)
 
 
 def test_gelu_is_the_exact_one():
@@ -130,5 +129,4 @@ def test_from_preset():
     ],
 )
 def test_mistakes_are_told(arguments, message):
-    with pytest.raises(UserError, match=message):
-        built(**arguments)
+    refused(message, built, **arguments)

@@ -7,10 +7,10 @@ from keras import ops
 
 from keras_attn.generation import beam_search
 from keras_attn.models import CausalTransformer, CompressiveTransformer
-from keras_attn.validation import UserError
 from tests.generation.comparison import as_numpy
 from tests.generation.toy_models import compiled
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 SIZES = {
     "num_layers": 2,
@@ -143,5 +143,4 @@ def test_what_a_compression_learns():
     ],
 )
 def test_what_cannot_be_made(arguments, message):
-    with pytest.raises(UserError, match=message):
-        built(**arguments)
+    refused(message, built, **arguments)

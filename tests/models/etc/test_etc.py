@@ -6,9 +6,9 @@ import pytest
 
 from keras_attn.layers import GlobalLocalPieces
 from keras_attn.models import ETC, SequenceClassifier
-from keras_attn.validation import UserError
 from tests.generation.toy_models import compiled
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 SIZES = {
     "num_layers": 2,
@@ -107,7 +107,5 @@ def test_a_classifier_on_top_is_saved_and_trained(tmp_path):
 
 def test_presets_and_mistakes():
     assert ETC.from_preset("etc_tiny", 11, num_layers=1).get_config()["num_units"] == 64
-    with pytest.raises(UserError, match="`num_heads` must divide `hidden_dim`"):
-        built(num_heads=5)
-    with pytest.raises(UserError, match="`unit_length` must be a positive integer"):
-        built(unit_length=0)
+    refused("`num_heads` must divide `hidden_dim`", built, num_heads=5)
+    refused("`unit_length` must be a positive integer", built, unit_length=0)

@@ -2,12 +2,11 @@
 
 import keras
 import numpy as np
-import pytest
 
 from keras_attn.models import Reformer
-from keras_attn.validation import UserError
 from tests.generation.toy_models import compiled
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 SIZES = {
     "num_layers": 2,
@@ -103,7 +102,5 @@ def gradients(model, function):
 
 def test_from_preset_and_mistakes():
     assert Reformer.from_preset("reformer_tiny", 11).get_config()["num_hashes"] == 2
-    with pytest.raises(UserError, match="`num_buckets` must be even. Received: num_buckets=7"):
-        built(num_buckets=7)
-    with pytest.raises(UserError, match="`num_heads` must divide `hidden_dim`"):
-        built(num_heads=5)
+    refused("`num_buckets` must be even. Received: num_buckets=7", built, num_buckets=7)
+    refused("`num_heads` must divide `hidden_dim`", built, num_heads=5)

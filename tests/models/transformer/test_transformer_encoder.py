@@ -12,6 +12,7 @@ from keras_attn.validation import UserError
 from tests.backends import thinned
 from tests.generation.toy_models import compiled
 from tests.layers.judges import numpy, spread_weights
+from tests.refusals import refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 TEXTS = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -123,11 +124,7 @@ def test_a_classifiers_config_holds_every_argument():
 
 def test_mistakes_are_told():
     encoder = built()
-    with pytest.raises(UserError, match="Received: pooling='sum'"):
-        SequenceClassifier(encoder, 3, "sum")
-    with pytest.raises(UserError, match="Received: num_classes=0"):
-        SequenceClassifier(encoder, 0)
-    with pytest.raises(UserError, match="`encoder` must be a model. Received: encoder='bert'"):
-        SequenceClassifier("bert", 3)
-    with pytest.raises(UserError, match="Received: num_heads=5, hidden_dim=12"):
-        built(num_heads=5)
+    refused("Received: pooling='sum'", SequenceClassifier, encoder, 3, "sum")
+    refused("Received: num_classes=0", SequenceClassifier, encoder, 0)
+    refused("`encoder` must be a model. Received: encoder='bert'", SequenceClassifier, "bert", 3)
+    refused("Received: num_heads=5, hidden_dim=12", built, num_heads=5)

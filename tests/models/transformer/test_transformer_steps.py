@@ -14,11 +14,11 @@ from keras_attn.layers import (
     TransformerXLPositions,
 )
 from keras_attn.models import Transformer
-from keras_attn.validation import UserError
 from tests.backends import named, quick, thinned
 from tests.generation.toy_models import compiled
 from tests.layers.judges import numpy, spread_weights
 from tests.models.families import descended
+from tests.refusals import refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -133,5 +133,4 @@ def test_the_encoder_is_that_of_the_whole():
 def test_attention_without_steps_is_told_where_decoding_begins():
     model = Transformer(11, self_attention=keras.layers.MultiHeadAttention(2, 3), **SIZES)
     assert tuple(model({"source_ids": SOURCE, "target_ids": SOURCE}).shape) == (2, 5, 11)
-    with pytest.raises(UserError, match="self_attention='MultiHeadAttention'"):
-        model.initial_state(SOURCE, 7)
+    refused("self_attention='MultiHeadAttention'", model.initial_state, SOURCE, 7)

@@ -17,6 +17,7 @@ from tests.backends import thinned
 from tests.harness import numbers
 from tests.layers.judges import numpy, spread_weights
 from tests.models.test_torch_golden import torch_name
+from tests.refusals import refused
 
 FILE = pathlib.Path(__file__).parents[1] / "golden" / "torch_vit.npz"
 SIZES = {
@@ -136,13 +137,9 @@ def test_a_classifier_learns_where_the_light_is():
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="Received: patch_size=4, height=6, width=10"):
-        built(patch_size=4)
-    with pytest.raises(UserError, match="Received: image_size=0"):
-        built(image_size=0)
-    with pytest.raises(UserError, match="Received: channels=-1"):
-        built(channels=-1)
-    with pytest.raises(UserError, match="Received: num_heads=5, hidden_dim=12"):
-        built(num_heads=5)
+    refused("Received: patch_size=4, height=6, width=10", built, patch_size=4)
+    refused("Received: image_size=0", built, image_size=0)
+    refused("Received: channels=-1", built, channels=-1)
+    refused("Received: num_heads=5, hidden_dim=12", built, num_heads=5)
     with pytest.raises(UserError, match="`preset` must be one of 'patch_tiny', 'vit_base_16'"):
         PatchEncoder.from_preset("encoder_tiny")
