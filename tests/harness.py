@@ -358,6 +358,30 @@ def arrays_of(path: str | pathlib.Path) -> dict[str, np.ndarray]:
         return dict(file)
 
 
+def numpy(tensor) -> np.ndarray:
+    return ops.convert_to_numpy(tensor)
+
+
+def _leaves(structure) -> list[np.ndarray]:
+    """The tensors of a structure; of numbers in lists, one array."""
+    leaves = tree.flatten(structure)
+    if all(isinstance(leaf, bool | int | float) for leaf in leaves):
+        return [np.asarray(structure)]
+    return [numpy(leaf) for leaf in leaves]
+
+
+def assert_close(found, expected, **tolerance) -> None:
+    """Compares tensors of any kind and structure, each by `np.testing.assert_allclose`."""
+    for one, other in zip(_leaves(found), _leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, **tolerance)
+
+
+def assert_same(found, expected, **options) -> None:
+    """Compares tensors of any kind and structure, each by `np.testing.assert_array_equal`."""
+    for one, other in zip(_leaves(found), _leaves(expected), strict=True):
+        np.testing.assert_array_equal(one, other, **options)
+
+
 def assert_equal(actual, expected) -> None:
     for a, e in zip(arrays(actual), arrays(expected), strict=True):
         np.testing.assert_array_equal(a, e)

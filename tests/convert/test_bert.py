@@ -33,7 +33,7 @@ from tests.convert.made import (
     without,
     write_json,
 )
-from tests.harness import arrays_of
+from tests.harness import arrays_of, assert_close, assert_same
 from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
@@ -64,17 +64,17 @@ def test_hidden_states_are_those_of_transformers(task, golden):
     real = golden["token_ids"] != 0
     assert vectors.shape == golden["hidden"].shape
     assert real.sum(1).tolist() == [13, 7, 1, 10]
-    np.testing.assert_allclose(vectors[real], golden["hidden"][real], atol=1e-4)
-    np.testing.assert_allclose(pooled, golden["pooled"], atol=1e-4)
+    assert_close(vectors[real], golden["hidden"][real], atol=1e-4)
+    assert_close(pooled, golden["pooled"], atol=1e-4)
     assert np.ptp(golden["hidden"][real], axis=0).min() > 0.1
 
 
 def test_ids_and_vectors_of_texts_are_those_of_transformers(task, golden):
-    np.testing.assert_array_equal(task.input_ids(tf.constant(TEXTS)), golden["text_ids"])
-    np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
+    assert_same(task.input_ids(tf.constant(TEXTS)), golden["text_ids"])
+    assert_close(task.predict(TEXTS), golden["normalized"], atol=1e-5)
     for pooling, normalize, name in (("mean", False, "mean"), ("first", False, "first")):
         other = EmbeddingTask(task.backbone, task.tokenizer, pooling, normalize, task.max_length)
-        np.testing.assert_allclose(other.predict(TEXTS), golden[name], atol=1e-4)
+        assert_close(other.predict(TEXTS), golden[name], atol=1e-4)
 
 
 def test_settings_without_files_of_sentence_transformers(task):
@@ -91,7 +91,7 @@ def test_settings_without_files_of_sentence_transformers(task):
 
 def test_a_saved_task_is_the_same(task, tmp_path):
     task.save(tmp_path / "task")
-    np.testing.assert_array_equal(Task.load(tmp_path / "task").predict(TEXTS), task.predict(TEXTS))
+    assert_same(Task.load(tmp_path / "task").predict(TEXTS), task.predict(TEXTS))
 
 
 def with_prefix(tensors):
@@ -122,7 +122,7 @@ def test_other_layouts_of_the_same(name, folder, golden):
     SAME[name](folder)
     task, notes = convert_huggingface(folder)
     assert notes == ()
-    np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
+    assert_close(task.predict(TEXTS), golden["normalized"], atol=1e-5)
 
 
 def test_bfloat16_is_read_exactly(folder):
@@ -133,8 +133,7 @@ def test_bfloat16_is_read_exactly(folder):
     change_tensors(folder, lambda _: halves)
     backbone = from_huggingface(folder).backbone
     found = np.asarray(backbone.blocks[1].feed_forward.intermediate.kernel)
-    expected = halves["encoder.layer.1.intermediate.dense.weight"].astype("float32").T
-    np.testing.assert_array_equal(found, expected)
+    assert_same(found, halves["encoder.layer.1.intermediate.dense.weight"].astype("float32").T)
     assert found.dtype == np.float32
 
 
@@ -155,7 +154,7 @@ def test_heads_are_left_out_and_told(folder, golden):
         "Not used: the head of next-sentence prediction (cls.seq_relationship.*).",
     )
     assert task.backbone.pooler is None
-    np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
+    assert_close(task.predict(TEXTS), golden["normalized"], atol=1e-5)
     with pytest.warns(UserWarning, match="Not used: the head of"):
         from_huggingface(folder)
 
@@ -184,9 +183,7 @@ def test_a_model_in_a_folder_below(tmp_path, golden):
     modules = json.loads((tmp_path / "modules.json").read_text())
     modules[0]["path"] = "0_Transformer"
     write_json(tmp_path / "modules.json", modules)
-    np.testing.assert_allclose(
-        from_huggingface(tmp_path).predict(TEXTS), golden["normalized"], atol=1e-5
-    )
+    assert_close(from_huggingface(tmp_path).predict(TEXTS), golden["normalized"], atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tests.backends import thinned
 from tests.generation import naive_search
 from tests.generation.comparison import as_numpy, assert_judged, assert_same_hypotheses, listed
 from tests.generation.toy_models import END, START, HashModel, compiled
+from tests.harness import assert_close, assert_same
 
 MODEL = HashModel(5)
 TABLES = MODEL.random_tables(np.random.default_rng(83), 41, end_bonus=-1.5)
@@ -91,7 +92,7 @@ def test_samples_keep_the_rules(rules):
         for _, log_probability, text in listed(found, row):
             assert is_kept(text)
             total = sum(judge(text[:place])[token] for place, token in enumerate(text))
-            np.testing.assert_allclose(log_probability, total, rtol=1e-4, atol=1e-5)
+            assert_close(log_probability, total, rtol=1e-4, atol=1e-5)
         broken += sum(not is_kept(text) for _, _, text in listed(free, row))
     assert broken > 50
 
@@ -100,8 +101,8 @@ def test_the_most_probable_sample_is_constrained_greedy_search():
     rules = constraints(ngram=2, banned=((3, 4),), prefix=True)
     found = search(sample, START, END, 8, constraints=rules, seed=0, rules=SamplingRules(top_k=1))
     expected = search(greedy_search, START, END, 8, constraints=rules)
-    np.testing.assert_array_equal(found.token_ids, expected.token_ids)
-    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
+    assert_same(found.token_ids, expected.token_ids)
+    assert_close(found.scores, expected.scores, rtol=1e-5)
 
 
 def test_a_prefix_is_scored_as_the_model_scores_it():
@@ -145,9 +146,7 @@ def test_wide_beam_is_exact_with_the_other_length_penalty():
 def test_scores_of_the_other_length_penalty(strategy):
     options = {"length_penalty": 0.9, "length_penalty_form": "length"}
     found = search(strategy, START, END, 6, **options)
-    np.testing.assert_allclose(
-        found.scores, found.log_probabilities / found.lengths**0.9, rtol=1e-5
-    )
+    assert_close(found.scores, found.log_probabilities / found.lengths**0.9, rtol=1e-5)
 
 
 def test_a_forced_end_may_be_free():
@@ -177,8 +176,7 @@ def test_a_forced_end_may_be_free():
 
 def test_length_normalizer_of_the_other_form_by_hand():
     lengths = ops.convert_to_tensor([1, 4, 9])
-    found = length_normalizer(lengths, 1.5, form="length")
-    np.testing.assert_allclose(ops.convert_to_numpy(found), [1, 8, 27], rtol=1e-6)
+    assert_close(length_normalizer(lengths, 1.5, form="length"), [1, 8, 27], rtol=1e-6)
 
 
 def test_rules_that_leave_nothing():

@@ -3,6 +3,7 @@
 import numpy as np
 from keras import ops
 
+from tests.harness import assert_close
 from tests.ops.naive import naive_attention as attend_naively
 
 
@@ -87,11 +88,7 @@ def assert_steps(step, cache, x, expected, atol=5e-6):
     """Decodes the positions of `x` (batch, length, features) one by one, from index 0 on."""
     for index in range(x.shape[1]):
         output, cache = step(ops.convert_to_tensor(x[:, index : index + 1]), cache, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], numpy(expected)[:, index], atol=atol)
-
-
-def numpy(tensor):
-    return ops.convert_to_numpy(tensor)
+        assert_close(output[:, 0], expected[:, index], atol=atol)
 
 
 def _role_weights(layer):

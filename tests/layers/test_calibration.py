@@ -14,7 +14,7 @@ from keras_attn.layers import DenseSynthesizer
 from keras_attn.layers.attention.head_projection import HeadProjection
 from keras_attn.layers.dense import Dense
 from keras_attn.models import CausalTransformer, TransformerEncoder
-from tests.layers.judges import numpy
+from tests.harness import numpy
 from tests.refusals import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")

@@ -4,13 +4,11 @@ import inspect
 import json
 
 import keras
-import numpy as np
 import pytest
 
 from keras_attn import layers
 from keras_attn.validation import UserError
-from tests.harness import numbers, own_arguments
-from tests.layers.judges import numpy
+from tests.harness import assert_same, numbers, own_arguments
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 8)
@@ -145,7 +143,7 @@ def test_classes_of_users_are_copied_and_saved(case, tmp_path):
     assert type(layer).from_config(config).get_config() == config
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(numpy(loaded(X)), numpy(model(X)))
+    assert_same(loaded(X), model(X))
 
 
 def test_a_class_of_a_user_is_a_template_of_blocks():

@@ -8,10 +8,10 @@ from keras import ops
 from keras_attn import layers
 from keras_attn.layers.convolutional.stacks import ConvolutionalDecoder, ConvolutionalEncoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
-from tests.harness import numbers
+from tests.harness import assert_close, assert_same, numbers, numpy
 from tests.layers.attention.test_contract import having
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import spread_weights
 
 X = numbers(1, 2, 11, 6)
 REAL = np.arange(11)[None, :] < np.array([[4], [9]])
@@ -51,7 +51,7 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
     for name, expected, *found in zip(["value", *names], *results, strict=True):
         assert np.isfinite(expected).all(), name
         for other in found:
-            np.testing.assert_allclose(other, expected, rtol=1e-5, atol=1e-6, err_msg=name)
+            assert_close(other, expected, rtol=1e-5, atol=1e-6, err_msg=name)
     for gradient, (_, real) in zip(results[0][1:], sequences, strict=False):
         assert not gradient[~real].any()
         assert gradient[real].any()
@@ -89,7 +89,7 @@ def test_a_query_whose_key_is_hidden_is_still_a_query(mechanism):
     x, copy = ops.convert_to_tensor(X), ops.convert_to_tensor(X.copy())
     for masks in ({"value_mask": REAL}, {"attention_mask": REAL[:, None]}):
         as_one, as_two = layer(x, x, **masks), layer(x, copy, **masks)
-        np.testing.assert_allclose(numpy(as_one), numpy(as_two), rtol=1e-5, atol=1e-6)
+        assert_close(as_one, as_two, rtol=1e-5, atol=1e-6)
 
 
 def test_queries_of_hidden_keys_are_those_of_keras():
@@ -110,9 +110,7 @@ def test_queries_of_hidden_keys_are_those_of_keras():
         weight.assign(found.reshape(weight.shape))
     earlier = np.tril(np.ones((11, 11), bool), -1)
     for masks in ({"value_mask": REAL}, {"attention_mask": np.maximum(earlier, np.eye(11)[0])}):
-        np.testing.assert_allclose(
-            numpy(layer(x, x, **masks)), numpy(judge(x, x, **masks)), rtol=1e-4, atol=1e-5
-        )
+        assert_close(layer(x, x, **masks), judge(x, x, **masks), rtol=1e-4, atol=1e-5)
 
 
 @having("crosses")
@@ -142,8 +140,8 @@ def test_in_a_prompt(mechanism):
         step, _ = layer.attend_step(ops.convert_to_tensor(SOURCE[:, :1]), cache, 0)
         results.append((numpy(output)[REAL], numpy(step)))
     for found in results[1:]:
-        np.testing.assert_array_equal(found[0], results[0][0])
-        np.testing.assert_array_equal(found[1], results[0][1])
+        assert_same(found[0], results[0][0])
+        assert_same(found[1], results[0][1])
     assert np.isfinite(results[0][1]).all()
 
 

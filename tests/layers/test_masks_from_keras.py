@@ -9,8 +9,8 @@ from keras_attn.layers.convolutional.stacks import ConvolutionalEncoder
 from keras_attn.models import FeatureEncoder
 from keras_attn.validation import UserError
 from tests.backends import named, thinned
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, numbers, numpy
+from tests.layers.judges import spread_weights
 
 # Documents of three sentences of up to six words.
 IDS = np.array(
@@ -104,7 +104,7 @@ def test_time_distributed_as_each_slice(name):
     wrapped = First(layer) if name == "convolutional encoder" else layer
     ids = keras.Input(IDS.shape[1:], dtype="int32")
     model = keras.Model(ids, keras.layers.TimeDistributed(wrapped)(embed(ids)))
-    np.testing.assert_allclose(model.predict(IDS, verbose=0), expected, atol=1e-5)
+    assert_close(model.predict(IDS, verbose=0), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["encoder", "decoder", "pooling"])
@@ -114,8 +114,7 @@ def test_time_distributed_over_an_unknown_length(name):
     layer = made(name, embedded)
     ids = keras.Input((None, IDS.shape[2]), dtype="int32")
     model = keras.Model(ids, keras.layers.TimeDistributed(layer)(embed(ids)))
-    found = model.predict(IDS, verbose=0)
-    np.testing.assert_allclose(found, by_sentence(layer, embedded), atol=1e-5)
+    assert_close(model.predict(IDS, verbose=0), by_sentence(layer, embedded), atol=1e-5)
 
 
 class Subclassed(keras.Model):
@@ -151,7 +150,7 @@ def test_models_of_all_kinds_propagate_one_mask(name):
             found = model.predict(given, verbose=0)
             for row, expected, mask in zip(found, alone, real, strict=True):
                 row = row if name == "pooling" else row[mask]
-                np.testing.assert_allclose(row, expected, atol=1e-5)
+                assert_close(row, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["encoder", "encoder of Keras' attention", "decoder"])
@@ -166,7 +165,7 @@ def test_the_mask_of_keras_and_the_padding_mask_both_count(name):
         layer.call(keras.ops.convert_to_tensor(x), padding_mask=padding, mask=mask),
     ):
         both = mask & padding
-        np.testing.assert_allclose(numpy(found)[both], expected[both], atol=1e-5)
+        assert_close(numpy(found)[both], expected[both], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["pooling", "convolutional encoder", "subsampling"])
@@ -175,8 +174,7 @@ def test_masks_of_one_sequence_are_read_like_all(name):
     layer = made(name, numpy(embed(IDS)))
     x, mask = numbers(1, 2, 5, WIDTH), np.arange(5) < np.array([[3], [5]])
     first = keras.tree.flatten(layer(x, mask=mask))[0]
-    found = keras.tree.flatten(layer(x, mask=mask.astype("float32")))[0]
-    np.testing.assert_allclose(numpy(found), numpy(first), atol=1e-6)
+    assert_close(keras.tree.flatten(layer(x, mask=mask.astype("float32")))[0], first, atol=1e-6)
     with pytest.raises(UserError, match="`mask` must hold 1 .* Received: mask=.-10000"):
         layer(x, mask=np.where(mask, 0, -10000))
 
@@ -188,7 +186,7 @@ def test_the_padding_mask_of_a_model_is_read_like_all():
     x, mask = numbers(1, 2, 5, WIDTH), np.arange(5) < np.array([[3], [5]])
     expected = numpy(model({"features": x, "padding_mask": mask}))
     found = numpy(model({"features": x, "padding_mask": mask.astype("float32")}))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert_close(found, expected, atol=1e-6)
     with pytest.raises(UserError, match="`padding_mask` must hold 1 .*=.-10000"):
         model({"features": x, "padding_mask": np.where(mask, 0, -10000)})
 
@@ -204,7 +202,7 @@ def test_masks_of_a_projected_source_are_read_like_all(layer):
     layer(x, x)
     expected, found = (layer.project_source(x, value_mask=m) for m in (mask, mask.astype(float)))
     for one, other in zip(*map(keras.tree.flatten, (expected, found)), strict=True):
-        np.testing.assert_allclose(numpy(one), numpy(other), atol=1e-6)
+        assert_close(one, other, atol=1e-6)
     with pytest.raises(UserError, match="`value_mask` must hold 1 .*=.-10000"):
         layer.project_source(x, value_mask=np.where(mask, 0, -10000))
 

@@ -8,8 +8,8 @@ from keras_attn import layers
 from keras_attn.layers.attention.global_local_streams import GlobalLocalPieces
 from keras_attn.validation import UserError
 from tests.backends import named
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.layers.mechanisms import MECHANISMS
 from tests.refusals import refused
 

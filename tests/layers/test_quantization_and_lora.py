@@ -27,9 +27,8 @@ from keras_attn.layers.attention.head_projection import HeadProjection
 from keras_attn.layers.attention.synthesizer_scores import HeadScores
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.embedding.token import BiasedTokenEmbedding
-from tests.harness import built, numbers
+from tests.harness import assert_close, assert_same, built, numbers, numpy
 from tests.layers.cases import CASES
-from tests.layers.judges import numpy
 from tests.refusals import refused
 
 ROWS = numbers(3, 2, 5, 7)
@@ -207,7 +206,7 @@ def test_quantized_as_keras_quantizes(kind, mode):
     for one in (layer, *judges):
         one.quantize(config=MODES[mode])
     found = kind.call(layer)
-    np.testing.assert_allclose(found, kind.judge(*judges), rtol=1e-5, atol=1e-5)
+    assert_close(found, kind.judge(*judges), rtol=1e-5, atol=1e-5)
     assert 1e-6 < np.abs(found - exact).max() < (0.05 if "int8" in mode else 1.5)
     whole = [
         sum(np.prod(w.shape) for one in layers for w in one.weights if w.dtype == "int8")
@@ -228,25 +227,25 @@ def test_adapted_and_merged_as_keras_does(kind, mode):
     assert not layer._kernel.trainable if kind.floats else not layer._embeddings.trainable
     found = kind.call(layer)
     if mode is None or kind is not KINDS["TokenEmbedding, reversed"]:  # where Keras forgets it
-        np.testing.assert_allclose(found, kind.judge(*judges), rtol=1e-4, atol=1e-4)
+        assert_close(found, kind.judge(*judges), rtol=1e-4, atol=1e-4)
     # Merged at saving, and quantized again.
     store = stored(layer)
     if len(judges) == 1:
         for name, value in stored(judges[0]).items():
-            np.testing.assert_allclose(store[name], value, rtol=1e-5, atol=1e-5)
+            assert_close(store[name], value, rtol=1e-5, atol=1e-5)
     merged, _ = pair(kind)
     if mode is not None:
         merged.quantize(config=MODES[mode])
     merged.load_own_variables(store)
     largest = {None: 1e-4, "int4 of channels": 3}.get(mode, 0.3)
-    np.testing.assert_allclose(kind.call(merged), found, rtol=0, atol=largest)
+    assert_close(kind.call(merged), found, rtol=0, atol=largest)
     # Loaded, an adapter changes nothing and can be trained further.
     before = [numpy(first) for first, _ in layer._adapters()]
     layer.load_own_variables(store)
-    np.testing.assert_allclose(kind.call(layer), kind.call(merged), rtol=1e-5, atol=1e-5)
+    assert_close(kind.call(layer), kind.call(merged), rtol=1e-5, atol=1e-5)
     for (first, second), value in zip(layer._adapters(), before, strict=True):
         assert not numpy(second).any()
-        np.testing.assert_array_equal(numpy(first), value)
+        assert_same(first, value)
 
 
 @cases(["int8"], ["int4", "float8"])
@@ -258,7 +257,7 @@ def test_made_quantized_by_a_dtype(kind, mode):
     made = kind.make(dtype="int4/4_from_float32" if mode == "int4" else f"{mode}_from_float32")
     kind.call(made)
     made.load_own_variables(stored(layer))
-    np.testing.assert_array_equal(kind.call(made), kind.call(layer))
+    assert_same(kind.call(made), kind.call(layer))
 
 
 def test_a_reversed_table_counts_its_adapter_where_it_is_quantized():
@@ -268,7 +267,7 @@ def test_a_reversed_table_counts_its_adapter_where_it_is_quantized():
     layer.enable_lora(2)
     layer.lora_embeddings_b.assign(numbers(1, 2, 7))
     expected = ROWS @ numpy(layer(np.arange(11))).T
-    np.testing.assert_allclose(numpy(layer(ROWS, reverse=True)), expected, rtol=1e-5, atol=1e-5)
+    assert_close(layer(ROWS, reverse=True), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_roles_have_adapters_of_their_own():
@@ -284,12 +283,10 @@ def test_roles_have_adapters_of_their_own():
     assert changed == {"value"}
     a, b = map(numpy, layer.adapters["value"])
     moved = (ROWS @ a @ b).reshape(2, 5, 2, 5).transpose(0, 2, 1, 3)
-    np.testing.assert_allclose(
-        numpy(after["value"]), numpy(before["value"]) + moved, rtol=1e-4, atol=1e-5
-    )
+    assert_close(after["value"], numpy(before["value"]) + moved, rtol=1e-4, atol=1e-5)
     # A single role, where query and value come from different sequences.
     (alone,) = layer(ROWS, roles=("value",))
-    np.testing.assert_allclose(numpy(alone), numpy(after["value"]), rtol=1e-5, atol=1e-5)
+    assert_close(alone, after["value"], rtol=1e-5, atol=1e-5)
 
 
 def test_a_quantized_projection_gives_the_roles_asked_for():
@@ -298,8 +295,7 @@ def test_a_quantized_projection_gives_the_roles_asked_for():
     layer.quantize("int8")
     query, _, value = layer(ROWS)
     found = layer(ROWS, roles=("value", "query"))
-    for one, other in zip(found, (value, query), strict=True):
-        np.testing.assert_array_equal(numpy(one), numpy(other))
+    assert_same(found, (value, query))
 
 
 @pytest.mark.parametrize(
@@ -345,7 +341,7 @@ def test_what_is_inside_of_a_layer_stays_quantized_when_it_is_loaded(mode, tmp_p
     model.save(path)
     loaded = keras.saving.load_model(path)
     assert {w.path: w.dtype for w in loaded.weights} == {w.path: w.dtype for w in model.weights}
-    np.testing.assert_array_equal(numpy(loaded(ROWS)), numpy(model(ROWS)))
+    assert_same(loaded(ROWS), model(ROWS))
 
 
 def test_a_map_of_policies_quantizes_what_it_names():
@@ -391,7 +387,7 @@ def test_keras_users_loop_over_all_layers():
     for layer in model._flatten_layers():
         if hasattr(layer, "enable_lora"):
             layer.enable_lora(2)
-    np.testing.assert_allclose(numpy(model(ROWS)), exact, rtol=1e-6, atol=1e-6)
+    assert_close(model(ROWS), exact, rtol=1e-6, atol=1e-6)
     adapted = {w.path.rpartition("/")[2] for w in model.trainable_variables if "lora" in w.name}
     assert adapted == {
         *(f"{role}_lora_{name}" for role in ("query", "key", "value") for name in "ab"),
@@ -419,7 +415,7 @@ def test_adapted_and_quantized_it_loads_in_a_fresh_process(tmp_path):
     model.fit(ROWS, numbers(6, *ROWS.shape), verbose=0)
     model.save(tmp_path / "model.keras")
     outputs = numpy(keras.saving.load_model(tmp_path / "model.keras")(ROWS))
-    np.testing.assert_allclose(outputs, numpy(model(ROWS)), atol=0.1)
+    assert_close(outputs, model(ROWS), atol=0.1)
     np.savez(tmp_path / "arrays.npz", inputs=ROWS, outputs=outputs)
     arguments = [str(tmp_path / name) for name in ("model.keras", "arrays.npz")]
     subprocess.run([sys.executable, "-P", "-c", _READ, *arguments], check=True)

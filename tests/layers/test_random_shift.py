@@ -5,8 +5,7 @@ import collections
 import numpy as np
 
 from keras_attn.layers import RandomShift
-from tests.harness import numbers
-from tests.layers.judges import numpy
+from tests.harness import numbers, numpy
 from tests.refusals import refused
 
 IMAGE = numbers(1, 5, 7, 2)

@@ -10,8 +10,8 @@ from keras_attn.layers import (
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from tests.harness import numpy
 from tests.layers.cases import ids
-from tests.layers.judges import numpy
 
 SOURCE = ids(1, 11, 6, 7)
 TARGET = ids(2, 11, 6, 5)

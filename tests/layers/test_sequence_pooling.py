@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import SequencePooling
-from tests.harness import numbers
-from tests.layers.judges import numpy
+from tests.harness import numbers, numpy
 from tests.refusals import refused
 
 X = numbers(1, 3, 5, 7)

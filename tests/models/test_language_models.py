@@ -13,7 +13,8 @@ from tests.backends import named, thinned
 from tests.generation import naive_search
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.toy_models import compiled, log_softmax
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 START, END = 1, 2

@@ -6,7 +6,7 @@ import pytest
 
 from keras_attn.models import SequenceClassifier
 from keras_attn.validation import UserError
-from tests.layers.judges import numpy
+from tests.harness import numpy
 from tests.models.every_family import EVERY, TOKENS, bert
 from tests.refusals import refused
 

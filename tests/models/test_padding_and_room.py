@@ -12,7 +12,8 @@ from tests.backends import named, quick
 from tests.generation import naive_search
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.models import families
 from tests.models.test_language_models import (
     END,

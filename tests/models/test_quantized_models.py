@@ -6,7 +6,7 @@ import pytest
 
 from keras_attn.layers import enable_lora
 from keras_attn.models import T5, Bert, CausalTransformer, SequenceClassifier, Transformer
-from tests.layers.judges import numpy
+from tests.harness import numpy
 from tests.models.families import INPUTS, TARGET
 
 SIZES = {"num_layers": 1, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7, "dropout": 0.0}

@@ -20,8 +20,8 @@ from keras_attn.models import (
     SequenceClassifier,
     TransformerEncoder,
 )
-from tests.harness import LOAD, numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import LOAD, numbers, numpy
+from tests.layers.judges import spread_weights
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 TOKENS = {"token_ids": np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")}

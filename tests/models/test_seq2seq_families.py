@@ -24,7 +24,8 @@ from keras_attn.validation import UserError
 from tests.backends import named, quick
 from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
 from tests.generation.naive_search import enumerate_all
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.models.families import CASES, INPUTS, SOURCE, TARGET, descended, logits, made
 
 START, END = 1, 2

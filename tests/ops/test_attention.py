@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attn.ops import attention, dot_product_attention
 from keras_attn.ops.blockwise.chunked_attention import chunked_attention
+from tests.harness import assert_close, assert_same
 from tests.ops.naive import (
     assert_all_close,
     assert_naive,
@@ -155,10 +156,7 @@ def test_a_number_worked_out_by_hand(attend):
 @IMPLEMENTATIONS
 def test_a_single_query_sees_every_key_when_causal(attend):
     query, key, value, _ = (ops.convert_to_tensor(part) for part in inputs(target=1))
-    np.testing.assert_array_equal(
-        ops.convert_to_numpy(attend(query, key, value, is_causal=True)),
-        ops.convert_to_numpy(attend(query, key, value)),
-    )
+    assert_same(attend(query, key, value, is_causal=True), attend(query, key, value))
 
 
 @IMPLEMENTATIONS
@@ -170,7 +168,7 @@ def test_float16_stays_finite_past_its_largest_number(attend):
     context, *grads = context_and_gradients(attend, query, key, value, upstream, compiled=True)
     assert context.dtype == np.float16
     expected, _ = naive_attention(query, key, value)
-    np.testing.assert_allclose(context, expected, atol=2e-3)
+    assert_close(context, expected, atol=2e-3)
     assert all(np.isfinite(grad).all() for grad in grads)
 
 
@@ -202,7 +200,7 @@ def test_bias_is_added_and_learned_from():
     bias = normal(1, HEADS, TARGET, SOURCE, seed=9)
     context = dot_product_attention(query, key, value, bias=bias, mask=MASKS["keys"])
     expected, _ = naive_attention(query, key, value, MASKS["keys"], bias)
-    np.testing.assert_allclose(ops.convert_to_numpy(context), expected, atol=3e-6)
+    assert_close(context, expected, atol=3e-6)
 
     def of_bias(bias, key, value):
         return dot_product_attention(query, key, value, bias=bias)
@@ -226,7 +224,7 @@ def test_scores_are_the_probabilities_before_dropout():
         context, scores = dot_product_attention(
             query, key, value, mask=mask, return_scores=True, **options
         )
-        np.testing.assert_allclose(ops.convert_to_numpy(scores), expected, atol=1e-6)
+        assert_close(scores, expected, atol=1e-6)
         dead = expected.sum(-1) == 0
         assert not ops.convert_to_numpy(scores)[dead].any()
         assert not ops.convert_to_numpy(context)[dead].any()

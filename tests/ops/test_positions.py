@@ -5,6 +5,7 @@ import pytest
 from keras import ops
 
 from keras_attn.ops import sinusoidal_positions
+from tests.harness import assert_close, assert_same
 from tests.refusals import refused
 
 
@@ -21,13 +22,13 @@ def test_positions_follow_the_formula(width):
     ]
     assert encoding.shape == (513, width)
     assert encoding.dtype == np.float32
-    np.testing.assert_allclose(encoding, expected, atol=1e-4)
+    assert_close(encoding, expected, atol=1e-4)
 
 
 def test_a_number_worked_out_by_hand():
     # Width 4, position 2: sin 2, cos 2, sin(2 / 100), cos(2 / 100).
     row = ops.convert_to_numpy(sinusoidal_positions(3, 4))[2]
-    np.testing.assert_allclose(row, [0.9092974, -0.4161468, 0.0199987, 0.9998], atol=1e-6)
+    assert_close(row, [0.9092974, -0.4161468, 0.0199987, 0.9998], atol=1e-6)
 
 
 def test_neighbours_differ_up_to_long_lengths():
@@ -38,11 +39,8 @@ def test_neighbours_differ_up_to_long_lengths():
 def test_tensors_of_positions_give_the_same_rows():
     table = ops.convert_to_numpy(sinusoidal_positions(23, 6))
     positions = np.array([[3, 22], [0, 7], [5, 5]], "int32")
-    np.testing.assert_array_equal(
-        ops.convert_to_numpy(sinusoidal_positions(positions, 6)), table[positions]
-    )
-    scalar = sinusoidal_positions(ops.convert_to_tensor(11, "int32"), 6)
-    np.testing.assert_array_equal(ops.convert_to_numpy(scalar), table[11])
+    assert_same(sinusoidal_positions(positions, 6), table[positions])
+    assert_same(sinusoidal_positions(ops.convert_to_tensor(11, "int32"), 6), table[11])
 
 
 def test_wavelength_can_be_chosen():

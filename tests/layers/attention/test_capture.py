@@ -8,7 +8,8 @@ from keras_attn import layers
 from keras_attn.layers.attention.capture import capture_attention, is_capturing
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from tests.backends import named
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.layers.mechanisms import MECHANISMS
 
 BATCH, LENGTH, FEATURES = 2, 11, 6

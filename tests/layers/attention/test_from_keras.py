@@ -8,8 +8,8 @@ import pytest
 
 from keras_attn.layers import LocalAttention, MultiHeadAttention
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 7)  # (batch, target, features)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import IntraAttentionCell
-from tests.harness import constructor_arguments, numbers
+from tests.harness import constructor_arguments, numbers, numpy
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 X = numbers(1, 2, 7, 5)

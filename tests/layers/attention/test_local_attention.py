@@ -11,8 +11,8 @@ from keras_attn.layers import (
     RotaryEmbedding,
 )
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 POSITIONS = {

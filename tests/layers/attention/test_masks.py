@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import MultiHeadAttention
-from tests.harness import numbers
-from tests.layers.judges import called, naive_attention, numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import called, naive_attention, spread_weights
 
 X = numbers(1, 2, 5, 7)
 SOURCE = numbers(2, 2, 11, 13)

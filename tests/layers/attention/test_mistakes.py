@@ -8,8 +8,7 @@ from keras_attn import layers
 from keras_attn.layers.attention.recurrent_memory_attention import Memory
 from keras_attn.layers.recurrent.attentive_decoder import AttentiveDecoder
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy
+from tests.harness import assert_close, assert_same, numbers
 from tests.layers.mechanisms import MECHANISMS
 
 X = numbers(1, 2, 5, 6)
@@ -187,11 +186,9 @@ def test_a_mask_of_one_is_for_all(name):
         {"attention_mask": np.ones((2, 1, 1), bool)},
         {"value_mask": [[True] * 5] * 2},
     ):
-        found = layer(X, X, **masks)
-        np.testing.assert_allclose(numpy(found), numpy(expected), atol=1e-6, err_msg=str(masks))
+        assert_close(layer(X, X, **masks), expected, atol=1e-6, err_msg=str(masks))
     nothing = layer(X, X, value_mask=np.zeros((2, 1), bool))
-    hidden = layer(X, X, value_mask=np.zeros((2, 5), bool))
-    np.testing.assert_array_equal(numpy(nothing), numpy(hidden))
+    assert_same(nothing, layer(X, X, value_mask=np.zeros((2, 5), bool)))
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

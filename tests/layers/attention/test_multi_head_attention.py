@@ -8,8 +8,8 @@ import pytest
 
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.layers.attention import multi_head_attention
-from tests.harness import numbers
-from tests.layers.judges import copy_from_keras, naive_attention, numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import copy_from_keras, naive_attention, spread_weights
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 7)  # (batch, target, features)

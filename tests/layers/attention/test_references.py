@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from tests.harness import numbers
+from tests.harness import numbers, numpy
 from tests.layers.judges import (
     back_to_features,
     heads_by_role,
     naive_attention,
-    numpy,
     softmax_by_rows,
     spread_weights,
 )

@@ -12,8 +12,8 @@ from keras_attn.layers import (
     SynthesizerMixture,
 )
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import assert_steps, numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import assert_steps, spread_weights
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)

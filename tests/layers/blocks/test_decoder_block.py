@@ -12,9 +12,9 @@ from keras_attn.layers import (
 )
 from keras_attn.ops.decoding.cache import ancestor_mask, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
-from tests.harness import numbers
+from tests.harness import numbers, numpy
 from tests.layers.blocks.test_encoder_block import normalised
-from tests.layers.judges import assert_steps, numpy, spread_weights
+from tests.layers.judges import assert_steps, spread_weights
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)

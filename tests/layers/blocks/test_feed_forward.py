@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import FeedForward
-from tests.harness import numbers
-from tests.layers.judges import called, numpy
+from tests.harness import numbers, numpy
+from tests.layers.judges import called
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 7)

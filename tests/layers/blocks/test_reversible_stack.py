@@ -11,8 +11,8 @@ from keras_attn.layers import (
     ReversibleBlock,
     ReversibleStack,
 )
-from tests.harness import numbers
-from tests.layers.judges import called, numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import called, spread_weights
 from tests.refusals import refused
 
 FIRST, SECOND = numbers(1, 2, 7, 6), numbers(2, 2, 7, 6)

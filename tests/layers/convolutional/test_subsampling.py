@@ -7,8 +7,8 @@ import pytest
 from keras_attn.layers import ConvolutionalSubsampling
 from keras_attn.validation import UserError
 from tests.generation.toy_models import compiled
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 

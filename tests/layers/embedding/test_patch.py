@@ -6,8 +6,8 @@ import pytest
 
 from keras_attn.layers import ClassToken, PatchEmbedding
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 IMAGES = numbers(1, 2, 6, 10, 3)

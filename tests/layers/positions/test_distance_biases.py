@@ -8,8 +8,8 @@ from keras_attn.layers import AlibiBias, MultiHeadAttention, RelativePositionBia
 from keras_attn.layers.positions.distance_biases import alibi_slopes
 from keras_attn.ops.positions import relative_position_bucket
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 

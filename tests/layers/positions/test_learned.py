@@ -4,7 +4,7 @@ import keras
 import numpy as np
 
 from keras_attn.layers import LearnedPositionEmbedding
-from tests.layers.judges import numpy
+from tests.harness import numpy
 from tests.refusals import refused
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import MultiHeadAttention, RotaryEmbedding
-from tests.layers.judges import assert_steps, numpy
+from tests.harness import numpy
+from tests.layers.judges import assert_steps
 from tests.refusals import refused
 
 RNG = np.random.default_rng(0)

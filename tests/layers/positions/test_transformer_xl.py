@@ -9,8 +9,8 @@ from keras import ops
 from keras_attn.layers import MultiHeadAttention, TransformerXLPositions
 from keras_attn.ops.positions import relative_shift
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import called, numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import called, spread_weights
 from tests.refusals import refused
 
 X = numbers(1, 2, 7, 6)

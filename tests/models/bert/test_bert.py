@@ -9,7 +9,8 @@ import pytest
 from keras_attn import layers
 from keras_attn.models import Bert, SequenceClassifier
 from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, assert_same, numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
@@ -34,7 +35,7 @@ def test_padding_never_changes_a_real_token(attention):
     alone = numpy(run(TEXTS[1:, :3], SEGMENTS[1:, :3]))
     padded = numpy(run(*(np.pad(array, ((0, 0), (0, 6))) for array in (TEXTS, SEGMENTS))))
     assert padded.shape == (2, 11, 12)
-    np.testing.assert_allclose(padded[1, :3], alone[0], atol=2e-5)
+    assert_close(padded[1, :3], alone[0], atol=2e-5)
 
 
 def test_segments_and_positions_count():
@@ -52,7 +53,7 @@ def test_without_segments_all_is_one_segment(as_array):
     expected = numpy(model({"token_ids": TEXTS, "segment_ids": np.zeros_like(TEXTS)}))
     token_ids = as_array(TEXTS) if as_array is not list else TEXTS.tolist()
     for inputs in ({"token_ids": token_ids}, {"token_ids": token_ids, "segment_ids": None}):
-        np.testing.assert_array_equal(numpy(model(inputs)), expected)
+        assert_same(model(inputs), expected)
 
 
 def test_within_another_model_without_segments(tmp_path):
@@ -61,24 +62,20 @@ def test_within_another_model_without_segments(tmp_path):
     inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
     model = keras.Model(inputs, layers.SequencePooling()(encoder(inputs)))
     outputs = numpy(model({"token_ids": TEXTS}))
-    expected = numpy(encoder({"token_ids": TEXTS[1:, :3]}))[0].mean(0)
-    np.testing.assert_allclose(outputs[1], expected, atol=2e-5)
+    assert_close(outputs[1], numpy(encoder({"token_ids": TEXTS[1:, :3]}))[0].mean(0), atol=2e-5)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(numpy(loaded({"token_ids": TEXTS})), outputs)
+    assert_same(loaded({"token_ids": TEXTS}), outputs)
 
 
 def test_the_pooler_is_tanh_over_the_first_vector(tmp_path):
     model = built()
     vectors = model(INPUTS)
     kernel, bias = numpy(model.pooler.kernel), numpy(model.pooler.bias)
-    expected = np.tanh(numpy(vectors)[:, 0] @ kernel + bias)
-    np.testing.assert_allclose(numpy(model.pooled(vectors)), expected, atol=1e-5)
+    assert_close(model.pooled(vectors), np.tanh(numpy(vectors)[:, 0] @ kernel + bias), atol=1e-5)
     model.save(tmp_path / "bert.keras")
     loaded = keras.models.load_model(tmp_path / "bert.keras")
-    np.testing.assert_array_equal(
-        numpy(loaded.pooled(loaded(INPUTS))), numpy(model.pooled(vectors))
-    )
+    assert_same(loaded.pooled(loaded(INPUTS)), model.pooled(vectors))
     other = built(pooler=False)
     assert len(other.weights) == len(model.weights) - 2
     refused("The model has no pooler. Received: pooler=None", other.pooled, vectors)

@@ -9,7 +9,8 @@ from keras_attn.generation import beam_search
 from keras_attn.models import CausalTransformer, CompressiveTransformer
 from tests.generation.comparison import as_numpy
 from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 SIZES = {

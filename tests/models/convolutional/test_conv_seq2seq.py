@@ -10,7 +10,8 @@ from keras_attn.layers.convolutional.weight_normalization import (
 )
 from keras_attn.models import ConvSeq2Seq
 from tests.backends import quick
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.models.families import SOURCE, TARGET, logits
 from tests.models.naive_recurrent import array, sigmoid, softmax
 

@@ -7,7 +7,8 @@ import pytest
 from keras_attn.layers import GlobalLocalPieces
 from keras_attn.models import ETC, SequenceClassifier
 from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 SIZES = {

@@ -6,7 +6,8 @@ import pytest
 from keras_attn import layers
 from keras_attn.models import GPT2
 from keras_attn.validation import UserError
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3}

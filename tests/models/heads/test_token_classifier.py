@@ -7,7 +7,8 @@ import pytest
 
 from keras_attn.models import Bert, PatchEncoder, TokenClassifier, TransformerEncoder
 from tests.backends import named
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 SIZES = {"num_layers": 1, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}

@@ -5,7 +5,8 @@ import pytest
 
 from keras_attn.layers import AdditiveAttention
 from keras_attn.models import RecurrentSeq2Seq
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.models.families import SOURCE, TARGET, logits
 from tests.models.naive_recurrent import (
     additive_context,

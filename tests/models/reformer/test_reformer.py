@@ -5,7 +5,8 @@ import numpy as np
 
 from keras_attn.models import Reformer
 from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 SIZES = {

@@ -11,8 +11,8 @@ from keras_attn.models import FeatureEncoder, SequenceClassifier, TransformerEnc
 from keras_attn.validation import UserError
 from tests.backends import thinned
 from tests.generation.toy_models import compiled
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}

@@ -5,8 +5,8 @@ import pytest
 
 from keras_attn.models import SynthesizerTransformer
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.models.families import SOURCE, TARGET
 from tests.refusals import refused
 

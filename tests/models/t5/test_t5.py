@@ -9,8 +9,8 @@ import pytest
 from keras_attn import layers
 from keras_attn.models import T5
 from keras_attn.validation import UserError
-from tests.harness import arrays_of
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import arrays_of, numpy
+from tests.layers.judges import spread_weights
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 SIZES = {

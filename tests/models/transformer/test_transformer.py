@@ -9,7 +9,8 @@ from keras_attn.models import PRESETS, Transformer, get_preset
 from keras_attn.models.parameter_count import parameter_count
 from keras_attn.validation import UserError
 from tests.backends import quick, thinned
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")

@@ -16,7 +16,8 @@ from keras_attn.layers import (
 from keras_attn.models import Transformer
 from tests.backends import named, quick, thinned
 from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.models.families import descended
 from tests.refusals import refused
 

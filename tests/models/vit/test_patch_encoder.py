@@ -14,8 +14,8 @@ from keras_attn.models import PatchEncoder, SequenceClassifier
 from keras_attn.models.parameter_count import parameter_count
 from keras_attn.validation import UserError
 from tests.backends import thinned
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.models.test_torch_golden import torch_name
 from tests.refusals import refused
 
