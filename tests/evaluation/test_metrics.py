@@ -1,6 +1,4 @@
 import math
-import subprocess
-import sys
 
 import pytest
 
@@ -14,6 +12,7 @@ from keras_attn.evaluation import (
     perplexity,
 )
 from keras_attn.validation import UserError
+from tests.processes import run_python
 from tests.refusals import refused
 
 HYPOTHESES = ["A B C D E", "A D"]
@@ -93,6 +92,4 @@ def test_needs_no_tensorflow():
         "print(evaluate_texts(['per', 'bleu', 'chrf'], ['a b'], [['a b']])['per'])\n"
         "assert not {'tensorflow', 'keras', 'jax', 'torch'} & set(sys.modules)\n"
     )
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert process.returncode == 0, process.stderr
-    assert process.stdout == "0.0\n"
+    assert run_python(script) == "0.0\n"

@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_attn.ops import sinusoidal_positions
 from tests.harness import assert_close, assert_same
-from tests.refusals import refused
+from tests.refusals import refusals
 
 
 def formula(position, column, width, base=10_000.0):
@@ -48,20 +48,16 @@ def test_wavelength_can_be_chosen():
     assert encoding[3, 2] == pytest.approx(formula(3, 2, 4, base=100.0), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"positions": 0, "hidden_dim": 4}, "`positions` must be a positive integer.*positions=0"),
-        ({"positions": 3, "hidden_dim": -2}, "`hidden_dim` must be a positive.*hidden_dim=-2"),
-        (
-            {"positions": 3, "hidden_dim": 4, "max_wavelength": 0},
-            "`max_wavelength` must be above 0.*max_wavelength=0",
-        ),
-        (
-            {"positions": 3, "hidden_dim": 4, "dtype": "bfloat16"},
-            "`dtype` must be float32 or float64.*dtype='bfloat16'",
-        ),
-    ],
+test_errors_name_the_values = refusals(
+    sinusoidal_positions,
+    ({"positions": 0, "hidden_dim": 4}, "`positions` must be a positive integer.*positions=0"),
+    ({"positions": 3, "hidden_dim": -2}, "`hidden_dim` must be a positive.*hidden_dim=-2"),
+    (
+        {"positions": 3, "hidden_dim": 4, "max_wavelength": 0},
+        "`max_wavelength` must be above 0.*max_wavelength=0",
+    ),
+    (
+        {"positions": 3, "hidden_dim": 4, "dtype": "bfloat16"},
+        "`dtype` must be float32 or float64.*dtype='bfloat16'",
+    ),
 )
-def test_errors_name_the_values(arguments, message):
-    refused(message, sinusoidal_positions, **arguments)

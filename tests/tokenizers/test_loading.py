@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,7 @@ from keras_attn.tokenizers import (
     load_tokenizer,
     train_tokenizer,
 )
-from keras_attn.validation import UserError
+from tests.refusals import message_of, refused
 
 TEXTS = ["the cat\0 sat", "on \u2028 the \U0001f600 mat"] * 7
 KINDS = {
@@ -69,20 +70,15 @@ def test_saving_twice_writes_equal_bytes_over_the_old(kind, tmp_path):
 
 
 def test_unknown_kinds_and_options():
-    with pytest.raises(UserError, match=r"'characters', 'symbols', 'sentencepiece'.*kind='words'"):
-        train_tokenizer("words", TEXTS)
-    with pytest.raises(UserError, match=r"'min_count', 'lowercase'.* mean 'min_count'.*'mincount'"):
-        train_tokenizer("characters", TEXTS, mincount=3)
-    with pytest.raises(UserError, match=r"option of symbols.*'vocabulary_size'"):
-        train_tokenizer("symbols", TEXTS, vocabulary_size=99)
+    kinds = r"'characters', 'symbols', 'sentencepiece'.*kind='words'"
+    refused(kinds, train_tokenizer, "words", TEXTS)
+    options = r"'min_count', 'lowercase'.* mean 'min_count'.*'mincount'"
+    refused(options, train_tokenizer, "characters", TEXTS, mincount=3)
+    other = r"option of symbols.*'vocabulary_size'"
+    refused(other, train_tokenizer, "symbols", TEXTS, vocabulary_size=99)
 
 
-def failure(folder):
-    with pytest.raises(UserError) as caught:
-        load_tokenizer(folder)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+failure = partial(message_of, load_tokenizer)
 
 
 def test_missing_files(tmp_path):

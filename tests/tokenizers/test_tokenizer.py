@@ -12,16 +12,9 @@ from keras_attn.tokenizers.base import SPECIAL_TOKENS
 from keras_attn.tokenizers.characters import CharacterTokenizer
 from keras_attn.validation import UserError
 from tests.refusals import refused
-from tests.tokenizers.golden import decoded
+from tests.tokenizers.golden import KINDS, decoded
 
 TEXTS = ["the cat sat on the mat", "a dog ate the cat", "the 7 mats", "cat a dog"] * 5
-KINDS = {
-    "characters": {},
-    "symbols": {},
-    "sentencepiece": {"vocabulary_size": 31},
-    "word_piece": {"vocabulary_size": 47},
-    "byte_level_bpe": {"vocabulary_size": 281},
-}
 SPECIAL_IDS = dict.fromkeys(KINDS, (0, 1, 2, 3)) | {"word_piece": (0, 2, 3, 1)}
 SPACES = {"sentencepiece": "▁", "byte_level_bpe": "Ġ"}
 

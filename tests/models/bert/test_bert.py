@@ -11,7 +11,7 @@ from keras_attn.models import Bert, SequenceClassifier
 from tests.generation.toy_models import compiled
 from tests.harness import assert_close, assert_same, numpy
 from tests.layers.judges import spread_weights
-from tests.refusals import refused
+from tests.refusals import refusals, refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 TEXTS = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -116,14 +116,10 @@ def test_from_preset():
     assert (config["hidden_dim"], config["num_layers"], config["num_heads"]) == (128, 1, 2)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_heads": 5}, "Received: num_heads=5, hidden_dim=12"),
-        ({"num_layers": 0}, "`num_layers` must be a positive integer. Received: num_layers=0"),
-        ({"num_segments": 0}, "Received: num_segments=0"),
-        ({"attention_dropout": 1.0}, "Received: attention_dropout=1.0"),
-    ],
+test_mistakes_are_told = refusals(
+    built,
+    ({"num_heads": 5}, "Received: num_heads=5, hidden_dim=12"),
+    ({"num_layers": 0}, "`num_layers` must be a positive integer. Received: num_layers=0"),
+    ({"num_segments": 0}, "Received: num_segments=0"),
+    ({"attention_dropout": 1.0}, "Received: attention_dropout=1.0"),
 )
-def test_mistakes_are_told(arguments, message):
-    refused(message, built, **arguments)

@@ -11,7 +11,7 @@ from tests.generation.comparison import as_numpy
 from tests.generation.toy_models import compiled
 from tests.harness import numpy
 from tests.layers.judges import spread_weights
-from tests.refusals import refused
+from tests.refusals import refusals
 
 SIZES = {
     "num_layers": 2,
@@ -133,15 +133,11 @@ def test_what_a_compression_learns():
     assert not built(compression="mean").losses
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"compressed_length": -1}, "`compressed_length` must not be negative"),
-        ({"compression": "most_used"}, "used most"),
-        ({"compression_rate": 5}, "segment_length=4, compression_rate=5"),
-        ({"num_heads": 5}, "`num_heads` must divide `hidden_dim`"),
-        ({"num_heads": 0}, "`num_heads` must be"),
-    ],
+test_what_cannot_be_made = refusals(
+    built,
+    ({"compressed_length": -1}, "`compressed_length` must not be negative"),
+    ({"compression": "most_used"}, "used most"),
+    ({"compression_rate": 5}, "segment_length=4, compression_rate=5"),
+    ({"num_heads": 5}, "`num_heads` must divide `hidden_dim`"),
+    ({"num_heads": 0}, "`num_heads` must be"),
 )
-def test_what_cannot_be_made(arguments, message):
-    refused(message, built, **arguments)
