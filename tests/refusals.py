@@ -21,7 +21,7 @@ def refused_in_one_line(message, function, *arguments, **options):
 
 def message_of(function, *arguments, **options):
     """The text, of one line, of the error that a call raises."""
-    return refused_in_one_line("", function, *arguments, **options)
+    return refused_in_one_line(None, function, *arguments, **options)
 
 
 def refusals(function, *cases):

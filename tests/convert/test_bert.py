@@ -9,22 +9,21 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_attn.convert import convert_huggingface, from_huggingface
-from keras_attn.tasks import EmbeddingTask, Task
+from keras_attn.tasks import EmbeddingTask
 from tests.convert.made import (
     BERT,
-    GOLDEN,
     INDEX,
     TEXTS,
     WEIGHTS,
     as_sentence_transformer,
     change_json,
     change_tensors,
-    check_mistake,
     config,
-    converted,
     copy_of,
     fast,
+    loaded,
     lose_shard,
+    mistakes,
     removed,
     shard,
     tensors,
@@ -33,25 +32,12 @@ from tests.convert.made import (
     without,
     write_json,
 )
-from tests.harness import arrays_of, assert_close, assert_same
+from tests.harness import assert_close, assert_same
 from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
-
-@pytest.fixture(scope="module")
-def golden():
-    return arrays_of(GOLDEN / "bert_outputs.npz")
-
-
-@pytest.fixture(scope="module")
-def task():
-    return converted(BERT)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return copy_of(BERT, tmp_path / "checkpoint")
+CHECKPOINT = BERT
 
 
 def outputs(task, golden):
@@ -78,20 +64,15 @@ def test_ids_and_vectors_of_texts_are_those_of_transformers(task, golden):
 
 
 def test_settings_without_files_of_sentence_transformers(task):
-    assert (task.pooling, task.normalize, task.max_length, task.truncate) == (
-        "mean",
-        True,
-        17,
-        True,
-    )
+    settings = (task.pooling, task.normalize, task.max_length, task.truncate)
+    assert settings == ("mean", True, 17, True)
     config = task.backbone.get_config()
     assert (config["epsilon"], config["num_segments"], config["activation"]) == (1e-3, 5, "gelu")
     assert (config["dropout"], config["attention_dropout"]) == (0.1, 0.1)
 
 
 def test_a_saved_task_is_the_same(task, tmp_path):
-    task.save(tmp_path / "task")
-    assert_same(Task.load(tmp_path / "task").predict(TEXTS), task.predict(TEXTS))
+    assert_same(loaded(task, tmp_path).predict(TEXTS), task.predict(TEXTS))
 
 
 def with_prefix(tensors):
@@ -126,10 +107,7 @@ def test_other_layouts_of_the_same(name, folder, golden):
 
 
 def test_bfloat16_is_read_exactly(folder):
-    halves = {
-        name: tensor.astype(ml_dtypes.bfloat16)
-        for name, tensor in load_file(BERT / WEIGHTS).items()
-    }
+    halves = {name: t.astype(ml_dtypes.bfloat16) for name, t in load_file(BERT / WEIGHTS).items()}
     change_tensors(folder, lambda _: halves)
     backbone = from_huggingface(folder).backbone
     found = np.asarray(backbone.blocks[1].feed_forward.intermediate.kernel)
@@ -140,11 +118,8 @@ def test_bfloat16_is_read_exactly(folder):
 def test_heads_are_left_out_and_told(folder, golden):
     def with_heads(tensors):
         tensors = {name: tensor for name, tensor in tensors.items() if "pooler" not in name}
-        heads = (
-            "cls.predictions.bias",
-            "cls.predictions.decoder.weight",
-            "cls.seq_relationship.bias",
-        )
+        heads = ("predictions.bias", "predictions.decoder.weight", "seq_relationship.bias")
+        heads = [f"cls.{name}" for name in heads]
         return with_prefix(tensors) | {name: np.zeros(3, "float32") for name in heads}
 
     change_tensors(folder, with_heads)
@@ -365,10 +340,7 @@ MISTAKES = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_take_one_line(name, folder):
-    check_mistake(*MISTAKES[name], folder)
+test_mistakes_take_one_line = mistakes(MISTAKES)
 
 
 def test_a_default_prompt_is_a_mistake(folder):
