@@ -12,7 +12,7 @@ from keras_attn.evaluation import (
     perplexity,
 )
 from keras_attn.validation import UserError
-from tests.processes import run_python
+from tests.harness import run_python
 from tests.refusals import refused
 
 HYPOTHESES = ["A B C D E", "A D"]

@@ -2,6 +2,7 @@
 
 import functools
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -13,9 +14,11 @@ from keras_attn.models import (
     ConvSeq2Seq,
     Marian,
     RecurrentSeq2Seq,
+    SequenceClassifier,
     SynthesizerTransformer,
 )
 from tests.backends import quick
+from tests.generation.toy_models import compiled
 from tests.harness import numpy
 from tests.layers.judges import spread_weights
 
@@ -43,6 +46,7 @@ RECURRENT = {
     },
     "intra-attention": {"num_layers": 1, "intra_attention": 3},
 }
+SMALL = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 _BLOCKS = {"num_layers": 2, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7}
 _T5 = _BLOCKS | {"key_dim": 5, "num_buckets": 8, "max_distance": 6}
 CASES = {
@@ -89,6 +93,45 @@ CASES = {
 def made(name):
     """A model with random weights that no test may change."""
     return spread_weights(CASES[name]())
+
+
+def check_padding(model, inputs, amounts=(6,), atol=2e-5):
+    """The second row, of three tokens, gives the same alone as in a batch with more padding."""
+    run = compiled(lambda inputs: model(inputs))
+    alone = numpy(run({name: ids[1:, :3] for name, ids in inputs.items()}))
+    for more in amounts:
+        padded = {name: np.pad(ids, ((0, 0), (0, more))) for name, ids in inputs.items()}
+        found = numpy(run(padded))
+        assert found.shape[:2] == list(padded.values())[-1].shape
+        np.testing.assert_allclose(found[1, :3], alone[0], atol=atol)
+
+
+def losses_of(model, inputs, labels, ignore_class=None, **options):
+    """Losses of epochs, with Keras' own `compile` and `fit`, and its own loss."""
+    settings = {"from_logits": True, "ignore_class": ignore_class}
+    loss = keras.losses.SparseCategoricalCrossentropy(**settings)
+    model.compile(keras.optimizers.Adam(1e-2), loss)
+    return model.fit(inputs, labels, verbose=0, **options).history["loss"]
+
+
+def check_learns_of_sevens(encoder, epochs, **options):
+    """A classifier learns whether there is a 7 among the tokens; one row is padding alone."""
+    texts = np.random.default_rng(1).integers(3, 11, (256, 5)).astype("int32")
+    texts[::3, 3:] = 0
+    texts[7] = 0
+    labels = (texts == 7).any(1).astype("int32")
+    model = SequenceClassifier(encoder, 2, **options)
+    losses = losses_of(model, {"token_ids": texts}, labels, epochs=epochs)
+    assert losses[0] > 0.2
+    assert losses[-1] < 0.1
+
+
+def assert_judged(model, judge, atol):
+    """Logits are those of a judge of one source and one target without padding."""
+    found = logits(model)
+    for row, (source, target) in enumerate([(5, 7), (3, 3)]):
+        expected = judge(model, SOURCE[row, :source], TARGET[row, :target])
+        np.testing.assert_allclose(found[row, :target], expected, atol=atol)
 
 
 def descended(step, state, beams, as_index=int):

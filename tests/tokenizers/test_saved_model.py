@@ -10,7 +10,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attn.export import served_ops
 from keras_attn.tokenizers import train_tokenizer
-from tests.processes import run_python
+from tests.harness import run_python
 from tests.tokenizers.golden import KINDS
 
 TEXTS = ["the cat sat on the mat", "a Dog ate the cat", "THE 7 mats Σ", "cat a dog"] * 5

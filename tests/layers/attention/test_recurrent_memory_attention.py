@@ -13,7 +13,7 @@ from keras_attn.layers import (
     RotaryEmbedding,
 )
 from tests.harness import numbers, numpy
-from tests.layers.judges import assert_steps, spread_weights
+from tests.layers.judges import assert_steps, called
 from tests.refusals import refused
 
 X = numbers(1, 2, 12, 6)
@@ -21,9 +21,7 @@ POSITIONS = {"Transformer-XL": None, "rotary": RotaryEmbedding(), "ALiBi": Alibi
 
 
 def built(memory_length=4, **arguments):
-    layer = RecurrentMemoryAttention(2, 4, memory_length, **arguments)
-    layer(X, X + 0)
-    return spread_weights(layer)
+    return called(RecurrentMemoryAttention(2, 4, memory_length, **arguments), X, X + 0)
 
 
 def by_segments(layer, x, length, **arguments):

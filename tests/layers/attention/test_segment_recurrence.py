@@ -13,7 +13,7 @@ from keras_attn.layers import (
 )
 from tests.harness import assert_close, numbers, numpy
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import assert_steps, spread_weights
+from tests.layers.judges import assert_steps, called
 from tests.refusals import refused
 
 X = numbers(1, 2, 23, 6)
@@ -26,9 +26,7 @@ ATTENTIONS = {
 
 
 def built(attention, segment_length=5, **arguments):
-    layer = SegmentRecurrence(attention(**arguments), segment_length)
-    layer(X, X + 0)
-    return spread_weights(layer)
+    return called(SegmentRecurrence(attention(**arguments), segment_length), X, X + 0)
 
 
 def one_by_one(layer, x, **masks):

@@ -12,7 +12,7 @@ from keras_attn.layers import (
     ReversibleStack,
 )
 from tests.harness import numbers, numpy
-from tests.layers.judges import called, spread_weights
+from tests.layers.judges import called
 from tests.refusals import refused
 
 FIRST, SECOND = numbers(1, 2, 7, 6), numbers(2, 2, 7, 6)
@@ -24,9 +24,7 @@ def block(attention=None, **arguments):
 
 
 def built(count=3, **arguments):
-    stack = ReversibleStack([block(**arguments) for _ in range(count)])
-    stack(FIRST, SECOND)
-    return spread_weights(stack)
+    return called(ReversibleStack([block(**arguments) for _ in range(count)]), FIRST, SECOND)
 
 
 def test_a_block_computes_the_papers_equations():

@@ -11,13 +11,10 @@ from tests.generation.comparison import as_numpy
 from tests.generation.toy_models import compiled
 from tests.harness import numpy
 from tests.layers.judges import spread_weights
+from tests.models.families import SMALL
 from tests.refusals import refusals
 
-SIZES = {
-    "num_layers": 2,
-    "hidden_dim": 12,
-    "num_heads": 3,
-    "intermediate_dim": 17,
+SIZES = SMALL | {
     "segment_length": 4,
     "memory_length": 3,
     "compressed_length": 2,

@@ -58,8 +58,7 @@ if keras.backend.backend() == "tensorflow":
 @pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize(("beams", "max_length"), ROOMS)
 def test_steps_equal_the_whole(name, beams, max_length):
-    model = Transformer(11, **(SIZES | VARIANTS[name]))
-    spread_weights(model)
+    model = spread_weights(Transformer(11, **(SIZES | VARIANTS[name])))
     sources = np.repeat(SOURCE, beams, axis=0)
     state = model.initial_state(SOURCE, max_length, beams)
     # What belongs to a source is held once.
@@ -92,8 +91,7 @@ def test_a_compiled_search_equals_an_eager_one(beams, max_length):
 
 
 def test_rows_may_be_at_positions_of_their_own():
-    model = Transformer(11, **SIZES)
-    spread_weights(model)
+    model = spread_weights(Transformer(11, **SIZES))
     target = np.random.default_rng(1).integers(1, 11, (2, 7)).astype("int32")
     expected = numpy(model({"source_ids": SOURCE, "target_ids": target}))
     state, step = model.initial_state(SOURCE, 7), quick(model.step)
@@ -123,8 +121,7 @@ def test_bfloat16_past_position_256(learned):
 
 
 def test_the_encoder_is_that_of_the_whole():
-    model = Transformer(11, norm_first=True, **SIZES)
-    spread_weights(model)
+    model = spread_weights(Transformer(11, norm_first=True, **SIZES))
     longer = np.pad(SOURCE, ((0, 0), (0, 3)))
     encoded, padded = numpy(model.encode(SOURCE)), numpy(model.encode(longer))
     np.testing.assert_allclose(padded[:, :5][SOURCE != 0], encoded[SOURCE != 0], atol=2e-5)
