@@ -2,14 +2,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.generation.logit_rules import (
-    divide_by_temperature,
-    draw_columns,
-    keep_top_k,
-    keep_top_k_then_p,
-    keep_top_p,
-    penalize_repetition,
-)
+from keras_attn.generation import logit_rules
 from keras_attn.generation.token_rules import token_set
 from tests.backends import thinned
 
@@ -29,15 +22,15 @@ def kept(logits):
 def test_repetition_penalty_by_hand():
     logits = ops.convert_to_tensor([[3.0, -3.0, 0.0, 6.0, -INF]])
     seen = ops.convert_to_tensor([[True, True, True, False, True]])
-    found = penalize_repetition(logits, seen, 1.5)
+    found = logit_rules.penalize_repetition(logits, seen, 1.5)
     np.testing.assert_allclose(ops.convert_to_numpy(found), [[2, -4.5, 0, 6, -INF]])
 
 
 def test_temperature_by_hand():
     logits = ops.convert_to_tensor([[3.0, -5.0], [3.0, -5.0]])
-    found = divide_by_temperature(logits, ops.convert_to_tensor([0.5, 2.0]))
+    found = logit_rules.divide_by_temperature(logits, ops.convert_to_tensor([0.5, 2.0]))
     np.testing.assert_allclose(ops.convert_to_numpy(found), [[6, -10], [1.5, -2.5]])
-    found = divide_by_temperature(logits, 4)
+    found = logit_rules.divide_by_temperature(logits, 4)
     np.testing.assert_allclose(ops.convert_to_numpy(found), [[0.75, -1.25]] * 2)
 
 
@@ -61,9 +54,9 @@ ROW = (0.125, 0.25, 0.0, 0.25, 0.25, 0.125, 0.0)
 )
 def test_top_k_keeps_the_first_of_equal_tokens(k, expected):
     logits = logs(ROW)
-    assert kept(keep_top_k(logits, k)) == [expected]
-    assert kept(keep_top_k(logits, ops.convert_to_tensor([k], "int32"))) == [expected]
-    left = ops.convert_to_numpy(keep_top_k(logits, k))[0, expected]
+    assert kept(logit_rules.keep_top_k(logits, k)) == [expected]
+    assert kept(logit_rules.keep_top_k(logits, ops.convert_to_tensor([k], "int32"))) == [expected]
+    left = ops.convert_to_numpy(logit_rules.keep_top_k(logits, k))[0, expected]
     np.testing.assert_array_equal(left, ops.convert_to_numpy(logits)[0, expected])
 
 
@@ -84,8 +77,8 @@ def test_top_k_keeps_the_first_of_equal_tokens(k, expected):
 )
 def test_top_p_keeps_the_smallest_set_that_reaches_p(p, expected):
     logits = logs(ROW)
-    assert kept(keep_top_p(logits, p)) == [expected]
-    assert kept(keep_top_p(logits, ops.convert_to_tensor([p], "float32"))) == [expected]
+    assert kept(logit_rules.keep_top_p(logits, p)) == [expected]
+    assert kept(logit_rules.keep_top_p(logits, ops.convert_to_tensor([p], "float32"))) == [expected]
 
 
 @pytest.mark.parametrize("spread", thinned([3.0, 0.1, 6.0], 3))
@@ -96,7 +89,7 @@ def test_top_p_of_a_large_vocabulary(spread, p):
     logits = (rng.normal(size=(5, 1511)) * spread).astype("float32")
     logits[2] *= 0.1 / spread
     for rows in (logits, logits[:2], logits[2:3]):
-        found = kept(keep_top_p(ops.convert_to_tensor(rows), p))
+        found = kept(logit_rules.keep_top_p(ops.convert_to_tensor(rows), p))
         for row, tokens in zip(rows.astype("float64"), found, strict=True):
             probabilities = np.sort(np.exp(row) / np.exp(row).sum())[::-1]
             size = 1 + np.sum(np.cumsum(probabilities) < p)
@@ -106,15 +99,15 @@ def test_top_p_of_a_large_vocabulary(spread, p):
 
 def test_top_p_of_one_keeps_what_is_too_rare_for_the_sum():
     logits = ops.convert_to_tensor([[0.0, -30.0, -60.0, -INF]])
-    assert kept(keep_top_p(logits, ops.convert_to_tensor([1.0]))) == [[0, 1, 2]]
-    assert kept(keep_top_p(logits, 1)) == [[0, 1, 2]]
+    assert kept(logit_rules.keep_top_p(logits, ops.convert_to_tensor([1.0]))) == [[0, 1, 2]]
+    assert kept(logit_rules.keep_top_p(logits, 1)) == [[0, 1, 2]]
 
 
 def test_top_p_counts_the_mass_of_what_top_k_has_kept():
     logits = logs((0.4, 0.3, 0.2, 0.1))
     # Of 0.4 and 0.3 the first has 4/7 of the mass.
-    assert kept(keep_top_p(keep_top_k(logits, 2), 0.55)) == [[0]]
-    assert kept(keep_top_p(logits, 0.55)) == [[0, 1]]
+    assert kept(logit_rules.keep_top_p(logit_rules.keep_top_k(logits, 2), 0.55)) == [[0]]
+    assert kept(logit_rules.keep_top_p(logits, 0.55)) == [[0, 1]]
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 7, 11, 13])
@@ -122,21 +115,24 @@ def test_top_p_counts_the_mass_of_what_top_k_has_kept():
 def test_both_at_once_are_one_after_the_other(k, p):
     rng = np.random.default_rng(5)
     logits = ops.convert_to_tensor(rng.integers(-2, 3, (17, 11)).astype("float32"))
-    expected = kept(keep_top_p(keep_top_k(logits, k), p))
-    assert kept(keep_top_k_then_p(logits, k, p)) == expected
+    expected = kept(logit_rules.keep_top_p(logit_rules.keep_top_k(logits, k), p))
+    assert kept(logit_rules.keep_top_k_then_p(logits, k, p)) == expected
     rows = (ops.convert_to_tensor([k] * 17, "int32"), ops.convert_to_tensor([p] * 17, "float32"))
-    assert kept(keep_top_k_then_p(logits, *rows)) == expected
+    assert kept(logit_rules.keep_top_k_then_p(logits, *rows)) == expected
 
 
 def test_rules_for_each_row():
     rng = np.random.default_rng(3)
     logits = rng.normal(size=(13, 11)).astype("float32")
     ks, ps = rng.integers(0, 12, 13), rng.uniform(0.1, 1, 13).astype("float32")
-    together = (keep_top_k(logits, ops.convert_to_tensor(ks, "int32")), keep_top_p(logits, ps))
+    together = (
+        logit_rules.keep_top_k(logits, ops.convert_to_tensor(ks, "int32")),
+        logit_rules.keep_top_p(logits, ps),
+    )
     for row in range(13):
         alone = ops.convert_to_tensor(logits[row : row + 1])
-        assert kept(together[0])[row] == kept(keep_top_k(alone, int(ks[row])))[0]
-        assert kept(together[1])[row] == kept(keep_top_p(alone, float(ps[row])))[0]
+        assert kept(together[0])[row] == kept(logit_rules.keep_top_k(alone, int(ks[row])))[0]
+        assert kept(together[1])[row] == kept(logit_rules.keep_top_p(alone, float(ps[row])))[0]
 
 
 def test_sets_of_tokens():
@@ -156,7 +152,7 @@ def test_draws_partition_the_unit_square_by_the_probabilities(columns):
     grid = (np.arange(499) + 0.5) / 499
     uniforms = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2).astype("float32")
     rows = np.broadcast_to(logits, (len(uniforms), columns))
-    found = ops.convert_to_numpy(draw_columns(ops.convert_to_tensor(rows), uniforms))
+    found = ops.convert_to_numpy(logit_rules.draw_columns(ops.convert_to_tensor(rows), uniforms))
     shares = np.bincount(found, minlength=columns) / len(found)
     expected = np.exp(logits) / np.exp(logits).sum()
     assert found.dtype == np.int32
@@ -168,7 +164,7 @@ def test_draws_of_the_outermost_numbers():
     logits = ops.convert_to_tensor([[-INF, 0.0, -INF, 1.0, -INF]] * 2)
     last = 1 - 2.0**-24
     uniforms = ops.convert_to_tensor(np.array([[0, 0], [last, last]], "float32"))
-    assert ops.convert_to_numpy(draw_columns(logits, uniforms)).tolist() == [1, 3]
+    assert ops.convert_to_numpy(logit_rules.draw_columns(logits, uniforms)).tolist() == [1, 3]
 
 
 def test_rare_tokens_keep_their_share_in_a_large_vocabulary():
@@ -180,7 +176,7 @@ def test_rare_tokens_keep_their_share_in_a_large_vocabulary():
     rows = np.broadcast_to(logits, (3001, 50_000))
     found = np.concatenate(
         [
-            ops.convert_to_numpy(draw_columns(ops.convert_to_tensor(part), numbers))
+            ops.convert_to_numpy(logit_rules.draw_columns(ops.convert_to_tensor(part), numbers))
             for part, numbers in zip(
                 np.array_split(rows, 30), np.array_split(uniforms, 30), strict=True
             )

@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.layers import (
-    FeedForward,
-    MultiHeadAttention,
-    TransformerDecoderBlock,
-    TransformerEncoderBlock,
-)
+from keras_attn import layers
 
 FOLDER = pathlib.Path(__file__).parent / "golden"
 HEADS, FEATURES, INTERMEDIATE = 3, 15, 11
@@ -62,8 +57,8 @@ def assign(block, names, arrays):
 
 
 def parts_of(activation):
-    attention = MultiHeadAttention(HEADS, FEATURES // HEADS)
-    return attention, FeedForward(INTERMEDIATE, activation)
+    attention = layers.MultiHeadAttention(HEADS, FEATURES // HEADS)
+    return attention, layers.FeedForward(INTERMEDIATE, activation)
 
 
 def assert_near(actual, expected, mask):
@@ -78,7 +73,7 @@ def assert_near(actual, expected, mask):
 def test_encoder_block(norm, activation):
     arrays = golden("encoder", norm, activation)
     attention, feed_forward = parts_of(activation)
-    block = TransformerEncoderBlock(
+    block = layers.TransformerEncoderBlock(
         attention, feed_forward, norm_first=norm == "pre-norm", epsilon=1e-5
     )
     block.build(arrays["source"].shape)
@@ -95,7 +90,7 @@ def test_encoder_block(norm, activation):
 def test_decoder_block(norm, activation):
     arrays = golden("decoder", norm, activation)
     attention, feed_forward = parts_of(activation)
-    block = TransformerDecoderBlock(
+    block = layers.TransformerDecoderBlock(
         attention,
         feed_forward,
         cross_attention=attention,

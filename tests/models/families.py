@@ -6,17 +6,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attn import models
 from keras_attn.generation.decoder_state import take_rows
 from keras_attn.layers import LuongAttention, MultiHeadAttention
-from keras_attn.models import (
-    GNMT,
-    T5,
-    ConvSeq2Seq,
-    Marian,
-    RecurrentSeq2Seq,
-    SequenceClassifier,
-    SynthesizerTransformer,
-)
 from tests.backends import quick
 from tests.generation.toy_models import compiled
 from tests.harness import numpy
@@ -51,23 +43,23 @@ _BLOCKS = {"num_layers": 2, "hidden_dim": 6, "num_heads": 2, "intermediate_dim":
 _T5 = _BLOCKS | {"key_dim": 5, "num_buckets": 8, "max_distance": 6}
 CASES = {
     **{
-        name: lambda given=given: RecurrentSeq2Seq(11, **({"hidden_dim": 6} | given))
+        name: lambda given=given: models.RecurrentSeq2Seq(11, **({"hidden_dim": 6} | given))
         for name, given in RECURRENT.items()
     },
-    "GNMT": lambda: GNMT(11, num_layers=4, hidden_dim=6, attention_units=5),
-    "GNMT, one layer": lambda: GNMT(11, 13, num_layers=1, hidden_dim=6, tie_output=True),
-    "synthesizers": lambda: SynthesizerTransformer(
+    "GNMT": lambda: models.GNMT(11, num_layers=4, hidden_dim=6, attention_units=5),
+    "GNMT, one layer": lambda: models.GNMT(11, 13, num_layers=1, hidden_dim=6, tie_output=True),
+    "synthesizers": lambda: models.SynthesizerTransformer(
         11, scores=("dense", "dot_product"), max_length=19, **_BLOCKS
     ),
-    "fixed random scores": lambda: SynthesizerTransformer(
+    "fixed random scores": lambda: models.SynthesizerTransformer(
         11, 13, scores="fixed_random", max_length=19, **_BLOCKS
     ),
-    "T5": lambda: T5(11, **_T5),
-    "T5, version 1.1": lambda: T5(
+    "T5": lambda: models.T5(11, **_T5),
+    "T5, version 1.1": lambda: models.T5(
         11, 13, decoder_layers=1, activation="gelu_tanh", gated=True, tie_output=False, **_T5
     ),
-    "Marian": lambda: Marian(11, **_BLOCKS),
-    "Marian, unlike sides": lambda: Marian(
+    "Marian": lambda: models.Marian(11, **_BLOCKS),
+    "Marian, unlike sides": lambda: models.Marian(
         11,
         13,
         decoder_layers=1,
@@ -80,10 +72,10 @@ CASES = {
         activation_dropout=0.2,
         **_BLOCKS,
     ),
-    "convolutions": lambda: ConvSeq2Seq(
+    "convolutions": lambda: models.ConvSeq2Seq(
         11, num_layers=3, decoder_layers=2, hidden_dim=6, embedding_dim=5, learned_positions=17
     ),
-    "wide convolutions": lambda: ConvSeq2Seq(
+    "wide convolutions": lambda: models.ConvSeq2Seq(
         11, 13, num_layers=1, hidden_dim=6, kernel_size=5, learned_positions=17, tie_output=True
     ),
 }
@@ -120,7 +112,7 @@ def check_learns_of_sevens(encoder, epochs, **options):
     texts[::3, 3:] = 0
     texts[7] = 0
     labels = (texts == 7).any(1).astype("int32")
-    model = SequenceClassifier(encoder, 2, **options)
+    model = models.SequenceClassifier(encoder, 2, **options)
     losses = losses_of(model, {"token_ids": texts}, labels, epochs=epochs)
     assert losses[0] > 0.2
     assert losses[-1] < 0.1

@@ -5,16 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from keras_attn import layers
-from keras_attn.models import (
-    Bert,
-    CausalTransformer,
-    FeatureEncoder,
-    MaskedLanguageModel,
-    PatchEncoder,
-    SequenceClassifier,
-    TransformerEncoder,
-)
+from keras_attn import layers, models
 from tests.harness import load_elsewhere, numbers, numpy
 from tests.layers.judges import spread_weights
 from tests.models.families import INPUTS, SMALL, made
@@ -29,22 +20,24 @@ INPUTS_OF = dict.fromkeys(SEQ2SEQ, INPUTS) | {
     },
 }
 ENCODERS = {
-    "encoder": lambda: TransformerEncoder(
+    "encoder": lambda: models.TransformerEncoder(
         11, **SMALL, attention=layers.LSHAttention(2, 3, 4, chunk_length=3)
     ),
-    "bert": lambda: Bert(11, **SMALL, max_length=13, num_segments=3),
-    "masked": lambda: MaskedLanguageModel(Bert(11, **SMALL, max_length=13)),
-    "classifier": lambda: SequenceClassifier(
-        TransformerEncoder(11, **SMALL, norm_first=True, learned_positions=13), 3, "max"
+    "bert": lambda: models.Bert(11, **SMALL, max_length=13, num_segments=3),
+    "masked": lambda: models.MaskedLanguageModel(models.Bert(11, **SMALL, max_length=13)),
+    "classifier": lambda: models.SequenceClassifier(
+        models.TransformerEncoder(11, **SMALL, norm_first=True, learned_positions=13), 3, "max"
     ),
-    "causal": lambda: CausalTransformer(
+    "causal": lambda: models.CausalTransformer(
         11, **SMALL, self_attention=layers.RandomSynthesizer(2, 3, 13)
     ),
-    "patches": lambda: SequenceClassifier(
-        PatchEncoder((6, 10), (3, 5), **SMALL, attention=layers.LinearAttention(2, 3)), 3, "first"
+    "patches": lambda: models.SequenceClassifier(
+        models.PatchEncoder((6, 10), (3, 5), **SMALL, attention=layers.LinearAttention(2, 3)),
+        3,
+        "first",
     ),
-    "features": lambda: SequenceClassifier(
-        FeatureEncoder(5, layers.ConvolutionalSubsampling(12, strides=(2,)), **SMALL), 3
+    "features": lambda: models.SequenceClassifier(
+        models.FeatureEncoder(5, layers.ConvolutionalSubsampling(12, strides=(2,)), **SMALL), 3
     ),
 }
 MAKE = {

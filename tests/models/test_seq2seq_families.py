@@ -24,7 +24,7 @@ from tests.generation.naive_search import enumerate_all
 from tests.harness import numpy
 from tests.layers.judges import spread_weights
 from tests.models.families import CASES, INPUTS, SOURCE, TARGET, descended, logits, made
-from tests.refusals import message_of
+from tests.refusals import message_of, refused
 
 START, END = 1, 2
 BLOCKS = {"num_layers": 1, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7}

@@ -5,24 +5,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.layers import (
-    IntraAttentionCell,
-    LocalAttention,
-    MultiHeadAttention,
-    TransformerEncoderBlock,
-)
+from keras_attn import layers, models
 from keras_attn.layers.attention.capture import capture_attention
 from keras_attn.layers.blocks.feed_forward import FeedForward
-from keras_attn.models import (
-    ETC,
-    Bert,
-    CausalTransformer,
-    CompressiveTransformer,
-    PatchEncoder,
-    Reformer,
-    Transformer,
-    TransformerEncoder,
-)
 from keras_attn.visualization import attention_maps, attention_rollout
 from keras_attn.visualization.attention_map import AttentionMap
 from tests.backends import thinned
@@ -37,32 +22,32 @@ BLOCKS = {"num_layers": 2, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 
 IDS = np.array([[5, 7, 3, 9, 2, 4, 8, 6, 3, 9, 5], [4, 6, 2, 7, 5, 3, 0, 0, 0, 0, 0]], "int32")
 TOKENS = {"token_ids": IDS}
 OTHERS = {
-    "Transformer": (lambda: Transformer(11, **BLOCKS), INPUTS, 6),
-    "encoder": (lambda: TransformerEncoder(11, **BLOCKS), TOKENS, 2),
-    "Bert": (lambda: Bert(11, **BLOCKS), TOKENS, 2),
-    "language model": (lambda: CausalTransformer(11, **BLOCKS), TOKENS, 2),
+    "Transformer": (lambda: models.Transformer(11, **BLOCKS), INPUTS, 6),
+    "encoder": (lambda: models.TransformerEncoder(11, **BLOCKS), TOKENS, 2),
+    "Bert": (lambda: models.Bert(11, **BLOCKS), TOKENS, 2),
+    "language model": (lambda: models.CausalTransformer(11, **BLOCKS), TOKENS, 2),
     "Reformer": (
-        lambda: Reformer(11, num_buckets=4, chunk_length=4, learned_positions=16, **BLOCKS),
+        lambda: models.Reformer(11, num_buckets=4, chunk_length=4, learned_positions=16, **BLOCKS),
         TOKENS,
         2,
     ),
     "Transformer-XL": (
-        lambda: CompressiveTransformer(
+        lambda: models.CompressiveTransformer(
             11, segment_length=4, memory_length=4, compressed_length=0, **BLOCKS
         ),
         TOKENS,
         2,
     ),
     "Compressive": (
-        lambda: CompressiveTransformer(
+        lambda: models.CompressiveTransformer(
             11, segment_length=4, memory_length=4, compressed_length=2, compression_rate=2, **BLOCKS
         ),
         TOKENS,
         2,
     ),
-    "ETC": (lambda: ETC(11, radius=2, num_units=3, unit_length=4, **BLOCKS), TOKENS, 2),
+    "ETC": (lambda: models.ETC(11, radius=2, num_units=3, unit_length=4, **BLOCKS), TOKENS, 2),
     "patches": (
-        lambda: PatchEncoder((4, 6), 2, channels=1, **BLOCKS),
+        lambda: models.PatchEncoder((4, 6), 2, channels=1, **BLOCKS),
         {"images": np.linspace(-1, 1, 48).reshape(2, 4, 6, 1).astype("float32")},
         2,
     ),
@@ -166,7 +151,7 @@ def test_rows_of_a_loop_are_its_positions(name):
 
 @pytest.mark.parametrize("backwards", [False, True])
 def test_a_cell_shows_the_positions_of_its_states(backwards):
-    cell = IntraAttentionCell(4, 3)
+    cell = layers.IntraAttentionCell(4, 3)
     run = keras.layers.RNN(cell, return_sequences=True, go_backwards=backwards)
     x = np.random.default_rng(2).normal(size=(1, 6, 5)).astype("float32")
     run.build(x.shape)
@@ -201,8 +186,8 @@ class Strange(keras.Model):
         super().__init__()
         self.embedding = keras.layers.Embedding(11, 6, mask_zero=True)
         block = {"feed_forward": FeedForward(7)}
-        self.near = TransformerEncoderBlock(LocalAttention(2, 3, 2), **block)
-        self.far = MultiHeadAttention(2, 3)
+        self.near = layers.TransformerEncoderBlock(layers.LocalAttention(2, 3, 2), **block)
+        self.far = layers.MultiHeadAttention(2, 3)
         self.compiled = tf.function(lambda x: self.far(x, x[:, :4]))
 
     def call(self, ids):

@@ -4,12 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn.layers import (
-    FeedForward,
-    LSHAttention,
-    TransformerDecoderBlock,
-    TransformerEncoderBlock,
-)
+from keras_attn import layers
 from keras_attn.layers.attention.registry import ATTENTION, named_attention
 from keras_attn.validation import UserError
 from tests.harness import assert_close, assert_same, numbers, numpy
@@ -213,7 +208,7 @@ def test_what_follows_does_not_count(mechanism):
         assert_close(whole[:, :length], part, atol=5e-6)
     changed = np.concatenate([X[:, :5], 3 * X[:, 5:]], axis=1)
     found = numpy(layer(changed, changed, use_causal_mask=True))
-    if isinstance(layer, LSHAttention) and keras.backend.backend() == "jax":
+    if isinstance(layer, layers.LSHAttention) and keras.backend.backend() == "jax":
         # Sorting by hashes changes the order of sums there.
         assert_close(found[:, :5], whole[:, :5], rtol=0, atol=1e-6)
     else:
@@ -300,25 +295,27 @@ def test_a_projected_source_equals_the_whole(mechanism):
 @lacking("causal")
 def test_a_decoder_says_that_there_is_no_causal_form(mechanism):
     with pytest.raises(UserError, match="must support causal masking. Received: self_attention="):
-        TransformerDecoderBlock(mechanism.make(), FeedForward(5))
+        layers.TransformerDecoderBlock(mechanism.make(), layers.FeedForward(5))
     refused("use_causal_mask=True", mechanism.make(), X, X, use_causal_mask=True)
 
 
 def test_a_decoder_says_that_there_are_no_steps():
-    block = TransformerDecoderBlock(keras.layers.MultiHeadAttention(2, 3), FeedForward(5))
+    block = layers.TransformerDecoderBlock(
+        keras.layers.MultiHeadAttention(2, 3), layers.FeedForward(5)
+    )
     refused("step by step.*Received: self_attention=", block.initial_cache, 2, 13)
 
 
 @having()
 def test_in_an_encoder_block(mechanism):
-    block = called(TransformerEncoderBlock(mechanism.make(), FeedForward(5)), X)
+    block = called(layers.TransformerEncoderBlock(mechanism.make(), layers.FeedForward(5)), X)
     found = numpy(block(X, padding_mask=REAL))
     assert_close(found[:1, :4], block(X[:1, :4]), atol=1e-5)
 
 
 @having("causal", "steps", once=True)
 def test_in_a_decoder_block(mechanism):
-    block = called(TransformerDecoderBlock(mechanism.make(), FeedForward(5)), X)
+    block = called(layers.TransformerDecoderBlock(mechanism.make(), layers.FeedForward(5)), X)
     expected = numpy(block(X))
     assert_steps(block.decode_step, block.initial_cache(2, 13), X, expected, atol=1e-5)
 
