@@ -55,20 +55,6 @@ def of_own_values(layer, x):
     return back_to_features(layer, heads_by_role(layer, x)["value"])
 
 
-def copy_from_keras(theirs, ours):
-    """Gives our built layer the weights of a built `keras.layers.MultiHeadAttention`."""
-    for projection in ours.projections:
-        dense = [getattr(theirs, f"_{role}_dense") for role in projection.heads]
-        kernels = [_array(part.kernel) for part in dense]
-        projection.kernel.assign(np.concatenate([k.reshape(len(k), -1) for k in kernels], axis=1))
-        if ours.use_bias:
-            projection.bias.assign(np.concatenate([_array(d.bias).ravel() for d in dense]))
-    kernel = _array(theirs.output_dense.kernel)
-    ours.output_projection.kernel.assign(kernel.reshape(kernel.shape[0] * kernel.shape[1], -1))
-    if ours.use_bias:
-        ours.output_projection.bias.assign(_array(theirs.output_dense.bias).ravel())
-
-
 def spread_weights(layer, seed=0):
     """Gives every trainable weight random numbers, so that biases and norms take part."""
     rng = np.random.default_rng(seed)

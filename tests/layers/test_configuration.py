@@ -8,7 +8,7 @@ import pytest
 
 from keras_attn import layers
 from keras_attn.validation import UserError
-from tests.harness import assert_same, numbers, own_arguments
+from tests.harness import assert_saved, numbers, own_arguments
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 8)
@@ -141,9 +141,7 @@ def test_classes_of_users_are_copied_and_saved(case, tmp_path):
     config = layer.get_config()
     json.dumps(keras.saving.serialize_keras_object(config))
     assert type(layer).from_config(config).get_config() == config
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    assert_same(loaded(X), model(X))
+    assert_saved(model, X, tmp_path)
 
 
 def test_a_class_of_a_user_is_a_template_of_blocks():

@@ -30,10 +30,12 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
     """Holds the number that a function gives, and its gradients, against what is hidden.
 
     Args:
-        layer: A built layer, whose weights are differentiated by too.
+        layer: A layer, built here if it is not; its weights are differentiated by too.
         function: Takes the sequences, returns a number of what is real.
         *sequences: Pairs of an array (batch, length, features) and which positions are real.
     """
+    if not layer.built:
+        layer.build(*(x.shape for x, _ in sequences))
     spread_weights(layer)
     weights = list(layer.trainable_variables)
 
@@ -60,7 +62,6 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
 @having(once=True)
 def test_in_a_mechanism(mechanism):
     layer = mechanism.make()
-    layer.build(X.shape)
 
     def function(x):
         outputs = [
@@ -116,7 +117,6 @@ def test_queries_of_hidden_keys_are_those_of_keras():
 @having("crosses")
 def test_in_attention_to_another_sequence(mechanism):
     layer = mechanism.make()
-    layer.build(X.shape, SOURCE.shape)
 
     def function(x, source):
         output = layer(x, source, query_mask=REAL, value_mask=SOURCE_REAL)
@@ -190,28 +190,22 @@ def test_global_positions():
     assert_hidden_counts_for_nothing(layer, function, (X, REAL), (few, few_real))
 
 
-def block(kind, norm_first):
-    attention, feed_forward = layers.MultiHeadAttention(2, 3), layers.FeedForward(5)
-    if kind == "encoder":
-        return layers.TransformerEncoderBlock(attention, feed_forward, norm_first=norm_first)
-    return layers.TransformerDecoderBlock(
-        attention, feed_forward, layers.MultiHeadAttention(2, 3), norm_first=norm_first
-    )
-
-
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_in_an_encoder_block(norm_first):
-    layer = block("encoder", norm_first)
-    layer.build(X.shape)
-    assert_hidden_counts_for_nothing(
-        layer, lambda x: seen(layer(x, padding_mask=REAL), REAL), (X, REAL)
-    )
+    parts = layers.MultiHeadAttention(2, 3), layers.FeedForward(5)
+    layer = layers.TransformerEncoderBlock(*parts, norm_first=norm_first)
+
+    def function(x):
+        return seen(layer(x, padding_mask=REAL), REAL)
+
+    assert_hidden_counts_for_nothing(layer, function, (X, REAL))
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_in_a_decoder_block(norm_first):
-    layer = block("decoder", norm_first)
-    layer.build(X.shape, SOURCE.shape)
+    attention = layers.MultiHeadAttention(2, 3)
+    parts = attention, layers.FeedForward(5), attention
+    layer = layers.TransformerDecoderBlock(*parts, norm_first=norm_first)
 
     def function(x, source):
         masks = {"padding_mask": REAL, "source_padding_mask": SOURCE_REAL}
@@ -237,7 +231,6 @@ def test_in_a_global_local_block():
     attention = layers.GlobalLocalAttention(2, 3, radius=2, max_distance=1)
     layer = layers.GlobalLocalEncoderBlock(attention, layers.FeedForward(5))
     few, few_real = SOURCE[:, :3], SOURCE_REAL[:, 2:5]
-    layer.build(X.shape, few.shape)
 
     def function(x, few):
         output, of_few = layer(x, few, padding_mask=REAL, global_padding_mask=few_real)
@@ -256,7 +249,6 @@ def test_in_a_global_local_block():
     ids=["lstm", "gru", "intra-attention"],
 )
 def test_in_recurrent_layers(stack):
-    stack.build(X.shape)
 
     def function(x):
         output, summaries = stack(x, mask=ops.convert_to_tensor(REAL))
@@ -292,7 +284,6 @@ def test_in_pooling(pooling):
 
 def test_in_subsampling():
     layer = layers.ConvolutionalSubsampling(5)
-    layer.build(X.shape)
 
     def function(x):
         return seen(layer(x, mask=ops.convert_to_tensor(REAL)), REAL[:, ::4])

@@ -11,7 +11,7 @@ from keras_attn.layers.attention.additive_attention import AdditiveAttention
 from keras_attn.layers.recurrent.attentive_decoder import AttentiveDecoder
 from keras_attn.layers.recurrent.input_feeding_decoder import InputFeedingDecoder
 from keras_attn.validation import UserError
-from tests.harness import assert_same, numbers
+from tests.harness import assert_saved, numbers
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)
@@ -131,9 +131,7 @@ def test_a_configuration_may_hold_what_keras_builds_by_itself(tmp_path):
     block = layers.TransformerEncoderBlock(attention(), sequential())
     inputs = keras.Input((None, 6))
     model = keras.Model(inputs, block(inputs))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert_same(loaded(X), model(X))
+    assert_saved(model, X, tmp_path)
     config = block.get_config() | {
         "feed_forward": keras.saving.serialize_keras_object(functional())
     }

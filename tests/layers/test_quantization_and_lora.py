@@ -27,7 +27,7 @@ from keras_attn.layers.attention.head_projection import HeadProjection
 from keras_attn.layers.attention.synthesizer_scores import HeadScores
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.embedding.token import BiasedTokenEmbedding
-from tests.harness import assert_close, assert_same, built, numbers, numpy
+from tests.harness import assert_close, assert_same, assert_saved, built, numbers, numpy
 from tests.layers.cases import CASES
 from tests.refusals import refused
 
@@ -337,11 +337,8 @@ def test_what_is_inside_of_a_layer_stays_quantized_when_it_is_loaded(mode, tmp_p
     model = model_of(block())
     with pytest.warns(UserWarning, match="does not have a `quantize`"):
         model.quantize(mode)
-    path = tmp_path / "model.keras"
-    model.save(path)
-    loaded = keras.saving.load_model(path)
+    loaded = assert_saved(model, ROWS, tmp_path)
     assert {w.path: w.dtype for w in loaded.weights} == {w.path: w.dtype for w in model.weights}
-    assert_same(loaded(ROWS), model(ROWS))
 
 
 def test_a_map_of_policies_quantizes_what_it_names():

@@ -5,7 +5,7 @@ import pytest
 
 from keras_attn.layers import FeedForward, MultiHeadAttention, TransformerEncoderBlock
 from keras_attn.models import TransformerEncoder
-from tests.harness import assert_same, numbers
+from tests.harness import assert_saved, numbers
 
 X = numbers(1, 2, 5, 6)
 
@@ -81,9 +81,7 @@ def test_layers_of_users_keep_their_configuration(case, tmp_path):
     assert {name: config[name] for name in expected} == expected
     inputs = keras.Input((None, 6))
     model = keras.Model(inputs, layer(inputs))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert_same(loaded(X), model(X))
+    loaded = assert_saved(model, X, tmp_path)
     assert loaded.layers[1].get_config() == config
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from keras_attn.layers import GlobalLocalAttention, GlobalLocalPieces, MultiHeadAttention
+from keras_attn.layers import GlobalLocalAttention, GlobalLocalPieces
 from keras_attn.validation import UserError
 from tests.harness import assert_close, numbers, numpy
-from tests.layers.judges import called, spread_weights
+from tests.layers.judges import spread_weights
 from tests.refusals import refused
 
 HEADS, KEY_DIM, RADIUS, FARTHEST, LABELS = 2, 3, 4, 2, 9
@@ -123,18 +123,6 @@ def test_the_first_positions_are_global(length):
     few, rest = x[:, :2], x[:, 2:]
     expected = by_pairs(layer, rest, few, real[:, 2:], real[:, :2], by_distance, everything)
     assert_close(found, np.concatenate(expected[::-1], axis=1), atol=5e-6)
-
-
-@pytest.mark.parametrize(("radius", "global_length"), [(30, 1), (1, 30), (20, 4)])
-def test_where_all_see_all_it_is_dense_attention(radius, global_length):
-    layer = called(GlobalLocalAttention(HEADS, KEY_DIM, radius, global_length=global_length), X, X)
-    layer.label_keys.assign(np.zeros(layer.label_keys.shape))
-    judge = MultiHeadAttention(HEADS, KEY_DIM)
-    judge(X, X)
-    pairs = zip(judge.projections, layer.projections, strict=True)
-    for theirs, ours in (*pairs, (judge.output_projection, layer.output_projection)):
-        theirs.set_weights(ours.get_weights())
-    assert_close(layer(X, X, value_mask=REAL), judge(X, X, value_mask=REAL), atol=5e-6)
 
 
 def test_mistakes_are_told():

@@ -1,4 +1,4 @@
-"""MultiHeadAttention against Keras' own layer, and against NumPy where Keras has nothing."""
+"""MultiHeadAttention against NumPy where Keras has nothing; test_from_keras.py has the rest."""
 
 import inspect
 
@@ -9,56 +9,13 @@ import pytest
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.layers.attention import multi_head_attention
 from tests.harness import numbers, numpy
-from tests.layers.judges import copy_from_keras, naive_attention, spread_weights
+from tests.layers.attention.test_from_keras import some_mask
+from tests.layers.judges import naive_attention, spread_weights
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 7)  # (batch, target, features)
 SOURCE = numbers(2, 2, 11, 13)  # (batch, source, features)
 KEY = numbers(3, 2, 11, 3)
-
-
-def some_mask(*shape):
-    mask = np.random.default_rng(4).random(shape) < 0.5
-    mask[..., 0] = True
-    return mask
-
-
-SELF = {"query": X, "value": X}
-CROSS = {"query": X, "value": SOURCE}
-AGREEING = {
-    "self": ({}, SELF, {}),
-    "cross": ({}, CROSS, {}),
-    "key": ({}, CROSS | {"key": KEY}, {}),
-    "causal": ({}, SELF, {"use_causal_mask": True}),
-    "mask": ({}, CROSS, {"attention_mask": some_mask(2, 5, 11)}),
-    "mask by head": ({}, CROSS, {"attention_mask": some_mask(2, 3, 5, 11)}),
-    "mask and causal": ({}, SELF, {"attention_mask": some_mask(2, 5, 5), "use_causal_mask": True}),
-    "value mask": ({}, CROSS, {"value_mask": some_mask(2, 11)}),
-    "key mask": ({}, CROSS | {"key": KEY}, {"key_mask": some_mask(2, 11)}),
-    "value size": ({"value_dim": 5}, CROSS, {}),
-    "no bias": ({"use_bias": False}, SELF, {}),
-    "output size": ({"output_shape": 17}, CROSS, {}),
-    "output sizes": ({"output_shape": (3, 2)}, CROSS, {}),
-    "gate": ({"use_gate": True, "value_dim": 5}, CROSS, {}),
-    "window": ({"sliding_window": 2}, SELF, {}),
-    "causal window": ({"sliding_window": 3}, SELF, {"use_causal_mask": True}),
-    "window across": ({"sliding_window": 4}, CROSS, {}),
-}
-
-
-@pytest.mark.parametrize("name", AGREEING)
-@pytest.mark.parametrize("with_scores", [False, True])
-def test_equals_keras_where_keras_is_right(name, with_scores):
-    arguments, inputs, options = AGREEING[name]
-    theirs = keras.layers.MultiHeadAttention(3, 2, **arguments)
-    ours = MultiHeadAttention(3, 2, **arguments)
-    # Keras always gives scores: without, its JAX path fails where value and key sizes differ.
-    theirs(**inputs, return_attention_scores=True), ours(**inputs)
-    copy_from_keras(spread_weights(theirs), ours)
-    expected = theirs(**inputs, **options, return_attention_scores=True)
-    found = ours(**inputs, **options, return_attention_scores=with_scores)
-    for e, f in zip(expected, found if with_scores else [found], strict=False):
-        np.testing.assert_allclose(numpy(f), numpy(e), atol=2e-6)
 
 
 def test_constructor_and_call_are_those_of_keras():

@@ -113,7 +113,6 @@ def test_without_a_memory_it_is_multi_head_attention():
 
 def test_mistakes_are_told():
     refused("`memory_length` .* Received: memory_length=0", RecurrentMemoryAttention, 2, 3, 0)
-    refused("Received: attention_axes=1", RecurrentMemoryAttention, 2, 3, 4, attention_axes=1)
 
 
 @pytest.mark.parametrize("positions", POSITIONS)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 from keras_attn.layers import (
     DenseSynthesizer,
@@ -13,24 +14,14 @@ from keras_attn.layers import (
 )
 from keras_attn.validation import UserError
 from tests.harness import numbers, numpy
-from tests.layers.judges import assert_steps, spread_weights
+from tests.layers.judges import assert_steps, called
 from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)
 
 
-def built(layer):
-    layer(X, X)
-    return spread_weights(layer)
-
-
 def probabilities(layer, **arguments):
     return numpy(layer(X, X, return_attention_scores=True, **arguments)[1])
-
-
-def softmax(scores):
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    return weights / weights.sum(-1, keepdims=True)
 
 
 def dense_row(scores, x, head, output=0):
@@ -43,21 +34,21 @@ def dense_row(scores, x, head, output=0):
 
 
 def test_dense():
-    layer = built(DenseSynthesizer(2, 3, 8))
+    layer = called(DenseSynthesizer(2, 3, 8), X, X)
     found = probabilities(layer)
     for b, h, i in np.ndindex(2, 2, 5):
-        expected = softmax(dense_row(layer.scores, X[b, i], h)[:5])
+        expected = softmax(dense_row(layer.scores, X[b, i], h)[:5], axis=-1)
         np.testing.assert_allclose(found[b, h, i], expected, atol=1e-6)
 
 
 def test_factorized_dense():
-    layer = built(FactorizedDenseSynthesizer(2, 3, 8, factor=2))
+    layer = called(FactorizedDenseSynthesizer(2, 3, 8, factor=2), X, X)
     assert [output.length for output in layer.scores.projections] == [4, 2]
     found = probabilities(layer)
     for b, h, i in np.ndindex(2, 2, 5):
         first, second = (dense_row(layer.scores, X[b, i], h, output) for output in (0, 1))
         scores = np.array([first[j // 2] * second[j % 2] for j in range(5)])
-        np.testing.assert_allclose(found[b, h, i], softmax(scores), atol=1e-6)
+        np.testing.assert_allclose(found[b, h, i], softmax(scores, axis=-1), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -90,15 +81,15 @@ def test_random(trainable_scores):
     layer(X, X)
     scores = numpy(layer.scores.scores)
     assert scores.shape == (2, 8, 8)
-    expected = softmax(scores[:, :5, :5])
+    expected = softmax(scores[:, :5, :5], axis=-1)
     np.testing.assert_allclose(probabilities(layer), np.stack([expected] * 2), atol=1e-6)
     assert len(layer.non_trainable_weights) == (not trainable_scores)
 
 
 def test_factorized_random():
-    layer = built(FactorizedRandomSynthesizer(2, 3, 8, rank=3))
+    layer = called(FactorizedRandomSynthesizer(2, 3, 8, rank=3), X, X)
     rows, columns = numpy(layer.scores.rows), numpy(layer.scores.columns)
-    expected = softmax(np.einsum("hik,hjk->hij", rows, columns)[:, :5, :5])
+    expected = softmax(np.einsum("hik,hjk->hij", rows, columns)[:, :5, :5], axis=-1)
     np.testing.assert_allclose(probabilities(layer)[1], expected, atol=1e-6)
 
 
@@ -110,9 +101,9 @@ def heads_of(layer, role):
 def test_mixture():
     """The weighted sum before the softmax: section 3.1.5."""
     members = ("dense", "random", "dot_product")
-    layer = built(SynthesizerMixture(2, 3, 8, members))
+    layer = called(SynthesizerMixture(2, 3, 8, members), X, X)
     dense, random, _ = layer.scores
-    weights = softmax(numpy(layer.mixture))
+    weights = softmax(numpy(layer.mixture), axis=-1)
     query, key = (numpy(heads_of(layer, role)) for role in ("query", "key"))
     found = probabilities(layer)
     for b, h, i in np.ndindex(2, 2, 5):
@@ -122,7 +113,7 @@ def test_mixture():
             query[b, h, i] @ key[b, h].T / 3**0.5,
         )
         scores = sum(weight * part for weight, part in zip(weights, parts, strict=True))
-        np.testing.assert_allclose(found[b, h, i], softmax(scores), atol=1e-6)
+        np.testing.assert_allclose(found[b, h, i], softmax(scores, axis=-1), atol=1e-6)
 
 
 def parts(layer):
@@ -130,7 +121,7 @@ def parts(layer):
 
 
 def test_a_mixture_of_the_dot_product_alone_is_multi_head_attention():
-    layer = built(SynthesizerMixture(2, 3, 8, ("dot_product",)))
+    layer = called(SynthesizerMixture(2, 3, 8, ("dot_product",)), X, X)
     judge = MultiHeadAttention(2, 3)
     judge(X, X)
     for ours, theirs in zip(parts(layer), parts(judge), strict=True):
@@ -150,7 +141,7 @@ def test_sequences_share_random_scores_and_differ_in_dropout():
 @pytest.mark.parametrize("layer", [DenseSynthesizer(2, 3, 8), RandomSynthesizer(2, 3, 8)])
 def test_a_cache_of_the_greatest_length_behind_a_prompt(layer):
     """It has more slots than there are positions; those never filled are not looked up."""
-    built(layer)
+    called(layer, X, X)
     whole = numpy(layer(X, X, use_causal_mask=True))
     prompt = np.array([[True, True, True], [True, False, False]])
     _, cache = layer.attend_prompt(X[:, :3], layer.initial_cache(2, 8), prompt)

@@ -11,7 +11,7 @@ from keras_attn.layers import (
     ReversibleBlock,
     ReversibleStack,
 )
-from tests.harness import numbers, numpy
+from tests.harness import assert_saved, numbers, numpy
 from tests.layers.judges import called
 from tests.refusals import refused
 
@@ -153,10 +153,7 @@ def test_a_mask_that_keras_propagates_counts(training):
 def test_is_saved_and_loaded(tmp_path):
     x = keras.Input((None, 6))
     model = keras.Model(x, built(2, dropout=0.1, epsilon=1e-3, seed=5)(x, x))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    for a, b in zip(loaded(FIRST), model(FIRST), strict=True):
-        np.testing.assert_array_equal(numpy(a), numpy(b))
+    assert_saved(model, FIRST, tmp_path)
 
 
 def test_mistakes_are_told():

@@ -1,6 +1,5 @@
 """AlibiBias and RelativePositionBias: the papers' numbers, and their place in attention."""
 
-import keras
 import numpy as np
 import pytest
 
@@ -113,13 +112,3 @@ def test_mistakes_are_told():
         RelativePositionBias(2, max_distance=8)
     with pytest.raises(UserError, match="`relative_positions` must be a Rotary.*='str'"):
         MultiHeadAttention(2, 3, relative_positions="alibi")
-
-
-def test_they_are_parts_of_a_saved_model(tmp_path):
-    x = keras.Input((None, 6))
-    attention = MultiHeadAttention(2, 3, relative_positions=RelativePositionBias(2, 8, 5))
-    model = keras.Model(x, attention(x, x))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    given = numbers(1, 2, 7, 6)
-    np.testing.assert_array_equal(numpy(loaded(given)), numpy(model(given)))

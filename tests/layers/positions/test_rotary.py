@@ -2,13 +2,11 @@
 
 import cmath
 
-import keras
 import numpy as np
 import pytest
 
 from keras_attn.layers import MultiHeadAttention, RotaryEmbedding
 from tests.harness import numpy
-from tests.layers.judges import assert_steps
 from tests.refusals import refused
 
 RNG = np.random.default_rng(0)
@@ -107,24 +105,7 @@ def test_shifting_a_sequence_changes_nothing():
     np.testing.assert_allclose(late, numpy(layer(x[:, 3:], x[:, 3:])), atol=1e-5)
 
 
-@pytest.mark.parametrize("max_length", [7, None])
-def test_step_by_step_equals_the_whole(max_length):
-    if max_length is None and keras.backend.backend() != "tensorflow":
-        max_length = 11
-    layer = attention()
-    x = vectors(3, 7, 5)
-    whole = numpy(layer(x, x, use_causal_mask=True))
-    assert_steps(layer.attend_step, layer.initial_cache(3, max_length), x, whole, atol=1e-5)
-
-
 def test_not_for_another_sequence():
     layer = attention()
     layer.build((3, 7, 5), (3, 4, 5))
     refused("are for self-attention", layer.project_source, vectors(3, 4, 5))
-
-
-def test_serialises():
-    layer = attention()
-    copy = MultiHeadAttention.from_config(layer.get_config())
-    assert copy.relative_positions.get_config()["max_wavelength"] == 50.0
-    assert copy.get_config() == layer.get_config()
