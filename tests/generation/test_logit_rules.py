@@ -5,6 +5,7 @@ from keras import ops
 from keras_attn.generation import logit_rules
 from keras_attn.generation.token_rules import token_set
 from tests.backends import thinned
+from tests.harness import numpy
 
 INF = np.inf
 
@@ -16,66 +17,49 @@ def logs(*probabilities):
 
 def kept(logits):
     """Of each row the tokens that are left."""
-    return [np.flatnonzero(row > -INF).tolist() for row in ops.convert_to_numpy(logits)]
+    return [np.flatnonzero(row > -INF).tolist() for row in numpy(logits)]
 
 
 def test_repetition_penalty_by_hand():
     logits = ops.convert_to_tensor([[3.0, -3.0, 0.0, 6.0, -INF]])
     seen = ops.convert_to_tensor([[True, True, True, False, True]])
     found = logit_rules.penalize_repetition(logits, seen, 1.5)
-    np.testing.assert_allclose(ops.convert_to_numpy(found), [[2, -4.5, 0, 6, -INF]])
+    np.testing.assert_allclose(numpy(found), [[2, -4.5, 0, 6, -INF]])
 
 
 def test_temperature_by_hand():
     logits = ops.convert_to_tensor([[3.0, -5.0], [3.0, -5.0]])
     found = logit_rules.divide_by_temperature(logits, ops.convert_to_tensor([0.5, 2.0]))
-    np.testing.assert_allclose(ops.convert_to_numpy(found), [[6, -10], [1.5, -2.5]])
+    np.testing.assert_allclose(numpy(found), [[6, -10], [1.5, -2.5]])
     found = logit_rules.divide_by_temperature(logits, 4)
-    np.testing.assert_allclose(ops.convert_to_numpy(found), [[0.75, -1.25]] * 2)
+    np.testing.assert_allclose(numpy(found), [[0.75, -1.25]] * 2)
 
 
 # Probabilities in eighths, which float32 sums exactly.
 ROW = (0.125, 0.25, 0.0, 0.25, 0.25, 0.125, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("k", "expected"),
-    [
-        (1, [1]),
-        (2, [1, 3]),
-        (3, [1, 3, 4]),
-        (4, [0, 1, 3, 4]),
-        (5, [0, 1, 3, 4, 5]),
-        (6, [0, 1, 3, 4, 5]),
-        (7, [0, 1, 3, 4, 5]),
-        (0, [0, 1, 3, 4, 5]),
-        (11, [0, 1, 3, 4, 5]),
-    ],
-)
-def test_top_k_keeps_the_first_of_equal_tokens(k, expected):
+# The most probable first, of equal ones the first.
+ORDER = [1, 3, 4, 0, 5]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, 7, 0, 11])
+def test_top_k_keeps_the_first_of_equal_tokens(k):
+    expected = sorted(ORDER[: k or None])
     logits = logs(ROW)
     assert kept(logit_rules.keep_top_k(logits, k)) == [expected]
     assert kept(logit_rules.keep_top_k(logits, ops.convert_to_tensor([k], "int32"))) == [expected]
-    left = ops.convert_to_numpy(logit_rules.keep_top_k(logits, k))[0, expected]
-    np.testing.assert_array_equal(left, ops.convert_to_numpy(logits)[0, expected])
+    left = numpy(logit_rules.keep_top_k(logits, k))[0, expected]
+    np.testing.assert_array_equal(left, numpy(logits)[0, expected])
 
 
-@pytest.mark.parametrize(
-    ("p", "expected"),
-    [
-        (1e-9, [1]),
-        (0.25, [1]),  # reached exactly
-        (0.2500001, [1, 3]),
-        (0.5, [1, 3]),
-        (0.6, [1, 3, 4]),
-        (0.75, [1, 3, 4]),
-        (0.76, [0, 1, 3, 4]),
-        (0.875, [0, 1, 3, 4]),
-        (0.9, [0, 1, 3, 4, 5]),
-        (1.0, [0, 1, 3, 4, 5]),
-    ],
-)
-def test_top_p_keeps_the_smallest_set_that_reaches_p(p, expected):
+# By the number of tokens that reach them, up to the greatest.
+REACHED = {1: [1e-9, 0.25], 2: [0.2500001, 0.5], 3: [0.6, 0.75], 4: [0.76, 0.875], 5: [0.9, 1.0]}
+
+
+@pytest.mark.parametrize(("p", "size"), [(p, size) for size, ps in REACHED.items() for p in ps])
+def test_top_p_keeps_the_smallest_set_that_reaches_p(p, size):
+    expected = sorted(ORDER[:size])
     logits = logs(ROW)
     assert kept(logit_rules.keep_top_p(logits, p)) == [expected]
     assert kept(logit_rules.keep_top_p(logits, ops.convert_to_tensor([p], "float32"))) == [expected]
@@ -138,7 +122,7 @@ def test_rules_for_each_row():
 def test_sets_of_tokens():
     token_ids = ops.convert_to_tensor([[3, 0, 3, 1], [4, 4, 2, 0]], "int32")
     counted = ops.convert_to_tensor([[True, False, True, True], [True, True, False, True]])
-    found = ops.convert_to_numpy(token_set(token_ids, counted, 5))
+    found = numpy(token_set(token_ids, counted, 5))
     np.testing.assert_array_equal(found, np.array([[0, 1, 0, 1, 0], [1, 0, 0, 0, 1]], bool))
 
 
@@ -152,7 +136,7 @@ def test_draws_partition_the_unit_square_by_the_probabilities(columns):
     grid = (np.arange(499) + 0.5) / 499
     uniforms = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2).astype("float32")
     rows = np.broadcast_to(logits, (len(uniforms), columns))
-    found = ops.convert_to_numpy(logit_rules.draw_columns(ops.convert_to_tensor(rows), uniforms))
+    found = numpy(logit_rules.draw_columns(ops.convert_to_tensor(rows), uniforms))
     shares = np.bincount(found, minlength=columns) / len(found)
     expected = np.exp(logits) / np.exp(logits).sum()
     assert found.dtype == np.int32
@@ -164,7 +148,7 @@ def test_draws_of_the_outermost_numbers():
     logits = ops.convert_to_tensor([[-INF, 0.0, -INF, 1.0, -INF]] * 2)
     last = 1 - 2.0**-24
     uniforms = ops.convert_to_tensor(np.array([[0, 0], [last, last]], "float32"))
-    assert ops.convert_to_numpy(logit_rules.draw_columns(logits, uniforms)).tolist() == [1, 3]
+    assert numpy(logit_rules.draw_columns(logits, uniforms)).tolist() == [1, 3]
 
 
 def test_rare_tokens_keep_their_share_in_a_large_vocabulary():
@@ -176,7 +160,7 @@ def test_rare_tokens_keep_their_share_in_a_large_vocabulary():
     rows = np.broadcast_to(logits, (3001, 50_000))
     found = np.concatenate(
         [
-            ops.convert_to_numpy(logit_rules.draw_columns(ops.convert_to_tensor(part), numbers))
+            numpy(logit_rules.draw_columns(ops.convert_to_tensor(part), numbers))
             for part, numbers in zip(
                 np.array_split(rows, 30), np.array_split(uniforms, 30), strict=True
             )

@@ -10,7 +10,6 @@ from keras_attn.ops.lsh_attention import lsh_attention
 from tests.backends import quick, thinned
 from tests.harness import assert_close, assert_same
 from tests.ops.naive import (
-    assert_all_close,
     context_and_gradients,
     cut_into_segments,
     largest_tensor,
@@ -136,7 +135,7 @@ def test_one_bucket_in_one_chunk_is_attention_to_all_others(is_causal):
             lambda *x: ours(*x) + 0 * ops.sum(x[1]), *arrays, compiled=compiled
         )
         expected = context_and_gradients(lambda *x: dense(*x) + 0 * ops.sum(x[1]), *arrays)
-        assert_all_close(found, expected, atol=1e-5)
+        assert_close(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -159,7 +158,7 @@ def test_segments_are_the_whole(is_causal, monkeypatch):
     whole = found(query, value, upstream)
     assert_close(whole[0], naive(query, value, rotations, real, is_causal), atol=3e-6)
     cut_into_segments(monkeypatch, 4)
-    assert_all_close(found(query, value, upstream), whole, atol=1e-5)
+    assert_close(found(query, value, upstream), whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_causal", thinned([False, True]))
