@@ -4,6 +4,7 @@ A new family is one line here. XLA is disabled, as TensorFlow Serving does.
 """
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
@@ -43,10 +44,14 @@ def language_model(family, beams=2, **options):
     return tasks.CausalLMTask(model, tokenizer, decoding)
 
 
+def of_words(task, model, *arguments):
+    """A task of one vocabulary of words, with random weights."""
+    return task(spread_weights(model), WordPieceTokenizer(WORDS, lowercase=True), *arguments)
+
+
 def classification(encoder, **options):
-    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
     model = models.SequenceClassifier(encoder(len(WORDS), **options), len(LABELS))
-    return tasks.ClassificationTask(spread_weights(model), tokenizer, LABELS, LENGTH)
+    return of_words(tasks.ClassificationTask, model, LABELS, LENGTH)
 
 
 def images(encoder, **options):
@@ -56,20 +61,17 @@ def images(encoder, **options):
 
 def masked(encoder, **options):
     model = models.MaskedLanguageModel(encoder(len(WORDS), **options))
-    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
-    return tasks.MaskedLMTask(spread_weights(model), tokenizer, LENGTH)
+    return of_words(tasks.MaskedLMTask, model, LENGTH)
 
 
 def tags(encoder, **options):
     model = models.TokenClassifier(encoder(len(WORDS), **options), len(LABELS))
-    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
-    return tasks.TokenClassificationTask(spread_weights(model), tokenizer, LABELS, LENGTH)
+    return of_words(tasks.TokenClassificationTask, model, LABELS, LENGTH)
 
 
 def embedding(encoder, **options):
-    model = spread_weights(encoder(len(WORDS), **options))
-    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
-    return tasks.EmbeddingTask(model, tokenizer, max_length=LENGTH)
+    task = partial(tasks.EmbeddingTask, max_length=LENGTH)
+    return of_words(task, encoder(len(WORDS), **options))
 
 
 BERT = SIZES | {"max_length": LENGTH}

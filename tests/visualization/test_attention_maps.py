@@ -1,5 +1,7 @@
 """Attention maps of every family, and of models of somebody else."""
 
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
@@ -204,17 +206,13 @@ def test_a_strangers_model():
 
 
 def test_reach_of_windows_globals_and_order():
-    weights = np.zeros((1, 1, 4, 4), "float32")
     real = np.ones((1, 4), bool)
-    window = {"pattern": {"window": 2}}
-    near = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
-    assert_same(AttentionMap("", "", weights, real, real, **window).reach()[0], near)
-    causal = AttentionMap("", "", weights, real, real, is_causal=True, **window).reach()[0]
-    assert_same(causal, np.tril(near))
-    pattern = {"pattern": {"window": 2, "globals": 1}}
-    seen = np.array(near)
-    seen[0] = seen[:, 0] = 1
-    assert_same(AttentionMap("", "", weights, real, real, **pattern).reach()[0], seen)
+    reach = partial(AttentionMap, "", "", np.zeros((1, 1, 4, 4), "float32"), real, real)
+    near = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]])
+    assert_same(reach(pattern={"window": 2}).reach()[0], near)
+    assert_same(reach(pattern={"window": 2}, is_causal=True).reach()[0], np.tril(near))
+    near[0] = near[:, 0] = 1
+    assert_same(reach(pattern={"window": 2, "globals": 1}).reach()[0], near)
 
 
 def test_padding_of_global_positions_and_of_the_sequence_is_cut_off():
