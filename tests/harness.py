@@ -435,17 +435,17 @@ def load_elsewhere(folder: pathlib.Path, package: str) -> dict[str, str]:
     return json.loads((folder / "errors.json").read_text())
 
 
-def run_python(code: str, *arguments) -> str:
-    """What a new Python process of the project prints, with the backend of this one."""
+def run_python(code: str, *arguments, **environment) -> str:
+    """What a new Python process of the project prints, by default with the backend of this one."""
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
-        env=os.environ | {"KERAS_BACKEND": keras.backend.backend()},
+        env=os.environ | {"KERAS_BACKEND": keras.backend.backend()} | environment,
         cwd=PROJECT,
         capture_output=True,
         text=True,
         timeout=600,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr[-2000:]
     return done.stdout
 
 

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from keras_attn.evaluation import edit_distance, phoneme_error_rate, word_error_rate
+from keras_attn.evaluation import bleu, chrf, edit_distance, phoneme_error_rate, word_error_rate
 from tests.refusals import refused
 
 
@@ -112,7 +112,7 @@ def test_only_ascii_whitespace_separates():
     assert word_error_rate(["A\u00a0B"], [["A\u00a0B "]]) == 0
 
 
-@pytest.mark.parametrize("rate", [word_error_rate, phoneme_error_rate])
+@pytest.mark.parametrize("rate", [bleu, chrf, phoneme_error_rate, word_error_rate])
 def test_wrong_arguments(rate):
     refused(r"equal lengths. Received: hypotheses=2, references=1", rate, ["a", "b"], [["a"]])
     refused(r"must not be empty. Received: items=0\.", rate, [], [])

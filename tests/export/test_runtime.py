@@ -7,7 +7,8 @@ import tensorflow as tf
 from keras_attn.export import CppSavedModel, SavedModelError, c_api
 from keras_attn.export.messages import SavedModel
 from keras_attn.export.runtime import SignatureTensor
-from tests.export.toy import expected, named, printed, removed, save, truncated
+from tests.export.toy import expected, named, removed, save, truncated
+from tests.harness import run_python
 from tests.refusals import refused_in_one_line
 
 STRINGS = ["", "short", "é" * 11, "x" * 22, "x" * 23, "long " * 1000, b"\xff\x00\xfe", "日本語"]
@@ -175,7 +176,7 @@ def test_a_process_that_runs_a_model_never_loads_tensorflows_python(toy_model):
         "print(model.run('serving_default', {'text': ['ab']})['text'][0].decode())\n"
         "print(sorted({'tensorflow', 'tensorflow_text', 'keras', 'jax'} & set(sys.modules)))\n"
     )
-    assert printed(code).split("\n")[:2] == ["aaabbb", "[]"]
+    assert run_python(code).split("\n")[:2] == ["aaabbb", "[]"]
 
 
 def test_served_ops_are_cores_and_texts_without_its_metrics(served_ops):

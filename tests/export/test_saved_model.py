@@ -10,7 +10,8 @@ from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.export.golden import read_golden
 from keras_attn.export.warmup import read_warmup
 from keras_attn.tasks.serving import ServingFunction
-from tests.export.toy import LETTERS, ToyTask, expected, printed
+from tests.export.toy import LETTERS, ToyTask, expected
+from tests.harness import run_python
 from tests.refusals import refused, refused_in_one_line
 
 
@@ -72,7 +73,7 @@ def test_it_runs_in_python_without_this_package(toy_model):
         "print([name for name in sys.modules if name.startswith('keras_attn')])\n"
     )
     # 7 + 2 + 3 a step
-    assert printed(code).splitlines() == ["dddaaabbb 36.0", "[]"]
+    assert run_python(code).splitlines() == ["dddaaabbb 36.0", "[]"]
 
 
 def test_versions_count_up(tmp_path):

@@ -8,12 +8,7 @@ from keras import ops
 from keras_attn.ops import attention, dot_product_attention
 from keras_attn.ops.blockwise.chunked_attention import chunked_attention
 from tests.harness import assert_close, assert_same
-from tests.ops.naive import (
-    assert_naive,
-    context_and_gradients,
-    naive_attention,
-    normal,
-)
+from tests.ops.naive import assert_naive, context_and_gradients, naive_attention, normal
 from tests.refusals import refused
 
 BATCH, HEADS, KV_HEADS, TARGET, SOURCE, KEY_DIM, VALUE_DIM = 2, 6, 3, 11, 13, 5, 7

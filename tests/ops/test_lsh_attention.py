@@ -9,12 +9,7 @@ from keras_attn.ops.hash_rounds import hash_buckets
 from keras_attn.ops.lsh_attention import lsh_attention
 from tests.backends import quick, thinned
 from tests.harness import assert_close, assert_same
-from tests.ops.naive import (
-    context_and_gradients,
-    cut_into_segments,
-    largest_tensor,
-    normal,
-)
+from tests.ops.naive import context_and_gradients, cut_into_segments, largest_tensor, normal
 
 BATCH, HEADS, KEY_DIM, VALUE_DIM, BUCKETS, CHUNK = 2, 2, 5, 3, 4, 4
 

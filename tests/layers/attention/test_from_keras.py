@@ -96,12 +96,7 @@ CASES = {
         (GRID, numbers(2, 2, 11, 5, 17)),
         {},
     ),
-    "axes, sizes": (
-        MHA,
-        PLAIN | {"value_dim": 5, "output_shape": (4, 2)},
-        (GRID, OTHER_GRID),
-        {},
-    ),
+    "axes, sizes": (MHA, PLAIN | {"value_dim": 5, "output_shape": (4, 2)}, (GRID, OTHER_GRID), {}),
 }
 
 
