@@ -8,7 +8,7 @@ from keras_attn import layers
 from keras_attn.layers.attention.global_local_streams import GlobalLocalPieces
 from keras_attn.validation import UserError
 from tests.backends import named
-from tests.harness import numbers, numpy
+from tests.harness import assert_close, numbers, numpy
 from tests.layers.judges import spread_weights
 from tests.layers.mechanisms import MECHANISMS
 from tests.refusals import refused
@@ -138,8 +138,7 @@ def test_the_masks_of_two_sequences():
     )
     for call, argument, mask in cases:
         expected, found = (call(**{argument: m}) for m in (mask, mask.astype("float32")))
-        for one, other in zip(*map(keras.tree.flatten, (expected, found)), strict=True):
-            np.testing.assert_allclose(numpy(one), numpy(other), atol=1e-6)
+        assert_close(found, expected, atol=1e-6)
         refused(f"`.*mask` {REFUSED}", call, **{argument: np.where(mask, 0, -10000)})
     with pytest.raises(UserError, match=f"`local_to_global` {REFUSED}"):
         attention(X, X, global_query=few, pair_masks=GlobalLocalPieces(None, pieces[1] * -10000))

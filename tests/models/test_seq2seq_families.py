@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from functools import partial
 
 import keras
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from keras import ops
 
 from keras_attn.generation import beam_search, greedy_search
+from keras_attn.layers import LuongAttention
 from keras_attn.models import (
     GNMT,
     PRESETS,
@@ -198,62 +200,42 @@ def test_presets_of_letters_to_phonemes(name):
     assert model.get_config()["num_layers"] == PRESETS[name].config["num_layers"]
 
 
-MISTAKES = {
-    "heads that do not fit": (
-        lambda: Marian(11, hidden_dim=6, num_heads=2, decoder_heads=4),
-        "The number of heads must divide `hidden_dim`. Received: num_heads=4, hidden_dim=6.",
-    ),
-    "odd size": (
-        lambda: RecurrentSeq2Seq(11, hidden_dim=7),
-        "A bidirectional encoder needs an even `hidden_dim`. Received: hidden_dim=7.",
-    ),
-    "unknown cell": (
-        lambda: RecurrentSeq2Seq(11, hidden_dim=6, cell="lstn"),
-        "`cell` must be one of 'lstm', 'gru'. Did you mean 'lstm'? Received: cell='lstn'.",
-    ),
-    "unknown attention": (
-        lambda: RecurrentSeq2Seq(11, hidden_dim=6, attention="bahdanau"),
-        "`attention` must be one of 'additive', 'luong'. Received: attention='bahdanau'.",
-    ),
-    "intra-attention of a GRU": (
-        lambda: RecurrentSeq2Seq(11, hidden_dim=6, cell="gru", intra_attention=3),
-        "`intra_attention` needs the cell lstm. Received: intra_attention=3, cell='gru'.",
-    ),
-    "nothing to feed": (
-        lambda: RecurrentSeq2Seq(11, hidden_dim=6, attention=None, input_feeding=True),
-        "Without attention there is nothing to feed. Received: attention=None, input_feeding=True.",
-    ),
-    "dropout in the loop": (
-        lambda: RecurrentSeq2Seq(11, hidden_dim=6, attention=keras_attention(dropout=0.1)),
+def test_mistakes_are_told_in_one_line():
+    marian, recurrent, convolutional = (
+        partial(family, 11, hidden_dim=6) for family in (Marian, RecurrentSeq2Seq, ConvSeq2Seq)
+    )
+    assert message_of(marian, num_heads=2, decoder_heads=4) == (
+        "The number of heads must divide `hidden_dim`. Received: num_heads=4, hidden_dim=6."
+    )
+    assert message_of(recurrent, hidden_dim=7) == (
+        "A bidirectional encoder needs an even `hidden_dim`. Received: hidden_dim=7."
+    )
+    assert message_of(recurrent, cell="lstn") == (
+        "`cell` must be one of 'lstm', 'gru'. Did you mean 'lstm'? Received: cell='lstn'."
+    )
+    assert message_of(recurrent, attention="bahdanau") == (
+        "`attention` must be one of 'additive', 'luong'. Received: attention='bahdanau'."
+    )
+    assert message_of(recurrent, cell="gru", intra_attention=3) == (
+        "`intra_attention` needs the cell lstm. Received: intra_attention=3, cell='gru'."
+    )
+    assert message_of(recurrent, attention=None, input_feeding=True) == (
+        "Without attention there is nothing to feed. Received: attention=None, input_feeding=True."
+    )
+    assert message_of(recurrent, attention=LuongAttention("general", dropout=0.1)) == (
         "A recurrent decoder's attention has no dropout. Received: "
-        "attention='LuongAttention', dropout=0.1.",
-    ),
-    "no steps": (
-        lambda: RecurrentSeq2Seq(11, hidden_dim=6, attention=keras.layers.Attention()),
+        "attention='LuongAttention', dropout=0.1."
+    )
+    assert message_of(recurrent, attention=keras.layers.Attention()) == (
         "`attention` must be an attention layer, called with query, value, attention_mask. "
-        "Received: attention='Attention'.",
-    ),
-    "even kernel": (
-        lambda: ConvSeq2Seq(11, hidden_dim=6, kernel_size=4),
-        "A convolution that sees both sides needs an odd `kernel_size`. Received: kernel_size=4.",
-    ),
-    "no layers": (
-        lambda: GNMT(11, num_layers=0),
-        "`num_layers` must be a positive integer. Received: num_layers=0.",
-    ),
-}
-
-
-def keras_attention(**arguments):
-    from keras_attn.layers import LuongAttention
-
-    return LuongAttention("general", **arguments)
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_told_in_one_line(name):
-    mistake, message = MISTAKES[name]
-    assert message_of(mistake) == message
+        "Received: attention='Attention'."
+    )
+    assert message_of(convolutional, kernel_size=4) == (
+        "A convolution that sees both sides needs an odd `kernel_size`. Received: kernel_size=4."
+    )
+    assert message_of(GNMT, 11, num_layers=0) == (
+        "`num_layers` must be a positive integer. Received: num_layers=0."
+    )
 
 
 def test_a_token_for_each_hypothesis():
