@@ -30,11 +30,11 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
     """Holds the number that a function gives, and its gradients, against what is hidden.
 
     Args:
-        layer: A layer, built here if it is not; its weights are differentiated by too.
+        layer: A layer, built here if it is none of several; its weights are differentiated by too.
         function: Takes the sequences, returns a number of what is real.
         *sequences: Pairs of an array (batch, length, features) and which positions are real.
     """
-    if not layer.built:
+    if not (layer.built or isinstance(layer, keras.Sequential)):
         layer.build(*(x.shape for x, _ in sequences))
     spread_weights(layer)
     weights = list(layer.trainable_variables)

@@ -309,7 +309,7 @@ def test_mistakes_with_roles(given, message):
     layer.build(ROWS.shape)
     refused(message, layer.enable_lora, **given)
     attention = layers.MultiHeadAttention(2, 3)
-    refused("gate", enable_lora, attention, 2, roles=("gate"))
+    refused("gate", enable_lora, attention, 2, roles=("gate",))
     refused("must hold attention that is built", enable_lora, attention, 2)
     refused("`roles` must name at least one of query", enable_lora, layer, 2, roles=())
 

@@ -150,5 +150,5 @@ def test_mistakes_are_told():
     refused(r"`value` as long as .*value_shape=\(2, 4, 6\)", layer, X, X[:, :4])
     message = "must divide .*Received: factor=3, max_length=8"
     refused(message, layers.FactorizedDenseSynthesizer, 2, 3, 8, factor=3)
-    refused("Did you mean 'random'", layers.SynthesizerMixture, 2, 3, 8, ("randon"))
+    refused("Did you mean 'random'", layers.SynthesizerMixture, 2, 3, 8, ("randon",))
     refused("`members` must be a tuple of some of", layers.SynthesizerMixture, 2, 3, 8, ())
