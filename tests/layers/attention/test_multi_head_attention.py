@@ -150,40 +150,20 @@ def test_mistakes_in_the_constructor(arguments, message):
     refused(message, MultiHeadAttention, **{"num_heads": 3, "key_dim": 2} | arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "inputs", "options", "message"),
-    [
-        ({}, (X[0], X[0]), {}, r"needs inputs \(batch, length, features\). Received: rank=2."),
-        (
-            {},
-            (X, SOURCE[..., None]),
-            {},
-            r"`value` must have as many axes as `query`. Received: value_shape=\(2, 11, 13, 1\), "
-            r"query_shape=\(2, 5, 7\).",
-        ),
-        ({}, (X, SOURCE, KEY[:, :5]), {}, r"must be equal. .*key_shape=\(2, 5, 3\)"),
-        (
-            {},
-            (X, X),
-            {"attention_mask": np.ones(5, bool)},
-            r"`attention_mask` must have rank 2 or 3 or 4. Received: attention_mask_shape=\(5,\).",
-        ),
-        (
-            {},
-            (X, X),
-            {"value_mask": np.ones((2, 4), bool)},
-            r"value_mask_shape=\(2, 4\), expected=\(2, 5\)",
-        ),
-        (
-            {"flash_attention": True},
-            (X, X),
-            {"return_attention_scores": True},
-            "cannot return them. Received: return_attention_scores=True, flash_attention=True.",
-        ),
-    ],
-)
-def test_mistakes_in_a_call(arguments, inputs, options, message):
-    refused(message, MultiHeadAttention(3, 2, **arguments), *inputs, **options)
+def test_mistakes_in_a_call():
+    def told(message, *inputs, flash_attention=None, **options):
+        layer = MultiHeadAttention(3, 2, flash_attention=flash_attention)
+        refused(message, layer, *inputs, **options)
+
+    told(r"needs inputs \(batch, length, features\). Received: rank=2.", X[0], X[0])
+    shapes = r"value_shape=\(2, 11, 13, 1\), query_shape=\(2, 5, 7\)."
+    told(rf"`value` must have as many axes as `query`. Received: {shapes}", X, SOURCE[..., None])
+    told(r"must be equal. .*key_shape=\(2, 5, 3\)", X, SOURCE, KEY[:, :5])
+    message = r"`attention_mask` must have rank 2 or 3 or 4. Received: attention_mask_shape=\(5,\)."
+    told(message, X, X, attention_mask=np.ones(5, bool))
+    told(r"value_mask_shape=\(2, 4\), expected=\(2, 5\)", X, X, value_mask=np.ones((2, 4), bool))
+    message = "not return them. Received: return_attention_scores=True, flash_attention=True."
+    told(message, X, X, flash_attention=True, return_attention_scores=True)
 
 
 @pytest.mark.parametrize(
