@@ -358,6 +358,38 @@ def arrays_of(path: str | pathlib.Path) -> dict[str, np.ndarray]:
         return dict(file)
 
 
+def numpy(tensor) -> np.ndarray:
+    return ops.convert_to_numpy(tensor)
+
+
+def _leaves(structure) -> list[np.ndarray]:
+    """The tensors of a structure; of numbers in lists, one array."""
+    leaves = tree.flatten(structure)
+    if all(isinstance(leaf, bool | int | float) for leaf in leaves):
+        return [np.asarray(structure)]
+    return [numpy(leaf) for leaf in leaves]
+
+
+def assert_close(found, expected, **tolerance) -> None:
+    """Compares tensors of any kind and structure, each by `np.testing.assert_allclose`."""
+    for one, other in zip(_leaves(found), _leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, **tolerance)
+
+
+def assert_same(found, expected, **options) -> None:
+    """Compares tensors of any kind and structure, each by `np.testing.assert_array_equal`."""
+    for one, other in zip(_leaves(found), _leaves(expected), strict=True):
+        np.testing.assert_array_equal(one, other, **options)
+
+
+def assert_saved(model, inputs, folder) -> keras.Model:
+    """A model that was saved and loaded, which computes the very same."""
+    model.save(folder / "model.keras")
+    loaded = keras.saving.load_model(folder / "model.keras", safe_mode=True)
+    assert_same(loaded(inputs), model(inputs))
+    return loaded
+
+
 def assert_equal(actual, expected) -> None:
     for a, e in zip(arrays(actual), arrays(expected), strict=True):
         np.testing.assert_array_equal(a, e)
@@ -377,7 +409,7 @@ def assert_finite(structure) -> None:
 LOAD = """
 import json, pathlib, sys
 import keras, numpy as np
-import keras_attn.layers
+import {package}
 
 folder = pathlib.Path(sys.argv[1])
 errors = {}
@@ -391,6 +423,30 @@ for path in sorted(folder.glob("*.keras")):
         errors[path.stem] = f"{type(error).__name__}: {error}"
 (folder / "errors.json").write_text(json.dumps(errors))
 """
+
+
+def load_elsewhere(folder: pathlib.Path, package: str) -> dict[str, str]:
+    """Runs the models of a folder in a fresh process that knows a package; returns their errors.
+
+    Beside each `NAME.keras` stand its inputs in `NAME.inputs.npz`; outputs go to
+    `NAME.outputs.npz`.
+    """
+    run_python(LOAD.replace("{package}", package), folder)
+    return json.loads((folder / "errors.json").read_text())
+
+
+def run_python(code: str, *arguments, **environment) -> str:
+    """What a new Python process of the project prints, by default with the backend of this one."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        env=os.environ | {"KERAS_BACKEND": keras.backend.backend()} | environment,
+        cwd=PROJECT,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout[-200:] + done.stderr[-2000:]
+    return done.stdout
 
 
 class SavedElsewhere:
@@ -410,13 +466,7 @@ class SavedElsewhere:
                 self._save(case)
             except Exception as error:
                 self.failed[case.name] = f"saving: {type(error).__name__}: {error}"
-        environment = os.environ | {"KERAS_BACKEND": keras.backend.backend()}
-        command = [sys.executable, "-c", LOAD, str(folder)]
-        done = subprocess.run(
-            command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=600
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        self.failed |= json.loads((folder / "errors.json").read_text())
+        self.failed |= load_elsewhere(folder, "keras_attn.layers")
 
     def _save(self, case: LayerCase) -> None:
         inputs = symbolic_inputs(case, lengths_known=False)

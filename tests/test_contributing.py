@@ -328,7 +328,7 @@ def rating(encoder, **options):
     return RatingTask(made.backbone, made.tokenizer, made.labels, LENGTH)
 
 
-MATRIX["rating Bert"] = lambda: rating(Bert, **BERT)
+MATRIX["rating Bert"] = lambda: rating(models.Bert, **BERT)
 """,
     "tests/tasks/test_rating.py": '''
 """Ratings are saved and loaded as such."""

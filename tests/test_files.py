@@ -8,6 +8,7 @@ import pytest
 
 from keras_attn.files import remove_unfinished, replaced_file, replaced_folder, write_text
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 
 class Killed(BaseException):
@@ -128,8 +129,7 @@ def test_a_file_without_a_folder_is_named_as_it_was_given(tmp_path):
     message = f"^The folder of a file must exist. Received: {str(path)!r}.$"
     with pytest.raises(UserError, match=message), replaced_file(path):
         pass
-    with pytest.raises(UserError, match="The output file is an existing folder. Received: path="):
-        write_text(tmp_path, "")
+    refused("The output file is an existing folder. Received: path=", write_text, tmp_path, "")
     assert not list(tmp_path.iterdir())
 
 

@@ -3,16 +3,14 @@
 import importlib
 import importlib.metadata
 import inspect
-import os
 import pathlib
 import pkgutil
-import subprocess
-import sys
 
 import keras
 import pytest
 
 import keras_attn
+from tests.harness import run_python
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = [module.name for module in pkgutil.iter_modules(keras_attn.__path__) if module.ispkg]
@@ -41,18 +39,6 @@ block = TransformerEncoderBlock(MultiHeadAttention(2, 3), FeedForward(11))
 assert block(np.ones((2, 5, 7), "float32")).shape == (2, 5, 7)
 assert "tensorflow" not in sys.modules
 """
-
-
-def run_python(code, *arguments, **environment):
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env=os.environ | environment,
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def public_objects():

@@ -1,16 +1,12 @@
 """One import of the package registers all that Keras can save, whichever comes first."""
 
-import os
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
 
 import keras_attn
 from keras_attn.layers import MultiHeadAttention
-from tests.harness import PROJECT
+from tests.harness import run_python
 
 # Any order, and any of our modules, may come first.
 BEGINNINGS = (
@@ -48,19 +44,6 @@ from keras.saving import load_model
 model = load_model(sys.argv[1])
 np.save(sys.argv[2], model(np.load(sys.argv[3]), training=False))
 """
-
-
-def run_python(code, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        env=os.environ | {"KERAS_BACKEND": keras.backend.backend()},
-        cwd=PROJECT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS)

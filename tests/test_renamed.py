@@ -3,7 +3,6 @@
 import zipfile
 
 import keras
-import numpy as np
 import pytest
 
 import keras_attn
@@ -12,7 +11,7 @@ from keras_attn.models import PRESETS
 from keras_attn.models.presets import find_recipe
 from keras_attn.renamed import renamed_arguments
 from keras_attn.task_names import RENAMED_TASKS, TASK_NAMES
-from tests.harness import numbers
+from tests.harness import assert_same, assert_saved, numbers
 from tests.models.every_family import EVERY
 
 OLD = {
@@ -75,14 +74,9 @@ def test_weights_inside_a_file_of_the_version_before_are_found(tmp_path):
     inputs = keras.Input((6, 8))
     attention = old(layers.RecurrentMemoryAttention(2, 4, memory_length=3), 3)
     model = keras.Model(inputs, attention(inputs, inputs))
-    model.save(tmp_path / "old.keras")
-    with zipfile.ZipFile(tmp_path / "old.keras") as file:
+    assert_saved(model, numbers(1, 2, 6, 8), tmp_path)
+    with zipfile.ZipFile(tmp_path / "model.keras") as file:
         assert b'"registered_name": "keras_attn>SegmentedAttention"' in file.read("config.json")
-    loaded = keras.models.load_model(tmp_path / "old.keras")
-    x = numbers(1, 2, 6, 8)
-    np.testing.assert_array_equal(
-        keras.ops.convert_to_numpy(loaded(x)), keras.ops.convert_to_numpy(model(x))
-    )
 
 
 @pytest.mark.parametrize(
@@ -93,21 +87,14 @@ def test_weights_inside_a_file_of_the_version_before_are_found(tmp_path):
     ],
 )
 def test_files_of_the_version_before_load(name, new, old, module):
-    case = next(value for key, value in EVERY.items() if key in (name, new, old))
-    make, inputs = case
+    make, inputs = next(value for key, value in EVERY.items() if key in (name, new, old))
     model = make()
     described = keras.saving.serialize_keras_object(model)
     assert described["class_name"] == new
-    described |= {
-        "class_name": old,
-        "registered_name": f"keras_attn>{old}",
-        "module": module,
-    }
+    described |= {"class_name": old, "registered_name": f"keras_attn>{old}", "module": module}
     loaded = keras.saving.deserialize_keras_object(described)
     loaded.set_weights(model.get_weights())
-    np.testing.assert_array_equal(
-        keras.ops.convert_to_numpy(loaded(inputs)), keras.ops.convert_to_numpy(model(inputs))
-    )
+    assert_same(loaded(inputs), model(inputs))
 
 
 @pytest.mark.tensorflow

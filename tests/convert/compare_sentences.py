@@ -32,27 +32,12 @@ ODD = [
     "Tabs\tand\nline feeds",
     "much too long " * 200,
 ]
-WORDS = [
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "a",
-    "lazy",
-    "dog",
-    "translator",
-    "unbelievable",
-    "Munich",
-    "2024",
-    "gpu",
-]
+SENTENCE = "the quick brown fox jumps over a lazy dog translator unbelievable Munich 2024 gpu"
 
 
 def sentences():
     rng = random.Random(7)
-    made = [rng.choices(WORDS, k=rng.randint(1, 40)) for _ in range(50 - len(ODD))]
+    made = [rng.choices(SENTENCE.split(), k=rng.randint(1, 40)) for _ in range(50 - len(ODD))]
     return ODD + [" ".join(words) + rng.choice(".?!") for words in made]
 
 

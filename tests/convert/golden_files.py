@@ -30,6 +30,23 @@ def draw_parameters(model, scale, norms, kept="$^"):
                 parameter.copy_(centre + scale * torch.randn(parameter.shape))
 
 
+def generated(model, ids, beams, most, **options):
+    """What a model generates for ids, up to an end, then -1; None where there is no end."""
+    found = model.generate(
+        torch.tensor([ids]),
+        attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+        num_beams=beams,
+        do_sample=False,
+        **options,
+    )[0].tolist()
+    found = found[1 if model.config.is_encoder_decoder else len(ids) :]
+    end = model.config.eos_token_id
+    if end not in found:
+        return None
+    found = found[: found.index(end) + 1]
+    return found + [-1] * (most - len(found))
+
+
 def write_outputs(name, **outputs):
     versions = {"torch": torch.__version__, "transformers": transformers.__version__}
     np.savez_compressed(GOLDEN / f"{name}_outputs.npz", **outputs, **versions)

@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 
 from keras_attn.convert import convert_huggingface, from_huggingface
 from keras_attn.generation import beam_search, greedy_search
-from keras_attn.validation import UserError
+from keras_attn.tasks import Task
+from tests.refusals import refused_in_one_line
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 BERT = GOLDEN / "bert"
@@ -192,7 +193,20 @@ def fast(**values):
 def check_mistake(spoil, message, folder):
     """Converting the spoiled folder, a "checkpoint", fails with one line that names it."""
     spoil(folder)
-    with pytest.raises(UserError, match=message) as caught:
-        convert_huggingface(folder)
-    assert "\n" not in str(caught.value)
-    assert "checkpoint" in str(caught.value)
+    assert "checkpoint" in refused_in_one_line(message, convert_huggingface, folder)
+
+
+def mistakes(cases):
+    """A test of each case: how the folder is spoiled, and a pattern for the error."""
+
+    @pytest.mark.parametrize("name", cases)
+    def test(name, folder):
+        check_mistake(*cases[name], folder)
+
+    return test
+
+
+def loaded(task, tmp_path):
+    """A task that was saved and loaded."""
+    task.save(tmp_path / "task")
+    return Task.load(tmp_path / "task")

@@ -13,30 +13,10 @@ import torch
 import transformers
 from golden_files import draw_parameters, empty_folder, write_outputs
 
-WORDS = [
-    "[PAD]",
-    "the",
-    "cat",
-    "sat",
-    "##s",
-    "on",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "mat",
-    ".",
-    ",",
-    "a",
-    "##t",
-    "c",
-    "[MASK]",
-    "über",
-    "uber",
-    "!",
-    "dog",
-    "日",
-    "本",
-]
+VOCABULARY = (
+    "[PAD] the cat sat ##s on [UNK] [CLS] [SEP] mat . , a ##t c [MASK] über uber ! dog 日 本"
+)
+WORDS = VOCABULARY.split()
 TEXTS = [
     "The cats sat on the mat.",
     "",

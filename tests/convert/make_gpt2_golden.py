@@ -13,7 +13,7 @@ all of which come to an end.
 import numpy as np
 import torch
 import transformers
-from golden_files import draw_parameters, empty_folder, write_outputs
+from golden_files import draw_parameters, empty_folder, generated, write_outputs
 from tokenizers import ByteLevelBPETokenizer
 
 END_OF_TEXT = "<|endoftext|>"
@@ -26,23 +26,6 @@ SENTENCES = [
     "Die Straße ist naß, über allen Gipfeln ist Ruh' — café, naïve.",
 ]
 TEXTS = [*SENTENCES, "", "  two  spaces\tand a tab\n", "日本語 👍🏽 \u200b", f"a{END_OF_TEXT} b"]
-
-
-def generated(model, ids, beams):
-    """What comes after `ids`, up to an end, then -1; None where there is no end."""
-    end = model.config.eos_token_id
-    found = model.generate(
-        torch.tensor([ids]),
-        attention_mask=torch.ones(1, len(ids), dtype=torch.long),
-        max_new_tokens=NEW_TOKENS,
-        num_beams=beams,
-        do_sample=False,
-        pad_token_id=end,
-    )[0, len(ids) :].tolist()
-    if end not in found:
-        return None
-    found = found[: found.index(end) + 1]
-    return found + [-1] * (NEW_TOKENS - len(found))
 
 
 def main():
@@ -85,7 +68,11 @@ def main():
     ended = []
     while len(ended) < PROMPTS:
         ids = rng.integers(0, tokenizer.vocab_size, rng.integers(0, LONGEST + 1)).tolist()
-        found = {name: generated(model, ids or [end], beams) for name, beams in SEARCHES.items()}
+        options = {"most": NEW_TOKENS, "max_new_tokens": NEW_TOKENS, "pad_token_id": end}
+        found = {
+            name: generated(model, ids or [end], beams, **options)
+            for name, beams in SEARCHES.items()
+        }
         if None not in found.values():
             ended.append(found | {"prompt": ids + [-1] * (LONGEST - len(ids))})
     outputs = {

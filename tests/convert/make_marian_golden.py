@@ -20,7 +20,7 @@ import numpy as np
 import sentencepiece
 import torch
 import transformers
-from golden_files import draw_parameters, empty_folder, write_outputs
+from golden_files import draw_parameters, empty_folder, generated, write_outputs
 
 NEW_TOKENS = 6
 SOURCES, LONGEST = 200, 8
@@ -72,19 +72,6 @@ VERSIONS = {
         "share_encoder_decoder_embeddings": False,
     },
 }
-
-
-def generated(model, ids, beams):
-    """What comes out, up to the end, then -1."""
-    found = model.generate(
-        torch.tensor([ids]),
-        attention_mask=torch.ones(1, len(ids), dtype=torch.long),
-        max_length=NEW_TOKENS + 1,
-        num_beams=beams,
-        do_sample=False,
-    )[0, 1:].tolist()
-    found = found[: found.index(model.config.eos_token_id) + 1]
-    return found + [-1] * (NEW_TOKENS - len(found))
 
 
 def write_pieces(folder, side, vocab_size):
@@ -225,7 +212,8 @@ def main():
         )
         print(version, tokenizer.__class__, sizes)
         for name, beams in SEARCHES.items():
-            rows = [generated(model, ids, beams) for ids in sources]
+            options = {"most": NEW_TOKENS, "max_length": NEW_TOKENS + 1}
+            rows = [generated(model, ids, beams, **options) for ids in sources]
             outputs[name] = np.array(rows, "int32")
             lengths = (outputs[name] >= 0).sum(1)
             forced = (lengths == NEW_TOKENS).sum()

@@ -14,7 +14,7 @@ import numpy as np
 import sentencepiece
 import torch
 import transformers
-from golden_files import draw_parameters, empty_folder, write_outputs
+from golden_files import draw_parameters, empty_folder, generated, write_outputs
 
 NEW_TOKENS = 32
 SOURCES, LONGEST = 200, 8
@@ -41,22 +41,6 @@ VERSIONS = {
 }
 # A seed, and how far the end's logits are moved: by most others few texts end, or all alike.
 DRAWN = {"t5": (6, 1.0), "t5_v1_1": (0, 0.5)}
-
-
-def generated(model, ids, beams):
-    """What comes out, up to an end, then -1; None where there is no end."""
-    found = model.generate(
-        torch.tensor([ids]),
-        attention_mask=torch.ones(1, len(ids), dtype=torch.long),
-        max_new_tokens=NEW_TOKENS,
-        num_beams=beams,
-        do_sample=False,
-    )[0, 1:].tolist()
-    end = model.config.eos_token_id
-    if end not in found:
-        return None
-    found = found[: found.index(end) + 1]
-    return found + [-1] * (NEW_TOKENS - len(found))
 
 
 def write_tokenizer(folder):
@@ -138,7 +122,8 @@ def main():
         while len(ended) < SOURCES:
             tried += 1
             ids = [*rng.integers(2, 127, rng.integers(0, LONGEST)).tolist(), 1]
-            found = {name: generated(model, ids, beams) for name, beams in SEARCHES.items()}
+            options = {"most": NEW_TOKENS, "max_new_tokens": NEW_TOKENS}
+            found = {name: generated(model, ids, n, **options) for name, n in SEARCHES.items()}
             if None not in found.values() and all(
                 [pair[name] for pair in ended].count(found[name]) < MOST for name in SEARCHES
             ):

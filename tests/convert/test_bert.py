@@ -9,23 +9,21 @@ import tensorflow as tf
 from safetensors.numpy import load_file
 
 from keras_attn.convert import convert_huggingface, from_huggingface
-from keras_attn.tasks import EmbeddingTask, Task
-from keras_attn.validation import UserError
+from keras_attn.tasks import EmbeddingTask
 from tests.convert.made import (
     BERT,
-    GOLDEN,
     INDEX,
     TEXTS,
     WEIGHTS,
     as_sentence_transformer,
     change_json,
     change_tensors,
-    check_mistake,
     config,
-    converted,
     copy_of,
     fast,
+    loaded,
     lose_shard,
+    mistakes,
     removed,
     shard,
     tensors,
@@ -34,24 +32,12 @@ from tests.convert.made import (
     without,
     write_json,
 )
-from tests.harness import arrays_of
+from tests.harness import assert_close, assert_same
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
-
-@pytest.fixture(scope="module")
-def golden():
-    return arrays_of(GOLDEN / "bert_outputs.npz")
-
-
-@pytest.fixture(scope="module")
-def task():
-    return converted(BERT)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return copy_of(BERT, tmp_path / "checkpoint")
+CHECKPOINT = BERT
 
 
 def outputs(task, golden):
@@ -64,34 +50,29 @@ def test_hidden_states_are_those_of_transformers(task, golden):
     real = golden["token_ids"] != 0
     assert vectors.shape == golden["hidden"].shape
     assert real.sum(1).tolist() == [13, 7, 1, 10]
-    np.testing.assert_allclose(vectors[real], golden["hidden"][real], atol=1e-4)
-    np.testing.assert_allclose(pooled, golden["pooled"], atol=1e-4)
+    assert_close(vectors[real], golden["hidden"][real], atol=1e-4)
+    assert_close(pooled, golden["pooled"], atol=1e-4)
     assert np.ptp(golden["hidden"][real], axis=0).min() > 0.1
 
 
 def test_ids_and_vectors_of_texts_are_those_of_transformers(task, golden):
-    np.testing.assert_array_equal(task.input_ids(tf.constant(TEXTS)), golden["text_ids"])
-    np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
+    assert_same(task.input_ids(tf.constant(TEXTS)), golden["text_ids"])
+    assert_close(task.predict(TEXTS), golden["normalized"], atol=1e-5)
     for pooling, normalize, name in (("mean", False, "mean"), ("first", False, "first")):
         other = EmbeddingTask(task.backbone, task.tokenizer, pooling, normalize, task.max_length)
-        np.testing.assert_allclose(other.predict(TEXTS), golden[name], atol=1e-4)
+        assert_close(other.predict(TEXTS), golden[name], atol=1e-4)
 
 
 def test_settings_without_files_of_sentence_transformers(task):
-    assert (task.pooling, task.normalize, task.max_length, task.truncate) == (
-        "mean",
-        True,
-        17,
-        True,
-    )
+    settings = (task.pooling, task.normalize, task.max_length, task.truncate)
+    assert settings == ("mean", True, 17, True)
     config = task.backbone.get_config()
     assert (config["epsilon"], config["num_segments"], config["activation"]) == (1e-3, 5, "gelu")
     assert (config["dropout"], config["attention_dropout"]) == (0.1, 0.1)
 
 
 def test_a_saved_task_is_the_same(task, tmp_path):
-    task.save(tmp_path / "task")
-    np.testing.assert_array_equal(Task.load(tmp_path / "task").predict(TEXTS), task.predict(TEXTS))
+    assert_same(loaded(task, tmp_path).predict(TEXTS), task.predict(TEXTS))
 
 
 def with_prefix(tensors):
@@ -122,30 +103,23 @@ def test_other_layouts_of_the_same(name, folder, golden):
     SAME[name](folder)
     task, notes = convert_huggingface(folder)
     assert notes == ()
-    np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
+    assert_close(task.predict(TEXTS), golden["normalized"], atol=1e-5)
 
 
 def test_bfloat16_is_read_exactly(folder):
-    halves = {
-        name: tensor.astype(ml_dtypes.bfloat16)
-        for name, tensor in load_file(BERT / WEIGHTS).items()
-    }
+    halves = {name: t.astype(ml_dtypes.bfloat16) for name, t in load_file(BERT / WEIGHTS).items()}
     change_tensors(folder, lambda _: halves)
     backbone = from_huggingface(folder).backbone
     found = np.asarray(backbone.blocks[1].feed_forward.intermediate.kernel)
-    expected = halves["encoder.layer.1.intermediate.dense.weight"].astype("float32").T
-    np.testing.assert_array_equal(found, expected)
+    assert_same(found, halves["encoder.layer.1.intermediate.dense.weight"].astype("float32").T)
     assert found.dtype == np.float32
 
 
 def test_heads_are_left_out_and_told(folder, golden):
     def with_heads(tensors):
         tensors = {name: tensor for name, tensor in tensors.items() if "pooler" not in name}
-        heads = (
-            "cls.predictions.bias",
-            "cls.predictions.decoder.weight",
-            "cls.seq_relationship.bias",
-        )
+        heads = ("predictions.bias", "predictions.decoder.weight", "seq_relationship.bias")
+        heads = [f"cls.{name}" for name in heads]
         return with_prefix(tensors) | {name: np.zeros(3, "float32") for name in heads}
 
     change_tensors(folder, with_heads)
@@ -155,7 +129,7 @@ def test_heads_are_left_out_and_told(folder, golden):
         "Not used: the head of next-sentence prediction (cls.seq_relationship.*).",
     )
     assert task.backbone.pooler is None
-    np.testing.assert_allclose(task.predict(TEXTS), golden["normalized"], atol=1e-5)
+    assert_close(task.predict(TEXTS), golden["normalized"], atol=1e-5)
     with pytest.warns(UserWarning, match="Not used: the head of"):
         from_huggingface(folder)
 
@@ -184,9 +158,7 @@ def test_a_model_in_a_folder_below(tmp_path, golden):
     modules = json.loads((tmp_path / "modules.json").read_text())
     modules[0]["path"] = "0_Transformer"
     write_json(tmp_path / "modules.json", modules)
-    np.testing.assert_allclose(
-        from_huggingface(tmp_path).predict(TEXTS), golden["normalized"], atol=1e-5
-    )
+    assert_close(from_huggingface(tmp_path).predict(TEXTS), golden["normalized"], atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -368,10 +340,7 @@ MISTAKES = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_take_one_line(name, folder):
-    check_mistake(*MISTAKES[name], folder)
+test_mistakes_take_one_line = mistakes(MISTAKES)
 
 
 def test_a_default_prompt_is_a_mistake(folder):
@@ -380,10 +349,8 @@ def test_a_default_prompt_is_a_mistake(folder):
     write_json(path, {"prompts": {"query": "query: "}, "default_prompt_name": None})
     assert from_huggingface(folder).normalize is False
     change_json(path, default_prompt_name="query")
-    with pytest.raises(UserError, match="a default prompt is not supported. .* prompt='query'"):
-        from_huggingface(folder)
+    refused("a default prompt is not supported. .* prompt='query'", from_huggingface, folder)
 
 
 def test_no_folder(tmp_path):
-    with pytest.raises(UserError, match="nowhere does not exist"):
-        convert_huggingface(tmp_path / "nowhere")
+    refused("nowhere does not exist", convert_huggingface, tmp_path / "nowhere")

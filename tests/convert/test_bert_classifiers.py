@@ -14,6 +14,7 @@ from tests.convert.made import (
     config,
     converted,
     copy_of,
+    loaded,
     without,
 )
 from tests.harness import arrays_of
@@ -75,9 +76,8 @@ def test_logits_and_labels_of_texts_are_those_of_transformers():
 @pytest.mark.slow
 def test_a_saved_classifier_of_the_pooler_is_the_same(tmp_path):
     task = converted(OF_TEXTS)
-    task.save(tmp_path / "task")
-    loaded = ClassificationTask.load(tmp_path / "task")
-    np.testing.assert_array_equal(loaded.probabilities(TEXTS), task.probabilities(TEXTS))
+    again = loaded(task, tmp_path)
+    np.testing.assert_array_equal(again.probabilities(TEXTS), task.probabilities(TEXTS))
 
 
 def test_labels_without_names(of_tokens):

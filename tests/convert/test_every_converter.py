@@ -7,15 +7,16 @@ from safetensors.numpy import load_file
 from keras_attn.convert import convert_huggingface, from_huggingface
 from keras_attn.convert.huggingface import CONVERTERS
 from keras_attn.export import export_saved_model, verify
-from keras_attn.tasks import Task, open_exported
+from keras_attn.tasks import open_exported
 from tests.convert.checkpoints import CHECKPOINTS
 from tests.convert.made import (
     GOLDEN,
     WEIGHTS,
     change_tensors,
-    check_mistake,
     config,
     copy_of,
+    loaded,
+    mistakes,
     tensors,
     tokenizer_config,
     truncate,
@@ -42,10 +43,9 @@ def test_every_converter_has_a_checkpoint():
 
 def test_a_converted_task_is_saved_and_loaded(folder, tmp_path):
     task = convert_huggingface(folder).task
-    task.save(tmp_path / "task")
-    loaded = Task.load(tmp_path / "task")
-    assert type(loaded) is type(task)
-    assert_same_weights(loaded, task)
+    again = loaded(task, tmp_path)
+    assert type(again) is type(task)
+    assert_same_weights(again, task)
 
 
 def test_half_precision_is_read_exactly(folder):
@@ -80,7 +80,4 @@ MISTAKES = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_take_one_line(name, folder):
-    check_mistake(*MISTAKES[name], folder)
+test_mistakes_take_one_line = mistakes(MISTAKES)

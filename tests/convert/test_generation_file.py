@@ -31,11 +31,8 @@ def converted(folder, **options):
 def test_nothing_is_told(folder, name):
     conversion = converted(folder)
     decoding = conversion.task.decoding
-    assert (decoding.beams, decoding.length_penalty_form, decoding.stopping) == (
-        1,
-        "length",
-        "heuristic",
-    )
+    settings = (decoding.beams, decoding.length_penalty_form, decoding.stopping)
+    assert settings == (1, "length", "heuristic")
     lengths = {"gpt2": (32, 10), "t5": (512, 512)}[name]  # a quarter; the rest and an end
     assert (decoding.max_source_length, decoding.max_length) == lengths
     assert not conversion.notes
@@ -106,8 +103,5 @@ def test_mistakes(key, folder):
 
 
 def test_no_json(folder):
-    check_mistake(
-        lambda folder: (folder / "generation_config.json").write_text("{"),
-        "generation_config.json: valid JSON is expected",
-        folder,
-    )
+    path = folder / "generation_config.json"
+    check_mistake(lambda _: path.write_text("{"), f"{path.name}: valid JSON is expected", folder)

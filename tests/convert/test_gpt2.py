@@ -7,18 +7,16 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.convert import convert_huggingface, from_huggingface
-from keras_attn.tasks import CausalLMTask, Task
+from keras_attn.tasks import CausalLMTask
 from tests.convert.made import (
-    GOLDEN,
     GPT2,
     WEIGHTS,
     assert_generated,
     change_json,
-    check_mistake,
     config,
-    converted,
-    copy_of,
     fast,
+    loaded,
+    mistakes,
     removed,
     rows_of,
     search,
@@ -29,27 +27,13 @@ from tests.convert.made import (
     write_json,
 )
 from tests.generation.toy_models import compiled
-from tests.harness import arrays_of
+from tests.harness import assert_close
 
 pytestmark = pytest.mark.tensorflow
 
+CHECKPOINT = GPT2
 END = 1  # 0 in the files
 NEW_TOKENS = 32
-
-
-@pytest.fixture(scope="module")
-def golden():
-    return arrays_of(GOLDEN / "gpt2_outputs.npz")
-
-
-@pytest.fixture(scope="module")
-def task():
-    return converted(GPT2)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return copy_of(GPT2, tmp_path / "checkpoint")
 
 
 def logits_of(task, golden):
@@ -61,7 +45,7 @@ def test_logits_are_those_of_transformers(task, golden):
     logits, real = logits_of(task, golden), golden["token_ids"] >= 0
     assert real.sum(1).tolist() == [13, 7, 1, 10]
     assert logits.shape[-1] == golden["logits"].shape[-1] + 1
-    np.testing.assert_allclose(logits[real][:, 1:], golden["logits"][real], atol=1e-4)
+    assert_close(logits[real][:, 1:], golden["logits"][real], atol=1e-4)
     assert np.ptp(golden["logits"][real], axis=0).min() > 0.1
     assert (logits[..., 0] == -3e4).all()
 
@@ -93,11 +77,8 @@ def test_texts_go_on_as_there(task, golden):
 
     def text_of(*ids):
         ids = np.concatenate(ids)
-        return (
-            task.tokenizer.detokenize((ids[ids >= 0] + 1)[None])
-            .numpy()[0]
-            .decode("utf-8", "replace")
-        )
+        (text,) = task.tokenizer.detokenize((ids[ids >= 0] + 1)[None]).numpy()
+        return text.decode("utf-8", "replace")
 
     prompts = [text_of(ids) for ids in golden["prompts"]]
     found = task.tokenizer.tokenize(tf.constant(prompts)).to_list()
@@ -126,8 +107,7 @@ def test_what_the_task_is(task):
 
 def test_a_saved_task_is_the_same(task, tmp_path):
     texts = ["The quick", "", "ist naß"]
-    task.save(tmp_path / "task")
-    again = Task.load(tmp_path / "task")
+    again = loaded(task, tmp_path)
     assert again.predict(texts) == task.predict(texts)
     assert again.add_start is False
     assert any(task.predict(texts))
@@ -175,13 +155,12 @@ def test_other_layouts_of_the_same(name, folder, golden):
     task, notes = convert_huggingface(folder)
     assert notes == ()
     real = golden["token_ids"] >= 0
-    np.testing.assert_allclose(
-        logits_of(task, golden)[real][:, 1:], golden["logits"][real], atol=1e-4
+    assert_close(logits_of(task, golden)[real][:, 1:], golden["logits"][real], atol=1e-4)
+    found, expected = (
+        each.tokenizer.tokenize(tf.constant(["naïve dog"])).to_list()
+        for each in (task, from_huggingface(GPT2))
     )
-    assert (
-        task.tokenizer.tokenize(tf.constant(["naïve dog"])).to_list()
-        == from_huggingface(GPT2).tokenizer.tokenize(tf.constant(["naïve dog"])).to_list()
-    )
+    assert found == expected
 
 
 def test_a_start_before_every_prompt_where_it_is_asked_for(folder):
@@ -249,7 +228,4 @@ MISTAKES = {
     "BPE dropout": (fast_model(dropout=0.1), "`dropout` must be None. Received: dropout=0.1"),
 }
 
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_take_one_line(name, folder):
-    check_mistake(*MISTAKES[name], folder)
+test_mistakes_take_one_line = mistakes(MISTAKES)

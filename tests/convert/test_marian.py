@@ -12,7 +12,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from keras_attn.convert import convert_huggingface, from_huggingface
 from keras_attn.generation import beam_search, greedy_search
 from keras_attn.ops import sinusoidal_positions
-from keras_attn.tasks import Seq2SeqTask, Task
+from keras_attn.tasks import Seq2SeqTask
 from tests.convert.made import (
     GOLDEN,
     WEIGHTS,
@@ -23,7 +23,9 @@ from tests.convert.made import (
     converted,
     copy_of,
     generation,
+    loaded,
     lose_shard,
+    mistakes,
     removed,
     rows_of,
     shard,
@@ -42,6 +44,7 @@ VOCABULARIES = {
     "marian": ("vocab.json", "vocab.json"),
     "marian_separate": ("vocab.json", "target_vocab.json"),
 }
+CHECKPOINT = MARIAN["marian"]  # of what is spoiled
 START, END = 1, 2
 NEW_TOKENS = 6
 
@@ -59,11 +62,6 @@ def golden(version):
 @pytest.fixture(scope="module")
 def task(version):
     return converted(MARIAN[version])
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return copy_of(MARIAN["marian"], tmp_path / "checkpoint")
 
 
 @pytest.fixture
@@ -197,8 +195,7 @@ def test_what_the_task_is(task, version):
 @pytest.mark.slow
 def test_a_saved_task_is_the_same(tmp_path):
     task = from_huggingface(MARIAN["marian_separate"])
-    task.save(tmp_path / "task")
-    again = Task.load(tmp_path / "task")
+    again = loaded(task, tmp_path)
     assert again.decoding == task.decoding
     texts = ["The quick fox", "", ">>fra<< the dog"]
     expected = task.predict(texts, beams=1)
@@ -436,10 +433,7 @@ MISTAKES = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_take_one_line(name, folder):
-    check_mistake(*MISTAKES[name], folder)
+test_mistakes_take_one_line = mistakes(MISTAKES)
 
 
 def test_separate_vocabularies_need_separate_embeddings(separate):

@@ -5,23 +5,21 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.convert import convert_huggingface
-from keras_attn.tasks import EmbeddingTask, MaskedLMTask, Task
+from keras_attn.tasks import EmbeddingTask, MaskedLMTask
 from tests.convert.made import (
     GOLDEN,
     as_sentence_transformer,
     change_tensors,
-    check_mistake,
     config,
-    converted,
-    copy_of,
+    loaded,
+    mistakes,
     tensors,
     without,
 )
-from tests.harness import arrays_of
 
 pytestmark = pytest.mark.tensorflow
 
-MASKED_BERT = GOLDEN / "masked_bert"
+CHECKPOINT = GOLDEN / "masked_bert"
 TEXTS = ["The [MASK] sat on the mat.", "[MASK] [MASK] dog, [MASK]!", "a cat"]
 """What `make_masked_bert_golden.py` has filled."""
 
@@ -29,21 +27,6 @@ MASK = 15
 SPECIAL = [0, 6, 7, 8, MASK]
 EMBEDDING = "bert.embeddings.word_embeddings.weight"
 DECODER = "cls.predictions.decoder.weight"
-
-
-@pytest.fixture(scope="module")
-def golden():
-    return arrays_of(GOLDEN / "masked_bert_outputs.npz")
-
-
-@pytest.fixture(scope="module")
-def task():
-    return converted(MASKED_BERT)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return copy_of(MASKED_BERT, tmp_path / "checkpoint")
 
 
 def check_logits(task, golden):
@@ -80,9 +63,8 @@ def test_gaps_are_filled_as_transformers_would(task, golden):
 
 
 def test_a_saved_task_is_the_same(task, tmp_path):
-    task.save(tmp_path / "task")
-    loaded = Task.load(tmp_path / "task")
-    assert loaded.predict_n_best(TEXTS, 2) == task.predict_n_best(TEXTS, 2)
+    again = loaded(task, tmp_path)
+    assert again.predict_n_best(TEXTS, 2) == task.predict_n_best(TEXTS, 2)
 
 
 def of_pretraining(tensors):
@@ -145,7 +127,4 @@ MISTAKES = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_take_one_line(name, folder):
-    check_mistake(*MISTAKES[name], folder)
+test_mistakes_take_one_line = mistakes(MISTAKES)

@@ -6,17 +6,18 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_attn.convert import convert_huggingface, from_huggingface
-from keras_attn.tasks import Seq2SeqTask, Task
+from keras_attn.tasks import Seq2SeqTask
 from tests.convert.made import (
     GOLDEN,
     T5,
     assert_generated,
     change_json,
     change_tensors,
-    check_mistake,
     config,
     converted,
     copy_of,
+    loaded,
+    mistakes,
     removed,
     rows_of,
     search,
@@ -31,6 +32,7 @@ from tests.harness import arrays_of
 
 pytestmark = pytest.mark.tensorflow
 
+CHECKPOINT = T5["t5"]  # of what is spoiled
 START, END = 1, 2  # 0 and 1 in the files
 NEW_TOKENS = 32
 
@@ -48,11 +50,6 @@ def golden(version):
 @pytest.fixture(scope="module")
 def task(version):
     return converted(T5[version])
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return copy_of(T5["t5"], tmp_path / "checkpoint")
 
 
 def logits_of(task, golden):
@@ -124,8 +121,7 @@ def test_sentinels_that_are_generated_are_written(task):
 
 def test_a_saved_task_is_the_same(task, tmp_path):
     texts = ["The quick <extra_id_0> fox", "", "ist naß"]
-    task.save(tmp_path / "task")
-    again = Task.load(tmp_path / "task")
+    again = loaded(task, tmp_path)
     decoding = task.decoding.replace(max_length=9)
     one, other = (
         Seq2SeqTask(each.backbone, each.source_tokenizer, each.target_tokenizer, decoding)
@@ -294,7 +290,4 @@ MISTAKES = {
     "odd sentinels": (tokenizer_config(extra_ids=-1), "`extra_ids` must be a whole number"),
 }
 
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_take_one_line(name, folder):
-    check_mistake(*MISTAKES[name], folder)
+test_mistakes_take_one_line = mistakes(MISTAKES)

@@ -4,7 +4,7 @@ import pytest
 
 from keras_attn.evaluation import evaluate_texts, rouge
 from keras_attn.evaluation.summarization import _library
-from keras_attn.validation import UserError
+from tests.refusals import refused
 
 # Every expected value is worked out by hand.
 HYPOTHESIS = "police kill the gunman"
@@ -44,11 +44,8 @@ def test_the_best_reference_of_each_and_the_mean_of_all():
 
 
 def test_mistakes(monkeypatch):
-    with pytest.raises(UserError, match="rouge_type"):
-        rouge(["a"], [["a"]], "rouge9")
-    with pytest.raises(UserError, match="`hypotheses` must not be empty"):
-        rouge([], [])
+    refused("rouge_type", rouge, ["a"], [["a"]], "rouge9")
+    refused("`hypotheses` must not be empty", rouge, [], [])
     _library.cache_clear()
     monkeypatch.setitem(sys.modules, "rouge_score", None)
-    with pytest.raises(UserError, match=r"pip install 'keras_attn\[rouge\]'"):
-        rouge(["a"], [["a"]])
+    refused(r"pip install 'keras_attn\[rouge\]'", rouge, ["a"], [["a"]])

@@ -2,15 +2,9 @@
 
 import pytest
 
-from keras_attn.evaluation import (
-    TAGGING,
-    span_f1,
-    span_precision,
-    span_recall,
-    tag_accuracy,
-    tagged_spans,
-)
+from keras_attn import evaluation
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 
 @pytest.mark.parametrize(
@@ -31,7 +25,7 @@ from keras_attn.validation import UserError
     ],
 )
 def test_spans(tags, spans):
-    assert sorted(tagged_spans(tags.split())) == spans
+    assert sorted(evaluation.tagged_spans(tags.split())) == spans
 
 
 FOUND = ["B-P I-P O B-L O", "O B-P", "B-L I-L"]
@@ -44,35 +38,38 @@ def rows(texts):
 
 def test_counted_by_hand():
     """Right: P at 0 to 2. Predicted beside it: L, P, L. To be found beside it: P, L, P."""
-    assert span_precision(rows(FOUND), rows(RIGHT)) == pytest.approx(100 / 4)
-    assert span_recall(rows(FOUND), rows(RIGHT)) == pytest.approx(100 / 4)
-    assert span_f1(rows(FOUND), rows(RIGHT)) == pytest.approx(100 / 4)
-    assert tag_accuracy(rows(FOUND), rows(RIGHT)) == pytest.approx(100 * 6 / 9)
+    assert evaluation.span_precision(rows(FOUND), rows(RIGHT)) == pytest.approx(100 / 4)
+    assert evaluation.span_recall(rows(FOUND), rows(RIGHT)) == pytest.approx(100 / 4)
+    assert evaluation.span_f1(rows(FOUND), rows(RIGHT)) == pytest.approx(100 / 4)
+    assert evaluation.tag_accuracy(rows(FOUND), rows(RIGHT)) == pytest.approx(100 * 6 / 9)
 
 
 def test_precision_and_recall_are_not_mixed_up():
     found, right = rows(["B-P O O O"]), rows(["B-P B-P B-P O"])
-    values = {name: metric(found, right) for name, metric in TAGGING.items()}
+    values = {name: metric(found, right) for name, metric in evaluation.TAGGING.items()}
     expected = {"tag_accuracy": 50, "span_f1": 50, "span_precision": 100, "span_recall": 100 / 3}
     assert values == pytest.approx(expected)
 
 
 def test_of_parts_of_speech_every_word_is_a_span():
     found, right = rows(["NN VB NN", "DT"]), rows(["NN NN NN", "DT"])
-    assert {metric(found, right) for metric in TAGGING.values()} == {75.0}
+    assert {metric(found, right) for metric in evaluation.TAGGING.values()} == {75.0}
 
 
 def test_nothing_to_be_found():
     found, right = rows(["O O"]), rows(["O O"])
-    values = {name: metric(found, right) for name, metric in TAGGING.items()}
+    values = {name: metric(found, right) for name, metric in evaluation.TAGGING.items()}
     assert values == {"tag_accuracy": 100, "span_f1": 0, "span_precision": 0, "span_recall": 0}
 
 
-@pytest.mark.parametrize("metric", TAGGING)
+@pytest.mark.parametrize("metric", evaluation.TAGGING)
 def test_mistakes(metric):
-    with pytest.raises(UserError, match="one right tag. Received: predicted=1, right=2"):
-        TAGGING[metric]([["O"]], [["O", "O"]])
+    refused(
+        "one right tag. Received: predicted=1, right=2",
+        evaluation.TAGGING[metric],
+        [["O"]],
+        [["O", "O"]],
+    )
     with pytest.raises(UserError, match="one right tag. Received: predicted=2, right=2"):
-        TAGGING[metric]([["O"], ["O"]], [["O", "O"]])
-    with pytest.raises(UserError, match="must not be empty. Received: words=0"):
-        TAGGING[metric]([[]], [[]])
+        evaluation.TAGGING[metric]([["O"], ["O"]], [["O", "O"]])
+    refused("must not be empty. Received: words=0", evaluation.TAGGING[metric], [[]], [[]])

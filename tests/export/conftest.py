@@ -3,7 +3,8 @@ import json
 import pytest
 
 from keras_attn.export import export_saved_model
-from tests.export.toy import ToyTask, printed
+from tests.export.toy import ToyTask
+from tests.harness import run_python
 
 
 @pytest.fixture(scope="package")
@@ -12,7 +13,7 @@ def served_ops():
     code = (
         "import json; from keras_attn.export import served_ops; print(json.dumps([*served_ops()]))"
     )
-    return frozenset(json.loads(printed(code)))
+    return frozenset(json.loads(run_python(code)))
 
 
 @pytest.fixture(scope="package")

@@ -2,25 +2,17 @@
 
 import pytest
 
-from tests.export.interop import (
-    BLOCKS,
-    LAYERS,
-    MODELS,
-    RUNTIMES,
-    TOLERANCE,
-    difference,
-    reason_why_not,
-)
+from tests.export import interop
 
 pytestmark = [pytest.mark.interop, pytest.mark.tensorflow]
 
 
 def cases():
     """Those that a format cannot run are expected to fail: once they run, the list is too long."""
-    for name in (*LAYERS, *BLOCKS, *MODELS):
-        for known in (False,) if name in MODELS else (True, False):
-            for form in RUNTIMES:
-                reason = reason_why_not(name, form, known)
+    for name in (*interop.LAYERS, *interop.BLOCKS, *interop.MODELS):
+        for known in (False,) if name in interop.MODELS else (True, False):
+            for form in interop.RUNTIMES:
+                reason = interop.reason_why_not(name, form, known)
                 marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
                 length = "fixed" if known else "unknown"
                 yield pytest.param(name, form, known, id=f"{name}-{form}-{length}", marks=marks)
@@ -29,4 +21,4 @@ def cases():
 @pytest.mark.filterwarnings("default")  # of the converters
 @pytest.mark.parametrize(("name", "form", "length_known"), list(cases()))
 def test_the_runtime_gives_what_the_model_gives(name, form, length_known, tmp_path):
-    assert difference(name, form, length_known, tmp_path) < TOLERANCE
+    assert interop.difference(name, form, length_known, tmp_path) < interop.TOLERANCE

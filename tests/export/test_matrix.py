@@ -4,47 +4,16 @@ A new family is one line here. XLA is disabled, as TensorFlow Serving does.
 """
 
 import inspect
+from functools import partial
 
 import numpy as np
 import pytest
 
-from keras_attn import models
+from keras_attn import models, tasks
 from keras_attn.export import export_saved_model
 from keras_attn.export.golden import read_golden
 from keras_attn.export.layout import README
 from keras_attn.export_manifest import read_manifest
-from keras_attn.models import (
-    ETC,
-    GNMT,
-    GPT2,
-    T5,
-    Bert,
-    CausalTransformer,
-    CompressiveTransformer,
-    ConvSeq2Seq,
-    Marian,
-    MaskedLanguageModel,
-    PatchEncoder,
-    RecurrentSeq2Seq,
-    Reformer,
-    SequenceClassifier,
-    SynthesizerTransformer,
-    TokenClassifier,
-    Transformer,
-    TransformerEncoder,
-)
-from keras_attn.tasks import (
-    CausalLMTask,
-    ClassificationTask,
-    DecodingSettings,
-    EmbeddingTask,
-    GeneratingTask,
-    ImageClassificationTask,
-    MaskedLMTask,
-    Seq2SeqTask,
-    Task,
-    TokenClassificationTask,
-)
 from keras_attn.tokenizers import WordPieceTokenizer, train_tokenizer
 from tests.export.served_attention import check_served_attention
 from tests.export.toy import verified
@@ -63,84 +32,93 @@ def seq2seq(family, *arguments, **options):
     source = train_tokenizer("characters", ["abcdefg"])
     target = train_tokenizer("symbols", ["AA B K D EH"])
     sizes = (source.vocabulary_size, target.vocabulary_size)
-    decoding = DecodingSettings(beams=2, max_source_length=LENGTH, max_length=4)
+    decoding = tasks.DecodingSettings(beams=2, max_source_length=LENGTH, max_length=4)
     model = spread_weights(family(*sizes, *arguments, **options))
-    return Seq2SeqTask(model, source, target, decoding)
+    return tasks.Seq2SeqTask(model, source, target, decoding)
 
 
 def language_model(family, beams=2, **options):
     tokenizer = train_tokenizer("characters", ["aaabbc"])
-    decoding = DecodingSettings(beams=beams, max_source_length=LENGTH, max_length=4)
+    decoding = tasks.DecodingSettings(beams=beams, max_source_length=LENGTH, max_length=4)
     model = spread_weights(family(tokenizer.vocabulary_size, **options))
-    return CausalLMTask(model, tokenizer, decoding)
+    return tasks.CausalLMTask(model, tokenizer, decoding)
+
+
+def of_words(task, model, *arguments):
+    """A task of one vocabulary of words, with random weights."""
+    return task(spread_weights(model), WordPieceTokenizer(WORDS, lowercase=True), *arguments)
 
 
 def classification(encoder, **options):
-    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
-    model = SequenceClassifier(encoder(len(WORDS), **options), len(LABELS))
-    return ClassificationTask(spread_weights(model), tokenizer, LABELS, LENGTH)
+    model = models.SequenceClassifier(encoder(len(WORDS), **options), len(LABELS))
+    return of_words(tasks.ClassificationTask, model, LABELS, LENGTH)
 
 
 def images(encoder, **options):
-    model = SequenceClassifier(encoder(**options), len(LABELS), "first")
-    return ImageClassificationTask(spread_weights(model), LABELS)
+    model = models.SequenceClassifier(encoder(**options), len(LABELS), "first")
+    return tasks.ImageClassificationTask(spread_weights(model), LABELS)
 
 
 def masked(encoder, **options):
-    model = MaskedLanguageModel(encoder(len(WORDS), **options))
-    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
-    return MaskedLMTask(spread_weights(model), tokenizer, LENGTH)
+    model = models.MaskedLanguageModel(encoder(len(WORDS), **options))
+    return of_words(tasks.MaskedLMTask, model, LENGTH)
 
 
 def tags(encoder, **options):
-    model = TokenClassifier(encoder(len(WORDS), **options), len(LABELS))
-    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
-    return TokenClassificationTask(spread_weights(model), tokenizer, LABELS, LENGTH)
+    model = models.TokenClassifier(encoder(len(WORDS), **options), len(LABELS))
+    return of_words(tasks.TokenClassificationTask, model, LABELS, LENGTH)
 
 
 def embedding(encoder, **options):
-    model = spread_weights(encoder(len(WORDS), **options))
-    tokenizer = WordPieceTokenizer(WORDS, lowercase=True)
-    return EmbeddingTask(model, tokenizer, max_length=LENGTH)
+    task = partial(tasks.EmbeddingTask, max_length=LENGTH)
+    return of_words(task, encoder(len(WORDS), **options))
 
 
 BERT = SIZES | {"max_length": LENGTH}
 ETC_SIZES = SIZES | {"radius": 2, "num_units": 3, "unit_length": 3}
 MATRIX = {
-    "seq2seq Transformer": lambda: seq2seq(Transformer, **SIZES),
-    "seq2seq T5": lambda: seq2seq(T5, key_dim=3, num_buckets=8, max_distance=6, **SIZES),
-    "seq2seq Marian": lambda: seq2seq(Marian, **SIZES),
+    "seq2seq Transformer": lambda: seq2seq(models.Transformer, **SIZES),
+    "seq2seq T5": lambda: seq2seq(models.T5, key_dim=3, num_buckets=8, max_distance=6, **SIZES),
+    "seq2seq Marian": lambda: seq2seq(models.Marian, **SIZES),
     "seq2seq SynthesizerTransformer": lambda: seq2seq(
-        SynthesizerTransformer, max_length=LENGTH, **SIZES
+        models.SynthesizerTransformer, max_length=LENGTH, **SIZES
     ),
-    "seq2seq RecurrentSeq2Seq": lambda: seq2seq(RecurrentSeq2Seq, num_layers=1, hidden_dim=6),
-    "seq2seq GNMT": lambda: seq2seq(GNMT, num_layers=2, hidden_dim=6),
+    "seq2seq RecurrentSeq2Seq": lambda: seq2seq(
+        models.RecurrentSeq2Seq, num_layers=1, hidden_dim=6
+    ),
+    "seq2seq GNMT": lambda: seq2seq(models.GNMT, num_layers=2, hidden_dim=6),
     "seq2seq ConvSeq2Seq": lambda: seq2seq(
-        ConvSeq2Seq, num_layers=1, hidden_dim=6, learned_positions=LENGTH
+        models.ConvSeq2Seq, num_layers=1, hidden_dim=6, learned_positions=LENGTH
     ),
-    "causal_lm CausalTransformer": lambda: language_model(CausalTransformer, beams=1, **SIZES),
-    "causal_lm GPT2": lambda: language_model(GPT2, max_length=11, **SIZES),
+    "causal_lm CausalTransformer": lambda: language_model(
+        models.CausalTransformer, beams=1, **SIZES
+    ),
+    "causal_lm GPT2": lambda: language_model(models.GPT2, max_length=11, **SIZES),
     "causal_lm CompressiveTransformer": lambda: language_model(
-        CompressiveTransformer, segment_length=3, memory_length=3, compressed_length=2, **SIZES
+        models.CompressiveTransformer,
+        segment_length=3,
+        memory_length=3,
+        compressed_length=2,
+        **SIZES,
     ),
     "causal_lm Reformer": lambda: language_model(
-        Reformer, num_buckets=4, num_hashes=2, chunk_length=4, **SIZES
+        models.Reformer, num_buckets=4, num_hashes=2, chunk_length=4, **SIZES
     ),
-    "classification TransformerEncoder": lambda: classification(TransformerEncoder, **SIZES),
-    "classification Bert": lambda: classification(Bert, **BERT),
-    "classification ETC": lambda: classification(ETC, **ETC_SIZES),
+    "classification TransformerEncoder": lambda: classification(models.TransformerEncoder, **SIZES),
+    "classification Bert": lambda: classification(models.Bert, **BERT),
+    "classification ETC": lambda: classification(models.ETC, **ETC_SIZES),
     "image_classification PatchEncoder": lambda: images(
-        PatchEncoder, image_size=4, patch_size=2, **SIZES
+        models.PatchEncoder, image_size=4, patch_size=2, **SIZES
     ),
-    "masked_lm Bert": lambda: masked(Bert, pooler=False, **BERT),
-    "masked_lm TransformerEncoder": lambda: masked(TransformerEncoder, **SIZES),
-    "masked_lm ETC": lambda: masked(ETC, **ETC_SIZES),
-    "token_classification Bert": lambda: tags(Bert, pooler=False, **BERT),
-    "token_classification TransformerEncoder": lambda: tags(TransformerEncoder, **SIZES),
-    "token_classification ETC": lambda: tags(ETC, **ETC_SIZES),
-    "embedding Bert": lambda: embedding(Bert, **BERT),
-    "embedding TransformerEncoder": lambda: embedding(TransformerEncoder, **SIZES),
-    "embedding ETC": lambda: embedding(ETC, **ETC_SIZES),
+    "masked_lm Bert": lambda: masked(models.Bert, pooler=False, **BERT),
+    "masked_lm TransformerEncoder": lambda: masked(models.TransformerEncoder, **SIZES),
+    "masked_lm ETC": lambda: masked(models.ETC, **ETC_SIZES),
+    "token_classification Bert": lambda: tags(models.Bert, pooler=False, **BERT),
+    "token_classification TransformerEncoder": lambda: tags(models.TransformerEncoder, **SIZES),
+    "token_classification ETC": lambda: tags(models.ETC, **ETC_SIZES),
+    "embedding Bert": lambda: embedding(models.Bert, **BERT),
+    "embedding TransformerEncoder": lambda: embedding(models.TransformerEncoder, **SIZES),
+    "embedding ETC": lambda: embedding(models.ETC, **ETC_SIZES),
 }
 # What no other test of the default suite exports and verifies. tests/cli/test_everything.py and the
 # tests of each kind of task do so with what is usual for it.
@@ -152,7 +130,7 @@ NOT_SERVED = {"MaskedLanguageModel", "SequenceClassifier", "TokenClassifier", "F
 
 def test_every_kind_of_task_and_every_family_is_declared():
     kinds, families = zip(*(name.split() for name in MATRIX), strict=True)
-    assert set(kinds) == {kind for kind in Task.classes if not kind.startswith("test")}
+    assert set(kinds) == {kind for kind in tasks.Task.classes if not kind.startswith("test")}
     every = {name for name in models.__all__ if inspect.isclass(getattr(models, name))}
     assert set(families) == every - NOT_SERVED - {"Preset"}
 
@@ -163,7 +141,7 @@ def test_it_is_exported_and_verified(name, tmp_path):
     task = MATRIX[name]()
     texts = task.example_texts()
     expected = task.predict(texts)
-    n_best = task.decoding.beams if isinstance(task, GeneratingTask) else 2
+    n_best = task.decoding.beams if isinstance(task, tasks.GeneratingTask) else 2
     folder = export_saved_model(task, tmp_path / "model", n_best=n_best)
     report = verified(folder, timeout=3600)  # on a machine with much else to do
     assert any("XLA disabled" in check for check in report.checks)

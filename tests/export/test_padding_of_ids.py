@@ -12,17 +12,9 @@ from tests.export.test_matrix import MATRIX
 
 pytestmark = pytest.mark.tensorflow
 
-KINDS = [
-    "seq2seq Transformer",
-    "seq2seq RecurrentSeq2Seq",
-    "causal_lm GPT2",
-    "classification Bert",
-    "classification ETC",
-    "masked_lm Bert",
-    "token_classification Bert",
-    "embedding Bert",
-    "image_classification PatchEncoder",
-]
+KINDS = [f"{kind} Bert" for kind in ("classification", "masked_lm", "token_classification")]
+KINDS += ["embedding Bert", "classification ETC", "image_classification PatchEncoder"]
+KINDS += ["seq2seq Transformer", "seq2seq RecurrentSeq2Seq", "causal_lm GPT2"]
 OF_IDS = ("token_ids", "n_best_token_ids", "score_token_ids", "sample_token_ids")
 # What a user gives, and the same ids with their padding at the end.
 GIVEN = [[0, 0, 4, 2, 5, 3], [5, 0, 4, 0, 3, 0], [0, 4, 4, 5, 0, 3]]

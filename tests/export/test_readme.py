@@ -33,9 +33,7 @@ def served(toy_model):
 def blocks(page):
     """The contents of fenced blocks by language."""
     found = re.findall(r"^```(\w*)\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL)
-    return [text for language, text in found if not language], [
-        text for language, text in found if language == "python"
-    ]
+    return [[text for language, text in found if language == of] for of in ("", "python")]
 
 
 def answered(model, body):

@@ -10,9 +10,9 @@ from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.export.golden import read_golden
 from keras_attn.export.warmup import read_warmup
 from keras_attn.tasks.serving import ServingFunction
-from keras_attn.validation import UserError
-from tests.export.toy import LETTERS, ToyTask, expected, printed
-from tests.refusals import refused
+from tests.export.toy import LETTERS, ToyTask, expected
+from tests.harness import run_python
+from tests.refusals import refused, refused_in_one_line
 
 
 def test_the_description_has_no_clock_and_no_path(toy_model):
@@ -32,9 +32,7 @@ def test_the_description_has_no_clock_and_no_path(toy_model):
 
 
 def test_golden_outputs_are_the_tasks(toy_model):
-    examples = {
-        name: (inputs, outputs) for name, inputs, outputs in read_golden(toy_model).examples
-    }
+    examples = {name: arrays for name, *arrays in read_golden(toy_model).examples}
     texts = ["abc", "e", "aéb"]
     inputs, outputs = examples["serving_default"]
     assert [text.decode() for text in inputs["text"]] == texts
@@ -47,16 +45,8 @@ def test_golden_outputs_are_the_tasks(toy_model):
 
 
 def test_warm_up_has_one_row_and_all_rows_of_each_signature(toy_model):
-    rows = [
-        (name, *(len(array) for array in inputs.values()))
-        for name, inputs in read_warmup(toy_model)
-    ]
-    assert sorted(rows) == [
-        ("serving_default", 1),
-        ("serving_default", 3),
-        ("token_ids", 1),
-        ("token_ids", 3),
-    ]
+    rows = [(name, *map(len, inputs.values())) for name, inputs in read_warmup(toy_model)]
+    assert sorted(rows) == [(name, n) for name in ("serving_default", "token_ids") for n in (1, 3)]
 
 
 def test_a_server_that_makes_batches_takes_the_warm_up(tmp_path):
@@ -69,12 +59,9 @@ def test_a_server_that_makes_batches_takes_the_warm_up(tmp_path):
 
 def test_weights_are_written_once(toy_model):
     # 9 weights of 4 bytes, and the bookkeeping of a checkpoint.
-    names = [
-        name for name, _ in tf.train.list_variables(str(toy_model / "variables" / "variables"))
-    ]
-    assert [name for name in names if "weights" in name or "resources" in name] == [
-        "resources/2/.ATTRIBUTES/VARIABLE_VALUE"
-    ]
+    names = [name for name, _ in tf.train.list_variables(str(toy_model / "variables/variables"))]
+    weights = [name for name in names if "weights" in name or "resources" in name]
+    assert weights == ["resources/2/.ATTRIBUTES/VARIABLE_VALUE"]
 
 
 def test_it_runs_in_python_without_this_package(toy_model):
@@ -86,7 +73,7 @@ def test_it_runs_in_python_without_this_package(toy_model):
         "print([name for name in sys.modules if name.startswith('keras_attn')])\n"
     )
     # 7 + 2 + 3 a step
-    assert printed(code).splitlines() == ["dddaaabbb 36.0", "[]"]
+    assert run_python(code).splitlines() == ["dddaaabbb 36.0", "[]"]
 
 
 def test_versions_count_up(tmp_path):
@@ -155,9 +142,8 @@ def test_mistakes_leave_the_folder_as_it_was(tmp_path, options, message):
 def test_a_folder_that_cannot_be_written_is_one_clear_line(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(UserError, match=r"/file/toy cannot be written: Not a directory") as raised:
-        export_saved_model(ToyTask(), file / "toy")
-    assert "\n" not in str(raised.value)
+    message = "/file/toy cannot be written: Not a directory"
+    refused_in_one_line(message, export_saved_model, ToyTask(), file / "toy")
 
 
 class _Failing(ToyTask):
@@ -210,8 +196,8 @@ def test_of_two_exports_at_once_the_later_gives_way(tmp_path):
             export_saved_model(ToyTask(), tmp_path)
             return super().resources()
 
-    with pytest.raises(UserError, match=r"The version folder .*/1 cannot be created: "):
-        export_saved_model(Overtaken(), tmp_path)
+    message = "The version folder .*/1 cannot be created: "
+    refused(message, export_saved_model, Overtaken(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["1"]
     assert (tmp_path / "1" / "saved_model.pb").is_file()
 
@@ -220,11 +206,8 @@ def test_example_inputs_must_be_named_as_the_inputs(tmp_path):
     class Misnamed(ToyTask):
         def serving_functions(self, n_best, jit=False):
             function = super().serving_functions(n_best, jit)["token_ids"]
-            return {
-                "token_ids": dataclasses.replace(
-                    function, example_inputs=lambda texts: {"ids": [[len(LETTERS)]]}
-                )
-            }
+            examples = {"ids": [[len(LETTERS)]]}
+            return {"token_ids": dataclasses.replace(function, example_inputs=lambda _: examples)}
 
-    with pytest.raises(UserError, match=r"inputs=\['token_ids'\], examples=\['ids'\]"):
-        export_saved_model(Misnamed(), tmp_path / "toy")
+    message = r"inputs=\['token_ids'\], examples=\['ids'\]"
+    refused(message, export_saved_model, Misnamed(), tmp_path / "toy")

@@ -9,7 +9,6 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from keras_attn.export import export_saved_model
 from keras_attn.export.serving_config import write_serving_config
 from keras_attn.export.warmup import MAX_ROWS, read_warmup
-from keras_attn.validation import UserError
 from tests.export.toy import ToyTask
 from tests.refusals import refused
 
@@ -80,11 +79,8 @@ def test_the_server_reads_the_models(written):
     config = pytest.importorskip("tensorflow_serving.config.model_server_config_pb2")
     parsed = text_format.Parse(written["models.config"].read_text(), config.ModelServerConfig())
     [model] = parsed.model_config_list.config
-    assert (model.name, model.base_path, model.model_platform) == (
-        "toy",
-        "/models/toy",
-        "tensorflow",
-    )
+    names = (model.name, model.base_path, model.model_platform)
+    assert names == ("toy", "/models/toy", "tensorflow")
     assert model.model_version_policy.latest.num_versions == 1
     # What the comment advises.
     advice = written["models.config"].read_text().splitlines()[1].partition(": ")[2]
@@ -137,11 +133,8 @@ def test_docker_compose_mounts_model_and_configuration(written, toy_model):
 
 def test_kubernetes_has_the_same_files_probes_and_ports(written):
     config, deployment, service = yaml.safe_load_all(written["kubernetes.yaml"].read_text())
-    assert [it["kind"] for it in (config, deployment, service)] == [
-        "ConfigMap",
-        "Deployment",
-        "Service",
-    ]
+    kinds = [it["kind"] for it in (config, deployment, service)]
+    assert kinds == ["ConfigMap", "Deployment", "Service"]
     assert config["data"] == {name: written[name].read_text() for name in FILES}
     pods = deployment["spec"]["template"]
     [container] = pods["spec"]["containers"]
@@ -184,8 +177,8 @@ def test_the_same_model_is_configured_anew_and_another_is_not(toy_model, written
     other = shutil.copytree(toy_model.parent, tmp_path / "other")
     refused("models.config belongs to another model", write_serving_config, other, folder)
     spaced = shutil.copytree(toy_model.parent, tmp_path / "two words")
-    with pytest.raises(UserError, match="letters, digits, .* Received: folder='.*two words'"):
-        write_serving_config(spaced, tmp_path / "new")
+    message = "letters, digits, .* Received: folder='.*two words'"
+    refused(message, write_serving_config, spaced, tmp_path / "new")
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="The configuration cannot be written"):
-        write_serving_config(toy_model.parent, tmp_path / "file" / "new")
+    new = tmp_path / "file" / "new"
+    refused("The configuration cannot be written", write_serving_config, toy_model.parent, new)

@@ -13,9 +13,8 @@ from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.export.golden import read_golden
 from keras_attn.export.layout import README
 from keras_attn.tasks import Seq2SeqTask
-from keras_attn.validation import UserError
 from tests.export.toy import ToyTask, verified
-from tests.refusals import refused
+from tests.refusals import message_of, refused, refused_in_one_line
 from tests.tasks.made import TEXTS, assert_answers, make_task
 
 HALVES = {"float16": np.float16, "bfloat16": tf.bfloat16.as_numpy_dtype}
@@ -31,10 +30,13 @@ def export(task, folder, dtype, examples=TEXTS, **options):
 def rounded_task(dtype):
     """The made task with matrices that the dtype holds exactly."""
     task = make_task()
-    for weight in task.backbone.variables:
-        if len(weight.shape) > 1:
-            weight.assign(weight.numpy().astype(HALVES[dtype]).astype(np.float32))
+    for weight in matrices(task):
+        weight.assign(weight.numpy().astype(HALVES[dtype]).astype(np.float32))
     return task
+
+
+def matrices(task):
+    return [weight for weight in task.backbone.variables if len(weight.shape) > 1]
 
 
 def bits(task):
@@ -173,8 +175,7 @@ def casts(folder, dtype):
 
 def test_weights_are_cast_once_a_call_and_never_in_a_loop(either):
     (task, *_, folder), dtype = either
-    matrices = sum(len(weight.shape) > 1 for weight in task.backbone.variables)
-    assert casts(folder, dtype) == (matrices * len(task.serving_functions(2)), 0)
+    assert casts(folder, dtype) == (len(matrices(task)) * len(task.serving_functions(2)), 0)
 
 
 def test_a_cast_in_a_loop_would_be_seen(tmp_path):
@@ -204,16 +205,10 @@ def changes(folder):
 def test_the_measured_change_is_described(exported):
     """The judge is the runtime, against what the task itself answers."""
     stored = description(exported.folder)
-    matrices = [
-        weight.numpy().nbytes for weight in exported.task.backbone.variables if weight.ndim > 1
-    ]
-    found = {name: stored[name] for name in ("dtype", "smaller", "bytes_before", "bytes")}
-    assert found == {
-        "dtype": "float16",
-        "smaller": len(matrices),
-        "bytes_before": sum(matrices),
-        "bytes": sum(matrices) // 2,
-    }
+    sizes = [weight.numpy().nbytes for weight in matrices(exported.task)]
+    expected = {"bytes_before": sum(sizes), "bytes": sum(sizes) // 2, "smaller": len(sizes)}
+    assert stored["dtype"] == "float16"
+    assert {name: stored[name] for name in expected} == expected
     assert stored["change"]["examples"] == len(TEXTS)
     expected = np.array([[h.score for h in row] for row in exported.hypotheses])
     with CppSavedModel(exported.folder) as model:
@@ -242,12 +237,10 @@ def test_golden_outputs_are_those_of_a_task_with_what_is_stored(exported):
 @pytest.mark.slow
 def test_scores_that_change_too_much_are_refused(tmp_path):
     """bfloat16 keeps eight bits, and this task's scores then change in the third digit."""
-    with pytest.raises(UserError, match="change the task's outputs by more than") as raised:
-        export(make_task(seed=1), tmp_path / "new" / "g2p", "bfloat16", examples=["", "abc"])
-    message = str(raised.value)
+    arguments = (make_task(seed=1), tmp_path / "new" / "g2p", "bfloat16", ["", "abc"])
+    message = refused_in_one_line("change the task's outputs by more than", export, *arguments)
     assert "Received: weights='bfloat16', tolerance=0.001." in message
     assert "changes 0 of 2 answers, and numbers by up to 0.0" in message
-    assert "\n" not in message
     assert list(tmp_path.iterdir()) == []
 
 
@@ -264,9 +257,8 @@ def test_a_text_that_changes_is_refused(tmp_path):
     embeddings[twin] = embeddings[best] * np.float32(1 + 2**-13)
     task.backbone.target_embedding.embeddings.assign(embeddings)
     assert words[twin] in task.predict(["abc"])[0].split()
-    with pytest.raises(UserError) as raised:
-        export(task, tmp_path, "float16", examples=["abc"])
-    assert "serving_default changes 1 of 1 answers, and numbers by up to 0;" in str(raised.value)
+    message = message_of(export, task, tmp_path, "float16", ["abc"])
+    assert "serving_default changes 1 of 1 answers, and numbers by up to 0;" in message
     assert list(tmp_path.iterdir()) == []
 
 
@@ -296,8 +288,8 @@ def test_compiled_by_xla_it_computes_in_full_precision_too(tmp_path):
     ],
 )
 def test_mistakes(tmp_path, make, dtype, message):
-    with pytest.raises(UserError, match=message):
-        export_saved_model(make(), tmp_path / "new", n_best=1, weights=dtype, only="no such path")
+    options = {"n_best": 1, "weights": dtype, "only": "no such path"}
+    refused(message, export_saved_model, make(), tmp_path / "new", **options)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -305,11 +297,7 @@ def test_mistakes(tmp_path, make, dtype, message):
 def test_some_matrices_take_half_the_room(tmp_path):
     task = make_task()
     folder = export(task, tmp_path / "g2p", "float16", only="feed_forward")
-    kernels = [
-        weight
-        for weight in task.backbone.variables
-        if "feed_forward" in weight.path and len(weight.shape) > 1
-    ]
+    kernels = [weight for weight in matrices(task) if "feed_forward" in weight.path]
     assert description(folder)["smaller"] == len(kernels) > 0
     stored = stored_bytes(folder)
     assert stored["float16"] == sum(weight.numpy().nbytes for weight in kernels) // 2
@@ -322,15 +310,12 @@ def quantized(array):
     """By NumPy alone: for each row, or each column, 255 numbers as far apart as it needs."""
     found = []
     for axis in (array.ndim - 1, 0):
-        channels = np.moveaxis(array, axis, 0)
-        numbers = np.stack(
-            [np.round(channel / (np.abs(channel).max() / 127)) for channel in channels]
-        )
-        assert np.abs(numbers).max() == 127
-        restored = [
-            row * (np.abs(channel).max() / 127)
-            for row, channel in zip(numbers, channels, strict=True)
-        ]
+        restored = []
+        for channel in np.moveaxis(array, axis, 0):
+            scale = np.abs(channel).max() / 127
+            numbers = np.round(channel / scale)
+            assert np.abs(numbers).max() == 127
+            restored.append(numbers * scale)
         found.append(np.moveaxis(np.stack(restored), 0, axis))
     return min(found, key=lambda restored: np.sum((restored - array) ** 2))
 
@@ -345,8 +330,7 @@ def eighths(tmp_path_factory):
 @pytest.mark.slow
 def test_whole_numbers_take_a_quarter_of_the_room(eighths):
     stored = stored_bytes(eighths)
-    matrices = [w.numpy() for w in make_task().backbone.variables if len(w.shape) > 1]
-    assert stored["int8"] == sum(array.size for array in matrices)
+    assert stored["int8"] == sum(weight.numpy().size for weight in matrices(make_task()))
     described = description(eighths)
     assert described["bytes_before"] == 4 * stored["int8"]
     assert stored["int8"] < described["bytes"] < stored["int8"] + stored["float32"]
@@ -367,9 +351,8 @@ def test_the_page_beside_the_model_tells_the_change(eighths):
 def test_whole_numbers_and_scales_are_what_is_computed_with(eighths):
     """The judge is a task whose matrices NumPy brought to so many steps, in the runtime."""
     task = make_task()
-    for weight in task.backbone.variables:
-        if len(weight.shape) > 1:
-            weight.assign(quantized(weight.numpy()))
+    for weight in matrices(task):
+        weight.assign(quantized(weight.numpy()))
     verified(eighths)
     targets = ["AA B", "", "CH", "D EH", "AA", "B B", "EH"]
     with CppSavedModel(eighths) as model:
@@ -379,15 +362,14 @@ def test_whole_numbers_and_scales_are_what_is_computed_with(eighths):
 
 def test_whole_numbers_are_read_once_a_call(eighths):
     task = make_task()
-    matrices = sum(len(weight.shape) > 1 for weight in task.backbone.variables)
-    assert casts(eighths, "int8") == (matrices * len(task.serving_functions(2)), 0)
+    assert casts(eighths, "int8") == (len(matrices(task)) * len(task.serving_functions(2)), 0)
 
 
 def test_how_much_may_change_is_the_users_choice(eighths, tmp_path):
     largest = max(change["largest_difference"] for change in changes(eighths).values())
     assert 1e-3 < largest < 0.2
-    with pytest.raises(UserError, match="Received: weights='int8', tolerance=0.001"):
-        export(make_task(beams=1), tmp_path, "int8", examples=["abc", "fedcba"])
+    arguments = (make_task(beams=1), tmp_path, "int8", ["abc", "fedcba"])
+    refused("Received: weights='int8', tolerance=0.001", export, *arguments)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,9 +11,8 @@ from keras_attn.export import SavedModelError, export_saved_model, verify
 from keras_attn.export.golden import GOLDEN, Golden, write_golden
 from keras_attn.export.warmup import WARMUP, write_warmup
 from keras_attn.export_manifest import MANIFEST
-from keras_attn.validation import UserError
 from tests.export.toy import ToyTask, named, removed, save, truncated, verified
-from tests.refusals import refused
+from tests.refusals import refused, refused_in_one_line
 
 
 @pytest.fixture
@@ -164,9 +163,7 @@ def test_a_linting_mistake_is_found(copy):
 )
 def test_a_damaged_model_is_one_clear_line(copy, damage, message):
     damage(copy)
-    with pytest.raises(UserError, match=message) as raised:
-        verify(copy.parent)
-    assert "\n" not in str(raised.value)
+    refused_in_one_line(message, verify, copy.parent)
 
 
 def test_a_foreign_model_is_refused(tmp_path):

@@ -1,8 +1,6 @@
 """A task without Keras: spells letters, adds up a weight for each, and repeats each in a loop."""
 
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import tensorflow as tf
@@ -94,13 +92,6 @@ def named(name, shape, dtype):
 def strings(*values):
     """Bytes as an array of objects."""
     return np.array(values, object)
-
-
-def printed(code):
-    """What a new Python process prints."""
-    command = [sys.executable, "-c", code]
-    options = {"capture_output": True, "text": True, "check": True, "timeout": 120}
-    return subprocess.run(command, **options).stdout
 
 
 def verified(folder, **options):

@@ -3,9 +3,20 @@
 import numpy as np
 from keras import ops
 
+from tests.generation.toy_models import compiled
+
 
 def as_numpy(found):
     return type(found)(*(ops.convert_to_numpy(part) for part in found))
+
+
+def searched(strategy, model, inputs, *arguments, **options):
+    """What a strategy finds in a compiled graph."""
+
+    def run(inputs):
+        return strategy(model.step, model.initial_state(inputs), *arguments, **options)
+
+    return as_numpy(compiled(run)(inputs))
 
 
 def listed(found, row):

@@ -14,11 +14,12 @@ from keras_attn.generation import (
     length_normalizer,
     sample,
 )
-from keras_attn.validation import UserError
 from tests.backends import thinned
 from tests.generation import naive_search
-from tests.generation.comparison import as_numpy, assert_judged, assert_same_hypotheses, listed
-from tests.generation.toy_models import END, START, HashModel, compiled
+from tests.generation.comparison import assert_judged, assert_same_hypotheses, listed, searched
+from tests.generation.toy_models import END, START, HashModel
+from tests.harness import assert_close, assert_same
+from tests.refusals import message_of, refused
 
 MODEL = HashModel(5)
 TABLES = MODEL.random_tables(np.random.default_rng(83), 41, end_bonus=-1.5)
@@ -46,10 +47,7 @@ def keeping(row, prefix=False, **rules):
 
 
 def search(strategy, *arguments, tables=TABLES, **options):
-    def run(tables):
-        return strategy(MODEL.step, MODEL.initial_state(tables), *arguments, **options)
-
-    return as_numpy(compiled(run)(tables))
+    return searched(strategy, MODEL, tables, *arguments, **options)
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
@@ -91,7 +89,7 @@ def test_samples_keep_the_rules(rules):
         for _, log_probability, text in listed(found, row):
             assert is_kept(text)
             total = sum(judge(text[:place])[token] for place, token in enumerate(text))
-            np.testing.assert_allclose(log_probability, total, rtol=1e-4, atol=1e-5)
+            assert_close(log_probability, total, rtol=1e-4, atol=1e-5)
         broken += sum(not is_kept(text) for _, _, text in listed(free, row))
     assert broken > 50
 
@@ -100,8 +98,8 @@ def test_the_most_probable_sample_is_constrained_greedy_search():
     rules = constraints(ngram=2, banned=((3, 4),), prefix=True)
     found = search(sample, START, END, 8, constraints=rules, seed=0, rules=SamplingRules(top_k=1))
     expected = search(greedy_search, START, END, 8, constraints=rules)
-    np.testing.assert_array_equal(found.token_ids, expected.token_ids)
-    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-5)
+    assert_same(found.token_ids, expected.token_ids)
+    assert_close(found.scores, expected.scores, rtol=1e-5)
 
 
 def test_a_prefix_is_scored_as_the_model_scores_it():
@@ -145,9 +143,7 @@ def test_wide_beam_is_exact_with_the_other_length_penalty():
 def test_scores_of_the_other_length_penalty(strategy):
     options = {"length_penalty": 0.9, "length_penalty_form": "length"}
     found = search(strategy, START, END, 6, **options)
-    np.testing.assert_allclose(
-        found.scores, found.log_probabilities / found.lengths**0.9, rtol=1e-5
-    )
+    assert_close(found.scores, found.log_probabilities / found.lengths**0.9, rtol=1e-5)
 
 
 def test_a_forced_end_may_be_free():
@@ -177,8 +173,7 @@ def test_a_forced_end_may_be_free():
 
 def test_length_normalizer_of_the_other_form_by_hand():
     lengths = ops.convert_to_tensor([1, 4, 9])
-    found = length_normalizer(lengths, 1.5, form="length")
-    np.testing.assert_allclose(ops.convert_to_numpy(found), [1, 8, 27], rtol=1e-6)
+    assert_close(length_normalizer(lengths, 1.5, form="length"), [1, 8, 27], rtol=1e-6)
 
 
 def test_rules_that_leave_nothing():
@@ -206,34 +201,27 @@ def test_rules_that_leave_nothing():
     ],
 )
 def test_mistakes_in_constraints(arguments, message):
-    with pytest.raises(UserError) as raised:
-        search(greedy_search, START, END, 4, constraints=Constraints(**arguments))
-    assert message in str(raised.value)
+    def run(**arguments):
+        return search(greedy_search, START, END, 4, constraints=Constraints(**arguments))
+
+    assert message in message_of(run, **arguments)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("name", "given", "names", "meant"),
     [
-        (
-            {"stopping": "earlier"},
-            "`stopping` must be one of 'exact', 'early', 'heuristic'. Did you mean 'early'? "
-            "Received: stopping='earlier'.",
-        ),
-        (
-            {"length_penalty_form": "lenght"},
-            "`length_penalty_form` must be one of 'gnmt', 'length'. Did you mean 'length'? "
-            "Received: length_penalty_form='lenght'.",
-        ),
+        ("stopping", "earlier", "'exact', 'early', 'heuristic'", "early"),
+        ("length_penalty_form", "lenght", "'gnmt', 'length'", "length"),
     ],
 )
-def test_mistakes_in_names(options, message):
-    with pytest.raises(UserError) as raised:
-        search(beam_search, 2, START, END, 4, **options)
-    assert str(raised.value) == message
+def test_mistakes_in_names(name, given, names, meant):
+    assert message_of(search, beam_search, 2, START, END, 4, **{name: given}) == (
+        f"`{name}` must be one of {names}. Did you mean '{meant}'? Received: {name}='{given}'."
+    )
 
 
 @pytest.mark.parametrize("rows", [1, 82])  # all rows of the beam could be shared out among them
 def test_prefixes_are_not_shared_out_among_sources(rows):
-    constraints = Constraints(prefix_ids=np.ones((rows, 2), "int32"))
-    with pytest.raises(UserError, match=rf"Received: shape=\({rows}, 2\), sources=41."):
-        search(beam_search, 2, START, END, 4, constraints=constraints)
+    options = {"constraints": Constraints(prefix_ids=np.ones((rows, 2), "int32"))}
+    message = rf"Received: shape=\({rows}, 2\), sources=41."
+    refused(message, search, beam_search, 2, START, END, 4, **options)

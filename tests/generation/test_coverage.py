@@ -1,14 +1,16 @@
 """The coverage penalty, with a model that looks about at random."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_attn.generation import beam_search
-from keras_attn.validation import UserError
 from tests.generation import naive_search
-from tests.generation.comparison import as_numpy, assert_same_hypotheses, listed
-from tests.generation.toy_models import END, START, HashModel, compiled, log_softmax
+from tests.generation.comparison import assert_same_hypotheses, listed, searched
+from tests.generation.toy_models import END, START, HashModel, log_softmax
+from tests.refusals import refused
 
 VOCABULARY, SOURCE = 5, 3
 
@@ -30,19 +32,15 @@ class LookingModel(HashModel):
         coverage = state["hypothesis"]["coverage"]
         logits, state = super().step(token_ids, state, index)
         attention = ops.softmax(3.0 * logits[:, :SOURCE])
-        return logits, {
-            **state,
-            "hypothesis": {**state["hypothesis"], "coverage": coverage + attention},
-        }
+        hypothesis = state["hypothesis"] | {"coverage": coverage + attention}
+        return logits, state | {"hypothesis": hypothesis}
 
     def penalty(self, table, text, beta):
         """By equation 14 of Wu et al., 2016."""
         total = np.array([0.0, 0.0, table[0, 0] > 0])
         for position in range(len(text)):
-            code = 0
-            for place, token in enumerate((START, *text[:position])):
-                code = (code * 7 + token + 1 + 13 * place) % self.modulus
-            total += np.exp(log_softmax(3.0 * table[code, :SOURCE]))
+            logits = self.logits(table, text[:position])
+            total += np.exp(log_softmax(3.0 * logits[:SOURCE]))
         return beta * np.log(np.minimum(total, 1.0)).sum()
 
 
@@ -51,22 +49,11 @@ MODEL = LookingModel(VOCABULARY)
 
 def found_and_judged(beams, judge, beta, count=23, **options):
     tables = MODEL.random_tables(np.random.default_rng(11), count, end_bonus=1.0)
-
-    def run(tables):
-        state = MODEL.initial_state(tables)
-        return beam_search(
-            MODEL.step, state, beams, START, END, 4, coverage_penalty=beta, **options
-        )
-
-    found = as_numpy(compiled(run)(tables))
+    options |= {"coverage_penalty": beta}
+    found = searched(beam_search, MODEL, tables, beams, START, END, 4, **options)
     for row, table in enumerate(tables):
-        yield (
-            listed(found, row),
-            judge(
-                lambda prefix, table=table: MODEL.log_probabilities(table, prefix),
-                lambda text, table=table: MODEL.penalty(table, text, beta),
-            ),
-        )
+        following = partial(MODEL.log_probabilities, table)
+        yield listed(found, row), judge(following, partial(MODEL.penalty, table, beta=beta))
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.2, 2.0])
@@ -96,9 +83,10 @@ def test_a_narrow_beam_equals_plain_python(stopping):
 def test_mistakes():
     tables = MODEL.random_tables(np.random.default_rng(1), 2)
     state = MODEL.initial_state(ops.convert_to_tensor(tables))
+    search = partial(beam_search, MODEL.step, beams=2, start_id=START, end_id=END, max_length=4)
     for penalty in (-1.0, float("nan"), "much"):
-        with pytest.raises(UserError, match="`coverage_penalty` must be a finite number"):
-            beam_search(MODEL.step, state, 2, START, END, 4, coverage_penalty=penalty)
+        message = "`coverage_penalty` must be a finite number"
+        refused(message, search, state, coverage_penalty=penalty)
     state = HashModel(VOCABULARY).initial_state(ops.convert_to_tensor(tables))
-    with pytest.raises(UserError, match=r"needs `state\['hypothesis'\]\['coverage'\]`"):
-        beam_search(MODEL.step, state, 2, START, END, 4, coverage_penalty=1.0)
+    message = r"needs `state\['hypothesis'\]\['coverage'\]`"
+    refused(message, search, state, coverage_penalty=1.0)

@@ -4,7 +4,7 @@ from keras import ops
 
 from keras_attn.generation import greedy_search
 from tests.generation import naive_search
-from tests.generation.comparison import as_numpy, assert_judged
+from tests.generation.comparison import as_numpy, assert_judged, searched
 from tests.generation.toy_models import END, START, HashModel, RecurrentModel, compiled
 
 
@@ -18,12 +18,7 @@ def test_equals_plain_python(shortest, longest, forbidden):
     tables[1] = np.nan
     tables[2, :, END] = -np.inf
     options = {"min_length": shortest, "forbidden_ids": forbidden}
-
-    def run(tables):
-        state = model.initial_state(tables)
-        return greedy_search(model.step, state, START, END, longest, **options)
-
-    found = as_numpy(compiled(run)(tables))
+    found = searched(greedy_search, model, tables, START, END, longest, **options)
     assert found.token_ids.shape == (103, 1, longest)
     rules = (longest, shortest, forbidden)
     assert_judged(
@@ -48,16 +43,14 @@ def test_follows_nested_states():
 def test_length_penalty_changes_the_score_alone():
     model = HashModel(5)
     tables = ops.convert_to_tensor(model.random_tables(np.random.default_rng(53), 7))
-    arguments = (START, END, 7)
-    plain = as_numpy(greedy_search(model.step, model.initial_state(tables), *arguments))
-    divided = as_numpy(
-        greedy_search(model.step, model.initial_state(tables), *arguments, length_penalty=0.9)
+    plain, divided = (
+        searched(greedy_search, model, tables, START, END, 7, **options)
+        for options in ({}, {"length_penalty": 0.9})
     )
     np.testing.assert_array_equal(divided.token_ids, plain.token_ids)
     np.testing.assert_allclose(plain.scores, plain.log_probabilities)
-    np.testing.assert_allclose(
-        divided.scores, plain.scores / ((5 + plain.lengths) / 6) ** 0.9, rtol=1e-6
-    )
+    penalty = ((5 + plain.lengths) / 6) ** 0.9
+    np.testing.assert_allclose(divided.scores, plain.scores / penalty, rtol=1e-6)
 
 
 def test_what_the_model_does_after_the_end_is_ignored():

@@ -1,15 +1,16 @@
 import collections
+from functools import partial
 
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_attn.generation import SamplingRules, greedy_search, sample
-from keras_attn.validation import UserError
 from tests.backends import thinned
 from tests.generation import naive_sampling
 from tests.generation.comparison import as_numpy
 from tests.generation.toy_models import END, START, HashModel, RecurrentModel, compiled
+from tests.refusals import message_of
 
 VOCABULARY, LONGEST, SAMPLES = 5, 4, 10_007
 MODEL = HashModel(VOCABULARY)
@@ -35,16 +36,6 @@ def run(tables=TABLES, seed=3, max_length=LONGEST, model=MODEL, graph=True, **op
 def texts(found, row):
     pairs = zip(found.token_ids[row], found.lengths[row], strict=True)
     return [tuple(tokens[:length].tolist()) for tokens, length in pairs]
-
-
-def following(table):
-    def next_logits(prefix):
-        code = 0
-        for position, token in enumerate((START, *prefix)):
-            code = (code * 7 + token + 1 + 13 * position) % MODEL.modulus
-        return table[code]
-
-    return next_logits
 
 
 # 99.9% of chi-square values lie below the degrees of freedom + 3.3 * sqrt(2 * degrees) + 7.
@@ -74,7 +65,13 @@ def test_texts_are_drawn_as_often_as_their_probability_says(rules, shortest, for
     found = run(TABLES[:2], samples=SAMPLES, rules=SamplingRules(**rules), **options)
     for row in range(2):
         expected = naive_sampling.text_probabilities(
-            following(TABLES[row]), VOCABULARY, END, LONGEST, shortest, forbidden, **rules
+            partial(MODEL.logits, TABLES[row]),
+            VOCABULARY,
+            END,
+            LONGEST,
+            shortest,
+            forbidden,
+            **rules,
         )
         drawn = texts(found, row)
         assert_drawn_from(expected, drawn)
@@ -90,7 +87,7 @@ def test_tokens_of_the_prompt_count_as_repeated():
     for row, prompt in enumerate([(3, 4), (4,)]):
         judged = {
             known: naive_sampling.text_probabilities(
-                following(TABLES[row]), VOCABULARY, END, LONGEST, prompt=known, **rules
+                partial(MODEL.logits, TABLES[row]), VOCABULARY, END, LONGEST, prompt=known, **rules
             )
             for known in (prompt, ())
         }
@@ -227,9 +224,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("rules", "message"), MISTAKES)
 def test_mistakes_in_rules(rules, message):
-    with pytest.raises(UserError) as raised:
-        SamplingRules(**rules)
-    assert message in str(raised.value)
+    assert message in message_of(SamplingRules, **rules)
 
 
 @pytest.mark.parametrize(
@@ -244,6 +239,4 @@ def test_mistakes_in_rules(rules, message):
     ],
 )
 def test_mistakes_in_arguments(options, message):
-    with pytest.raises(UserError) as raised:
-        run(graph=False, **options)
-    assert message in str(raised.value)
+    assert message in message_of(run, graph=False, **options)

@@ -79,12 +79,15 @@ class HashModel(Judged):
             "hypothesis": {"hash": ops.reshape(hashes, (-1,)), "unused": None},
         }
 
-    def log_probabilities(self, table, prefix):
+    def logits(self, table, prefix):
         """Of the token after `prefix`, a tuple of generated tokens."""
         code = 0
         for position, token in enumerate((START, *prefix)):
             code = (code * 7 + token + 1 + 13 * position) % self.modulus
-        return log_softmax(table[code])
+        return table[code]
+
+    def log_probabilities(self, table, prefix):
+        return log_softmax(self.logits(table, prefix))
 
 
 class RecurrentModel(Judged):

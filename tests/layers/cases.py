@@ -33,9 +33,22 @@ def feed_forward(**arguments):
     return lambda: layers.FeedForward(**({"intermediate_dim": 11} | arguments))
 
 
-def case(layer, arguments, inputs, trainable, non_trainable=0, outputs=(2, 5, 7), **further):
-    """A case whose outputs, unless given, are of the shape of `X`."""
-    return LayerCase(layer, arguments, inputs, outputs, trainable, non_trainable, **further)
+def rotary(*arguments):
+    return lambda: layers.RotaryEmbedding(*arguments)
+
+
+def alibi():
+    return lambda: layers.AlibiBias(2)
+
+
+def rms_norm():
+    return lambda: layers.RMSNormalization(1e-3)
+
+
+def case(layer, arguments, inputs, weights, outputs=(2, 5, 7), **further):
+    """A case by its number of trainable weights, or that and the number of others."""
+    counts = weights if isinstance(weights, tuple) else (weights,)
+    return LayerCase(layer, arguments, inputs, outputs, *counts, **further)
 
 
 X = numbers(1, 2, 5, 7)  # (batch, target, features)
@@ -57,6 +70,9 @@ WITH_KEY = PADDED | {
     "query_mask": padding(2, 5),
     "key_mask": padding(2, 5)[::-1],
 }
+ON_X, ON_IMAGES, ON_HEADS = {"inputs": X}, {"inputs": IMAGES}, {"inputs": ROTATED}
+ON_IDS, ON_PADDED = {"inputs": ids(1, 11, 2, 5)}, {"inputs": X, "mask": padding(2, 5)}
+FROM_STARTS = {"inputs": X, "start_index": STARTS}
 STREAMS = {"first": X, "second": numbers(3, 2, 5, 7)}
 
 # === Options of the call ===
@@ -64,7 +80,7 @@ CAUSAL = {"use_causal_mask": True}
 SCORES = {"return_attention_scores": True}
 
 # === Arguments ===
-HEADS = {"num_heads": 2, "key_dim": 3}
+HEADS, HEADS_OF_4 = {"num_heads": 2, "key_dim": 3}, {"num_heads": 2, "key_dim": 4}
 DROPOUT = {"dropout": 0.2, "seed": 7}
 DRAWN = {"scores_initializer": "random_normal"}
 EMBEDDING = {"vocabulary_size": 11, "hidden_dim": 7}
@@ -84,11 +100,7 @@ BIASES = {"bias_initializer": "ones", "bias_regularizer": "l2", "bias_constraint
 CASES = [
     # === Front ends ===
     case(
-        layers.PatchEmbedding,
-        {"patch_size": 2, "hidden_dim": 7},
-        {"inputs": IMAGES},
-        2,
-        outputs=(2, 15, 7),
+        layers.PatchEmbedding, {"patch_size": 2, "hidden_dim": 7}, ON_IMAGES, 2, outputs=(2, 15, 7)
     ),
     case(
         layers.PatchEmbedding,
@@ -99,15 +111,13 @@ CASES = [
             "kernel_initializer": "he_normal",
             "kernel_regularizer": "l2",
         },
-        {"inputs": IMAGES},
+        ON_IMAGES,
         1,
         outputs=(2, 4, 7),
         note="oblong",
     ),
-    case(
-        layers.RandomShift, {"most": 2, "seed": 7}, {"inputs": IMAGES}, 0, 1, outputs=(2, 6, 10, 3)
-    ),
-    case(layers.ClassToken, {"initializer": "random_normal"}, {"inputs": X}, 1, outputs=(2, 6, 7)),
+    case(layers.RandomShift, {"most": 2, "seed": 7}, ON_IMAGES, (0, 1), outputs=(2, 6, 10, 3)),
+    case(layers.ClassToken, {"initializer": "random_normal"}, ON_X, 1, outputs=(2, 6, 7)),
     case(
         layers.ConvolutionalSubsampling,
         {"hidden_dim": 7},
@@ -130,7 +140,7 @@ CASES = [
         note="deep",
     ),
     # === Tokens ===
-    case(layers.TokenEmbedding, EMBEDDING, {"inputs": ids(1, 11, 2, 5)}, 1),
+    case(layers.TokenEmbedding, EMBEDDING, ON_IDS, 1),
     case(
         layers.TokenEmbedding,
         EMBEDDING
@@ -140,37 +150,25 @@ CASES = [
             "embeddings_initializer": "random_uniform",
             "embeddings_regularizer": "l2",
         },
-        {"inputs": ids(1, 11, 2, 5)},
+        ON_IDS,
         1,
         note="plain",
     ),
     case(
         layers.TokenEmbedding,
         EMBEDDING | {"predict_zero": False},
-        {"inputs": X},
+        ON_X,
         1,
         outputs=(2, 5, 11),
         options={"reverse": True},
         note="reverse",
     ),
-    case(layers.VocabularyBias, {}, {"inputs": X}, 1),
+    case(layers.VocabularyBias, {}, ON_X, 1),
     # === Positions ===
-    case(layers.SinusoidalPositionEncoding, {}, {"inputs": X}, 0),
-    case(
-        layers.SinusoidalPositionEncoding,
-        {"interleaved": False},
-        {"inputs": X, "start_index": STARTS},
-        0,
-        note="start",
-    ),
-    case(layers.LearnedPositionEmbedding, INITIALIZED | {"max_length": 5}, {"inputs": X}, 1),
-    case(
-        layers.LearnedPositionEmbedding,
-        {"max_length": 23},
-        {"inputs": X, "start_index": STARTS},
-        1,
-        note="start",
-    ),
+    case(layers.SinusoidalPositionEncoding, {}, ON_X, 0),
+    case(layers.SinusoidalPositionEncoding, {"interleaved": False}, FROM_STARTS, 0, note="start"),
+    case(layers.LearnedPositionEmbedding, INITIALIZED | {"max_length": 5}, ON_X, 1),
+    case(layers.LearnedPositionEmbedding, {"max_length": 23}, FROM_STARTS, 1, note="start"),
     case(
         layers.SegmentEmbedding,
         INITIALIZED | {"num_segments": 3},
@@ -180,7 +178,7 @@ CASES = [
     case(
         layers.RotaryEmbedding,
         {"max_wavelength": 100.0, "scaling_factor": 2.0},
-        {"inputs": ROTATED},
+        ON_HEADS,
         0,
         outputs=(2, 3, 5, 8),
     ),
@@ -222,7 +220,7 @@ CASES = [
         outputs=(2, 3, 5, 7),
     ),
     # === Multi-head attention ===
-    case(layers.MultiHeadAttention, HEADS | DROPOUT, SELF, 6, 1),
+    case(layers.MultiHeadAttention, HEADS | DROPOUT, SELF, (6, 1)),
     case(
         layers.MultiHeadAttention,
         PROJECTIONS
@@ -253,7 +251,7 @@ CASES = [
     ),
     case(
         layers.MultiHeadAttention,
-        {"num_heads": 2, "key_dim": 6, "relative_positions": lambda: layers.RotaryEmbedding(50.0)},
+        {"num_heads": 2, "key_dim": 6, "relative_positions": rotary(50.0)},
         SELF,
         6,
         note="rotary",
@@ -270,8 +268,7 @@ CASES = [
         layers.SimpleSelfAttention,
         DROPOUT | {"use_scale": True},
         MASKED_PAIRS,
-        0,
-        1,
+        (0, 1),
         outputs=((2, 5, 7), (2, 5, 5)),
         options=SCORES,
     ),
@@ -279,8 +276,7 @@ CASES = [
         layers.AdditiveAttention,
         DROPOUT | {"units": 3, "kernel_initializer": "he_normal"},
         MASKED_CROSS,
-        3,
-        1,
+        (3, 1),
         outputs=((2, 5, 13), (2, 5, 11)),
         options=SCORES,
     ),
@@ -288,8 +284,7 @@ CASES = [
         layers.LuongAttention,
         DROPOUT | {"score": "general", "kernel_initializer": "he_normal"},
         CROSS | {"value_mask": padding(2, 11)},
-        1,
-        1,
+        (1, 1),
         outputs=(2, 5, 13),
         note="general",
     ),
@@ -307,8 +302,7 @@ CASES = [
         layers.DenseSynthesizer,
         HEADS | DROPOUT | {"max_length": 7, "value_dim": 5},
         MASKED_PAIRS,
-        8,
-        1,
+        (8, 1),
         outputs=((2, 5, 7), (2, 2, 5, 5)),
         options=SCORES,
     ),
@@ -318,15 +312,13 @@ CASES = [
         | DROPOUT
         | {"max_length": 8, "factor": 4, "use_bias": False, "kernel_initializer": "he_normal"},
         PADDED,
-        5,
-        1,
+        (5, 1),
     ),
     case(
         layers.RandomSynthesizer,
         HEADS | DROPOUT | DRAWN | {"max_length": 7, "trainable_scores": False},
         SELF,
-        4,
-        2,
+        (4, 2),
         outputs=((2, 5, 7), (2, 2, 5, 5)),
         options=SCORES,
         note="fixed",
@@ -336,8 +328,7 @@ CASES = [
         layers.FactorizedRandomSynthesizer,
         HEADS | DROPOUT | DRAWN | {"max_length": 7, "rank": 4},
         SELF | {"query_mask": padding(2, 5)},
-        6,
-        1,
+        (6, 1),
     ),
     case(
         layers.SynthesizerMixture,
@@ -349,8 +340,7 @@ CASES = [
             "members": ("dense", "factorized_dense", "fixed_random", "factorized_random"),
         },
         SELF,
-        17,
-        2,
+        (17, 2),
     ),
     case(layers.SynthesizerMixture, HEADS | {"max_length": 8}, SELF, 8, note="dot product"),
     # === Linear attention ===
@@ -364,8 +354,7 @@ CASES = [
     ),
     case(
         layers.LinearAttention,
-        BIASES
-        | {"num_heads": 2, "key_dim": 4, "relative_positions": lambda: layers.RotaryEmbedding()},
+        BIASES | HEADS_OF_4 | {"relative_positions": rotary()},
         WITH_KEY,
         8,
         options=CAUSAL,
@@ -376,8 +365,7 @@ CASES = [
         layers.LSHAttention,
         HEADS | DROPOUT | {"num_buckets": 4, "num_hashes": 2, "chunk_length": 2, "value_dim": 5},
         PADDED,
-        6,
-        2,
+        (6, 2),
     ),
     case(
         layers.GlobalLocalAttention,
@@ -396,8 +384,7 @@ CASES = [
             "global_query": GLOBALS,
             "global_query_mask": padding(2, 3),
         },
-        11,
-        1,
+        (11, 1),
         outputs=((2, 5, 7), (2, 3, 7)),
     ),
     case(
@@ -405,10 +392,9 @@ CASES = [
         HEADS
         | DROPOUT
         | PROJECTIONS
-        | {"sliding_window": 3, "value_dim": 5, "relative_positions": lambda: layers.AlibiBias(2)},
+        | {"sliding_window": 3, "value_dim": 5, "relative_positions": alibi()},
         SELF | {"attention_mask": mask(3, 2, 2, 1, 5)},
-        3,
-        1,
+        (3, 1),
         outputs=(2, 5, 17),
     ),
     case(
@@ -423,28 +409,20 @@ CASES = [
     # === Memory ===
     case(
         layers.RecurrentMemoryAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 4,
-            "memory_length": 3,
-            "relative_positions": lambda: layers.RotaryEmbedding(),
-            "dropout": 0.2,
-        },
+        HEADS_OF_4 | {"memory_length": 3, "relative_positions": rotary(), "dropout": 0.2},
         SELF,
-        6,
-        1,
+        (6, 1),
         options=CAUSAL,
     ),
     case(
         layers.CompressiveMemoryAttention,
-        {
-            "num_heads": 2,
-            "key_dim": 4,
+        HEADS_OF_4
+        | {
             "memory_length": 3,
             "compressed_length": 2,
             "compression_rate": 2,
             "compression": "mean",
-            "relative_positions": lambda: layers.AlibiBias(2),
+            "relative_positions": alibi(),
         },
         SELF,
         6,
@@ -456,11 +434,10 @@ CASES = [
             "segment_length": 3,
         },
         SELF,
-        9,
-        1,
+        (9, 1),
     ),
     # === Parts of blocks ===
-    case(layers.FeedForward, {"intermediate_dim": 11}, {"inputs": X}, 4),
+    case(layers.FeedForward, {"intermediate_dim": 11}, ON_X, 4),
     case(
         layers.FeedForward,
         {
@@ -474,20 +451,15 @@ CASES = [
             "seed": 3,
             "output_initializer": "orthogonal",
         },
-        {"inputs": X},
-        3,
-        1,
+        ON_X,
+        (3, 1),
         note="gated",
     ),
-    case(layers.RMSNormalization, {"epsilon": 1e-3}, {"inputs": X}, 1),
+    case(layers.RMSNormalization, {"epsilon": 1e-3}, ON_X, 1),
     # === Blocks ===
     case(
         layers.TransformerEncoderBlock,
-        {
-            "attention": self_attention(),
-            "feed_forward": feed_forward(),
-            "norm": lambda: layers.RMSNormalization(1e-3),
-        },
+        {"attention": self_attention(), "feed_forward": feed_forward(), "norm": rms_norm()},
         {"inputs": X, "padding_mask": padding(2, 5)},
         10,
     ),
@@ -500,8 +472,7 @@ CASES = [
             "recompute": True,
         },
         {"inputs": X, "attention_mask": mask(1, 2, 5, 5)},
-        12,
-        4,
+        (12, 4),
         options=CAUSAL,
         note="pre-norm",
     ),
@@ -511,7 +482,7 @@ CASES = [
             "self_attention": self_attention(),
             "cross_attention": self_attention(num_heads=3, key_dim=2),
             "feed_forward": feed_forward(),
-            "norm": lambda: layers.RMSNormalization(1e-3),
+            "norm": rms_norm(),
         },
         {
             "inputs": X,
@@ -530,8 +501,7 @@ CASES = [
             "recompute": True,
         },
         {"inputs": X, "attention_mask": mask(1, 2, 1, 5, 5)},
-        14,
-        2,
+        (14, 2),
         note="decoder-only",
     ),
     case(
@@ -547,8 +517,7 @@ CASES = [
             "padding_mask": padding(2, 5),
             "global_padding_mask": padding(2, 3),
         },
-        13,
-        4,
+        (13, 4),
         outputs=((2, 5, 7), (2, 3, 7)),
     ),
     case(
@@ -561,8 +530,7 @@ CASES = [
             "seed": 5,
         },
         STREAMS | {"padding_mask": padding(2, 5)},
-        12,
-        4,
+        (12, 4),
         outputs=((2, 5, 7), (2, 5, 7)),
     ),
     case(
@@ -579,16 +547,7 @@ CASES = [
         options=CAUSAL,
     ),
     # === Pooling ===
-    case(layers.SequencePooling, {}, {"inputs": X, "mask": padding(2, 5)}, 0, outputs=(2, 7)),
-    case(
-        layers.SequencePooling,
-        {"pooling": "max"},
-        {"inputs": X, "mask": padding(2, 5)},
-        0,
-        outputs=(2, 7),
-        note="max",
-    ),
-    case(
-        layers.SequencePooling, {"pooling": "first"}, {"inputs": X}, 0, outputs=(2, 7), note="first"
-    ),
+    case(layers.SequencePooling, {}, ON_PADDED, 0, outputs=(2, 7)),
+    case(layers.SequencePooling, {"pooling": "max"}, ON_PADDED, 0, outputs=(2, 7), note="max"),
+    case(layers.SequencePooling, {"pooling": "first"}, ON_X, 0, outputs=(2, 7), note="first"),
 ]

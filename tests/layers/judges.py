@@ -3,6 +3,7 @@
 import numpy as np
 from keras import ops
 
+from tests.harness import assert_close
 from tests.ops.naive import naive_attention as attend_naively
 
 
@@ -54,20 +55,6 @@ def of_own_values(layer, x):
     return back_to_features(layer, heads_by_role(layer, x)["value"])
 
 
-def copy_from_keras(theirs, ours):
-    """Gives our built layer the weights of a built `keras.layers.MultiHeadAttention`."""
-    for projection in ours.projections:
-        dense = [getattr(theirs, f"_{role}_dense") for role in projection.heads]
-        kernels = [_array(part.kernel) for part in dense]
-        projection.kernel.assign(np.concatenate([k.reshape(len(k), -1) for k in kernels], axis=1))
-        if ours.use_bias:
-            projection.bias.assign(np.concatenate([_array(d.bias).ravel() for d in dense]))
-    kernel = _array(theirs.output_dense.kernel)
-    ours.output_projection.kernel.assign(kernel.reshape(kernel.shape[0] * kernel.shape[1], -1))
-    if ours.use_bias:
-        ours.output_projection.bias.assign(_array(theirs.output_dense.bias).ravel())
-
-
 def spread_weights(layer, seed=0):
     """Gives every trainable weight random numbers, so that biases and norms take part."""
     rng = np.random.default_rng(seed)
@@ -87,11 +74,7 @@ def assert_steps(step, cache, x, expected, atol=5e-6):
     """Decodes the positions of `x` (batch, length, features) one by one, from index 0 on."""
     for index in range(x.shape[1]):
         output, cache = step(ops.convert_to_tensor(x[:, index : index + 1]), cache, index)
-        np.testing.assert_allclose(numpy(output)[:, 0], numpy(expected)[:, index], atol=atol)
-
-
-def numpy(tensor):
-    return ops.convert_to_numpy(tensor)
+        assert_close(output[:, 0], expected[:, index], atol=atol)
 
 
 def _role_weights(layer):

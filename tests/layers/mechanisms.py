@@ -35,24 +35,24 @@ class Mechanism:
 Inside = partial(Mechanism, crosses=False)  # one sequence
 ByKeys = partial(Inside, pairs=False, scores=False)  # masks hide keys from all queries alike
 
+MEMBERS = ("dense", "factorized_dense", "random", "factorized_random", "dot_product")
+MultiHead = partial(layers.MultiHeadAttention, 2)
+Local = partial(layers.LocalAttention, 2, sliding_window=4)
+
+
+def related(kind, make, key_dim, positions):
+    """A mechanism within one sequence, with relative positions."""
+    return kind(partial(make, key_dim=key_dim, relative_positions=positions))
+
+
 MECHANISMS = {
-    "multi-head": Mechanism(partial(layers.MultiHeadAttention, 2, 3)),
-    "multi-head, chunked": Mechanism(
-        partial(layers.MultiHeadAttention, 2, 3, flash_attention=True), scores=False
-    ),
-    "multi-head, rotary": Inside(
-        partial(layers.MultiHeadAttention, 2, 4, relative_positions=layers.RotaryEmbedding())
-    ),
-    "multi-head, relative": Inside(
-        partial(layers.MultiHeadAttention, 2, 3, relative_positions=layers.RelativePositionBias(2))
-    ),
-    "multi-head, ALiBi": Inside(
-        partial(layers.MultiHeadAttention, 2, 3, relative_positions=layers.AlibiBias(2))
-    ),
-    "multi-head, Transformer-XL": Inside(
-        partial(
-            layers.MultiHeadAttention, 2, 3, relative_positions=layers.TransformerXLPositions(2, 3)
-        )
+    "multi-head": Mechanism(partial(MultiHead, 3)),
+    "multi-head, chunked": Mechanism(partial(MultiHead, 3, flash_attention=True), scores=False),
+    "multi-head, rotary": related(Inside, MultiHead, 4, layers.RotaryEmbedding()),
+    "multi-head, relative": related(Inside, MultiHead, 3, layers.RelativePositionBias(2)),
+    "multi-head, ALiBi": related(Inside, MultiHead, 3, layers.AlibiBias(2)),
+    "multi-head, Transformer-XL": related(
+        Inside, MultiHead, 3, layers.TransformerXLPositions(2, 3)
     ),
     "recurrent memory": Inside(partial(layers.RecurrentMemoryAttention, 2, 3, memory_length=4)),
     "compressive memory": Inside(
@@ -62,20 +62,12 @@ MECHANISMS = {
         partial(layers.SegmentRecurrence, layers.RecurrentMemoryAttention(2, 3, 5), 4), slopes=False
     ),
     "segmented, compressive memory": ByKeys(
-        partial(
-            layers.SegmentRecurrence,
-            layers.CompressiveMemoryAttention(2, 3, 2, 3, compression_rate=2),
-            5,
-        ),
+        partial(layers.SegmentRecurrence, layers.CompressiveMemoryAttention(2, 3, 2, 3, 2), 5),
         slopes=False,
     ),
-    "local": ByKeys(partial(layers.LocalAttention, 2, 3, 4)),
-    "local, rotary": ByKeys(
-        partial(layers.LocalAttention, 2, 4, 4, relative_positions=layers.RotaryEmbedding())
-    ),
-    "local, relative": ByKeys(
-        partial(layers.LocalAttention, 2, 3, 4, relative_positions=layers.RelativePositionBias(2))
-    ),
+    "local": ByKeys(partial(Local, key_dim=3)),
+    "local, rotary": related(ByKeys, Local, 4, layers.RotaryEmbedding()),
+    "local, relative": related(ByKeys, Local, 3, layers.RelativePositionBias(2)),
     "global and local": ByKeys(
         partial(layers.GlobalLocalAttention, 2, 3, radius=2, global_length=2, max_distance=1),
         causal=False,
@@ -90,18 +82,10 @@ MECHANISMS = {
     "factorized dense synthesizer": Inside(partial(layers.FactorizedDenseSynthesizer, 2, 3, 15)),
     "random synthesizer": Inside(partial(layers.RandomSynthesizer, 2, 3, 13)),
     "factorized random synthesizer": Inside(partial(layers.FactorizedRandomSynthesizer, 2, 3, 13)),
-    "mixture": Inside(
-        partial(
-            layers.SynthesizerMixture,
-            2,
-            3,
-            15,
-            members=("dense", "factorized_dense", "random", "factorized_random", "dot_product"),
-        )
-    ),
+    "mixture": Inside(partial(layers.SynthesizerMixture, 2, 3, 15, members=MEMBERS)),
     "LSH": ByKeys(partial(layers.LSHAttention, 2, 3, num_buckets=4, chunk_length=4, seed=1)),
     "linear": Mechanism(partial(layers.LinearAttention, 2, 3), pairs=False, scores=False),
-    "linear, rotary": ByKeys(
-        partial(layers.LinearAttention, 2, 4, relative_positions=layers.RotaryEmbedding())
+    "linear, rotary": related(
+        ByKeys, partial(layers.LinearAttention, 2), 4, layers.RotaryEmbedding()
     ),
 }

@@ -1,10 +1,9 @@
 """Runs layers with one head, one row, one position, … and holds them against themselves in float64.
 
-Run in a process of its own, which a crash ends: `python sizes_of_one.py GROUP …`. The last line
-that it prints names the layer.
+`main` is run in a process of its own, which a crash ends. The last line that it prints names the
+layer.
 """
 
-import sys
 from functools import partial
 
 import keras
@@ -270,7 +269,3 @@ def main(groups):
             print(f"{name} {shape}", flush=True)
             check_model(name, make, shape)
     print("done")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -4,13 +4,12 @@ import inspect
 import json
 
 import keras
-import numpy as np
 import pytest
 
 from keras_attn import layers
 from keras_attn.validation import UserError
-from tests.harness import numbers, own_arguments
-from tests.layers.judges import numpy
+from tests.harness import assert_saved, numbers, own_arguments
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 8)
 OF_PROJECTIONS = ["value_dim", "use_bias", "output_shape", "kernel_initializer"]
@@ -142,9 +141,7 @@ def test_classes_of_users_are_copied_and_saved(case, tmp_path):
     config = layer.get_config()
     json.dumps(keras.saving.serialize_keras_object(config))
     assert type(layer).from_config(config).get_config() == config
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(numpy(loaded(X)), numpy(model(X)))
+    assert_saved(model, X, tmp_path)
 
 
 def test_a_class_of_a_user_is_a_template_of_blocks():
@@ -160,8 +157,7 @@ class Forgetful(layers.LocalAttention):
 
 def test_an_argument_that_is_not_kept_is_named():
     layer = Forgetful(2.0, num_heads=2, key_dim=3, sliding_window=4)
-    with pytest.raises(UserError, match="Forgetful must keep its argument.*'factor'"):
-        layer.get_config()
+    refused("Forgetful must keep its argument.*'factor'", layer.get_config)
 
 
 class Quarter(keras.initializers.Initializer):

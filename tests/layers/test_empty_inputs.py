@@ -7,7 +7,7 @@ from keras import ops
 from keras_attn.layers import SequencePooling, SinusoidalPositionEncoding
 from keras_attn.models import TransformerEncoder
 from tests.backends import thinned
-from tests.layers.judges import numpy
+from tests.harness import numpy
 from tests.layers.mechanisms import MECHANISMS
 
 SHAPE = (0, 5, 6)

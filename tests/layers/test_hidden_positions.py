@@ -8,10 +8,10 @@ from keras import ops
 from keras_attn import layers
 from keras_attn.layers.convolutional.stacks import ConvolutionalDecoder, ConvolutionalEncoder
 from keras_attn.layers.recurrent.recurrent_stack import RecurrentStack
-from tests.harness import numbers
+from tests.harness import assert_close, assert_same, numbers, numpy
 from tests.layers.attention.test_contract import having
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import spread_weights
 
 X = numbers(1, 2, 11, 6)
 REAL = np.arange(11)[None, :] < np.array([[4], [9]])
@@ -30,10 +30,12 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
     """Holds the number that a function gives, and its gradients, against what is hidden.
 
     Args:
-        layer: A built layer, whose weights are differentiated by too.
+        layer: A layer, built here if it is none of several; its weights are differentiated by too.
         function: Takes the sequences, returns a number of what is real.
         *sequences: Pairs of an array (batch, length, features) and which positions are real.
     """
+    if not (layer.built or isinstance(layer, keras.Sequential)):
+        layer.build(*(x.shape for x, _ in sequences))
     spread_weights(layer)
     weights = list(layer.trainable_variables)
 
@@ -51,7 +53,7 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
     for name, expected, *found in zip(["value", *names], *results, strict=True):
         assert np.isfinite(expected).all(), name
         for other in found:
-            np.testing.assert_allclose(other, expected, rtol=1e-5, atol=1e-6, err_msg=name)
+            assert_close(other, expected, rtol=1e-5, atol=1e-6, err_msg=name)
     for gradient, (_, real) in zip(results[0][1:], sequences, strict=False):
         assert not gradient[~real].any()
         assert gradient[real].any()
@@ -60,7 +62,6 @@ def assert_hidden_counts_for_nothing(layer, function, *sequences):
 @having(once=True)
 def test_in_a_mechanism(mechanism):
     layer = mechanism.make()
-    layer.build(X.shape)
 
     def function(x):
         outputs = [
@@ -89,7 +90,7 @@ def test_a_query_whose_key_is_hidden_is_still_a_query(mechanism):
     x, copy = ops.convert_to_tensor(X), ops.convert_to_tensor(X.copy())
     for masks in ({"value_mask": REAL}, {"attention_mask": REAL[:, None]}):
         as_one, as_two = layer(x, x, **masks), layer(x, copy, **masks)
-        np.testing.assert_allclose(numpy(as_one), numpy(as_two), rtol=1e-5, atol=1e-6)
+        assert_close(as_one, as_two, rtol=1e-5, atol=1e-6)
 
 
 def test_queries_of_hidden_keys_are_those_of_keras():
@@ -110,15 +111,12 @@ def test_queries_of_hidden_keys_are_those_of_keras():
         weight.assign(found.reshape(weight.shape))
     earlier = np.tril(np.ones((11, 11), bool), -1)
     for masks in ({"value_mask": REAL}, {"attention_mask": np.maximum(earlier, np.eye(11)[0])}):
-        np.testing.assert_allclose(
-            numpy(layer(x, x, **masks)), numpy(judge(x, x, **masks)), rtol=1e-4, atol=1e-5
-        )
+        assert_close(layer(x, x, **masks), judge(x, x, **masks), rtol=1e-4, atol=1e-5)
 
 
 @having("crosses")
 def test_in_attention_to_another_sequence(mechanism):
     layer = mechanism.make()
-    layer.build(X.shape, SOURCE.shape)
 
     def function(x, source):
         output = layer(x, source, query_mask=REAL, value_mask=SOURCE_REAL)
@@ -142,8 +140,8 @@ def test_in_a_prompt(mechanism):
         step, _ = layer.attend_step(ops.convert_to_tensor(SOURCE[:, :1]), cache, 0)
         results.append((numpy(output)[REAL], numpy(step)))
     for found in results[1:]:
-        np.testing.assert_array_equal(found[0], results[0][0])
-        np.testing.assert_array_equal(found[1], results[0][1])
+        assert_same(found[0], results[0][0])
+        assert_same(found[1], results[0][1])
     assert np.isfinite(results[0][1]).all()
 
 
@@ -192,28 +190,22 @@ def test_global_positions():
     assert_hidden_counts_for_nothing(layer, function, (X, REAL), (few, few_real))
 
 
-def block(kind, norm_first):
-    attention, feed_forward = layers.MultiHeadAttention(2, 3), layers.FeedForward(5)
-    if kind == "encoder":
-        return layers.TransformerEncoderBlock(attention, feed_forward, norm_first=norm_first)
-    return layers.TransformerDecoderBlock(
-        attention, feed_forward, layers.MultiHeadAttention(2, 3), norm_first=norm_first
-    )
-
-
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_in_an_encoder_block(norm_first):
-    layer = block("encoder", norm_first)
-    layer.build(X.shape)
-    assert_hidden_counts_for_nothing(
-        layer, lambda x: seen(layer(x, padding_mask=REAL), REAL), (X, REAL)
-    )
+    parts = layers.MultiHeadAttention(2, 3), layers.FeedForward(5)
+    layer = layers.TransformerEncoderBlock(*parts, norm_first=norm_first)
+
+    def function(x):
+        return seen(layer(x, padding_mask=REAL), REAL)
+
+    assert_hidden_counts_for_nothing(layer, function, (X, REAL))
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_in_a_decoder_block(norm_first):
-    layer = block("decoder", norm_first)
-    layer.build(X.shape, SOURCE.shape)
+    attention = layers.MultiHeadAttention(2, 3)
+    parts = attention, layers.FeedForward(5), attention
+    layer = layers.TransformerDecoderBlock(*parts, norm_first=norm_first)
 
     def function(x, source):
         masks = {"padding_mask": REAL, "source_padding_mask": SOURCE_REAL}
@@ -239,7 +231,6 @@ def test_in_a_global_local_block():
     attention = layers.GlobalLocalAttention(2, 3, radius=2, max_distance=1)
     layer = layers.GlobalLocalEncoderBlock(attention, layers.FeedForward(5))
     few, few_real = SOURCE[:, :3], SOURCE_REAL[:, 2:5]
-    layer.build(X.shape, few.shape)
 
     def function(x, few):
         output, of_few = layer(x, few, padding_mask=REAL, global_padding_mask=few_real)
@@ -258,7 +249,6 @@ def test_in_a_global_local_block():
     ids=["lstm", "gru", "intra-attention"],
 )
 def test_in_recurrent_layers(stack):
-    stack.build(X.shape)
 
     def function(x):
         output, summaries = stack(x, mask=ops.convert_to_tensor(REAL))
@@ -294,7 +284,6 @@ def test_in_pooling(pooling):
 
 def test_in_subsampling():
     layer = layers.ConvolutionalSubsampling(5)
-    layer.build(X.shape)
 
     def function(x):
         return seen(layer(x, mask=ops.convert_to_tensor(REAL)), REAL[:, ::4])

@@ -6,10 +6,9 @@ import pytest
 from keras import ops
 
 from tests.backends import thinned
-from tests.harness import arrays, assert_near, built, computed, dtype_of
+from tests.harness import arrays, assert_near, built, computed, dtype_of, numpy
 from tests.layers.cases import CASES
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import numpy
 
 
 def cases(every=2, on_tensorflow=1):

@@ -3,7 +3,6 @@
 import inspect
 
 import keras
-import numpy as np
 import pytest
 
 from keras_attn import layers
@@ -12,8 +11,8 @@ from keras_attn.layers.attention.additive_attention import AdditiveAttention
 from keras_attn.layers.recurrent.attentive_decoder import AttentiveDecoder
 from keras_attn.layers.recurrent.input_feeding_decoder import InputFeedingDecoder
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy
+from tests.harness import assert_saved, numbers
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)
 SIZES = {"num_heads": 2, "key_dim": 3}
@@ -96,8 +95,7 @@ def test_a_layer_with_weights_is_refused(kind, name):
     count = len(given[name].weights)
     assert count
     message = rf"\A`{name}` must be an unbuilt layer: [^\n]*Received: {name}='[a-z_0-9]+', "
-    with pytest.raises(UserError, match=rf"{message}weights={count}\.\Z"):
-        kind(**given, **others)
+    refused(rf"{message}weights={count}\.\Z", kind, **given, **others)
 
 
 def test_every_argument_that_is_a_layer_is_in_the_table():
@@ -133,9 +131,7 @@ def test_a_configuration_may_hold_what_keras_builds_by_itself(tmp_path):
     block = layers.TransformerEncoderBlock(attention(), sequential())
     inputs = keras.Input((None, 6))
     model = keras.Model(inputs, block(inputs))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(numpy(loaded(X)), numpy(model(X)))
+    assert_saved(model, X, tmp_path)
     config = block.get_config() | {
         "feed_forward": keras.saving.serialize_keras_object(functional())
     }

@@ -7,10 +7,10 @@ import pytest
 from keras_attn import layers
 from keras_attn.layers.convolutional.stacks import ConvolutionalEncoder
 from keras_attn.models import FeatureEncoder
-from keras_attn.validation import UserError
 from tests.backends import named, thinned
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, numbers, numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused
 
 # Documents of three sentences of up to six words.
 IDS = np.array(
@@ -30,17 +30,15 @@ def feed_forward():
     return layers.FeedForward(11)
 
 
+def encoder(inner=None, **options):
+    return layers.TransformerEncoderBlock(inner or attention(), feed_forward(), **options)
+
+
 MAKE = {
-    "encoder": lambda: layers.TransformerEncoderBlock(attention(), feed_forward()),
-    "encoder, pre-norm": lambda: layers.TransformerEncoderBlock(
-        attention(), feed_forward(), norm_first=True
-    ),
-    "encoder, local": lambda: layers.TransformerEncoderBlock(
-        layers.LocalAttention(2, 3, 2), feed_forward()
-    ),
-    "encoder of Keras' attention": lambda: layers.TransformerEncoderBlock(
-        keras.layers.MultiHeadAttention(2, 3), feed_forward()
-    ),
+    "encoder": encoder,
+    "encoder, pre-norm": lambda: encoder(norm_first=True),
+    "encoder, local": lambda: encoder(layers.LocalAttention(2, 3, 2)),
+    "encoder of Keras' attention": lambda: encoder(keras.layers.MultiHeadAttention(2, 3)),
     "decoder": lambda: layers.TransformerDecoderBlock(attention(), feed_forward()),
     "feed-forward": feed_forward,
     "pooling": lambda: layers.SequencePooling("mean"),
@@ -86,36 +84,33 @@ class First(keras.layers.Layer):
         return input_shape
 
 
-def made(name, embedded):
-    layer = MAKE[name]()
-    by_sentence(layer, embedded)  # builds it
+def made(name):
+    """An embedding, what it makes of the documents, and a layer built upon it."""
+    embed, layer = embedding(), MAKE[name]()
+    embedded = numpy(embed(IDS))
+    by_sentence(layer, embedded)
     is_keras = isinstance(layer, keras.layers.RNN | keras.layers.Bidirectional)
-    return layer if is_keras else spread_weights(layer)
+    return embed, embedded, layer if is_keras else spread_weights(layer)
 
 
 @pytest.mark.parametrize(
     "name", named(MAKE, ["encoder", "decoder", "pooling", "convolutional encoder"], 3)
 )
 def test_time_distributed_as_each_slice(name):
-    embed = embedding()
-    embedded = numpy(embed(IDS))
-    layer = made(name, embedded)
+    embed, embedded, layer = made(name)
     expected = by_sentence(layer, embedded)
     wrapped = First(layer) if name == "convolutional encoder" else layer
     ids = keras.Input(IDS.shape[1:], dtype="int32")
     model = keras.Model(ids, keras.layers.TimeDistributed(wrapped)(embed(ids)))
-    np.testing.assert_allclose(model.predict(IDS, verbose=0), expected, atol=1e-5)
+    assert_close(model.predict(IDS, verbose=0), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["encoder", "decoder", "pooling"])
 def test_time_distributed_over_an_unknown_length(name):
-    embed = embedding()
-    embedded = numpy(embed(IDS))
-    layer = made(name, embedded)
+    embed, embedded, layer = made(name)
     ids = keras.Input((None, IDS.shape[2]), dtype="int32")
     model = keras.Model(ids, keras.layers.TimeDistributed(layer)(embed(ids)))
-    found = model.predict(IDS, verbose=0)
-    np.testing.assert_allclose(found, by_sentence(layer, embedded), atol=1e-5)
+    assert_close(model.predict(IDS, verbose=0), by_sentence(layer, embedded), atol=1e-5)
 
 
 class Subclassed(keras.Model):
@@ -133,8 +128,7 @@ class Subclassed(keras.Model):
     "name", thinned(["encoder", "encoder, pre-norm", "decoder", "pooling"], 1, 2)
 )
 def test_models_of_all_kinds_propagate_one_mask(name):
-    embed = embedding()
-    layer = made(name, numpy(embed(IDS)))
+    embed, _, layer = made(name)
     for ids in IDS:
         real = ids != 0
         # Each sentence alone, without its padding.
@@ -151,13 +145,12 @@ def test_models_of_all_kinds_propagate_one_mask(name):
             found = model.predict(given, verbose=0)
             for row, expected, mask in zip(found, alone, real, strict=True):
                 row = row if name == "pooling" else row[mask]
-                np.testing.assert_allclose(row, expected, atol=1e-5)
+                assert_close(row, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["encoder", "encoder of Keras' attention", "decoder"])
 def test_the_mask_of_keras_and_the_padding_mask_both_count(name):
-    x, embed = numbers(1, 2, 5, WIDTH), embedding()
-    layer = made(name, numpy(embed(IDS)))
+    x, (*_, layer) = numbers(1, 2, 5, WIDTH), made(name)
     mask = np.array([[True, True, True, False, True], [True] * 5])
     padding = np.array([[True, True, True, True, False], [False] + [True] * 4])
     expected = numpy(layer(x, padding_mask=mask & padding))
@@ -166,19 +159,17 @@ def test_the_mask_of_keras_and_the_padding_mask_both_count(name):
         layer.call(keras.ops.convert_to_tensor(x), padding_mask=padding, mask=mask),
     ):
         both = mask & padding
-        np.testing.assert_allclose(numpy(found)[both], expected[both], atol=1e-5)
+        assert_close(numpy(found)[both], expected[both], atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["pooling", "convolutional encoder", "subsampling"])
 def test_masks_of_one_sequence_are_read_like_all(name):
-    embed = embedding()
-    layer = made(name, numpy(embed(IDS)))
+    *_, layer = made(name)
     x, mask = numbers(1, 2, 5, WIDTH), np.arange(5) < np.array([[3], [5]])
     first = keras.tree.flatten(layer(x, mask=mask))[0]
-    found = keras.tree.flatten(layer(x, mask=mask.astype("float32")))[0]
-    np.testing.assert_allclose(numpy(found), numpy(first), atol=1e-6)
-    with pytest.raises(UserError, match="`mask` must hold 1 .* Received: mask=.-10000"):
-        layer(x, mask=np.where(mask, 0, -10000))
+    assert_close(keras.tree.flatten(layer(x, mask=mask.astype("float32")))[0], first, atol=1e-6)
+    message = "`mask` must hold 1 .* Received: mask=.-10000"
+    refused(message, layer, x, mask=np.where(mask, 0, -10000))
 
 
 def test_the_padding_mask_of_a_model_is_read_like_all():
@@ -188,25 +179,21 @@ def test_the_padding_mask_of_a_model_is_read_like_all():
     x, mask = numbers(1, 2, 5, WIDTH), np.arange(5) < np.array([[3], [5]])
     expected = numpy(model({"features": x, "padding_mask": mask}))
     found = numpy(model({"features": x, "padding_mask": mask.astype("float32")}))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    with pytest.raises(UserError, match="`padding_mask` must hold 1 .*=.-10000"):
-        model({"features": x, "padding_mask": np.where(mask, 0, -10000)})
+    assert_close(found, expected, atol=1e-6)
+    added = {"features": x, "padding_mask": np.where(mask, 0, -10000)}
+    refused("`padding_mask` must hold 1 .*=.-10000", model, added)
 
 
-@pytest.mark.parametrize("layer", ["multi-head", "additive", "linear"])
+@pytest.mark.parametrize(
+    "layer", [attention(), layers.AdditiveAttention(4), layers.LinearAttention(2, 3)]
+)
 def test_masks_of_a_projected_source_are_read_like_all(layer):
-    layer = {
-        "multi-head": lambda: attention(),
-        "additive": lambda: layers.AdditiveAttention(4),
-        "linear": lambda: layers.LinearAttention(2, 3),
-    }[layer]()
     x, mask = numbers(1, 2, 5, WIDTH), np.arange(5) < np.array([[3], [5]])
     layer(x, x)
     expected, found = (layer.project_source(x, value_mask=m) for m in (mask, mask.astype(float)))
-    for one, other in zip(*map(keras.tree.flatten, (expected, found)), strict=True):
-        np.testing.assert_allclose(numpy(one), numpy(other), atol=1e-6)
-    with pytest.raises(UserError, match="`value_mask` must hold 1 .*=.-10000"):
-        layer.project_source(x, value_mask=np.where(mask, 0, -10000))
+    assert_close(found, expected, atol=1e-6)
+    added = np.where(mask, 0, -10000)
+    refused("`value_mask` must hold 1 .*=.-10000", layer.project_source, x, value_mask=added)
 
 
 @pytest.mark.slow

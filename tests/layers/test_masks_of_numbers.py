@@ -8,9 +8,10 @@ from keras_attn import layers
 from keras_attn.layers.attention.global_local_streams import GlobalLocalPieces
 from keras_attn.validation import UserError
 from tests.backends import named
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.layers.mechanisms import MECHANISMS
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)
 REAL = np.array([[True, True, True, False, False], [True] * 5])
@@ -80,8 +81,7 @@ def test_a_mask_to_be_added_is_refused(name):
     layer = made(name)
     for argument, mask in given(name):
         added = np.where(mask, 0, -10000).astype("float32")
-        with pytest.raises(UserError, match=f"`{argument}` {REFUSED}"):
-            called(layer, **{argument: added})
+        refused(f"`{argument}` {REFUSED}", called, layer, **{argument: added})
 
 
 def traced(layer, argument, mask):
@@ -104,8 +104,7 @@ def test_while_a_graph_is_traced_it_fails_or_gives_nothing_but_nan(name):
         assert np.isnan(traced(layer, argument, added)).all()
         return
     if keras.backend.backend() == "torch":  # which runs what others trace
-        with pytest.raises(UserError, match=f"`{argument}` {REFUSED}"):
-            traced(layer, argument, added)
+        refused(f"`{argument}` {REFUSED}", traced, layer, argument, added)
         return
     import tensorflow as tf
 
@@ -139,9 +138,7 @@ def test_the_masks_of_two_sequences():
     )
     for call, argument, mask in cases:
         expected, found = (call(**{argument: m}) for m in (mask, mask.astype("float32")))
-        for one, other in zip(*map(keras.tree.flatten, (expected, found)), strict=True):
-            np.testing.assert_allclose(numpy(one), numpy(other), atol=1e-6)
-        with pytest.raises(UserError, match=f"`.*mask` {REFUSED}"):
-            call(**{argument: np.where(mask, 0, -10000)})
+        assert_close(found, expected, atol=1e-6)
+        refused(f"`.*mask` {REFUSED}", call, **{argument: np.where(mask, 0, -10000)})
     with pytest.raises(UserError, match=f"`local_to_global` {REFUSED}"):
         attention(X, X, global_query=few, pair_masks=GlobalLocalPieces(None, pieces[1] * -10000))

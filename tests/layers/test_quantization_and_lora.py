@@ -4,8 +4,6 @@ The judge of each is a function of Keras' own layers, as many as there are separ
 """
 
 import dataclasses
-import subprocess
-import sys
 from collections.abc import Callable
 
 import keras
@@ -13,24 +11,24 @@ import numpy as np
 import pytest
 from keras.quantizers import AbsMaxQuantizer, Int4QuantizationConfig, Int8QuantizationConfig
 
-from keras_attn.layers import (
-    FeedForward,
-    LearnedPositionEmbedding,
-    MultiHeadAttention,
-    PatchEmbedding,
-    SegmentEmbedding,
-    TokenEmbedding,
-    TransformerEncoderBlock,
-    enable_lora,
-)
+from keras_attn import layers
+from keras_attn.layers import enable_lora
 from keras_attn.layers.attention.head_projection import HeadProjection
 from keras_attn.layers.attention.synthesizer_scores import HeadScores
 from keras_attn.layers.dense import Dense
 from keras_attn.layers.embedding.token import BiasedTokenEmbedding
-from keras_attn.validation import UserError
-from tests.harness import built, numbers
+from tests.harness import (
+    arrays_of,
+    assert_close,
+    assert_same,
+    assert_saved,
+    built,
+    load_elsewhere,
+    numbers,
+    numpy,
+)
 from tests.layers.cases import CASES
-from tests.layers.judges import numpy
+from tests.refusals import refused
 
 ROWS = numbers(3, 2, 5, 7)
 IDS = np.array([[3, 0, 10, 2, 2], [0, 7, 3, 10, 1]], "int32")
@@ -76,9 +74,9 @@ def _table(rows, size, kind=keras.layers.Embedding):
 
 
 def _concatenated_heads(heads):
-    return np.concatenate(
-        [numpy(x).transpose(0, 2, 1, 3).reshape(*x.shape[:1], x.shape[2], -1) for x in heads], -1
-    )
+    """(batch, heads, length, features) of each as (batch, length, all features)."""
+    rows = [numpy(x).transpose(0, 2, 1, 3) for x in heads]
+    return np.concatenate([x.reshape(*x.shape[:2], -1) for x in rows], -1)
 
 
 def _scores():
@@ -98,10 +96,10 @@ KINDS = {
         lambda **dtype: HeadProjection(HEADS, **dtype),
         lambda layer: _concatenated_heads(layer(ROWS)),
         lambda: [_dense(a * b, 7) for a, b in HEADS.values()],
-        lambda *layers: np.concatenate([numpy(layer(ROWS)) for layer in layers], -1),
+        lambda *all_: np.concatenate([numpy(layer(ROWS)) for layer in all_], -1),
     ),
     "PatchEmbedding": Kind(
-        lambda **dtype: PatchEmbedding(2, 6, **dtype),
+        lambda **dtype: layers.PatchEmbedding(2, 6, **dtype),
         lambda layer: numpy(layer(IMAGES)),
         lambda: [_dense(6, 12)],
         lambda layer: numpy(layer(PATCHES)),
@@ -113,7 +111,7 @@ KINDS = {
         lambda layer: numpy(layer(HIDDEN))[..., :8],
     ),
     "TokenEmbedding": Kind(
-        lambda **dtype: TokenEmbedding(11, 6, **dtype),
+        lambda **dtype: layers.TokenEmbedding(11, 6, **dtype),
         lambda layer: numpy(layer(IDS)),
         lambda: [_table(11, 6)],
         lambda layer: numpy(layer(IDS)) * np.float32(6**0.5),
@@ -129,7 +127,7 @@ KINDS = {
         floats=False,
     ),
     "LearnedPositionEmbedding": Kind(
-        lambda **dtype: LearnedPositionEmbedding(5, **dtype),
+        lambda **dtype: layers.LearnedPositionEmbedding(5, **dtype),
         lambda layer: numpy(layer(ROWS)),
         lambda: [_table(5, 7)],
         lambda layer: ROWS + numpy(layer(np.arange(5))),
@@ -137,7 +135,7 @@ KINDS = {
         floats=False,
     ),
     "SegmentEmbedding": Kind(
-        lambda **dtype: SegmentEmbedding(3, **dtype),
+        lambda **dtype: layers.SegmentEmbedding(3, **dtype),
         lambda layer: numpy(layer(ROWS, SEGMENTS)),
         lambda: [_table(3, 7)],
         lambda layer: ROWS + numpy(layer(SEGMENTS)),
@@ -207,11 +205,11 @@ def test_quantized_as_keras_quantizes(kind, mode):
     for one in (layer, *judges):
         one.quantize(config=MODES[mode])
     found = kind.call(layer)
-    np.testing.assert_allclose(found, kind.judge(*judges), rtol=1e-5, atol=1e-5)
+    assert_close(found, kind.judge(*judges), rtol=1e-5, atol=1e-5)
     assert 1e-6 < np.abs(found - exact).max() < (0.05 if "int8" in mode else 1.5)
     whole = [
-        sum(np.prod(w.shape) for one in layers for w in one.weights if w.dtype == "int8")
-        for layers in ([layer], judges)
+        sum(np.prod(w.shape) for one in kinds for w in one.weights if w.dtype == "int8")
+        for kinds in ([layer], judges)
     ]
     assert whole[0] == whole[1]
 
@@ -228,25 +226,25 @@ def test_adapted_and_merged_as_keras_does(kind, mode):
     assert not layer._kernel.trainable if kind.floats else not layer._embeddings.trainable
     found = kind.call(layer)
     if mode is None or kind is not KINDS["TokenEmbedding, reversed"]:  # where Keras forgets it
-        np.testing.assert_allclose(found, kind.judge(*judges), rtol=1e-4, atol=1e-4)
+        assert_close(found, kind.judge(*judges), rtol=1e-4, atol=1e-4)
     # Merged at saving, and quantized again.
     store = stored(layer)
     if len(judges) == 1:
         for name, value in stored(judges[0]).items():
-            np.testing.assert_allclose(store[name], value, rtol=1e-5, atol=1e-5)
+            assert_close(store[name], value, rtol=1e-5, atol=1e-5)
     merged, _ = pair(kind)
     if mode is not None:
         merged.quantize(config=MODES[mode])
     merged.load_own_variables(store)
     largest = {None: 1e-4, "int4 of channels": 3}.get(mode, 0.3)
-    np.testing.assert_allclose(kind.call(merged), found, rtol=0, atol=largest)
+    assert_close(kind.call(merged), found, rtol=0, atol=largest)
     # Loaded, an adapter changes nothing and can be trained further.
     before = [numpy(first) for first, _ in layer._adapters()]
     layer.load_own_variables(store)
-    np.testing.assert_allclose(kind.call(layer), kind.call(merged), rtol=1e-5, atol=1e-5)
+    assert_close(kind.call(layer), kind.call(merged), rtol=1e-5, atol=1e-5)
     for (first, second), value in zip(layer._adapters(), before, strict=True):
         assert not numpy(second).any()
-        np.testing.assert_array_equal(numpy(first), value)
+        assert_same(first, value)
 
 
 @cases(["int8"], ["int4", "float8"])
@@ -258,17 +256,17 @@ def test_made_quantized_by_a_dtype(kind, mode):
     made = kind.make(dtype="int4/4_from_float32" if mode == "int4" else f"{mode}_from_float32")
     kind.call(made)
     made.load_own_variables(stored(layer))
-    np.testing.assert_array_equal(kind.call(made), kind.call(layer))
+    assert_same(kind.call(made), kind.call(layer))
 
 
 def test_a_reversed_table_counts_its_adapter_where_it_is_quantized():
-    layer = TokenEmbedding(11, 7, scale=False)
+    layer = layers.TokenEmbedding(11, 7, scale=False)
     layer.build()
     layer.quantize(config=MODES["int8, weights alone"])
     layer.enable_lora(2)
     layer.lora_embeddings_b.assign(numbers(1, 2, 7))
     expected = ROWS @ numpy(layer(np.arange(11))).T
-    np.testing.assert_allclose(numpy(layer(ROWS, reverse=True)), expected, rtol=1e-5, atol=1e-5)
+    assert_close(layer(ROWS, reverse=True), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_roles_have_adapters_of_their_own():
@@ -284,12 +282,10 @@ def test_roles_have_adapters_of_their_own():
     assert changed == {"value"}
     a, b = map(numpy, layer.adapters["value"])
     moved = (ROWS @ a @ b).reshape(2, 5, 2, 5).transpose(0, 2, 1, 3)
-    np.testing.assert_allclose(
-        numpy(after["value"]), numpy(before["value"]) + moved, rtol=1e-4, atol=1e-5
-    )
+    assert_close(after["value"], numpy(before["value"]) + moved, rtol=1e-4, atol=1e-5)
     # A single role, where query and value come from different sequences.
     (alone,) = layer(ROWS, roles=("value",))
-    np.testing.assert_allclose(numpy(alone), numpy(after["value"]), rtol=1e-5, atol=1e-5)
+    assert_close(alone, after["value"], rtol=1e-5, atol=1e-5)
 
 
 def test_a_quantized_projection_gives_the_roles_asked_for():
@@ -298,8 +294,7 @@ def test_a_quantized_projection_gives_the_roles_asked_for():
     layer.quantize("int8")
     query, _, value = layer(ROWS)
     found = layer(ROWS, roles=("value", "query"))
-    for one, other in zip(found, (value, query), strict=True):
-        np.testing.assert_array_equal(numpy(one), numpy(other))
+    assert_same(found, (value, query))
 
 
 @pytest.mark.parametrize(
@@ -312,14 +307,11 @@ def test_a_quantized_projection_gives_the_roles_asked_for():
 def test_mistakes_with_roles(given, message):
     layer = HeadProjection(HEADS)
     layer.build(ROWS.shape)
-    with pytest.raises(UserError, match=message):
-        layer.enable_lora(**given)
-    with pytest.raises(UserError, match="gate"):
-        enable_lora(MultiHeadAttention(2, 3), 2, roles=("gate",))
-    with pytest.raises(UserError, match="must hold attention that is built"):
-        enable_lora(MultiHeadAttention(2, 3), 2)
-    with pytest.raises(UserError, match="`roles` must name at least one of query"):
-        enable_lora(layer, 2, roles=())
+    refused(message, layer.enable_lora, **given)
+    attention = layers.MultiHeadAttention(2, 3)
+    refused("gate", enable_lora, attention, 2, roles=("gate",))
+    refused("must hold attention that is built", enable_lora, attention, 2)
+    refused("`roles` must name at least one of query", enable_lora, layer, 2, roles=())
 
 
 def test_one_role_by_its_name():
@@ -330,13 +322,12 @@ def test_one_role_by_its_name():
 
 
 def block():
-    return TransformerEncoderBlock(
-        MultiHeadAttention(2, 3), FeedForward(6), dropout=0.0, name="block"
-    )
+    parts = layers.MultiHeadAttention(2, 3), layers.FeedForward(6)
+    return layers.TransformerEncoderBlock(*parts, dropout=0.0)
 
 
 def model_of(layer):
-    inputs = keras.Input((None, 7))
+    inputs = keras.Input((None, 7), name="rows")
     return keras.Model(inputs, layer(inputs))
 
 
@@ -345,32 +336,28 @@ def test_what_is_inside_of_a_layer_stays_quantized_when_it_is_loaded(mode, tmp_p
     model = model_of(block())
     with pytest.warns(UserWarning, match="does not have a `quantize`"):
         model.quantize(mode)
-    path = tmp_path / "model.keras"
-    model.save(path)
-    loaded = keras.saving.load_model(path)
+    loaded = assert_saved(model, ROWS, tmp_path)
     assert {w.path: w.dtype for w in loaded.weights} == {w.path: w.dtype for w in model.weights}
-    np.testing.assert_array_equal(numpy(loaded(ROWS)), numpy(model(ROWS)))
 
 
 def test_a_map_of_policies_quantizes_what_it_names():
     policies = keras.dtype_policies.DTypePolicyMap("float32")
     policies["mha/query"] = "int8_from_float32"
-    layer = MultiHeadAttention(2, 3, name="mha", dtype=policies)
+    layer = layers.MultiHeadAttention(2, 3, name="mha", dtype=policies)
     layer(ROWS, ROWS)
     int8 = [weight.path for weight in layer.weights if weight.dtype == "int8"]
     assert int8 == ["mha/query/kernel"]
     config = layer.get_config()
-    assert MultiHeadAttention.from_config(config).get_config() == config
+    assert layers.MultiHeadAttention.from_config(config).get_config() == config
 
 
 def test_a_model_that_is_refused_is_left_as_it_was():
     inputs = keras.Input((None, 7))
-    first, second = block(), TransformerEncoderBlock(MultiHeadAttention(2, 3), FeedForward(6))
+    first, second = block(), block()
     model = keras.Model(inputs, second(first(inputs)))
     enable_lora(second, 2)
     before = [weight.path for weight in model.trainable_variables]
-    with pytest.raises(UserError, match="A layer has LoRA only once"):
-        enable_lora(model, 2)
+    refused("A layer has LoRA only once", enable_lora, model, 2)
     assert [weight.path for weight in model.trainable_variables] == before
 
 
@@ -396,22 +383,11 @@ def test_keras_users_loop_over_all_layers():
     for layer in model._flatten_layers():
         if hasattr(layer, "enable_lora"):
             layer.enable_lora(2)
-    np.testing.assert_allclose(numpy(model(ROWS)), exact, rtol=1e-6, atol=1e-6)
+    assert_close(model(ROWS), exact, rtol=1e-6, atol=1e-6)
     adapted = {w.path.rpartition("/")[2] for w in model.trainable_variables if "lora" in w.name}
-    assert adapted == {
-        *(f"{role}_lora_{name}" for role in ("query", "key", "value") for name in "ab"),
-        "lora_kernel_a",
-        "lora_kernel_b",
-    }
+    names = ("query_lora", "key_lora", "value_lora", "lora_kernel")
+    assert adapted == {f"{name}_{factor}" for name in names for factor in "ab"}
     assert not any(weight.name == "kernel" for weight in model.trainable_variables)
-
-
-_READ = """
-import sys, keras, numpy as np, keras_attn.layers
-with np.load(sys.argv[2]) as arrays:
-    found = keras.saving.load_model(sys.argv[1])(arrays["inputs"])
-    np.testing.assert_array_equal(keras.ops.convert_to_numpy(found), arrays["outputs"])
-"""
 
 
 @pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`")
@@ -424,10 +400,10 @@ def test_adapted_and_quantized_it_loads_in_a_fresh_process(tmp_path):
     model.fit(ROWS, numbers(6, *ROWS.shape), verbose=0)
     model.save(tmp_path / "model.keras")
     outputs = numpy(keras.saving.load_model(tmp_path / "model.keras")(ROWS))
-    np.testing.assert_allclose(outputs, numpy(model(ROWS)), atol=0.1)
-    np.savez(tmp_path / "arrays.npz", inputs=ROWS, outputs=outputs)
-    arguments = [str(tmp_path / name) for name in ("model.keras", "arrays.npz")]
-    subprocess.run([sys.executable, "-P", "-c", _READ, *arguments], check=True)
+    assert_close(outputs, model(ROWS), atol=0.1)
+    np.savez(tmp_path / "model.inputs.npz", rows=ROWS)
+    assert load_elsewhere(tmp_path, "keras_attn.layers") == {}
+    assert_same(arrays_of(tmp_path / "model.outputs.npz"), {"arr_0": outputs})
 
 
 @pytest.mark.parametrize("case", FIRST.values(), ids=FIRST)

@@ -3,12 +3,10 @@
 import collections
 
 import numpy as np
-import pytest
 
 from keras_attn.layers import RandomShift
-from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy
+from tests.harness import numbers, numpy
+from tests.refusals import refused
 
 IMAGE = numbers(1, 5, 7, 2)
 
@@ -46,5 +44,4 @@ def test_another_one_at_every_call_and_none_outside_of_training():
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="Received: most=0"):
-        RandomShift(0)
+    refused("Received: most=0", RandomShift, 0)

@@ -4,14 +4,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn.layers import (
-    FeedForward,
-    MultiHeadAttention,
-    TransformerDecoderBlock,
-    TransformerEncoderBlock,
-)
+from keras_attn import layers
+from tests.harness import numpy
 from tests.layers.cases import ids
-from tests.layers.judges import numpy
 
 SOURCE = ids(1, 11, 6, 7)
 TARGET = ids(2, 11, 6, 5)
@@ -20,7 +15,7 @@ LABELS = np.roll(TARGET, -1, axis=1)
 
 
 @keras.saving.register_keras_serializable(package="tests")
-class CountingFeedForward(FeedForward):
+class CountingFeedForward(layers.FeedForward):
     """Counts how often it is called with dropout on."""
 
     calls = 0
@@ -35,15 +30,15 @@ def trained(recompute, dtype="float32"):
     """A small encoder-decoder after three updates."""
     keras.utils.set_random_seed(3)
     settings = {"dropout": 0.3, "norm_first": True, "recompute": recompute, "dtype": dtype}
-    attention, feed_forward = MultiHeadAttention(2, 4, dropout=0.2), CountingFeedForward(16)
+    attention, feed_forward = layers.MultiHeadAttention(2, 4, dropout=0.2), CountingFeedForward(16)
     embedding = keras.layers.Embedding(11, 8, mask_zero=True, dtype=dtype)
     source, target = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
     x = embedding(source)
     for _ in range(2):
-        x = TransformerEncoderBlock(attention, feed_forward, **settings)(x)
+        x = layers.TransformerEncoderBlock(attention, feed_forward, **settings)(x)
     y = embedding(target)
-    y = TransformerDecoderBlock(attention, feed_forward, attention, **settings)(y, x)
-    y = TransformerDecoderBlock(attention, feed_forward, **settings)(y)
+    y = layers.TransformerDecoderBlock(attention, feed_forward, attention, **settings)(y, x)
+    y = layers.TransformerDecoderBlock(attention, feed_forward, **settings)(y)
     logits = keras.layers.Dense(11, dtype="float32")(y)
     model = keras.Model([source, target], logits)
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -79,11 +74,11 @@ def test_each_block_is_computed_twice():
 @pytest.mark.parametrize("block", ["encoder", "decoder"])
 def test_recompute_is_part_of_the_configuration(block):
     layer = {
-        "encoder": TransformerEncoderBlock(
-            MultiHeadAttention(2, 4), FeedForward(8), recompute=True
+        "encoder": layers.TransformerEncoderBlock(
+            layers.MultiHeadAttention(2, 4), layers.FeedForward(8), recompute=True
         ),
-        "decoder": TransformerDecoderBlock(
-            MultiHeadAttention(2, 4), FeedForward(8), recompute=True
+        "decoder": layers.TransformerDecoderBlock(
+            layers.MultiHeadAttention(2, 4), layers.FeedForward(8), recompute=True
         ),
     }[block]
     assert type(layer).from_config(layer.get_config()).recompute is True

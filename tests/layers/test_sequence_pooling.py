@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import SequencePooling
-from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy
+from tests.harness import numbers, numpy
+from tests.refusals import refused
 
 X = numbers(1, 3, 5, 7)
 MASK = np.array([[1, 1, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], bool)
@@ -48,5 +47,4 @@ def test_gradients_are_finite(pooling):
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="'mean', 'max', 'first'.*Received: pooling='sum'."):
-        SequencePooling("sum")
+    refused("'mean', 'max', 'first'.*Received: pooling='sum'.", SequencePooling, "sum")

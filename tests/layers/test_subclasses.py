@@ -1,13 +1,11 @@
 """Subclasses that users write, each with a `get_config` as Keras' guides show it."""
 
 import keras
-import numpy as np
 import pytest
 
 from keras_attn.layers import FeedForward, MultiHeadAttention, TransformerEncoderBlock
 from keras_attn.models import TransformerEncoder
-from tests.harness import numbers
-from tests.layers.judges import numpy
+from tests.harness import assert_saved, numbers
 
 X = numbers(1, 2, 5, 6)
 
@@ -83,9 +81,7 @@ def test_layers_of_users_keep_their_configuration(case, tmp_path):
     assert {name: config[name] for name in expected} == expected
     inputs = keras.Input((None, 6))
     model = keras.Model(inputs, layer(inputs))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(numpy(loaded(X)), numpy(model(X)))
+    loaded = assert_saved(model, X, tmp_path)
     assert loaded.layers[1].get_config() == config
 
 

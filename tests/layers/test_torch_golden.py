@@ -7,14 +7,9 @@ import pathlib
 
 import numpy as np
 import pytest
-from keras import ops
 
-from keras_attn.layers import (
-    FeedForward,
-    MultiHeadAttention,
-    TransformerDecoderBlock,
-    TransformerEncoderBlock,
-)
+from keras_attn import layers
+from tests.harness import numpy
 
 FOLDER = pathlib.Path(__file__).parent / "golden"
 HEADS, FEATURES, INTERMEDIATE = 3, 15, 11
@@ -61,65 +56,34 @@ def assign(block, names, arrays):
     assert not names, f"without a weight of ours: {names}"
 
 
-def parts_of(activation):
-    attention = MultiHeadAttention(HEADS, FEATURES // HEADS)
-    return attention, FeedForward(INTERMEDIATE, activation)
-
-
-def assert_near(actual, expected, mask):
-    """Compares what is no padding; there neither side promises anything."""
-    actual = ops.convert_to_numpy(actual)
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("norm", ["post-norm", "pre-norm"])
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_block(kind, norm, activation):
+    arrays = golden(kind, norm, activation)
+    attention = layers.MultiHeadAttention(HEADS, FEATURES // HEADS)
+    parts = attention, layers.FeedForward(INTERMEDIATE, activation)
+    options = {"norm_first": norm == "pre-norm", "epsilon": 1e-5}
+    whole = {"query_key_value": slice(None)}
+    source, mask = arrays["source"], arrays["source_mask"]
+    if kind == "encoder":
+        block = layers.TransformerEncoderBlock(*parts, **options)
+        block.build(source.shape)
+        names = attention_names("attention", "self_attn", whole)
+        names |= norm_names(("attention_residual", "norm1"), ("feed_forward_residual", "norm2"))
+        inputs = {"inputs": source}
+    else:
+        block = layers.TransformerDecoderBlock(*parts, cross_attention=attention, **options)
+        block.build(arrays["target"].shape, source.shape)
+        names = attention_names("self_attention", "self_attn", whole)
+        rows = {"query": slice(FEATURES), "key_value": slice(FEATURES, None)}
+        names |= attention_names("cross_attention", "multihead_attn", rows)
+        residuals = "self_attention_residual", "cross_attention_residual", "feed_forward_residual"
+        names |= norm_names(*zip(residuals, ("norm1", "norm2", "norm3"), strict=True))
+        inputs = {"inputs": arrays["target"], "source": source, "source_padding_mask": mask}
+        mask = arrays["target_mask"]
+    assign(block, names | FEED_FORWARD, arrays)
+    outputs, expected = numpy(block(**inputs, padding_mask=mask)), arrays["outputs"]
     assert np.abs(expected).max() > 0.5
-    np.testing.assert_allclose(actual[mask], expected[mask], rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("norm", ["post-norm", "pre-norm"])
-def test_encoder_block(norm, activation):
-    arrays = golden("encoder", norm, activation)
-    attention, feed_forward = parts_of(activation)
-    block = TransformerEncoderBlock(
-        attention, feed_forward, norm_first=norm == "pre-norm", epsilon=1e-5
-    )
-    block.build(arrays["source"].shape)
-    names = attention_names("attention", "self_attn", {"query_key_value": slice(None)})
-    names |= FEED_FORWARD
-    names |= norm_names(("attention_residual", "norm1"), ("feed_forward_residual", "norm2"))
-    assign(block, names, arrays)
-    outputs = block(arrays["source"], padding_mask=arrays["source_mask"])
-    assert_near(outputs, arrays["outputs"], arrays["source_mask"])
-
-
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("norm", ["post-norm", "pre-norm"])
-def test_decoder_block(norm, activation):
-    arrays = golden("decoder", norm, activation)
-    attention, feed_forward = parts_of(activation)
-    block = TransformerDecoderBlock(
-        attention,
-        feed_forward,
-        cross_attention=attention,
-        norm_first=norm == "pre-norm",
-        epsilon=1e-5,
-    )
-    block.build(arrays["target"].shape, arrays["source"].shape)
-    names = attention_names("self_attention", "self_attn", {"query_key_value": slice(None)})
-    names |= attention_names(
-        "cross_attention",
-        "multihead_attn",
-        {"query": slice(FEATURES), "key_value": slice(FEATURES, None)},
-    )
-    names |= FEED_FORWARD
-    names |= norm_names(
-        ("self_attention_residual", "norm1"),
-        ("cross_attention_residual", "norm2"),
-        ("feed_forward_residual", "norm3"),
-    )
-    assign(block, names, arrays)
-    outputs = block(
-        arrays["target"],
-        source=arrays["source"],
-        padding_mask=arrays["target_mask"],
-        source_padding_mask=arrays["source_mask"],
-    )
-    assert_near(outputs, arrays["outputs"], arrays["target_mask"])
+    # What is no padding; there neither side promises anything.
+    np.testing.assert_allclose(outputs[mask], expected[mask], rtol=0, atol=1e-5)

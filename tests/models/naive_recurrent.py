@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.layers.judges import numpy
+from tests.harness import numpy
 
 
 def array(variable):

@@ -10,7 +10,8 @@ import pytest
 
 from keras_attn import layers, models
 from tests.backends import named, thinned
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, assert_same, numpy
+from tests.layers.judges import spread_weights
 from tests.models.every_family import EVERY, bert, public_classes
 
 WITH_IDS = [name for name, (_, inputs) in EVERY.items() if any("ids" in key for key in inputs)]
@@ -74,8 +75,7 @@ def test_mixed_precision(name, dtype):
     outputs, expected = mixed(inputs), numpy(plain(inputs))
     assert keras.backend.standardize_dtype(outputs.dtype) == dtype.removeprefix("mixed_")
     assert {variable.dtype for variable in mixed.trainable_variables} == {"float32"}
-    found = numpy(outputs).astype("float32")
-    np.testing.assert_allclose(found, expected, atol=0.06 * np.abs(expected).max())
+    assert_close(numpy(outputs).astype("float32"), expected, atol=0.06 * np.abs(expected).max())
     mixed.compile("sgd", "mse")
     scaled = isinstance(mixed.optimizer, keras.optimizers.LossScaleOptimizer)
     assert scaled == (dtype == "mixed_float16")
@@ -96,8 +96,7 @@ def test_ids_of_any_number_type(name):
         model({key: keras.ops.convert_to_tensor(x) for key, x in as_type(inputs, float).items()}),
         of_floats(as_type(inputs, "float32")),
     ):
-        for one, other in zip(keras.tree.flatten(found), expected, strict=True):
-            np.testing.assert_allclose(numpy(one), other, atol=1e-6)
+        assert_close(found, expected, atol=1e-6)
 
 
 class Stranger(keras.Model):
@@ -149,8 +148,7 @@ def test_a_pooler_is_trained_where_it_is_used(pooling, tmp_path):
     # Saved it is with the rest, trained or not.
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
-    for one, other in zip(loaded.encoder.pooler.weights, encoder.pooler.weights, strict=True):
-        np.testing.assert_array_equal(numpy(one), numpy(other))
+    assert_same(loaded.encoder.pooler.weights, encoder.pooler.weights)
     assert len(loaded.trainable_weights) == len(model.trainable_weights)
 
 

@@ -4,7 +4,7 @@ import keras
 import pytest
 
 from keras_attn.models.parameter_count import parameter_count
-from tests.layers.judges import numpy
+from tests.harness import numpy
 
 
 def huge():

@@ -6,7 +6,7 @@ import pytest
 
 from keras_attn.layers import enable_lora
 from keras_attn.models import T5, Bert, CausalTransformer, SequenceClassifier, Transformer
-from tests.layers.judges import numpy
+from tests.harness import assert_saved, numpy
 from tests.models.families import INPUTS, TARGET
 
 SIZES = {"num_layers": 1, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7, "dropout": 0.0}
@@ -76,9 +76,7 @@ def test_made_by_a_quantized_policy(family, is_map, tmp_path):
         model = SequenceClassifier(model, 3, dtype=policy)
     assert fraction_of_integers(model) > 0.85
     assert model.dtype_policy.name == "float32"
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(numpy(loaded(inputs)), numpy(model(inputs)))
+    assert_saved(model, inputs, tmp_path)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "max", "first", "pooler"])

@@ -1,55 +1,48 @@
 """Models of the zoo, saved here, are the same in a fresh process."""
 
-import json
-import os
-import pathlib
-import subprocess
-import sys
+from functools import partial
 
-import keras
 import numpy as np
 import pytest
 
-from keras_attn import layers
-from keras_attn.models import (
-    Bert,
-    CausalTransformer,
-    FeatureEncoder,
-    MaskedLanguageModel,
-    PatchEncoder,
-    SequenceClassifier,
-    TransformerEncoder,
-)
-from tests.harness import LOAD, numbers
-from tests.layers.judges import numpy, spread_weights
+from keras_attn import layers, models
+from tests.harness import load_elsewhere, numbers, numpy
+from tests.layers.judges import spread_weights
+from tests.models.families import INPUTS, SMALL, made
 
-SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 TOKENS = {"token_ids": np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")}
-NOT_TOKENS = {
+SEQ2SEQ = ("additive LSTM", "multi-head, fed", "intra-attention", "GNMT", "convolutions")
+INPUTS_OF = dict.fromkeys(SEQ2SEQ, INPUTS) | {
     "patches": {"images": numbers(1, 2, 6, 10, 3)},
     "features": {
         "features": numbers(2, 2, 9, 5),
         "padding_mask": np.arange(9) < np.array([[9], [4]]),
     },
 }
+ENCODERS = {
+    "encoder": lambda: models.TransformerEncoder(
+        11, **SMALL, attention=layers.LSHAttention(2, 3, 4, chunk_length=3)
+    ),
+    "bert": lambda: models.Bert(11, **SMALL, max_length=13, num_segments=3),
+    "masked": lambda: models.MaskedLanguageModel(models.Bert(11, **SMALL, max_length=13)),
+    "classifier": lambda: models.SequenceClassifier(
+        models.TransformerEncoder(11, **SMALL, norm_first=True, learned_positions=13), 3, "max"
+    ),
+    "causal": lambda: models.CausalTransformer(
+        11, **SMALL, self_attention=layers.RandomSynthesizer(2, 3, 13)
+    ),
+    "patches": lambda: models.SequenceClassifier(
+        models.PatchEncoder((6, 10), (3, 5), **SMALL, attention=layers.LinearAttention(2, 3)),
+        3,
+        "first",
+    ),
+    "features": lambda: models.SequenceClassifier(
+        models.FeatureEncoder(5, layers.ConvolutionalSubsampling(12, strides=(2,)), **SMALL), 3
+    ),
+}
 MAKE = {
-    "encoder": lambda: TransformerEncoder(
-        11, **SIZES, attention=layers.LSHAttention(2, 3, 4, chunk_length=3)
-    ),
-    "bert": lambda: Bert(11, **SIZES, max_length=13, num_segments=3),
-    "masked": lambda: MaskedLanguageModel(Bert(11, **SIZES, max_length=13)),
-    "classifier": lambda: SequenceClassifier(
-        TransformerEncoder(11, **SIZES, norm_first=True, learned_positions=13), 3, "max"
-    ),
-    "causal": lambda: CausalTransformer(
-        11, **SIZES, self_attention=layers.RandomSynthesizer(2, 3, 13)
-    ),
-    "patches": lambda: SequenceClassifier(
-        PatchEncoder((6, 10), (3, 5), **SIZES, attention=layers.LinearAttention(2, 3)), 3, "first"
-    ),
-    "features": lambda: SequenceClassifier(
-        FeatureEncoder(5, layers.ConvolutionalSubsampling(12, strides=(2,)), **SIZES), 3
-    ),
+    **{name: lambda make=make: spread_weights(make()) for name, make in ENCODERS.items()},
+    **{name: partial(made, name) for name in SEQ2SEQ},
 }
 
 
@@ -59,22 +52,11 @@ def loaded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     expected = {}
     for name, make in MAKE.items():
-        model = spread_weights(make())
+        model, inputs = make(), INPUTS_OF.get(name, TOKENS)
         model.save(folder / f"{name}.keras")
-        inputs = NOT_TOKENS.get(name, TOKENS)
         np.savez(folder / f"{name}.inputs.npz", **inputs)
         expected[name] = numpy(model(inputs))
-    code = LOAD.replace("import keras_attn.layers", "import keras_attn.models")
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(folder)],
-        env=os.environ | {"KERAS_BACKEND": keras.backend.backend()},
-        cwd=pathlib.Path(__file__).resolve().parent.parent.parent,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads((folder / "errors.json").read_text()) == {}
+    assert load_elsewhere(folder, "keras_attn.models") == {}
     return expected, {name: np.load(folder / f"{name}.outputs.npz") for name in MAKE}
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 from keras_attn.ops.blockwise import segments
+from tests.harness import assert_close
 
 
 def naive_attention(query, key, value, mask=None, bias=None, scale=None, causal=False, keep=None):
@@ -60,12 +61,6 @@ def normal(*shape, seed=1):
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype("float32")
 
 
-def assert_all_close(found, expected, **tolerance):
-    """Compares arrays one by one."""
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, **tolerance)
-
-
 def assert_naive(found, arrays, mask=None, atol=3e-6, gradient_atol=1e-5, **options):
     """Compares a context, and its gradients where they are given, with the loops.
 
@@ -84,7 +79,7 @@ def assert_naive(found, arrays, mask=None, atol=3e-6, gradient_atol=1e-5, **opti
     expected, probabilities = naive_attention(*arrays[:3], mask, **options)
     np.testing.assert_allclose(context, expected, atol=atol)
     if gradients:
-        assert_all_close(gradients, naive_gradients(*arrays, mask, **options), atol=gradient_atol)
+        assert_close(gradients, naive_gradients(*arrays, mask, **options), atol=gradient_atol)
     return probabilities
 
 

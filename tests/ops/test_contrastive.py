@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from keras_attn.ops.contrastive import contrastive_loss
-from tests.layers.judges import numpy
+from tests.harness import numpy
 
 
 def naive(sources, targets, source_numbers, target_numbers, smoothing=0.0):

@@ -7,7 +7,7 @@ import pytest
 from keras_attn.layers.layer_normalization import LayerNormalization
 from keras_attn.ops.layer_norm import layer_norm
 from tests.backends import thinned
-from tests.harness import numbers
+from tests.harness import assert_close, numbers
 from tests.ops.naive import context_and_gradients
 
 EPSILON = 1e-3  # large enough to be seen
@@ -50,9 +50,8 @@ def test_value_and_gradients(shape, compiled, training):
         upstream,
         compiled=compiled,
     )
-    np.testing.assert_allclose(found, by_definition(*values), atol=2e-5)
-    for grad, wanted in zip(grads, slopes(by_definition, values, upstream), strict=True):
-        np.testing.assert_allclose(grad, wanted, atol=2e-4)
+    assert_close(found, by_definition(*values), atol=2e-5)
+    assert_close(grads, slopes(by_definition, values, upstream), atol=2e-4)
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -60,7 +59,7 @@ def test_rows_far_from_zero_keep_their_digits(training):
     """The variance is that of differences from the mean, not a difference of two large squares."""
     x = 1000 + numbers(1, 3, 64)
     found = np.array(layer_norm(x, np.ones(64), np.zeros(64), EPSILON, training))
-    np.testing.assert_allclose(found, by_definition(x.astype("float64"), 1, 0), atol=1e-3)
+    assert_close(found, by_definition(x.astype("float64"), 1, 0), atol=1e-3)
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -71,7 +70,7 @@ def test_half_precision_is_computed_in_float32(dtype, training):
     assert keras.backend.standardize_dtype(found.dtype) == dtype
     wide = np.array(keras.ops.cast(x, "float32"))
     found = np.array(keras.ops.cast(found, "float32"))
-    np.testing.assert_allclose(found, by_definition(wide, 1, 0), atol=2e-2)
+    assert_close(found, by_definition(wide, 1, 0), atol=2e-2)
 
 
 def test_the_layer_is_that_of_keras_in_weights_and_config():
@@ -85,7 +84,6 @@ def test_the_layer_is_that_of_keras_in_weights_and_config():
     ours.set_weights(theirs.get_weights())
     x = numbers(3, 2, 5, 8)
     for training in (False, True):
-        found = np.array(ours(x, training=training))
-        np.testing.assert_allclose(found, np.array(theirs(x)), atol=1e-5)
+        assert_close(np.array(ours(x, training=training)), np.array(theirs(x)), atol=1e-5)
     again = LayerNormalization.from_config(ours.get_config())
     assert again.get_config() == ours.get_config()

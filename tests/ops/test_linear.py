@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attn.layers.dense import Dense
 from keras_attn.ops.linear import linear
-from tests.harness import numbers
+from tests.harness import assert_close, numbers
 from tests.ops.naive import context_and_gradients
 
 
@@ -18,11 +18,8 @@ def test_value_and_gradients(shape, compiled, training):
     x, kernel, bias = numbers(1, *shape), numbers(2, 5, 7), numbers(3, 7)
     upstream = numbers(4, *shape[:-1], 7)
     found, *grads = context_and_gradients(
-        lambda x, kernel, bias: linear(x, kernel, bias, ops.relu, training),
-        x,
-        kernel,
-        bias,
-        upstream,
+        lambda *arguments: linear(*arguments, ops.relu, training),
+        *(x, kernel, bias, upstream),
         compiled=compiled,
     )
     product = x @ kernel + bias
@@ -30,8 +27,7 @@ def test_value_and_gradients(shape, compiled, training):
     upstream = np.where(product > 0, upstream, 0)
     rows = upstream.reshape(-1, 7)
     wanted = upstream @ kernel.T, x.reshape(-1, 5).T @ rows, rows.sum(axis=0)
-    for grad, expected in zip(grads, wanted, strict=True):
-        np.testing.assert_allclose(grad, expected, atol=1e-5)
+    assert_close(grads, wanted, atol=1e-5)
 
 
 def test_without_bias_and_activation():

@@ -8,6 +8,7 @@ from keras_attn.ops.linear_attention import (
     linear_attention_step,
 )
 from tests.backends import thinned
+from tests.harness import assert_close
 from tests.ops.naive import context_and_gradients, normal
 
 BATCH, HEADS, KEY_DIM, VALUE_DIM = 2, 3, 5, 7
@@ -57,7 +58,7 @@ def quadratic(query, key, value, is_causal):
 def test_pair_by_pair(target, source, is_causal):
     arrays = inputs(target, source)
     context = ops.convert_to_numpy(linear_attention(*arrays, is_causal=is_causal))
-    np.testing.assert_allclose(context, naive(*arrays, is_causal=is_causal), atol=2e-6)
+    assert_close(context, naive(*arrays, is_causal=is_causal), atol=2e-6)
 
 
 @pytest.mark.parametrize("shape", [(BATCH, 1, 11), (BATCH, HEADS, 11)])
@@ -67,7 +68,7 @@ def test_masked_keys(shape, is_causal):
     mask[0] = False
     arrays = inputs(11, 11)
     context = ops.convert_to_numpy(linear_attention(*arrays, mask, is_causal))
-    np.testing.assert_allclose(context, naive(*arrays, mask, is_causal), atol=2e-6)
+    assert_close(context, naive(*arrays, mask, is_causal), atol=2e-6)
     assert not context[0].any()
 
 
@@ -80,7 +81,7 @@ def test_gradients_of_the_matrix_of_weights(is_causal, compiled):
     )
     theirs = context_and_gradients(lambda *x: quadratic(*x, is_causal), *arrays)
     for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a, b, atol=2e-5 * np.abs(b).max())
+        assert_close(a, b, atol=2e-5 * np.abs(b).max())
 
 
 def test_steps_equal_the_whole():
@@ -89,9 +90,7 @@ def test_steps_equal_the_whole():
     state = initial_linear_state(BATCH, HEADS, KEY_DIM, VALUE_DIM, "float32")
     for i in range(11):
         context, state = linear_attention_step(*(x[:, :, i : i + 1] for x in arrays), state)
-        np.testing.assert_allclose(
-            ops.convert_to_numpy(context)[:, :, 0], expected[:, :, i], atol=2e-6
-        )
+        assert_close(ops.convert_to_numpy(context)[:, :, 0], expected[:, :, i], atol=2e-6)
 
 
 def test_half_precision_stays_finite():
@@ -99,5 +98,4 @@ def test_half_precision_stays_finite():
     query, key, value = (100 * x for x in inputs(4096, 4096))
     halves = [ops.cast(x, "float16") for x in (query, key, value)]
     context = ops.convert_to_numpy(linear_attention(*halves))
-    exact = naive(halves[0][:, :, :2], *halves[1:])
-    np.testing.assert_allclose(context[:, :, :2], exact, rtol=2e-3, atol=0.05)
+    assert_close(context[:, :, :2], naive(halves[0][:, :, :2], *halves[1:]), rtol=2e-3, atol=0.05)

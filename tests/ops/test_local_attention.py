@@ -8,8 +8,8 @@ from keras import ops
 from keras_attn.ops.blockwise.block_layout import WindowLayout
 from keras_attn.ops.local_attention import GlobalKeys, local_attention
 from tests.backends import thinned
+from tests.harness import assert_close
 from tests.ops.naive import (
-    assert_all_close,
     assert_naive,
     context_and_gradients,
     cut_into_segments,
@@ -23,12 +23,8 @@ BATCH, HEADS, KEY_DIM, VALUE_DIM = 2, 3, 5, 7
 
 
 def inputs(length):
-    return (
-        normal(BATCH, HEADS, length, KEY_DIM, seed=2),
-        normal(BATCH, HEADS, length, KEY_DIM, seed=3),
-        normal(BATCH, HEADS, length, VALUE_DIM, seed=4),
-        normal(BATCH, HEADS, length, VALUE_DIM, seed=5),
-    )
+    sizes = {2: KEY_DIM, 3: KEY_DIM, 4: VALUE_DIM, 5: VALUE_DIM}
+    return tuple(normal(BATCH, HEADS, length, size, seed=seed) for seed, size in sizes.items())
 
 
 def near(length, window, is_causal):
@@ -91,47 +87,29 @@ def test_global_keys_share_the_softmax(length, shape, is_causal):
     mask = np.random.default_rng(8).random(shape) < 0.6
     bias = normal(BATCH, HEADS, length, 4, seed=9)
     real = np.random.default_rng(7).random((BATCH, 1, length)) < 0.5
-    all_masks = np.concatenate(
-        [
-            np.broadcast_to(
-                near(length, 7, is_causal) & real[:, :, None], (BATCH, HEADS, length, length)
-            ),
-            np.broadcast_to(mask, (BATCH, HEADS, length, 4)),
-        ],
-        axis=-1,
-    )
+    near_mask = near(length, 7, is_causal) & real[:, :, None]
+    all_masks = [np.broadcast_to(m, (BATCH, HEADS, length, m.shape[-1])) for m in (near_mask, mask)]
+    all_masks = np.concatenate(all_masks, axis=-1)
     all_keys = np.concatenate([key, further[0]], axis=2)
     all_values = np.concatenate([value, further[1]], axis=2)
     expected, _ = naive_attention(
         query, all_keys, all_values, all_masks, np.pad(bias, ((0, 0),) * 3 + ((length, 0),))
     )
-    found = local_attention(
-        query,
-        key,
-        value,
-        7,
-        key_mask=real,
-        is_causal=is_causal,
-        global_keys=GlobalKeys(*further, mask, bias),
-    )
+    options = {"is_causal": is_causal, "global_keys": GlobalKeys(*further, mask, bias)}
+    found = local_attention(query, key, value, 7, key_mask=real, **options)
     np.testing.assert_allclose(ops.convert_to_numpy(found), expected, atol=3e-6)
-    found = context_and_gradients(
-        lambda q, k, v: local_attention(
-            q,
-            k[:, :, :length],
-            v[:, :, :length],
-            7,
-            is_causal=is_causal,
-            global_keys=GlobalKeys(k[:, :, length:], v[:, :, length:]),
-        ),
-        query,
-        all_keys,
-        all_values,
-        upstream,
-    )
+
+    def attend(query, *pair):
+        near_keys, global_keys = zip(
+            *((x[:, :, :length], x[:, :, length:]) for x in pair), strict=True
+        )
+        further = {"is_causal": is_causal, "global_keys": GlobalKeys(*global_keys)}
+        return local_attention(query, *near_keys, 7, **further)
+
+    found = context_and_gradients(attend, query, all_keys, all_values, upstream)
     unmasked = np.concatenate([near(length, 7, is_causal), np.ones((length, 4), bool)], axis=1)
     expected = naive_gradients(query, all_keys, all_values, upstream, unmasked)
-    assert_all_close(found[1:], expected, atol=1e-5)
+    assert_close(found[1:], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -142,7 +120,7 @@ def test_compiled(is_causal, compiled):
 
     plain = context_and_gradients(attend, *inputs(50))
     found = context_and_gradients(attend, *inputs(50), compiled=compiled)
-    assert_all_close(found, plain, atol=1e-5)
+    assert_close(found, plain, atol=1e-5)
 
 
 def test_dropout_keeps_the_expected_context():
@@ -180,21 +158,14 @@ def test_segments_give_what_the_whole_gives(monkeypatch, is_causal, log2, by_que
     )
 
     def attend(query, key, value, bias, global_key, global_value, global_bias):
-        return local_attention(
-            query,
-            key,
-            value,
-            7,
-            key_mask=real,
-            bias=bias,
-            is_causal=is_causal,
-            global_keys=GlobalKeys(global_key, global_value, mask, global_bias),
-        )
+        global_keys = GlobalKeys(global_key, global_value, mask, global_bias)
+        options = {"bias": bias, "is_causal": is_causal, "global_keys": global_keys}
+        return local_attention(query, key, value, 7, key_mask=real, **options)
 
     whole = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
     cut_into_segments(monkeypatch, log2)
     found = context_and_gradients(attend, *tensors, inputs(50)[3], compiled=True)
-    assert_all_close(found, whole, atol=1e-5)
+    assert_close(found, whole, atol=1e-5)
 
 
 def test_segments_draw_what_they_dropped_again(monkeypatch):
@@ -207,12 +178,8 @@ def test_segments_draw_what_they_dropped_again(monkeypatch):
     )
     np.testing.assert_allclose((found[0] * upstream).sum(), (found[3] * value).sum(), rtol=1e-4)
     # What is dropped differs between the segments.
-    ones = local_attention(
-        *(np.ones_like(x) for x in (query, key, value)),
-        *(1,),
-        dropout=0.5,
-        seed=keras.random.SeedGenerator(3),
-    )
+    ones = (np.ones_like(x) for x in (query, key, value))
+    ones = local_attention(*ones, 1, dropout=0.5, seed=keras.random.SeedGenerator(3))
     blocks = ops.convert_to_numpy(ones)[:, :, :48].reshape(BATCH, HEADS, 3, 16, VALUE_DIM)
     assert (blocks[:, :, 0] != blocks[:, :, 1]).any()
     assert (blocks[:, :, 1] != blocks[:, :, 2]).any()

@@ -8,13 +8,8 @@ from keras import ops
 from keras_attn.ops.hash_rounds import hash_buckets
 from keras_attn.ops.lsh_attention import lsh_attention
 from tests.backends import quick, thinned
-from tests.ops.naive import (
-    assert_all_close,
-    context_and_gradients,
-    cut_into_segments,
-    largest_tensor,
-    normal,
-)
+from tests.harness import assert_close, assert_same
+from tests.ops.naive import context_and_gradients, cut_into_segments, largest_tensor, normal
 
 BATCH, HEADS, KEY_DIM, VALUE_DIM, BUCKETS, CHUNK = 2, 2, 5, 3, 4, 4
 
@@ -74,7 +69,7 @@ def test_the_papers_definition(length, rounds, is_causal):
     arrays = inputs(length, rounds)
     found = ops.convert_to_numpy(lsh_attention(*arrays, CHUNK, is_causal=is_causal))
     real = np.ones((BATCH, length), bool)
-    np.testing.assert_allclose(found, naive(*arrays, real, is_causal), atol=3e-6)
+    assert_close(found, naive(*arrays, real, is_causal), atol=3e-6)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -83,8 +78,7 @@ def test_masked_positions_change_nothing(is_causal):
     real = np.random.default_rng(5).random((BATCH, 24)) < 0.6
     found = lsh_attention(query, value, rotations, CHUNK, real[:, None], is_causal)
     found = ops.convert_to_numpy(found)
-    expected = naive(query, value, rotations, real, is_causal)
-    np.testing.assert_allclose(found, expected, atol=3e-6)
+    assert_close(found, naive(query, value, rotations, real, is_causal), atol=3e-6)
     assert not found.swapaxes(1, 2)[~real].any()
 
 
@@ -94,8 +88,7 @@ def test_what_follows_does_not_count():
     attend = quick(lambda q, v: lsh_attention(q, v, rotations, CHUNK, is_causal=True))
     whole = ops.convert_to_numpy(attend(query, value))
     for end in (1, 5, 12, 18, 23):
-        part = attend(query[:, :, :end], value[:, :, :end])
-        np.testing.assert_allclose(ops.convert_to_numpy(part), whole[:, :, :end], atol=1e-6)
+        assert_close(attend(query[:, :, :end], value[:, :, :end]), whole[:, :, :end], atol=1e-6)
     upstream = np.concatenate([np.ones_like(value)[:, :, :9], np.zeros_like(value)[:, :, 9:]], 2)
     _, query_grad, _, value_grad = context_and_gradients(
         lambda q, _, v: lsh_attention(q, v, rotations, CHUNK, is_causal=True) + 0 * ops.sum(_),
@@ -111,7 +104,7 @@ def test_what_follows_does_not_count():
 def test_buckets():
     query, _, rotations = inputs(11)
     found = ops.convert_to_numpy(hash_buckets(ops.convert_to_tensor(query), rotations))
-    np.testing.assert_array_equal(found, naive_buckets(query, rotations))
+    assert_same(found, naive_buckets(query, rotations))
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -137,7 +130,7 @@ def test_one_bucket_in_one_chunk_is_attention_to_all_others(is_causal):
             lambda *x: ours(*x) + 0 * ops.sum(x[1]), *arrays, compiled=compiled
         )
         expected = context_and_gradients(lambda *x: dense(*x) + 0 * ops.sum(x[1]), *arrays)
-        assert_all_close(found, expected, atol=1e-5)
+        assert_close(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -158,10 +151,9 @@ def test_segments_are_the_whole(is_causal, monkeypatch):
         )
 
     whole = found(query, value, upstream)
-    expected = naive(query, value, rotations, real, is_causal)
-    np.testing.assert_allclose(whole[0], expected, atol=3e-6)
+    assert_close(whole[0], naive(query, value, rotations, real, is_causal), atol=3e-6)
     cut_into_segments(monkeypatch, 4)
-    assert_all_close(found(query, value, upstream), whole, atol=1e-5)
+    assert_close(found(query, value, upstream), whole, atol=1e-5)
 
 
 @pytest.mark.parametrize("is_causal", thinned([False, True]))
@@ -180,7 +172,7 @@ def test_dropout_in_segments(is_causal, monkeypatch):
     plain = ops.convert_to_numpy(lsh_attention(query, value, rotations, CHUNK, None, is_causal))
     assert np.abs(context - plain).max() > 0.1
     # The context is linear in the values.
-    np.testing.assert_allclose((value * value_gradient).sum(), context.sum(), rtol=1e-4)
+    assert_close((value * value_gradient).sum(), context.sum(), rtol=1e-4)
     # What is dropped differs between the segments.
     ones = (np.ones_like(x)[:, :, :32] for x in (query, value))
     kept = lsh_attention(*ones, rotations[:, :, :1], CHUNK, dropout=0.5, seed=seed)

@@ -62,12 +62,8 @@ def test_attention_mask_leaves_dimensions_of_one():
 
 
 def test_separate_masks_are_not_joined():
-    parts = masks.separate_masks(
-        np.ones((2, 3), bool),
-        np.ones((2, 5), bool),
-        np.ones((2, 5), bool),
-        np.ones((2, 3, 5), bool),
-    )
+    shapes = (2, 3), (2, 5), (2, 5), (2, 3, 5)
+    parts = masks.separate_masks(*(np.ones(shape, bool) for shape in shapes))
     assert [tuple(part.shape) for part in parts] == [(2, 1, 3, 1), (2, 1, 1, 5), (2, 1, 3, 5)]
     assert masks.separate_masks() == ()
 

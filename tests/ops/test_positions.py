@@ -5,7 +5,8 @@ import pytest
 from keras import ops
 
 from keras_attn.ops import sinusoidal_positions
-from keras_attn.validation import UserError
+from tests.harness import assert_close, assert_same
+from tests.refusals import refusals
 
 
 def formula(position, column, width, base=10_000.0):
@@ -21,13 +22,13 @@ def test_positions_follow_the_formula(width):
     ]
     assert encoding.shape == (513, width)
     assert encoding.dtype == np.float32
-    np.testing.assert_allclose(encoding, expected, atol=1e-4)
+    assert_close(encoding, expected, atol=1e-4)
 
 
 def test_a_number_worked_out_by_hand():
     # Width 4, position 2: sin 2, cos 2, sin(2 / 100), cos(2 / 100).
     row = ops.convert_to_numpy(sinusoidal_positions(3, 4))[2]
-    np.testing.assert_allclose(row, [0.9092974, -0.4161468, 0.0199987, 0.9998], atol=1e-6)
+    assert_close(row, [0.9092974, -0.4161468, 0.0199987, 0.9998], atol=1e-6)
 
 
 def test_neighbours_differ_up_to_long_lengths():
@@ -38,11 +39,8 @@ def test_neighbours_differ_up_to_long_lengths():
 def test_tensors_of_positions_give_the_same_rows():
     table = ops.convert_to_numpy(sinusoidal_positions(23, 6))
     positions = np.array([[3, 22], [0, 7], [5, 5]], "int32")
-    np.testing.assert_array_equal(
-        ops.convert_to_numpy(sinusoidal_positions(positions, 6)), table[positions]
-    )
-    scalar = sinusoidal_positions(ops.convert_to_tensor(11, "int32"), 6)
-    np.testing.assert_array_equal(ops.convert_to_numpy(scalar), table[11])
+    assert_same(sinusoidal_positions(positions, 6), table[positions])
+    assert_same(sinusoidal_positions(ops.convert_to_tensor(11, "int32"), 6), table[11])
 
 
 def test_wavelength_can_be_chosen():
@@ -50,21 +48,16 @@ def test_wavelength_can_be_chosen():
     assert encoding[3, 2] == pytest.approx(formula(3, 2, 4, base=100.0), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"positions": 0, "hidden_dim": 4}, "`positions` must be a positive integer.*positions=0"),
-        ({"positions": 3, "hidden_dim": -2}, "`hidden_dim` must be a positive.*hidden_dim=-2"),
-        (
-            {"positions": 3, "hidden_dim": 4, "max_wavelength": 0},
-            "`max_wavelength` must be above 0.*max_wavelength=0",
-        ),
-        (
-            {"positions": 3, "hidden_dim": 4, "dtype": "bfloat16"},
-            "`dtype` must be float32 or float64.*dtype='bfloat16'",
-        ),
-    ],
+test_errors_name_the_values = refusals(
+    sinusoidal_positions,
+    ({"positions": 0, "hidden_dim": 4}, "`positions` must be a positive integer.*positions=0"),
+    ({"positions": 3, "hidden_dim": -2}, "`hidden_dim` must be a positive.*hidden_dim=-2"),
+    (
+        {"positions": 3, "hidden_dim": 4, "max_wavelength": 0},
+        "`max_wavelength` must be above 0.*max_wavelength=0",
+    ),
+    (
+        {"positions": 3, "hidden_dim": 4, "dtype": "bfloat16"},
+        "`dtype` must be float32 or float64.*dtype='bfloat16'",
+    ),
 )
-def test_errors_name_the_values(arguments, message):
-    with pytest.raises(UserError, match=message):
-        sinusoidal_positions(**arguments)

@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 
-import keras_attn.ops.blockwise.segments as segments
 from keras_attn.ops.scores import additive_scores
-from tests.ops.naive import context_and_gradients
+from tests.harness import assert_close
+from tests.ops.naive import context_and_gradients, cut_into_segments, normal
 
 BATCH, UNITS = 2, 3
-
-
-def normal(*shape, seed):
-    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
 
 
 def naive(query, key, scale, upstream):
@@ -32,17 +28,12 @@ def naive(query, key, scale, upstream):
 @pytest.mark.parametrize("log2", [3, 8, 22])  # one query at a time, 8 or fewer, all at once
 @pytest.mark.parametrize(("target", "source"), [(37, 5), (17, 1)])
 def test_values_and_gradients(monkeypatch, target, source, log2, compiled):
-    monkeypatch.setattr(segments, "SEGMENT_LOG2", log2)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", log2)
-    arrays = (
-        normal(BATCH, target, UNITS, seed=1),
-        normal(BATCH, source, UNITS, seed=2),
-        normal(UNITS, 1, seed=3),
-    )
+    cut_into_segments(monkeypatch, log2)
+    shapes = (BATCH, target, UNITS), (BATCH, source, UNITS), (UNITS, 1)
+    arrays = [normal(*shape, seed=seed) for seed, shape in enumerate(shapes, 1)]
     upstream = normal(BATCH, target, source, seed=4)
     found = context_and_gradients(additive_scores, *arrays, upstream, compiled=compiled)
-    for ours, theirs in zip(found, naive(*arrays, upstream), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+    assert_close(found, list(naive(*arrays, upstream)), atol=2e-5)
 
 
 @pytest.mark.tensorflow
@@ -51,8 +42,7 @@ def test_values_and_gradients(monkeypatch, target, source, log2, compiled):
 def test_sizes_that_a_graph_does_not_know(monkeypatch, shape, jit):
     import tensorflow as tf
 
-    monkeypatch.setattr(segments, "SEGMENT_LOG2", 8)
-    monkeypatch.setattr(segments, "SEGMENT_LOG2_OF_ACCELERATORS", 8)
+    cut_into_segments(monkeypatch, 8)
     query, scale = normal(BATCH, 37, UNITS, seed=1), normal(UNITS, 1, seed=3)
     upstream = normal(BATCH, 37, 37, seed=4)
 
@@ -64,12 +54,10 @@ def test_sizes_that_a_graph_does_not_know(monkeypatch, shape, jit):
         return scores, tape.gradient(scores, x, tf.constant(upstream))
 
     scores, of_query, of_key, _ = naive(query, query, scale, upstream)
-    for ours, theirs in zip(run(query), (scores, of_query + of_key), strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2e-5)
+    assert_close(run(query), (scores, of_query + of_key), atol=2e-5)
 
 
 def test_no_rows():
-    scores = additive_scores(
-        np.ones((0, 20, 3), "float32"), np.ones((0, 4, 3), "float32"), np.ones((3, 1), "float32")
-    )
+    shapes = (0, 20, 3), (0, 4, 3), (3, 1)
+    scores = additive_scores(*(np.ones(shape, "float32") for shape in shapes))
     assert scores.shape == (0, 20, 4)

@@ -78,10 +78,8 @@ def test_what_does_not_fit_is_refused(value, dtype):
 
 
 def test_numbers_at_the_edge_fit():
-    assert decode({"inputs": [2**31 - 1, -(2**31)]}, x="int32")["x"].tolist() == [
-        2**31 - 1,
-        -(2**31),
-    ]
+    edges = [2**31 - 1, -(2**31)]
+    assert decode({"inputs": edges}, x="int32")["x"].tolist() == edges
     assert decode({"inputs": [3.4e38]}, x="float32")["x"][0] == np.float32(3.4e38)
     body = b'{"inputs": [NaN, -Infinity]}'
     decoded = decode_inputs(parse_request(body), signature(x="float32"))["x"]

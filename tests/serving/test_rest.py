@@ -77,11 +77,8 @@ def test_a_version_may_be_named(served):
 
 
 def test_status(served):
-    state = {
-        "version": "1",
-        "state": "AVAILABLE",
-        "status": {"error_code": "OK", "error_message": ""},
-    }
+    status = {"error_code": "OK", "error_message": ""}
+    state = {"version": "1", "state": "AVAILABLE", "status": status}
     for path in ("/v1/models/toy", "/v1/models/toy/versions/1"):
         assert ask(served, path) == (200, {"model_version_status": [state]})
 
@@ -155,11 +152,8 @@ def test_ids_and_texts_have_one_limit(served):
     most = [3] * 11
     asked = {"signature_name": "token_ids"}
     assert predict(served, "tiny", instances=[most], **asked)[0] == 200
-    status, answer = predict(served, "tiny", instances=[[*most, 3]], **asked)
-    assert (status, answer) == (
-        400,
-        {"error": "The input source_ids must have at most 11 ids in a row. Received: 12"},
-    )
+    error = {"error": "The input source_ids must have at most 11 ids in a row. Received: 12"}
+    assert predict(served, "tiny", instances=[[*most, 3]], **asked) == (400, error)
 
 
 def test_a_compressed_body_is_refused(served):

@@ -6,6 +6,16 @@ from pathlib import Path
 GOLDEN = json.loads(Path(__file__).with_name("transformers_ids.json").read_text("ascii"))
 
 
+KINDS = {
+    "characters": {},
+    "symbols": {},
+    "sentencepiece": {"vocabulary_size": 31},
+    "word_piece": {"vocabulary_size": 47},
+    "byte_level_bpe": {"vocabulary_size": 281},
+}
+"""Options of training by the kind of tokenizer."""
+
+
 def differing(tokenizer, expected):
     """The texts whose ids are not the expected ones."""
     received = tokenizer.tokenize(GOLDEN["texts"]).to_list()

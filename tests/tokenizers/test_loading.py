@@ -1,25 +1,18 @@
 import json
+from functools import partial
 
 import pytest
 
-from keras_attn.tokenizers import (
-    ByteLevelBpeTokenizer,
-    CharacterTokenizer,
-    SentencePieceTokenizer,
-    SymbolTokenizer,
-    WordPieceTokenizer,
-    load_tokenizer,
-    train_tokenizer,
-)
-from keras_attn.validation import UserError
+from keras_attn import tokenizers
+from tests.refusals import message_of, refused
 
 TEXTS = ["the cat\0 sat", "on \u2028 the \U0001f600 mat"] * 7
 KINDS = {
-    "characters": (CharacterTokenizer, {}),
-    "symbols": (SymbolTokenizer, {}),
-    "sentencepiece": (SentencePieceTokenizer, {"vocabulary_size": 29}),
-    "word_piece": (WordPieceTokenizer, {"vocabulary_size": 53}),
-    "byte_level_bpe": (ByteLevelBpeTokenizer, {"vocabulary_size": 277}),
+    "characters": (tokenizers.CharacterTokenizer, {}),
+    "symbols": (tokenizers.SymbolTokenizer, {}),
+    "sentencepiece": (tokenizers.SentencePieceTokenizer, {"vocabulary_size": 29}),
+    "word_piece": (tokenizers.WordPieceTokenizer, {"vocabulary_size": 53}),
+    "byte_level_bpe": (tokenizers.ByteLevelBpeTokenizer, {"vocabulary_size": 277}),
 }
 ASSETS = {
     "sentencepiece": {"sentencepiece.model"},
@@ -29,7 +22,7 @@ ASSETS = {
 
 
 def train(kind, **options):
-    return train_tokenizer(kind, TEXTS, **KINDS[kind][1], **options)
+    return tokenizers.train_tokenizer(kind, TEXTS, **KINDS[kind][1], **options)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -40,7 +33,7 @@ def test_saved_and_loaded(kind, lowercase, tmp_path):
     tokenizer.save(folder)
     expected = {"tokenizer.json"} | ASSETS.get(kind, set())
     assert {path.name for path in folder.iterdir()} == expected
-    loaded = load_tokenizer(folder)
+    loaded = tokenizers.load_tokenizer(folder)
     assert type(loaded) is type(tokenizer) is KINDS[kind][0]
     assert loaded.vocabulary == tokenizer.vocabulary
     assert loaded.lowercase is lowercase
@@ -49,7 +42,7 @@ def test_saved_and_loaded(kind, lowercase, tmp_path):
 
 
 def test_the_file_is_plain(tmp_path):
-    CharacterTokenizer(["b", "é", "\0"]).save(str(tmp_path))
+    tokenizers.CharacterTokenizer(["b", "é", "\0"]).save(str(tmp_path))
     assert json.loads((tmp_path / "tokenizer.json").read_text("utf-8")) == {
         "kind": "characters",
         "format_version": 1,
@@ -60,29 +53,24 @@ def test_the_file_is_plain(tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_saving_twice_writes_equal_bytes_over_the_old(kind, tmp_path):
-    CharacterTokenizer(["x"]).save(tmp_path)
+    tokenizers.CharacterTokenizer(["x"]).save(tmp_path)
     train(kind).save(tmp_path)
     first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     train(kind).save(tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == first
-    assert load_tokenizer(tmp_path).kind == kind
+    assert tokenizers.load_tokenizer(tmp_path).kind == kind
 
 
 def test_unknown_kinds_and_options():
-    with pytest.raises(UserError, match=r"'characters', 'symbols', 'sentencepiece'.*kind='words'"):
-        train_tokenizer("words", TEXTS)
-    with pytest.raises(UserError, match=r"'min_count', 'lowercase'.* mean 'min_count'.*'mincount'"):
-        train_tokenizer("characters", TEXTS, mincount=3)
-    with pytest.raises(UserError, match=r"option of symbols.*'vocabulary_size'"):
-        train_tokenizer("symbols", TEXTS, vocabulary_size=99)
+    kinds = r"'characters', 'symbols', 'sentencepiece'.*kind='words'"
+    refused(kinds, tokenizers.train_tokenizer, "words", TEXTS)
+    options = r"'min_count', 'lowercase'.* mean 'min_count'.*'mincount'"
+    refused(options, tokenizers.train_tokenizer, "characters", TEXTS, mincount=3)
+    other = r"option of symbols.*'vocabulary_size'"
+    refused(other, tokenizers.train_tokenizer, "symbols", TEXTS, vocabulary_size=99)
 
 
-def failure(folder):
-    with pytest.raises(UserError) as caught:
-        load_tokenizer(folder)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+failure = partial(message_of, tokenizers.load_tokenizer)
 
 
 def test_missing_files(tmp_path):
@@ -130,7 +118,7 @@ def test_a_model_that_is_not_the_saved_one(tmp_path):
 def test_damaged_descriptions(contents, message, tmp_path):
     path = tmp_path / "tokenizer.json"
     if isinstance(contents, dict):
-        CharacterTokenizer(["a"]).save(tmp_path)
+        tokenizers.CharacterTokenizer(["a"]).save(tmp_path)
         contents = json.dumps(json.loads(path.read_text("utf-8")) | contents).encode()
     path.write_bytes(contents)
     received = failure(tmp_path)
@@ -139,14 +127,14 @@ def test_damaged_descriptions(contents, message, tmp_path):
 
 
 def test_an_interrupted_save_keeps_the_old_file(tmp_path, monkeypatch):
-    CharacterTokenizer(["a"]).save(tmp_path)
+    tokenizers.CharacterTokenizer(["a"]).save(tmp_path)
 
     def fail(*_):
         raise OSError("disk full")
 
     monkeypatch.setattr("pathlib.Path.replace", fail)
     with pytest.raises(OSError, match="disk full"):
-        CharacterTokenizer(["b"]).save(tmp_path)
+        tokenizers.CharacterTokenizer(["b"]).save(tmp_path)
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["tokenizer.json"]
-    assert load_tokenizer(tmp_path).vocabulary[4:] == ["a"]
+    assert tokenizers.load_tokenizer(tmp_path).vocabulary[4:] == ["a"]

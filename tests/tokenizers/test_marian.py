@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from keras_attn.tokenizers import MarianTokenizer, load_tokenizer
 from keras_attn.validation import UserError
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -74,11 +75,8 @@ def test_saved_and_loaded(tokenizer, tmp_path):
 
 
 def test_mistakes(model):
-    with pytest.raises(UserError, match="`model` must be a serialized SentencePiece model"):
-        MarianTokenizer(b"abc", TOKENS)
-    with pytest.raises(UserError, match="`model` must be the bytes of a model"):
-        MarianTokenizer("abc", TOKENS)
-    with pytest.raises(UserError, match="must begin with the special tokens"):
-        MarianTokenizer(model, TOKENS[1:])
+    refused("`model` must be a serialized SentencePiece model", MarianTokenizer, b"abc", TOKENS)
+    refused("`model` must be the bytes of a model", MarianTokenizer, "abc", TOKENS)
+    refused("must begin with the special tokens", MarianTokenizer, model, TOKENS[1:])
     with pytest.raises(UserError, match=r"`vocab.json` must be among the assets"):
         MarianTokenizer.from_config({}, {"sentencepiece.model": model})

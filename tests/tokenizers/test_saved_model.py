@@ -2,8 +2,6 @@
 
 import base64
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,16 +10,11 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from keras_attn.export import served_ops
 from keras_attn.tokenizers import train_tokenizer
+from tests.harness import run_python
+from tests.tokenizers.golden import KINDS
 
 TEXTS = ["the cat sat on the mat", "a Dog ate the cat", "THE 7 mats Σ", "cat a dog"] * 5
 INPUTS = [b"The cat", b"", b"\xff\xfe dog", "ΑΣ new \U0001f600".encode(), b"mat"]
-KINDS = {
-    "characters": {},
-    "symbols": {},
-    "sentencepiece": {"vocabulary_size": 31},
-    "word_piece": {"vocabulary_size": 47},
-    "byte_level_bpe": {"vocabulary_size": 281},
-}
 
 # What a server does: no keras_attn; a Session that is fed and fetched by the signature's names.
 SCRIPT = """
@@ -79,11 +72,8 @@ def test_loaded_in_this_process(saved, kind):
 def test_loaded_in_sessions_of_a_fresh_process(saved):
     inputs = json.dumps([base64.b64encode(text).decode() for text in INPUTS])
     folders = [str(folder) for _, folder in saved.values()]
-    process = subprocess.run(
-        [sys.executable, "-c", SCRIPT, inputs, *folders], capture_output=True, text=True
-    )
-    assert process.returncode == 0, process.stderr
-    for line, (module, _) in zip(process.stdout.splitlines(), saved.values(), strict=True):
+    printed = run_python(SCRIPT, inputs, *folders)
+    for line, (module, _) in zip(printed.splitlines(), saved.values(), strict=True):
         received = json.loads(line)
         expected = module.serve(tf.constant(INPUTS))
         assert received["ids"] == expected["ids"].numpy().tolist()

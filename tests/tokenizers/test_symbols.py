@@ -1,8 +1,7 @@
-import pytest
 import tensorflow as tf
 
 from keras_attn.tokenizers import SymbolTokenizer
-from keras_attn.validation import UserError
+from tests.refusals import refusals, refused
 from tests.tokenizers.golden import decoded
 
 
@@ -33,8 +32,8 @@ def test_symbols_spelled_like_special_tokens_are_unknown():
 def test_min_count():
     texts = ["a a a b", "b b c"]
     assert SymbolTokenizer.train(texts, min_count=3).vocabulary[4:] == ["a", "b"]
-    with pytest.raises(UserError, match=r"at least `min_count`.*min_count=4, distinct_symbols=3"):
-        SymbolTokenizer.train(texts, min_count=4)
+    message = r"at least `min_count`.*min_count=4, distinct_symbols=3"
+    refused(message, SymbolTokenizer.train, texts, min_count=4)
 
 
 def test_malformed_bytes_are_unknown():
@@ -42,17 +41,12 @@ def test_malformed_bytes_are_unknown():
     assert tokenizer.tokenize(tf.constant([b"\xff\xfe a", b"a\xff"])).to_list() == [[3, 4], [3]]
 
 
-@pytest.mark.parametrize(
-    ("symbols", "message"),
-    [
-        (["a", "b c"], r"`symbols\[1\]` must be text without whitespace.*symbol='b c'"),
-        ([], r"`symbols` must not be empty.*symbols=\[\]"),
-        (["a\n"], r"`symbols\[0\]` must be text without whitespace.*symbol='a\\n'"),
-        (["a", ""], r"`symbols\[1\]` must be text without whitespace.*symbol=''"),
-        (["a", "b", "a"], r"must not contain a token twice\. Received: token='a'"),
-        (["a", "</s>"], r"must not repeat a special token\. Received: token='</s>'"),
-    ],
+test_wrong_vocabularies = refusals(
+    SymbolTokenizer,
+    ({"symbols": ["a", "b c"]}, r"`symbols\[1\]` must be text without whitespace.*symbol='b c'"),
+    ({"symbols": []}, r"`symbols` must not be empty.*symbols=\[\]"),
+    ({"symbols": ["a\n"]}, r"`symbols\[0\]` must be text without whitespace.*symbol='a\\n'"),
+    ({"symbols": ["a", ""]}, r"`symbols\[1\]` must be text without whitespace.*symbol=''"),
+    ({"symbols": ["a", "b", "a"]}, r"must not contain a token twice\. Received: token='a'"),
+    ({"symbols": ["a", "</s>"]}, r"must not repeat a special token\. Received: token='</s>'"),
 )
-def test_wrong_vocabularies(symbols, message):
-    with pytest.raises(UserError, match=message):
-        SymbolTokenizer(symbols)

@@ -10,6 +10,7 @@ from tokenizers import normalizers, pre_tokenizers
 from keras_attn.tokenizers import WordPieceTokenizer
 from keras_attn.tokenizers.bert_words import BertWords
 from keras_attn.validation import UserError
+from tests.refusals import message_of, refused
 from tests.tokenizers.golden import GOLDEN, differing, pages
 
 pytestmark = pytest.mark.tensorflow
@@ -123,20 +124,15 @@ def test_training_gives_the_same_each_time():
 def test_training_mistakes(monkeypatch):
     with pytest.raises(UserError, match=r"at least \d+ for these texts.*vocabulary_size=7"):
         WordPieceTokenizer.train(TEXTS, vocabulary_size=7)
-    with pytest.raises(UserError, match="`min_count` must be a positive integer"):
-        WordPieceTokenizer.train(TEXTS, min_count=0)
-    with pytest.raises(UserError, match="a text that is not blank"):
-        WordPieceTokenizer.train([" \u00a0", "\0"])
+    refused("`min_count` must be a positive integer", WordPieceTokenizer.train, TEXTS, min_count=0)
+    refused("a text that is not blank", WordPieceTokenizer.train, [" \u00a0", "\0"])
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(UserError, match=r"needs the `tokenizers` library: pip install 'keras_attn"):
         WordPieceTokenizer.train(TEXTS)
 
 
 def failure(path):
-    with pytest.raises(UserError) as caught:
-        WordPieceTokenizer.from_file(path)
-    message = str(caught.value)
-    assert "\n" not in message
+    message = message_of(WordPieceTokenizer.from_file, path)
     assert message.startswith(f"{path}: ")
     return message.removeprefix(f"{path}: ")
 

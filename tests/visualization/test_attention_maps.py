@@ -1,32 +1,20 @@
 """Attention maps of every family, and of models of somebody else."""
 
+from functools import partial
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from keras_attn.layers import (
-    IntraAttentionCell,
-    LocalAttention,
-    MultiHeadAttention,
-    TransformerEncoderBlock,
-)
+from keras_attn import layers, models
 from keras_attn.layers.attention.capture import capture_attention
 from keras_attn.layers.blocks.feed_forward import FeedForward
-from keras_attn.models import (
-    ETC,
-    Bert,
-    CausalTransformer,
-    CompressiveTransformer,
-    PatchEncoder,
-    Reformer,
-    Transformer,
-    TransformerEncoder,
-)
 from keras_attn.visualization import attention_maps, attention_rollout
 from keras_attn.visualization.attention_map import AttentionMap
 from tests.backends import thinned
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, assert_same, numpy
+from tests.layers.judges import spread_weights
 from tests.models.families import CASES, INPUTS, made
 from tests.refusals import refused
 
@@ -36,32 +24,32 @@ BLOCKS = {"num_layers": 2, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 
 IDS = np.array([[5, 7, 3, 9, 2, 4, 8, 6, 3, 9, 5], [4, 6, 2, 7, 5, 3, 0, 0, 0, 0, 0]], "int32")
 TOKENS = {"token_ids": IDS}
 OTHERS = {
-    "Transformer": (lambda: Transformer(11, **BLOCKS), INPUTS, 6),
-    "encoder": (lambda: TransformerEncoder(11, **BLOCKS), TOKENS, 2),
-    "Bert": (lambda: Bert(11, **BLOCKS), TOKENS, 2),
-    "language model": (lambda: CausalTransformer(11, **BLOCKS), TOKENS, 2),
+    "Transformer": (lambda: models.Transformer(11, **BLOCKS), INPUTS, 6),
+    "encoder": (lambda: models.TransformerEncoder(11, **BLOCKS), TOKENS, 2),
+    "Bert": (lambda: models.Bert(11, **BLOCKS), TOKENS, 2),
+    "language model": (lambda: models.CausalTransformer(11, **BLOCKS), TOKENS, 2),
     "Reformer": (
-        lambda: Reformer(11, num_buckets=4, chunk_length=4, learned_positions=16, **BLOCKS),
+        lambda: models.Reformer(11, num_buckets=4, chunk_length=4, learned_positions=16, **BLOCKS),
         TOKENS,
         2,
     ),
     "Transformer-XL": (
-        lambda: CompressiveTransformer(
+        lambda: models.CompressiveTransformer(
             11, segment_length=4, memory_length=4, compressed_length=0, **BLOCKS
         ),
         TOKENS,
         2,
     ),
     "Compressive": (
-        lambda: CompressiveTransformer(
+        lambda: models.CompressiveTransformer(
             11, segment_length=4, memory_length=4, compressed_length=2, compression_rate=2, **BLOCKS
         ),
         TOKENS,
         2,
     ),
-    "ETC": (lambda: ETC(11, radius=2, num_units=3, unit_length=4, **BLOCKS), TOKENS, 2),
+    "ETC": (lambda: models.ETC(11, radius=2, num_units=3, unit_length=4, **BLOCKS), TOKENS, 2),
     "patches": (
-        lambda: PatchEncoder((4, 6), 2, channels=1, **BLOCKS),
+        lambda: models.PatchEncoder((4, 6), 2, channels=1, **BLOCKS),
         {"images": np.linspace(-1, 1, 48).reshape(2, 4, 6, 1).astype("float32")},
         2,
     ),
@@ -84,13 +72,13 @@ def check(model, inputs, count):
     plain = model(inputs)
     maps = attention_maps(model, inputs)
     for before, after in zip(*map(keras.tree.flatten, (plain, model(inputs))), strict=True):
-        np.testing.assert_array_equal(numpy(before), numpy(after))
+        assert_same(before, after)
     assert len(maps) == count
     assert len({each.name for each in maps}) == count
     for each in maps:
         sums = each.weights.sum(axis=-1)
         # The first of a cell's steps, and padding, may have nothing to look at.
-        np.testing.assert_allclose(sums[sums > 0], 1, rtol=1e-4)
+        assert_close(sums[sums > 0], 1, rtol=1e-4)
         assert (sums[0] > 0).mean() >= 0.8
         hidden = ~each.source_real[:, None, None, :]
         assert not (each.weights * hidden).any()
@@ -148,7 +136,7 @@ def test_a_graph_of_unknown_lengths_captures_the_same(make, inputs):
     expected = attention_maps(model, inputs)
     assert facts == [(each.crosses, each.is_causal, each.columns_before) for each in expected]
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.numpy(), other.weights, rtol=1e-4, atol=1e-6)
+        assert_close(one.numpy(), other.weights, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["additive LSTM", "Luong", "GNMT", "intra-attention"])
@@ -160,14 +148,12 @@ def test_rows_of_a_loop_are_its_positions(name):
         if one.name.startswith("decoder"):
             assert other.weights.shape[2] == 3
             columns = other.weights.shape[3]
-            np.testing.assert_allclose(
-                one.weights[:, :, :3, :columns], other.weights, rtol=1e-5, atol=1e-6
-            )
+            assert_close(one.weights[:, :, :3, :columns], other.weights, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("backwards", [False, True])
 def test_a_cell_shows_the_positions_of_its_states(backwards):
-    cell = IntraAttentionCell(4, 3)
+    cell = layers.IntraAttentionCell(4, 3)
     run = keras.layers.RNN(cell, return_sequences=True, go_backwards=backwards)
     x = np.random.default_rng(2).normal(size=(1, 6, 5)).astype("float32")
     run.build(x.shape)
@@ -189,7 +175,7 @@ def test_a_cell_shows_the_positions_of_its_states(backwards):
         expected[step] /= max(expected[step].sum(), 1e-9)
         _, states = cell(ops.convert_to_tensor(order[:, step]), states)
     expected = expected[::-1, ::-1] if backwards else expected
-    np.testing.assert_allclose(found.weights[0, 0], expected, rtol=1e-4, atol=1e-6)
+    assert_close(found.weights[0, 0], expected, rtol=1e-4, atol=1e-6)
     assert found.is_causal is not backwards
 
 
@@ -202,8 +188,8 @@ class Strange(keras.Model):
         super().__init__()
         self.embedding = keras.layers.Embedding(11, 6, mask_zero=True)
         block = {"feed_forward": FeedForward(7)}
-        self.near = TransformerEncoderBlock(LocalAttention(2, 3, 2), **block)
-        self.far = MultiHeadAttention(2, 3)
+        self.near = layers.TransformerEncoderBlock(layers.LocalAttention(2, 3, 2), **block)
+        self.far = layers.MultiHeadAttention(2, 3)
         self.compiled = tf.function(lambda x: self.far(x, x[:, :4]))
 
     def call(self, ids):
@@ -220,21 +206,13 @@ def test_a_strangers_model():
 
 
 def test_reach_of_windows_globals_and_order():
-    weights = np.zeros((1, 1, 4, 4), "float32")
     real = np.ones((1, 4), bool)
-    window = {"pattern": {"window": 2}}
-    near = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
-    np.testing.assert_array_equal(
-        AttentionMap("", "", weights, real, real, **window).reach()[0], near
-    )
-    causal = AttentionMap("", "", weights, real, real, is_causal=True, **window).reach()[0]
-    np.testing.assert_array_equal(causal, np.tril(near))
-    pattern = {"pattern": {"window": 2, "globals": 1}}
-    seen = np.array(near)
-    seen[0] = seen[:, 0] = 1
-    np.testing.assert_array_equal(
-        AttentionMap("", "", weights, real, real, **pattern).reach()[0], seen
-    )
+    reach = partial(AttentionMap, "", "", np.zeros((1, 1, 4, 4), "float32"), real, real)
+    near = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]])
+    assert_same(reach(pattern={"window": 2}).reach()[0], near)
+    assert_same(reach(pattern={"window": 2}, is_causal=True).reach()[0], np.tril(near))
+    near[0] = near[:, 0] = 1
+    assert_same(reach(pattern={"window": 2, "globals": 1}).reach()[0], near)
 
 
 def test_padding_of_global_positions_and_of_the_sequence_is_cut_off():
@@ -245,10 +223,10 @@ def test_padding_of_global_positions_and_of_the_sequence_is_cut_off():
         "", "", weights, real, real, rows_before=3, columns_before=3, pattern=pattern
     ).example()
     kept = [0, 3, 4]
-    np.testing.assert_array_equal(found.weights[0, 0], weights[0, 0][np.ix_(kept, kept)])
+    assert_same(found.weights[0, 0], weights[0, 0][np.ix_(kept, kept)])
     assert (found.rows_before, found.columns_before, found.pattern["globals"]) == (1, 1, 1)
-    np.testing.assert_array_equal(found.reach()[0], np.ones((3, 3)))
-    np.testing.assert_array_equal(found.source_real, np.ones((1, 3), bool))
+    assert_same(found.reach()[0], np.ones((3, 3)))
+    assert_same(found.source_real, np.ones((1, 3), bool))
 
 
 def test_rollout_worked_out_by_hand():
@@ -257,17 +235,17 @@ def test_rollout_worked_out_by_hand():
     # (A + I) / 2: [[1, 0], [1/4, 3/4]]; then the mean is [[1/2, 1/2], [1, 0]], and so
     # (A + I) / 2: [[3/4, 1/4], [1/2, 1/2]].
     rolled = attention_rollout([first, second])
-    np.testing.assert_allclose(rolled[0], [[1, 0], [0.25, 0.75]])
-    np.testing.assert_allclose(rolled[1], [[13 / 16, 3 / 16], [5 / 8, 3 / 8]])
+    assert_close(rolled[0], [[1, 0], [0.25, 0.75]])
+    assert_close(rolled[1], [[13 / 16, 3 / 16], [5 / 8, 3 / 8]])
     # A row that looks at nothing stays what it is.
-    np.testing.assert_allclose(attention_rollout([np.zeros((1, 2, 2))])[0], np.eye(2))
+    assert_close(attention_rollout([np.zeros((1, 2, 2))])[0], np.eye(2))
 
 
 def test_reach_of_segments_is_where_weights_are():
     make, inputs, _ = OTHERS["Compressive"]
     for each in attention_maps(make(), inputs):
         found = each.example(0)
-        np.testing.assert_array_equal(found.weights[0].max(axis=0) > 0, found.reach()[0])
+        assert_same(found.weights[0].max(axis=0) > 0, found.reach()[0])
 
 
 @pytest.mark.parametrize("model", ["nope", None])

@@ -7,9 +7,9 @@ from keras import ops
 
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.ops.decoding.cache import ancestor_mask, extend_ancestors, initial_ancestors
-from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import assert_steps, numpy, spread_weights
+from tests.harness import assert_close, assert_same, numbers, numpy
+from tests.layers.judges import assert_steps, spread_weights
+from tests.refusals import refused
 
 VARIANTS = {
     "plain": {},
@@ -54,7 +54,7 @@ def test_every_row_may_be_at_a_position_of_its_own():
     for index in range(6):
         position = start + index
         output, cache = layer.attend_step(x[np.arange(3), position][:, None], cache, position)
-        np.testing.assert_allclose(numpy(output)[:, 0], expected[np.arange(3), position], atol=2e-6)
+        assert_close(numpy(output)[:, 0], expected[np.arange(3), position], atol=2e-6)
 
 
 def test_what_lies_ahead_in_the_cache_does_not_count():
@@ -77,8 +77,7 @@ def test_a_projected_source_equals_cross_attention(name, fused):
     heads = layer.num_key_value_heads
     assert tuple(projected["key"].shape) == (2, heads, 11, 3)
     assert tuple(projected["value"].shape) == (2, heads, 11, layer.value_dim)
-    found = layer.attend_source(query, projected)
-    np.testing.assert_allclose(numpy(found), expected, atol=2e-6)
+    assert_close(layer.attend_source(query, projected), expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -87,7 +86,7 @@ def test_a_source_of_nothing_but_padding_has_a_context_of_zeros(dtype):
     source, query = numbers(2, 2, 11, 7), numbers(3, 2, 5, 7)
     mask = np.arange(11)[None, :] < np.array([[0], [11]])
     found = numpy(layer.attend_source(query, layer.project_source(source, value_mask=mask)))
-    np.testing.assert_array_equal(found[0], 0)
+    assert_same(found[0], 0)
     assert np.all(found[1] != 0)
 
 
@@ -95,8 +94,7 @@ def test_a_projected_source_with_keys_of_its_own():
     layer = MultiHeadAttention(4, 3)
     query, value, key = numbers(1, 2, 5, 7), numbers(2, 2, 11, 13), numbers(3, 2, 11, 17)
     expected = numpy(layer(query, value, key))
-    found = layer.attend_source(query, layer.project_source(value, key))
-    np.testing.assert_allclose(numpy(found), expected, atol=2e-6)
+    assert_close(layer.attend_source(query, layer.project_source(value, key)), expected, atol=2e-6)
 
 
 def test_caches_have_the_compute_dtype():
@@ -126,7 +124,7 @@ def test_hypotheses_side_by_side_attend_to_their_ancestors(name, max_length):
             new.reshape(2, 3, 7), cache, index, ancestor_mask(ancestors, 3)
         )
         expected = numpy(layer(histories, histories, use_causal_mask=True))[:, -1]
-        np.testing.assert_allclose(numpy(output).reshape(6, 7), expected, atol=2e-6)
+        assert_close(numpy(output).reshape(6, 7), expected, atol=2e-6)
 
 
 def test_caches_grow_on_tensorflow_alone():
@@ -134,8 +132,7 @@ def test_caches_grow_on_tensorflow_alone():
     if keras.backend.backend() == "tensorflow":
         assert tuple(layer.initial_cache(2).key.shape) == (2, 4, 0, 3)
         return
-    with pytest.raises(UserError, match=r"need TensorFlow; .* Received: .*backend='(jax|torch)'"):
-        layer.initial_cache(2)
+    refused(r"need TensorFlow; .* Received: .*backend='(jax|torch)'", layer.initial_cache, 2)
 
 
 def test_a_step_beyond_the_cache_is_refused():
@@ -143,8 +140,6 @@ def test_a_step_beyond_the_cache_is_refused():
     x, cache = numbers(1, 2, 3, 7), layer.initial_cache(2, 2)
     for index in range(2):
         _, cache = layer.attend_step(x[:, :1], cache, index)
-    with pytest.raises(UserError, match="index=2, positions=2"):
-        layer.attend_step(x[:, :1], cache, 2)
+    refused("index=2, positions=2", layer.attend_step, x[:, :1], cache, 2)
     _, cache = layer.attend_prompt(x, layer.initial_cache(2, 2), np.ones((2, 3), bool))
-    with pytest.raises(UserError, match="index=2, positions=2"):
-        layer.attend_step(x[:, :1], cache, 2)
+    refused("index=2, positions=2", layer.attend_step, x[:, :1], cache, 2)

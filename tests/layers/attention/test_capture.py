@@ -8,7 +8,8 @@ from keras_attn import layers
 from keras_attn.layers.attention.capture import capture_attention, is_capturing
 from keras_attn.layers.attention.multi_head_base import BaseMultiHeadAttention
 from tests.backends import named
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, assert_same, numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.layers.mechanisms import MECHANISMS
 
 BATCH, LENGTH, FEATURES = 2, 11, 6
@@ -20,9 +21,8 @@ SCORED = {name for name, each in MECHANISMS.items() if each.scores}
 
 
 def made(layer, seed=0):
-    x = np.random.default_rng(seed).normal(size=(BATCH, LENGTH, FEATURES)).astype("float32")
     layer.build((None, None, FEATURES))
-    return spread_weights(layer), ops.convert_to_tensor(x)
+    return spread_weights(layer), ops.convert_to_tensor(numbers(seed, BATCH, LENGTH, FEATURES))
 
 
 def captured(layer, *arguments, **options):
@@ -69,7 +69,7 @@ def test_captured_weights_times_values_are_the_layers_output(name, is_causal):
     is_causal = is_causal or mechanism.always_causal
     plain = layer(x, x, **options)
     output, shown = captured(layer, x, x, **options)
-    np.testing.assert_array_equal(numpy(output), numpy(plain))
+    assert_same(output, plain)
     assert shown.layer is layer
     weights, before = numpy(shown.weights), shown.columns_before
     assert weights.shape == (BATCH, weights.shape[1], LENGTH, before + LENGTH)
@@ -111,9 +111,7 @@ def test_a_window_shows_nothing_outside():
     layer, x = made(layers.LocalAttention(2, 3, 3))
     _, shown = captured(layer, x, x)
     distance = np.abs(np.arange(LENGTH)[:, None] - np.arange(LENGTH))
-    np.testing.assert_array_equal(
-        numpy(shown.weights) > 0, np.broadcast_to(distance < 3, (BATCH, 2, LENGTH, LENGTH))
-    )
+    assert_same(shown.weights > 0, np.broadcast_to(distance < 3, (BATCH, 2, LENGTH, LENGTH)))
     assert shown.pattern == {"window": 3}
 
 
@@ -131,9 +129,7 @@ def test_hashed_attention_shows_positions_that_share_a_bucket():
 
 def test_global_positions_of_their_own_come_first():
     layer = layers.GlobalLocalAttention(2, 3, radius=1, max_distance=1)
-    rng = np.random.default_rng(3)
-    x, units = (rng.normal(size=(1, n, FEATURES)).astype("float32") for n in (7, 2))
-    x, units = ops.convert_to_tensor(x), ops.convert_to_tensor(units)
+    x, units = (ops.convert_to_tensor(numbers(n, 1, n, FEATURES)) for n in (7, 2))
     layer.build(x.shape, global_query_shape=units.shape)
     spread_weights(layer)
     (output, of_units), shown = captured(layer, x, x, global_query=units)
@@ -141,12 +137,8 @@ def test_global_positions_of_their_own_come_first():
     joined = ops.concatenate([units, x], axis=1)
     values = numpy(layer._project(joined, joined, None)["value"])
     contexts = ops.convert_to_tensor(numpy(shown.weights) @ values)
-    np.testing.assert_allclose(
-        numpy(layer._project_back(contexts)),
-        np.concatenate([numpy(of_units), numpy(output)], axis=1),
-        rtol=1e-4,
-        atol=1e-5,
-    )
+    expected = ops.concatenate([of_units, output], axis=1)
+    assert_close(layer._project_back(contexts), expected, rtol=1e-4, atol=1e-5)
     distance = np.abs(np.arange(7)[:, None] - np.arange(7))
     seen = np.ones((9, 9), bool)
     seen[2:, 2:] = distance <= 1
@@ -167,8 +159,7 @@ def test_a_memory_stands_before_the_segment():
 @pytest.mark.parametrize("name", ["multi-head", "additive", "linear", "Luong, concat"])
 def test_attention_to_another_sequence(name):
     layer = MECHANISMS[name].make()
-    rng = np.random.default_rng(5)
-    query, value = (rng.normal(size=(2, n, FEATURES)).astype("float32") for n in (5, 7))
+    query, value = numbers(5, 2, 5, FEATURES), numbers(6, 2, 7, FEATURES)
     layer.build(query.shape, value.shape)
     spread_weights(layer)
     real = ops.convert_to_tensor(np.arange(7)[None] < np.array([[7], [3]]))

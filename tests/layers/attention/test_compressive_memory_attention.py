@@ -6,8 +6,8 @@ import pytest
 
 from keras_attn.layers import CompressiveMemoryAttention, RecurrentMemoryAttention, RotaryEmbedding
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import assert_steps, naive_attention, numpy, spread_weights
+from tests.harness import assert_close, assert_same, numbers, numpy
+from tests.layers.judges import assert_steps, naive_attention, spread_weights
 
 X = numbers(1, 2, 24, 6)
 COMPRESSIONS = ("mean", "max", "convolution", "dilated_convolution", "most_used")
@@ -71,14 +71,10 @@ def test_what_falls_out_is_compressed(compression, rate):
         slots = min(5, number * (6 // rate))
         if slots:
             expected = np.concatenate(expected)[-slots:]
-            np.testing.assert_allclose(
-                numpy(memory.compressed)[row, -slots:], expected, rtol=1e-5, atol=1e-5
-            )
+            assert_close(numpy(memory.compressed)[row, -slots:], expected, rtol=1e-5, atol=1e-5)
         assert not numpy(memory.compressed)[row, : 5 - slots].any()
         assert numpy(memory.compressed_real)[row].sum() == slots
-        np.testing.assert_array_equal(
-            numpy(memory.states)[row], X[row, 6 * number : 6 * number + 6]
-        )
+        assert_same(numpy(memory.states)[row], X[row, 6 * number : 6 * number + 6])
 
 
 def test_the_most_used_stay():
@@ -91,7 +87,7 @@ def test_the_most_used_stay():
     usage = numpy(scores).mean((1, 2))[:, 2:6]  # of what falls out
     for row in range(2):
         kept = sorted(np.argsort(usage[row])[-2:])
-        np.testing.assert_array_equal(numpy(third.compressed)[row], X[row, 4:8][kept])
+        assert_same(numpy(third.compressed)[row], X[row, 4:8][kept])
     assert numpy(third.compressed_real).all()
 
 
@@ -106,10 +102,7 @@ def test_a_rate_of_one_is_a_longer_memory(compression, segment):
     of_compression = {weight.path for weight in layer.compress.weights}
     judge.set_weights([numpy(w) for w in layer.weights if w.path not in of_compression])
     stream = X[:, : 24 // segment * segment]
-    for ours, theirs in zip(
-        read(layer, stream, segment)[0], read(judge, stream, segment)[0], strict=True
-    ):
-        np.testing.assert_allclose(ours, theirs, atol=5e-6)
+    assert_close(read(layer, stream, segment)[0], read(judge, stream, segment)[0], atol=5e-6)
 
 
 def test_padding_is_not_compressed():
@@ -118,8 +111,8 @@ def test_padding_is_not_compressed():
     memory = layer.initial_memory(2, 6)
     _, memory = layer(X[:, :4], X[:, :4], value_mask=mask, memory=memory)
     _, memory = layer(X[:, 4:8], X[:, 4:8], memory=memory)
-    np.testing.assert_array_equal(numpy(memory.compressed_real), [[True, False], [False, False]])
-    np.testing.assert_allclose(numpy(memory.compressed)[0, 0], X[0, 0], atol=1e-6)
+    assert_same(memory.compressed_real, [[True, False], [False, False]])
+    assert_close(numpy(memory.compressed)[0, 0], X[0, 0], atol=1e-6)
     assert not numpy(memory.compressed)[0, 1].any()
 
 
@@ -142,7 +135,7 @@ def test_the_loss_is_what_reading_again_loses():
     old = X[:, :4]
     slots = np.stack([by_hand(layer, row) for row in old])
     expected = lost_by_hand(layer, X[:, 4:8], old, slots, np.ones((2, 4), bool))
-    np.testing.assert_allclose(numpy(found), expected, rtol=1e-5)
+    assert_close(found, expected, rtol=1e-5)
     layer(X[:, 4:8], X[:, 4:8], memory=memory)
     assert not layer.losses
 

@@ -4,18 +4,14 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attn.layers import (
-    FeedForward,
-    LSHAttention,
-    TransformerDecoderBlock,
-    TransformerEncoderBlock,
-)
+from keras_attn import layers
 from keras_attn.layers.attention.registry import ATTENTION, named_attention
 from keras_attn.validation import UserError
-from tests.harness import numbers
+from tests.harness import assert_close, assert_same, numbers, numpy
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import assert_steps, called, numpy, of_own_values, spread_weights
+from tests.layers.judges import assert_steps, called, of_own_values, spread_weights
 from tests.layers.mechanisms import MECHANISMS
+from tests.refusals import refused
 
 X = numbers(1, 2, 11, 6)
 SOURCE = numbers(2, 2, 7, 6)
@@ -87,7 +83,7 @@ def test_padding_changes_nothing(mechanism):
     expected = numpy(layer(X[:1, :4], X[:1, :4]))
     for kind in ("value_mask", "key_mask", "attention_mask", "attention_mask of heads"):
         found = numpy(layer(X, X, **mask_arguments(kind)))
-        np.testing.assert_allclose(found[:1, :4], expected, atol=5e-6, err_msg=kind)
+        assert_close(found[:1, :4], expected, atol=5e-6, err_msg=kind)
         assert np.isfinite(found).all(), kind
 
 
@@ -97,7 +93,7 @@ def test_a_mask_that_keras_propagates_counts(mechanism):
     ids = np.where(REAL, 3, 0)
     embedded = keras.layers.Embedding(5, 6, mask_zero=True)(ids)
     expected = numpy(layer(numpy(embedded), numpy(embedded), query_mask=REAL, value_mask=REAL))
-    np.testing.assert_allclose(numpy(layer(embedded, embedded)), expected, atol=5e-6)
+    assert_close(layer(embedded, embedded), expected, atol=5e-6)
 
 
 @having()
@@ -118,7 +114,7 @@ def test_nothing_to_attend_to_gives_a_context_of_zero(mechanism, dtype, training
     for masks in ({"value_mask": nothing}, {"query_mask": nothing}):
         output = numpy(layer(X, X, training=training, **masks)).astype("float32")
         expected = of_zero_context(layer).astype("float32")
-        np.testing.assert_allclose(output[1], np.tile(expected, (11, 1)), atol=1e-6)
+        assert_close(output[1], np.tile(expected, (11, 1)), atol=1e-6)
         assert np.isfinite(output).all()
 
 
@@ -128,8 +124,7 @@ def test_another_sequence(mechanism):
     mask = np.arange(7)[None, :] < np.array([[3], [7]])
     found = numpy(layer(X, SOURCE, value_mask=mask))
     assert found.shape == X.shape
-    expected = numpy(layer(X[:1], SOURCE[:1, :3]))
-    np.testing.assert_allclose(found[:1], expected, atol=5e-6)
+    assert_close(found[:1], layer(X[:1], SOURCE[:1, :3]), atol=5e-6)
 
 
 @having(once=True)
@@ -141,9 +136,8 @@ def test_half_precision(mechanism, dtype):
     half.set_weights(layer.get_weights())
     tolerance = 0.02 if dtype == "float16" else 0.16
     found = numpy(half(X, X, value_mask=REAL)).astype("float32")
-    np.testing.assert_allclose(found, numpy(layer(X, X, value_mask=REAL)), atol=tolerance)
-    alone = numpy(half(X[:1, :4], X[:1, :4])).astype("float32")
-    np.testing.assert_allclose(found[:1, :4], alone, atol=tolerance)
+    assert_close(found, layer(X, X, value_mask=REAL), atol=tolerance)
+    assert_close(found[:1, :4], numpy(half(X[:1, :4], X[:1, :4])).astype("float32"), atol=tolerance)
     assert np.isfinite(numpy(half(300 * X, 300 * X, value_mask=REAL)).astype("float32")).all()
 
 
@@ -155,7 +149,7 @@ def test_a_sequence_alone(mechanism):
     for row in range(2):
         x, real = X[row : row + 1], REAL[row : row + 1]
         found = numpy(layer(x, x, query_mask=real, value_mask=real))
-        np.testing.assert_allclose(found[0], expected[row], atol=5e-6)
+        assert_close(found[0], expected[row], atol=5e-6)
 
 
 @having()
@@ -163,10 +157,9 @@ def test_a_single_position_reads_itself(mechanism):
     layer = built(mechanism)
     for x in (X[:, :1], X[:1, 4:5]):
         expected = of_own_values(layer, x)
-        np.testing.assert_allclose(numpy(layer(x, x)), expected, atol=5e-6)
+        assert_close(layer(x, x), expected, atol=5e-6)
         if mechanism.causal:
-            found = numpy(layer(x, x, use_causal_mask=True))
-            np.testing.assert_allclose(found, expected, atol=5e-6)
+            assert_close(layer(x, x, use_causal_mask=True), expected, atol=5e-6)
 
 
 @having()
@@ -178,11 +171,10 @@ def test_lengths_that_fit_no_block(mechanism, length):
     whole, part = LONG[:, :longest], LONG[:, :length]
     real = np.arange(longest)[None, :] < length
     found = numpy(layer(whole, whole, value_mask=real))[:, :length]
-    np.testing.assert_allclose(found, numpy(layer(part, part)), atol=1e-5)
+    assert_close(found, layer(part, part), atol=1e-5)
     if mechanism.causal:
         found = numpy(layer(whole, whole, use_causal_mask=True))[:, :length]
-        expected = numpy(layer(part, part, use_causal_mask=True))
-        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert_close(found, layer(part, part, use_causal_mask=True), atol=1e-5)
 
 
 @having(once=True)
@@ -213,14 +205,14 @@ def test_what_follows_does_not_count(mechanism):
     whole = numpy(layer(X, X, use_causal_mask=True))
     for length in (1, 4, 10):
         part = numpy(layer(X[:, :length], X[:, :length], use_causal_mask=True))
-        np.testing.assert_allclose(whole[:, :length], part, atol=5e-6)
+        assert_close(whole[:, :length], part, atol=5e-6)
     changed = np.concatenate([X[:, :5], 3 * X[:, 5:]], axis=1)
     found = numpy(layer(changed, changed, use_causal_mask=True))
-    if isinstance(layer, LSHAttention) and keras.backend.backend() == "jax":
+    if isinstance(layer, layers.LSHAttention) and keras.backend.backend() == "jax":
         # Sorting by hashes changes the order of sums there.
-        np.testing.assert_allclose(found[:, :5], whole[:, :5], rtol=0, atol=1e-6)
+        assert_close(found[:, :5], whole[:, :5], rtol=0, atol=1e-6)
     else:
-        np.testing.assert_array_equal(found[:, :5], whole[:, :5])
+        assert_same(found[:, :5], whole[:, :5])
     assert (np.abs(found[:, 5:] - whole[:, 5:]).max(-1) > 1e-4).all()
 
 
@@ -229,16 +221,14 @@ def test_what_follows_does_not_count(mechanism):
 def test_the_last_query_stands_at_the_last_key(mechanism, queries):
     layer = called(mechanism.make(), X, X + 0)
     whole = numpy(layer(X, X, use_causal_mask=True))
-    last = numpy(layer(X[:, -queries:], X, use_causal_mask=True))
-    np.testing.assert_allclose(last, whole[:, -queries:], atol=5e-6)
+    assert_close(layer(X[:, -queries:], X, use_causal_mask=True), whole[:, -queries:], atol=5e-6)
 
 
 @having("pairs")
 def test_a_mask_between_pairs(mechanism):
     layer = built(mechanism)
     pairs = np.tril(np.ones((11, 11), bool))[None].repeat(2, axis=0)
-    expected = numpy(layer(X, X, use_causal_mask=True))
-    np.testing.assert_allclose(numpy(layer(X, X, attention_mask=pairs)), expected, atol=5e-6)
+    assert_close(layer(X, X, attention_mask=pairs), layer(X, X, use_causal_mask=True), atol=5e-6)
 
 
 @lacking("pairs")
@@ -252,19 +242,18 @@ def test_probabilities(mechanism):
     layer = built(mechanism)
     output, scores = layer(X, X, value_mask=REAL, return_attention_scores=True)
     scores = numpy(scores)
-    np.testing.assert_allclose(scores.sum(-1), 1, atol=1e-5)
+    assert_close(scores.sum(-1), 1, atol=1e-5)
     assert scores.shape[0] == 2
     assert scores.shape[-2:] == (11, 11)
     assert not scores[0, ..., 4:].any()
-    np.testing.assert_allclose(numpy(output), numpy(layer(X, X, value_mask=REAL)), atol=5e-6)
+    assert_close(output, layer(X, X, value_mask=REAL), atol=5e-6)
 
 
 @lacking("scores")
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_probabilities_are_refused(mechanism, symbolic):
     x = keras.Input((None, 6)) if symbolic else X
-    with pytest.raises(UserError, match="scores"):
-        mechanism.make()(x, x, return_attention_scores=True)
+    refused("scores", mechanism.make(), x, x, return_attention_scores=True)
 
 
 @having("steps")
@@ -300,33 +289,33 @@ def test_a_projected_source_equals_the_whole(mechanism):
     mask = np.arange(7)[None, :] < np.array([[3], [0]])
     expected = numpy(layer(X, SOURCE, value_mask=mask))
     projected = layer.project_source(SOURCE, value_mask=mask)
-    np.testing.assert_allclose(numpy(layer.attend_source(X, projected)), expected, atol=5e-6)
+    assert_close(layer.attend_source(X, projected), expected, atol=5e-6)
 
 
 @lacking("causal")
 def test_a_decoder_says_that_there_is_no_causal_form(mechanism):
     with pytest.raises(UserError, match="must support causal masking. Received: self_attention="):
-        TransformerDecoderBlock(mechanism.make(), FeedForward(5))
-    with pytest.raises(UserError, match="use_causal_mask=True"):
-        mechanism.make()(X, X, use_causal_mask=True)
+        layers.TransformerDecoderBlock(mechanism.make(), layers.FeedForward(5))
+    refused("use_causal_mask=True", mechanism.make(), X, X, use_causal_mask=True)
 
 
 def test_a_decoder_says_that_there_are_no_steps():
-    block = TransformerDecoderBlock(keras.layers.MultiHeadAttention(2, 3), FeedForward(5))
-    with pytest.raises(UserError, match="step by step.*Received: self_attention="):
-        block.initial_cache(2, 13)
+    block = layers.TransformerDecoderBlock(
+        keras.layers.MultiHeadAttention(2, 3), layers.FeedForward(5)
+    )
+    refused("step by step.*Received: self_attention=", block.initial_cache, 2, 13)
 
 
 @having()
 def test_in_an_encoder_block(mechanism):
-    block = called(TransformerEncoderBlock(mechanism.make(), FeedForward(5)), X)
+    block = called(layers.TransformerEncoderBlock(mechanism.make(), layers.FeedForward(5)), X)
     found = numpy(block(X, padding_mask=REAL))
-    np.testing.assert_allclose(found[:1, :4], numpy(block(X[:1, :4])), atol=1e-5)
+    assert_close(found[:1, :4], block(X[:1, :4]), atol=1e-5)
 
 
 @having("causal", "steps", once=True)
 def test_in_a_decoder_block(mechanism):
-    block = called(TransformerDecoderBlock(mechanism.make(), FeedForward(5)), X)
+    block = called(layers.TransformerDecoderBlock(mechanism.make(), layers.FeedForward(5)), X)
     expected = numpy(block(X))
     assert_steps(block.decode_step, block.initial_cache(2, 13), X, expected, atol=1e-5)
 
@@ -338,7 +327,7 @@ def test_lengths_that_only_the_running_graph_knows(mechanism):
     mask = keras.Input((None,), dtype="bool")
     model = keras.Model([x, mask], layer(x, x, query_mask=mask, value_mask=mask))
     expected = numpy(layer(X, X, query_mask=REAL, value_mask=REAL))
-    np.testing.assert_allclose(model.predict([X, REAL], verbose=0), expected, atol=5e-6)
+    assert_close(model.predict([X, REAL], verbose=0), expected, atol=5e-6)
 
 
 def classes_of(layer):

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from keras_attn.layers import GlobalLocalAttention, GlobalLocalPieces, MultiHeadAttention
+from keras_attn.layers import GlobalLocalAttention, GlobalLocalPieces
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import called, numpy, spread_weights
+from tests.harness import assert_close, numbers, numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused
 
 HEADS, KEY_DIM, RADIUS, FARTHEST, LABELS = 2, 3, 4, 2, 9
 X, GLOBAL = numbers(1, 2, 21, 6), numbers(2, 2, 5, 6)
@@ -72,8 +73,7 @@ def by_distance(_, query, key):
 
 
 def check(found, expected):
-    for ours, theirs in zip(found, expected, strict=True):
-        np.testing.assert_allclose(numpy(ours), theirs, atol=5e-6)
+    assert_close(found, expected, atol=5e-6)
 
 
 def everything(*_):
@@ -122,25 +122,11 @@ def test_the_first_positions_are_global(length):
     found = numpy(layer(x, x, value_mask=real))
     few, rest = x[:, :2], x[:, 2:]
     expected = by_pairs(layer, rest, few, real[:, 2:], real[:, :2], by_distance, everything)
-    np.testing.assert_allclose(found, np.concatenate(expected[::-1], axis=1), atol=5e-6)
-
-
-@pytest.mark.parametrize(("radius", "global_length"), [(30, 1), (1, 30), (20, 4)])
-def test_where_all_see_all_it_is_dense_attention(radius, global_length):
-    layer = called(GlobalLocalAttention(HEADS, KEY_DIM, radius, global_length=global_length), X, X)
-    layer.label_keys.assign(np.zeros(layer.label_keys.shape))
-    judge = MultiHeadAttention(HEADS, KEY_DIM)
-    judge(X, X)
-    pairs = zip(judge.projections, layer.projections, strict=True)
-    for theirs, ours in (*pairs, (judge.output_projection, layer.output_projection)):
-        theirs.set_weights(ours.get_weights())
-    expected = numpy(judge(X, X, value_mask=REAL))
-    np.testing.assert_allclose(numpy(layer(X, X, value_mask=REAL)), expected, atol=5e-6)
+    assert_close(found, np.concatenate(expected[::-1], axis=1), atol=5e-6)
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="`radius` .* Received: radius=0"):
-        GlobalLocalAttention(2, 3, 0)
+    refused("`radius` .* Received: radius=0", GlobalLocalAttention, 2, 3, 0)
     with pytest.raises(UserError, match="Received: num_labels=24, max_distance=12"):
         GlobalLocalAttention(2, 3, 4, num_labels=24)
     with pytest.raises(UserError, match="Received: use_causal_mask=True"):

@@ -5,31 +5,21 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import IntraAttentionCell
-from keras_attn.validation import UserError
-from tests.harness import constructor_arguments, numbers
+from tests.harness import assert_saved, constructor_arguments, numbers, numpy
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import numpy, spread_weights
+from tests.layers.judges import spread_weights
+from tests.models.naive_recurrent import array, sigmoid
+from tests.refusals import refused
 
 X = numbers(1, 2, 7, 5)
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
 def naive(cell, x):
     """Equations 4 to 8 of the paper, one sequence, one step after the other, in float64."""
-    w_x, w_read, w_state, u = (
-        numpy(projection.kernel).astype("float64")
-        for projection in (
-            cell.input_projection,
-            cell.read_attention,
-            cell.state_attention,
-            cell.recurrent_gates,
-        )
-    )
+    parts = ("input_projection", "read_attention", "state_attention", "recurrent_gates")
+    w_x, w_read, w_state, u = (array(getattr(cell, part).kernel) for part in parts)
     attention = w_x.shape[1] - 4 * cell.units
-    v, bias = numpy(cell.scale)[:, 0].astype("float64"), numpy(cell.bias).astype("float64")
+    v, bias = array(cell.scale)[:, 0], array(cell.bias)
     outputs, hidden, cells, read = [], [], [], np.zeros(cell.units)
     for step in np.asarray(x, "float64"):
         kept = slice(max(len(hidden) - cell.max_length, 0), None)
@@ -131,12 +121,9 @@ def test_every_argument_is_saved_and_loaded(tmp_path):
     }
     assert set(constructor_arguments(IntraAttentionCell)) == {"units", "max_length", *arguments}
     model = keras.Sequential([keras.Input((None, 5)), built(**arguments)])
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(numpy(loaded(X)), numpy(model(X)))
+    loaded = assert_saved(model, X, tmp_path)
     assert loaded.layers[0].cell.get_config() == model.layers[0].cell.get_config()
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="`max_length` .* Received: max_length=0"):
-        IntraAttentionCell(3, 0)
+    refused("`max_length` .* Received: max_length=0", IntraAttentionCell, 3, 0)

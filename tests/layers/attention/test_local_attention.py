@@ -3,22 +3,17 @@
 import numpy as np
 import pytest
 
-from keras_attn.layers import (
-    AlibiBias,
-    LocalAttention,
-    MultiHeadAttention,
-    RelativePositionBias,
-    RotaryEmbedding,
-)
+from keras_attn import layers
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused
 
 POSITIONS = {
     "none": None,
-    "rotary": RotaryEmbedding(50.0),
-    "relative": RelativePositionBias(2, 8, 5),
-    "ALiBi": AlibiBias(2),
+    "rotary": layers.RotaryEmbedding(50.0),
+    "relative": layers.RelativePositionBias(2, 8, 5),
+    "ALiBi": layers.AlibiBias(2),
 }
 
 
@@ -27,7 +22,9 @@ POSITIONS = {
 @pytest.mark.parametrize("length", [5, 41])
 def test_equals_dense_attention_under_a_window(positions, is_causal, length):
     arguments = {"sliding_window": 7, "relative_positions": POSITIONS[positions]}
-    local, dense = (layer(2, 4, **arguments) for layer in (LocalAttention, MultiHeadAttention))
+    local, dense = (
+        layer(2, 4, **arguments) for layer in (layers.LocalAttention, layers.MultiHeadAttention)
+    )
     x = numbers(1, 2, length, 6)
     local(x, x)
     dense(x, x)
@@ -40,7 +37,7 @@ def test_equals_dense_attention_under_a_window(positions, is_causal, length):
 
 @pytest.mark.parametrize("positions", POSITIONS)
 def test_rows_at_positions_of_their_own(positions):
-    layer = LocalAttention(2, 4, 4, relative_positions=POSITIONS[positions])
+    layer = layers.LocalAttention(2, 4, 4, relative_positions=POSITIONS[positions])
     x = numbers(1, 2, 9, 6)
     layer(x, x)
     spread_weights(layer)
@@ -60,12 +57,11 @@ def test_rows_at_positions_of_their_own(positions):
 
 
 def test_the_cache_is_as_long_as_the_window():
-    cache = LocalAttention(2, 4, 5, value_dim=3).initial_cache(7, max_length=1000)
+    cache = layers.LocalAttention(2, 4, 5, value_dim=3).initial_cache(7, max_length=1000)
     assert [tuple(part.shape) for part in cache] == [(7, 2, 5, 4), (7, 2, 5, 3), (7,)]
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="`sliding_window` .* Received: sliding_window=0"):
-        LocalAttention(2, 3, 0)
+    refused("`sliding_window` .* Received: sliding_window=0", layers.LocalAttention, 2, 3, 0)
     with pytest.raises(UserError, match=r"`value` as long as .*value_shape=\(2, 7, 6\)"):
-        LocalAttention(2, 3, 4)(numbers(1, 2, 5, 6), numbers(1, 2, 7, 6))
+        layers.LocalAttention(2, 3, 4)(numbers(1, 2, 5, 6), numbers(1, 2, 7, 6))

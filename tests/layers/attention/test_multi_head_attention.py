@@ -1,4 +1,4 @@
-"""MultiHeadAttention against Keras' own layer, and against NumPy where Keras has nothing."""
+"""MultiHeadAttention against NumPy where Keras has nothing; test_from_keras.py has the rest."""
 
 import inspect
 
@@ -8,57 +8,14 @@ import pytest
 
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.layers.attention import multi_head_attention
-from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import copy_from_keras, naive_attention, numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.attention.test_from_keras import some_mask
+from tests.layers.judges import naive_attention, spread_weights
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 7)  # (batch, target, features)
 SOURCE = numbers(2, 2, 11, 13)  # (batch, source, features)
 KEY = numbers(3, 2, 11, 3)
-
-
-def some_mask(*shape):
-    mask = np.random.default_rng(4).random(shape) < 0.5
-    mask[..., 0] = True
-    return mask
-
-
-SELF = {"query": X, "value": X}
-CROSS = {"query": X, "value": SOURCE}
-AGREEING = {
-    "self": ({}, SELF, {}),
-    "cross": ({}, CROSS, {}),
-    "key": ({}, CROSS | {"key": KEY}, {}),
-    "causal": ({}, SELF, {"use_causal_mask": True}),
-    "mask": ({}, CROSS, {"attention_mask": some_mask(2, 5, 11)}),
-    "mask by head": ({}, CROSS, {"attention_mask": some_mask(2, 3, 5, 11)}),
-    "mask and causal": ({}, SELF, {"attention_mask": some_mask(2, 5, 5), "use_causal_mask": True}),
-    "value mask": ({}, CROSS, {"value_mask": some_mask(2, 11)}),
-    "key mask": ({}, CROSS | {"key": KEY}, {"key_mask": some_mask(2, 11)}),
-    "value size": ({"value_dim": 5}, CROSS, {}),
-    "no bias": ({"use_bias": False}, SELF, {}),
-    "output size": ({"output_shape": 17}, CROSS, {}),
-    "output sizes": ({"output_shape": (3, 2)}, CROSS, {}),
-    "gate": ({"use_gate": True, "value_dim": 5}, CROSS, {}),
-    "window": ({"sliding_window": 2}, SELF, {}),
-    "causal window": ({"sliding_window": 3}, SELF, {"use_causal_mask": True}),
-    "window across": ({"sliding_window": 4}, CROSS, {}),
-}
-
-
-@pytest.mark.parametrize("name", AGREEING)
-@pytest.mark.parametrize("with_scores", [False, True])
-def test_equals_keras_where_keras_is_right(name, with_scores):
-    arguments, inputs, options = AGREEING[name]
-    theirs = keras.layers.MultiHeadAttention(3, 2, **arguments)
-    ours = MultiHeadAttention(3, 2, **arguments)
-    # Keras always gives scores: without, its JAX path fails where value and key sizes differ.
-    theirs(**inputs, return_attention_scores=True), ours(**inputs)
-    copy_from_keras(spread_weights(theirs), ours)
-    expected = theirs(**inputs, **options, return_attention_scores=True)
-    found = ours(**inputs, **options, return_attention_scores=with_scores)
-    for e, f in zip(expected, found if with_scores else [found], strict=False):
-        np.testing.assert_allclose(numpy(f), numpy(e), atol=2e-6)
 
 
 def test_constructor_and_call_are_those_of_keras():
@@ -190,45 +147,23 @@ def test_seeded_kernels_differ_from_role_to_role():
     ],
 )
 def test_mistakes_in_the_constructor(arguments, message):
-    with pytest.raises(UserError, match=message):
-        MultiHeadAttention(**({"num_heads": 3, "key_dim": 2} | arguments))
+    refused(message, MultiHeadAttention, **{"num_heads": 3, "key_dim": 2} | arguments)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "inputs", "options", "message"),
-    [
-        ({}, (X[0], X[0]), {}, r"needs inputs \(batch, length, features\). Received: rank=2."),
-        (
-            {},
-            (X, SOURCE[..., None]),
-            {},
-            r"`value` must have as many axes as `query`. Received: value_shape=\(2, 11, 13, 1\), "
-            r"query_shape=\(2, 5, 7\).",
-        ),
-        ({}, (X, SOURCE, KEY[:, :5]), {}, r"must be equal. .*key_shape=\(2, 5, 3\)"),
-        (
-            {},
-            (X, X),
-            {"attention_mask": np.ones(5, bool)},
-            r"`attention_mask` must have rank 2 or 3 or 4. Received: attention_mask_shape=\(5,\).",
-        ),
-        (
-            {},
-            (X, X),
-            {"value_mask": np.ones((2, 4), bool)},
-            r"value_mask_shape=\(2, 4\), expected=\(2, 5\)",
-        ),
-        (
-            {"flash_attention": True},
-            (X, X),
-            {"return_attention_scores": True},
-            "cannot return them. Received: return_attention_scores=True, flash_attention=True.",
-        ),
-    ],
-)
-def test_mistakes_in_a_call(arguments, inputs, options, message):
-    with pytest.raises(UserError, match=message):
-        MultiHeadAttention(3, 2, **arguments)(*inputs, **options)
+def test_mistakes_in_a_call():
+    def told(message, *inputs, flash_attention=None, **options):
+        layer = MultiHeadAttention(3, 2, flash_attention=flash_attention)
+        refused(message, layer, *inputs, **options)
+
+    told(r"needs inputs \(batch, length, features\). Received: rank=2.", X[0], X[0])
+    shapes = r"value_shape=\(2, 11, 13, 1\), query_shape=\(2, 5, 7\)."
+    told(rf"`value` must have as many axes as `query`. Received: {shapes}", X, SOURCE[..., None])
+    told(r"must be equal. .*key_shape=\(2, 5, 3\)", X, SOURCE, KEY[:, :5])
+    message = r"`attention_mask` must have rank 2 or 3 or 4. Received: attention_mask_shape=\(5,\)."
+    told(message, X, X, attention_mask=np.ones(5, bool))
+    told(r"value_mask_shape=\(2, 4\), expected=\(2, 5\)", X, X, value_mask=np.ones((2, 4), bool))
+    message = "not return them. Received: return_attention_scores=True, flash_attention=True."
+    told(message, X, X, flash_attention=True, return_attention_scores=True)
 
 
 @pytest.mark.parametrize(

@@ -12,18 +12,16 @@ from keras_attn.layers import (
     RecurrentMemoryAttention,
     RotaryEmbedding,
 )
-from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import assert_steps, numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import assert_steps, called
+from tests.refusals import refused
 
 X = numbers(1, 2, 12, 6)
 POSITIONS = {"Transformer-XL": None, "rotary": RotaryEmbedding(), "ALiBi": AlibiBias(2)}
 
 
 def built(memory_length=4, **arguments):
-    layer = RecurrentMemoryAttention(2, 4, memory_length, **arguments)
-    layer(X, X + 0)
-    return spread_weights(layer)
+    return called(RecurrentMemoryAttention(2, 4, memory_length, **arguments), X, X + 0)
 
 
 def by_segments(layer, x, length, **arguments):
@@ -114,10 +112,7 @@ def test_without_a_memory_it_is_multi_head_attention():
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="`memory_length` .* Received: memory_length=0"):
-        RecurrentMemoryAttention(2, 3, 0)
-    with pytest.raises(UserError, match="Received: attention_axes=1"):
-        RecurrentMemoryAttention(2, 3, 4, attention_axes=1)
+    refused("`memory_length` .* Received: memory_length=0", RecurrentMemoryAttention, 2, 3, 0)
 
 
 @pytest.mark.parametrize("positions", POSITIONS)
@@ -129,5 +124,4 @@ def test_steps_after_a_memory_equal_the_segment(positions):
     expected, _ = layer(segment, segment, memory=memory, use_causal_mask=True)
     cache = layer.initial_cache(2, 8, memory=memory)
     assert_steps(layer.attend_step, cache, segment, expected)
-    with pytest.raises(UserError, match="single beam. Received: beams=2"):
-        layer.initial_cache(2, 8, beams=2, memory=memory)
+    refused("single beam. Received: beams=2", layer.initial_cache, 2, 8, beams=2, memory=memory)

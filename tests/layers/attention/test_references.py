@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from tests.harness import numbers
+from tests.harness import numbers, numpy
 from tests.layers.judges import (
     back_to_features,
+    called,
     heads_by_role,
     naive_attention,
-    numpy,
     softmax_by_rows,
-    spread_weights,
 )
 from tests.layers.mechanisms import MECHANISMS
 
@@ -19,11 +18,6 @@ X = numbers(1, 2, 13, 6)
 REAL = np.arange(13)[None, :] < np.array([[9], [13]])
 PAIRS = REAL[:, None, :, None] & REAL[:, None, None, :]
 MASKS = {False: PAIRS, True: PAIRS & np.tril(np.ones((13, 13), bool))}  # by whether it is causal
-
-
-def built(layer):
-    layer(X, X)
-    return spread_weights(layer)
 
 
 def check(layer, expected, **options):
@@ -38,13 +32,13 @@ def dense(layer, is_causal=False):
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("window", [13, 14, 40])
 def test_a_window_as_long_as_the_sequence(window, is_causal):
-    layer = built(layers.LocalAttention(2, 3, window))
+    layer = called(layers.LocalAttention(2, 3, window), X, X)
     check(layer, dense(layer, is_causal), use_causal_mask=is_causal)
 
 
-@pytest.mark.parametrize(("radius", "global_length"), [(12, 1), (1, 13), (1, 40)])
+@pytest.mark.parametrize(("radius", "global_length"), [(12, 1), (1, 13), (1, 40), (11, 4)])
 def test_all_near_or_all_global(radius, global_length):
-    layer = built(layers.GlobalLocalAttention(2, 3, radius, global_length))
+    layer = called(layers.GlobalLocalAttention(2, 3, radius, global_length), X, X)
     layer.label_keys.assign(np.zeros(layer.label_keys.shape))
     check(layer, dense(layer))
 
@@ -55,7 +49,7 @@ def test_all_near_or_all_global(radius, global_length):
     ids=["relative", "Transformer-XL"],
 )
 def test_positions_that_have_learned_nothing(positions):
-    layer = built(layers.MultiHeadAttention(2, 3, relative_positions=positions))
+    layer = called(layers.MultiHeadAttention(2, 3, relative_positions=positions), X, X)
     for weight in layer.relative_positions.weights:
         weight.assign(np.zeros(weight.shape))
     check(layer, dense(layer))
@@ -67,7 +61,7 @@ def test_memories_before_the_first_segment(is_causal):
         layers.RecurrentMemoryAttention(2, 3, 4),
         layers.CompressiveMemoryAttention(2, 3, 4, 2),
     ):
-        built(layer)
+        called(layer, X, X)
         for weight in layer.relative_positions.weights:
             weight.assign(np.zeros(weight.shape))
         masks = {"query_mask": REAL, "value_mask": REAL, "use_causal_mask": is_causal}
@@ -85,7 +79,7 @@ def of_others(layer, is_causal):
 
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_hashing_into_one_bucket(is_causal):
-    layer = built(layers.LSHAttention(2, 3, num_buckets=2, num_hashes=2, chunk_length=13))
+    layer = called(layers.LSHAttention(2, 3, num_buckets=2, num_hashes=2, chunk_length=13), X, X)
     layer.rotations.assign(np.zeros(layer.rotations.shape))
     check(layer, of_others(layer, is_causal), use_causal_mask=is_causal)
 
@@ -93,7 +87,7 @@ def test_hashing_into_one_bucket(is_causal):
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_hashing_often_enough(is_causal):
     """Every pair meets in some round, and in none do all of them."""
-    layer = built(layers.LSHAttention(2, 3, num_buckets=2, num_hashes=16, chunk_length=13))
+    layer = called(layers.LSHAttention(2, 3, num_buckets=2, num_hashes=16, chunk_length=13), X, X)
     rotations = np.random.default_rng(9).normal(size=layer.rotations.shape)
     layer.rotations.assign(rotations)
     layer.projections[0].bias.assign(np.full(layer.projections[0].bias.shape, 0.7))
@@ -108,7 +102,7 @@ def test_hashing_often_enough(is_causal):
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_linear_attention(is_causal):
     """Equation 4 of the paper: weights φ(q)ᵀ φ(k) by their sum, φ(x) = elu(x) + 1."""
-    layer = built(layers.LinearAttention(2, 3))
+    layer = called(layers.LinearAttention(2, 3), X, X)
     heads = heads_by_role(layer, X)
     context = np.zeros(heads["value"].shape)
     features = {
@@ -132,7 +126,7 @@ def turned(x, position):
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_linear_attention_turned_by_positions(is_causal):
     """Equation 19 of RoFormer: turned above the line, not below it."""
-    layer = built(layers.LinearAttention(2, 4, relative_positions=layers.RotaryEmbedding()))
+    layer = called(layers.LinearAttention(2, 4, relative_positions=layers.RotaryEmbedding()), X, X)
     heads = heads_by_role(layer, X)
     context = np.zeros(heads["value"].shape)
     query, key = (
@@ -154,7 +148,7 @@ WITH_SCORES = {name: m for name, m in MECHANISMS.items() if m.scores}
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize("name", WITH_SCORES)
 def test_outputs_are_averages_by_the_scores(name, is_causal):
-    layer = built(WITH_SCORES[name].make())
+    layer = called(WITH_SCORES[name].make(), X, X)
     masks = {"query_mask": REAL, "value_mask": REAL, "use_causal_mask": is_causal}
     output, scores = map(numpy, layer(X, X, return_attention_scores=True, **masks))
     scores = scores if scores.ndim == 4 else scores[:, None]

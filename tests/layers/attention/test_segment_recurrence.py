@@ -11,10 +11,10 @@ from keras_attn.layers import (
     SegmentRecurrence,
     TransformerXLPositions,
 )
-from keras_attn.validation import UserError
-from tests.harness import numbers
+from tests.harness import assert_close, numbers, numpy
 from tests.layers.differentiation import value_and_gradients
-from tests.layers.judges import assert_steps, numpy, spread_weights
+from tests.layers.judges import assert_steps, called
+from tests.refusals import refused
 
 X = numbers(1, 2, 23, 6)
 ATTENTIONS = {
@@ -26,9 +26,7 @@ ATTENTIONS = {
 
 
 def built(attention, segment_length=5, **arguments):
-    layer = SegmentRecurrence(attention(**arguments), segment_length)
-    layer(X, X + 0)
-    return spread_weights(layer)
+    return called(SegmentRecurrence(attention(**arguments), segment_length), X, X + 0)
 
 
 def one_by_one(layer, x, **masks):
@@ -51,9 +49,7 @@ def one_by_one(layer, x, **masks):
 @pytest.mark.parametrize("length", [23, 20, 4])
 def test_equals_segments_one_by_one(name, length):
     layer, x = built(ATTENTIONS[name]), X[:, :length]
-    np.testing.assert_allclose(
-        numpy(layer(x, x, use_causal_mask=True)), numpy(one_by_one(layer, x)), atol=3e-6
-    )
+    assert_close(layer(x, x, use_causal_mask=True), one_by_one(layer, x), atol=3e-6)
 
 
 @pytest.mark.parametrize("name", ["recurrent", "mean"])
@@ -61,10 +57,10 @@ def test_padding_is_remembered_as_nothing(name):
     layer = built(ATTENTIONS[name])
     x, real = X[:, :20], np.arange(20)[None, :] < np.array([[8], [20]])
     ours = numpy(layer(x, x, value_mask=real, use_causal_mask=True))
-    np.testing.assert_allclose(ours, numpy(one_by_one(layer, x, value_mask=real)), atol=3e-6)
+    assert_close(ours, one_by_one(layer, x, value_mask=real), atol=3e-6)
     changed = np.where(real[..., None], x, 7.0).astype("float32")
     theirs = numpy(layer(changed, changed, value_mask=real, use_causal_mask=True))
-    np.testing.assert_allclose(ours[real], theirs[real], atol=3e-6)
+    assert_close(ours[real], theirs[real], atol=3e-6)
 
 
 @pytest.mark.parametrize("name", ["recurrent", "convolution"])
@@ -78,7 +74,7 @@ def test_gradients_stay_within_a_segment(name):
             lambda tensors, f=function: keras.ops.sum(keras.ops.multiply(f(tensors[0]), upstream))
         )
         gradients.append(numpy(run([x])[1][0]))
-    np.testing.assert_allclose(*gradients, atol=3e-6)
+    assert_close(*gradients, atol=3e-6)
     assert not gradients[0][:, :12].any()
     assert np.abs(gradients[0][:, 12:]).max() > 0.1
 
@@ -88,11 +84,7 @@ def test_a_memory_of_everything_is_attention_to_everything():
     judge = MultiHeadAttention(2, 4, relative_positions=TransformerXLPositions(2, 4))
     judge.build(X.shape)
     judge.set_weights([numpy(weight) for weight in layer.weights])
-    np.testing.assert_allclose(
-        numpy(layer(X, X, use_causal_mask=True)),
-        numpy(judge(X, X, use_causal_mask=True)),
-        atol=3e-6,
-    )
+    assert_close(layer(X, X, use_causal_mask=True), judge(X, X, use_causal_mask=True), atol=3e-6)
 
 
 def test_the_loss_of_a_compression_is_the_mean_of_the_segments_losses():
@@ -118,7 +110,7 @@ def test_steps_after_prompts_of_all_lengths_equal_the_whole(name):
     expected = numpy(layer(x, x, use_causal_mask=True))
     real = np.arange(count)[None, :] < starts[:, None]
     output, state = layer.attend_prompt(x[:, :count], layer.initial_cache(12), real)
-    np.testing.assert_allclose(numpy(output)[real], expected[:, :count][real], atol=3e-6)
+    assert_close(numpy(output)[real], expected[:, :count][real], atol=3e-6)
     rows, at = np.arange(12)[:, None], starts[:, None] + np.arange(7)
     assert_steps(layer.attend_step, state, x[rows, at], expected[rows, at])
 
@@ -141,15 +133,11 @@ def test_steps_after_prompts_of_all_lengths_equal_the_whole(name):
     ],
 )
 def test_what_cannot_be_made(make, message):
-    with pytest.raises(UserError, match=message):
-        make()
+    refused(message, make)
 
 
 def test_masks_and_lengths_that_do_not_fit():
     layer = built(ATTENTIONS["recurrent"])
-    with pytest.raises(UserError, match="`value` does not fit the other inputs"):
-        layer(X[:, :3], X)
-    with pytest.raises(UserError, match="one for all heads"):
-        layer(X, X, attention_mask=np.ones((2, 2, 1, 23), bool))
-    with pytest.raises(UserError, match="cannot differ between queries"):
-        layer(X, X, attention_mask=np.ones((2, 23, 23), bool))
+    refused("`value` does not fit the other inputs", layer, X[:, :3], X)
+    refused("one for all heads", layer, X, X, attention_mask=np.ones((2, 2, 1, 23), bool))
+    refused("cannot differ between queries", layer, X, X, attention_mask=np.ones((2, 23, 23), bool))

@@ -6,8 +6,9 @@ import pytest
 
 from keras_attn.layers import AdditiveAttention, LuongAttention, SimpleSelfAttention
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, numbers, numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused
 
 QUERY, VALUE, KEY = numbers(1, 2, 5, 4), numbers(2, 2, 7, 6), numbers(3, 2, 7, 4)
 REAL = np.arange(7)[None, :] < np.array([[4], [7]])
@@ -28,8 +29,7 @@ def by_pairs(score, query, value, key):
 
 def check(layer, score, key=KEY):
     found = layer(QUERY, VALUE, key=key, value_mask=REAL, return_attention_scores=True)
-    for ours, expected in zip(found, by_pairs(score(layer), QUERY, VALUE, key), strict=True):
-        np.testing.assert_allclose(numpy(ours), expected, atol=2e-6)
+    assert_close(found, by_pairs(score(layer), QUERY, VALUE, key), atol=2e-6)
 
 
 def built(layer, key=KEY):
@@ -81,10 +81,10 @@ def test_keras_own_layers_with_what_is_projected():
     theirs(inputs)
     theirs.scale.assign(numpy(additive.scale)[:, 0])
     found = numpy(additive(QUERY, VALUE, key=KEY, value_mask=REAL))
-    np.testing.assert_allclose(found, numpy(theirs(inputs, mask=masks)), atol=2e-6)
+    assert_close(found, theirs(inputs, mask=masks), atol=2e-6)
     expected = keras.layers.Attention()([QUERY, VALUE, general.key_projection(KEY)], mask=masks)
     found = numpy(general(QUERY, VALUE, key=KEY, value_mask=REAL))
-    np.testing.assert_allclose(found, numpy(expected), atol=2e-6)
+    assert_close(found, expected, atol=2e-6)
 
 
 @pytest.mark.parametrize("use_scale", [False, True])
@@ -94,19 +94,15 @@ def test_simple_self_attention(use_scale):
     theirs = keras.layers.Attention()(
         [x / 2 if use_scale else x, x, x], mask=[None, keras.ops.convert_to_tensor(REAL)]
     )
-    found = numpy(layer(x, x, value_mask=REAL))
-    np.testing.assert_allclose(found, numpy(theirs), atol=2e-6)
+    assert_close(layer(x, x, value_mask=REAL), theirs, atol=2e-6)
     assert not layer.trainable_weights
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="`score` must be one of.*Received: score='sum'"):
-        LuongAttention("sum")
-    with pytest.raises(UserError, match="for the score concat. Received: units=3, score='dot'"):
-        LuongAttention("dot", units=3)
+    refused("`score` must be one of.*Received: score='sum'", LuongAttention, "sum")
+    refused("for the score concat. Received: units=3, score='dot'", LuongAttention, "dot", units=3)
     with pytest.raises(UserError, match="same size. Received: query_features=4, key_features=6"):
         LuongAttention("dot")(QUERY, VALUE)
     with pytest.raises(UserError, match="same size. Received: query_features=4, key_features=6"):
         SimpleSelfAttention()(QUERY, VALUE)
-    with pytest.raises(UserError, match="`units` .* Received: units=0"):
-        AdditiveAttention(0)
+    refused("`units` .* Received: units=0", AdditiveAttention, 0)

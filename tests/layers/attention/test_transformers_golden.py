@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_attn import layers
 from keras_attn.ops.hash_rounds import hash_buckets
-from tests.layers.judges import numpy
+from tests.harness import numpy
 
 FILE = pathlib.Path(__file__).parents[1] / "golden" / "transformers_attention.npz"
 HEADS, KEY_DIM = 2, 3

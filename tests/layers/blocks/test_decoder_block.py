@@ -12,9 +12,10 @@ from keras_attn.layers import (
 )
 from keras_attn.ops.decoding.cache import ancestor_mask, extend_ancestors, initial_ancestors
 from keras_attn.validation import UserError
-from tests.harness import numbers
+from tests.harness import numbers, numpy
 from tests.layers.blocks.test_encoder_block import normalised
-from tests.layers.judges import assert_steps, numpy, spread_weights
+from tests.layers.judges import assert_steps, spread_weights
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)
 SOURCE = numbers(2, 2, 11, 13)
@@ -140,20 +141,16 @@ def test_not_causal_on_request():
 def test_keras_attention_trains_but_does_not_decode():
     block = built(self_attention=keras.layers.MultiHeadAttention(2, 3))
     assert tuple(block(X, SOURCE).shape) == (2, 5, 6)
-    with pytest.raises(UserError, match="needs a layer .* Received: self_attention='Mult"):
-        block.initial_cache(2, 5)
+    refused("needs a layer .* Received: self_attention='Mult", block.initial_cache, 2, 5)
     block = TransformerDecoderBlock(
         MultiHeadAttention(2, 3), FeedForward(11), keras.layers.MultiHeadAttention(2, 3)
     )
-    with pytest.raises(UserError, match="needs a layer .* Received: cross_attention='Mu"):
-        block.project_source(SOURCE)
+    refused("needs a layer .* Received: cross_attention='Mu", block.project_source, SOURCE)
 
 
 def test_mistakes():
-    with pytest.raises(UserError, match="source_given=False, cross_attention='MultiHeadAttention'"):
-        built()(X)
-    with pytest.raises(UserError, match="source_given=True, cross_attention=None"):
-        built(cross=False)(X, SOURCE)
+    refused("source_given=False, cross_attention='MultiHeadAttention'", built(), X)
+    refused("source_given=True, cross_attention=None", built(cross=False), X, SOURCE)
     with pytest.raises(
         UserError, match="no relative positions.*, relative_positions='RotaryEmbedding'"
     ):

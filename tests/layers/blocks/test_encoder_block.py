@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import FeedForward, MultiHeadAttention, TransformerEncoderBlock
-from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, assert_same, numbers, numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 6)
 IDS = np.array([[4, 9, 2, 0, 0], [3, 1, 5, 7, 8]], "int32")
@@ -37,7 +37,7 @@ def test_norms_and_sums_stand_where_the_paper_puts_them(norm_first):
     else:
         y = normalised(first, X + numpy(block.attention(X, X)))
         expected = normalised(second, y + numpy(block.feed_forward(y)))
-    np.testing.assert_allclose(numpy(block(X)), expected, atol=5e-6)
+    assert_close(block(X), expected, atol=5e-6)
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
@@ -47,8 +47,8 @@ def test_padding_never_changes_a_real_token(norm_first, amount):
     padded = np.concatenate([X, 10 * numbers(2, 2, amount, 6)], axis=1)
     mask = np.arange(5 + amount)[None, :] < np.array([[3], [5]])
     found = numpy(block(padded, padding_mask=mask))
-    np.testing.assert_allclose(found[0, :3], numpy(block(X[:1, :3]))[0], atol=5e-6)
-    np.testing.assert_allclose(found[1, :5], numpy(block(X[1:]))[0], atol=5e-6)
+    assert_close(found[0, :3], numpy(block(X[:1, :3]))[0], atol=5e-6)
+    assert_close(found[1, :5], numpy(block(X[1:]))[0], atol=5e-6)
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
@@ -63,11 +63,11 @@ def test_a_given_padding_mask_and_the_propagated_one_both_count(norm_first, func
         output = keras.Model([ids, mask], block(embedding(ids), padding_mask=mask))([IDS, given])
     else:
         output = block(embedded, padding_mask=given)
-        np.testing.assert_array_equal(numpy(output._keras_mask), IDS != 0)
+        assert_same(output._keras_mask, IDS != 0)
     vectors = numpy(embedded)
     both = given & (IDS != 0)
     expected = numpy(block(vectors, padding_mask=both))
-    np.testing.assert_allclose(numpy(output)[both], expected[both], atol=5e-6)
+    assert_close(numpy(output)[both], expected[both], atol=5e-6)
     assert not np.allclose(expected[both], numpy(block(vectors, padding_mask=IDS != 0))[both])
 
 
@@ -79,16 +79,14 @@ def test_padding_and_attention_masks_are_joined(shape):
     columns = padding[:, None, :] if len(shape) == 3 else padding[:, None, None, :]
     expected = numpy(block(X, attention_mask=allowed & columns))
     found = numpy(block(X, attention_mask=allowed, padding_mask=padding))
-    np.testing.assert_allclose(found[padding], expected[padding], atol=1e-6)
+    assert_close(found[padding], expected[padding], atol=1e-6)
 
 
 def test_causal_on_request():
     block = built()
     whole = numpy(block(X, use_causal_mask=True))
     for length in range(1, 6):
-        np.testing.assert_allclose(
-            numpy(block(X[:, :length], use_causal_mask=True)), whole[:, :length], atol=5e-6
-        )
+        assert_close(block(X[:, :length], use_causal_mask=True), whole[:, :length], atol=5e-6)
 
 
 def test_every_block_builds_its_own_parts():
@@ -127,7 +125,7 @@ def test_any_attention_fits(attention):
     y = X + numpy(block.attention(x, x))
     z = normalised(block.feed_forward_residual.norm, y).astype("float32")
     expected = y + numpy(block.feed_forward(z))
-    np.testing.assert_allclose(numpy(block(X)), expected, atol=5e-6)
+    assert_close(block(X), expected, atol=5e-6)
     assert type(block.attention) is type(attention)
 
 
@@ -139,7 +137,7 @@ def test_one_seed_gives_every_dropout_its_own_numbers():
     ]
     assert states[0] != states[1]
     outputs = [numpy(built(dropout=0.5, seed=5)(X, training=True)) for _ in range(2)]
-    np.testing.assert_array_equal(*outputs)
+    assert_same(*outputs)
 
 
 def test_the_config_of_a_built_block_builds_no_part_twice():
@@ -174,5 +172,4 @@ def test_parts_take_the_precision_of_the_block():
 )
 def test_mistakes(arguments, message):
     parts = {"attention": MultiHeadAttention(2, 3), "feed_forward": FeedForward(11)}
-    with pytest.raises(UserError, match=message):
-        TransformerEncoderBlock(**(parts | arguments))
+    refused(message, TransformerEncoderBlock, **parts | arguments)

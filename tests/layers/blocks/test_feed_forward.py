@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import FeedForward
-from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import called, numpy
+from tests.harness import numbers, numpy
+from tests.layers.judges import called
+from tests.refusals import refused
 
 X = numbers(1, 2, 5, 7)
 ACTIVATIONS = {
@@ -72,5 +72,4 @@ def test_seeded_kernels_differ():
     ],
 )
 def test_mistakes(arguments, message):
-    with pytest.raises(UserError, match=message):
-        FeedForward(**({"intermediate_dim": 11} | arguments))
+    refused(message, FeedForward, **{"intermediate_dim": 11} | arguments)

@@ -11,9 +11,9 @@ from keras_attn.layers import (
     ReversibleBlock,
     ReversibleStack,
 )
-from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import called, numpy, spread_weights
+from tests.harness import assert_saved, numbers, numpy
+from tests.layers.judges import called
+from tests.refusals import refused
 
 FIRST, SECOND = numbers(1, 2, 7, 6), numbers(2, 2, 7, 6)
 IDS = np.array([[4, 9, 2, 5, 0, 0, 0], [3, 1, 5, 7, 8, 2, 6]], "int32")
@@ -24,9 +24,7 @@ def block(attention=None, **arguments):
 
 
 def built(count=3, **arguments):
-    stack = ReversibleStack([block(**arguments) for _ in range(count)])
-    stack(FIRST, SECOND)
-    return spread_weights(stack)
+    return called(ReversibleStack([block(**arguments) for _ in range(count)]), FIRST, SECOND)
 
 
 def test_a_block_computes_the_papers_equations():
@@ -155,19 +153,12 @@ def test_a_mask_that_keras_propagates_counts(training):
 def test_is_saved_and_loaded(tmp_path):
     x = keras.Input((None, 6))
     model = keras.Model(x, built(2, dropout=0.1, epsilon=1e-3, seed=5)(x, x))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    for a, b in zip(loaded(FIRST), model(FIRST), strict=True):
-        np.testing.assert_array_equal(numpy(a), numpy(b))
+    assert_saved(model, FIRST, tmp_path)
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="must be ReversibleBlocks. Received: blocks="):
-        ReversibleStack([FeedForward(3)])
-    with pytest.raises(UserError, match="must be ReversibleBlocks"):
-        ReversibleStack([])
+    refused("must be ReversibleBlocks. Received: blocks=", ReversibleStack, [FeedForward(3)])
+    refused("must be ReversibleBlocks", ReversibleStack, [])
     twice = block(name="one")
-    with pytest.raises(UserError, match="must be different layers.* blocks=.'one', 'one'."):
-        ReversibleStack([twice, twice])
-    with pytest.raises(UserError, match="`dropout` .* Received: dropout=2"):
-        block(dropout=2)
+    refused("must be different layers.* blocks=.'one', 'one'.", ReversibleStack, [twice, twice])
+    refused("`dropout` .* Received: dropout=2", block, dropout=2)

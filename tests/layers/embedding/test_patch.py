@@ -6,8 +6,9 @@ import pytest
 
 from keras_attn.layers import ClassToken, PatchEmbedding
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused
 
 IMAGES = numbers(1, 2, 6, 10, 3)
 
@@ -53,22 +54,17 @@ def test_images_of_unknown_size():
     model = keras.Model(inputs, PatchEmbedding(2, 7)(inputs))
     assert model.output_shape == (None, None, 7)
     assert model(IMAGES).shape == (2, 15, 7)
-    with pytest.raises(UserError, match="Received: patch_size=2, height=5, width=10"):
-        model(IMAGES[:, :5])
+    refused("Received: patch_size=2, height=5, width=10", model, IMAGES[:, :5])
 
 
 def test_mistakes_are_told():
     message = "must divide the height and the width.*Received: patch_size=4, height=6, width=10."
-    with pytest.raises(UserError, match=message):
-        PatchEmbedding(4, 7)(IMAGES)
-    with pytest.raises(UserError, match="height=6, width=10"):
-        PatchEmbedding((2, 3), 7)(keras.Input((6, 10, 3)))
+    refused(message, PatchEmbedding(4, 7), IMAGES)
+    refused("height=6, width=10", PatchEmbedding((2, 3), 7), keras.Input((6, 10, 3)))
     with pytest.raises(UserError, match=r"must be one number or two. Received: patch_size=\(1, 2,"):
         PatchEmbedding((1, 2, 3), 7)
-    with pytest.raises(UserError, match="`patch_size.1.` must be a positive integer. .*=0"):
-        PatchEmbedding((1, 0), 7)
-    with pytest.raises(UserError, match="Received: hidden_dim=-1"):
-        PatchEmbedding(2, -1)
+    refused("`patch_size.1.` must be a positive integer. .*=0", PatchEmbedding, (1, 0), 7)
+    refused("Received: hidden_dim=-1", PatchEmbedding, 2, -1)
 
 
 def test_a_class_token_comes_first_and_is_no_padding():

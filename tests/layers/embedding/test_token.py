@@ -7,8 +7,7 @@ from keras import ops
 
 from keras_attn.layers import LearnedPositionEmbedding, SegmentEmbedding, TokenEmbedding
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy
+from tests.harness import numbers, numpy
 
 IDS = np.array([[3, 0, 10], [0, 7, 3]], "int32")
 

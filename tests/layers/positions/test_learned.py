@@ -2,11 +2,10 @@
 
 import keras
 import numpy as np
-import pytest
 
 from keras_attn.layers import LearnedPositionEmbedding
-from keras_attn.validation import UserError
-from tests.layers.judges import numpy
+from tests.harness import numpy
+from tests.refusals import refused
 
 
 def built(max_length=13, **arguments):
@@ -47,8 +46,6 @@ def test_masks_go_on():
 
 
 def test_mistakes():
-    with pytest.raises(UserError, match="`max_length` must be a positive .* max_length=0."):
-        LearnedPositionEmbedding(0)
+    refused("`max_length` must be a positive .* max_length=0.", LearnedPositionEmbedding, 0)
     message = "not be longer than `max_length`. Received: length=5, max_length=4."
-    with pytest.raises(UserError, match=message):
-        built(4)(np.zeros((1, 5, 3)))
+    refused(message, built(4), np.zeros((1, 5, 3)))

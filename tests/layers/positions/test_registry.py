@@ -7,8 +7,7 @@ from keras_attn import layers
 from keras_attn.layers.attention.registry import named_attention
 from keras_attn.layers.positions.registry import POSITIONS
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy
+from tests.harness import numbers, numpy
 
 X = numbers(1, 2, 7, 8)
 MADE = {

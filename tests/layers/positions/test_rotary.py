@@ -2,13 +2,12 @@
 
 import cmath
 
-import keras
 import numpy as np
 import pytest
 
 from keras_attn.layers import MultiHeadAttention, RotaryEmbedding
-from keras_attn.validation import UserError
-from tests.layers.judges import assert_steps, numpy
+from tests.harness import numpy
+from tests.refusals import refused
 
 RNG = np.random.default_rng(0)
 
@@ -71,16 +70,12 @@ def test_bfloat16_tells_late_positions_apart():
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="even. Received: width=7"):
-        RotaryEmbedding()(vectors(1, 1, 2, 7))
-    with pytest.raises(UserError, match=r"`scaling_factor` .* Received: scaling_factor=0"):
-        RotaryEmbedding(scaling_factor=0)
-    with pytest.raises(UserError, match=r"`max_wavelength` .* Received: max_wavelength=-1"):
-        RotaryEmbedding(max_wavelength=-1)
+    refused("even. Received: width=7", RotaryEmbedding(), vectors(1, 1, 2, 7))
+    refused(r"`scaling_factor` .* Received: scaling_factor=0", RotaryEmbedding, scaling_factor=0)
+    refused(r"`max_wavelength` .* Received: max_wavelength=-1", RotaryEmbedding, max_wavelength=-1)
     layer = MultiHeadAttention(2, 6, attention_axes=(1, 2), relative_positions=RotaryEmbedding())
     x = vectors(1, 2, 3, 5)
-    with pytest.raises(UserError, match="relative positions need a single attended axis"):
-        layer(x, x)
+    refused("relative positions need a single attended axis", layer, x, x)
 
 
 def attention(**arguments):
@@ -110,25 +105,7 @@ def test_shifting_a_sequence_changes_nothing():
     np.testing.assert_allclose(late, numpy(layer(x[:, 3:], x[:, 3:])), atol=1e-5)
 
 
-@pytest.mark.parametrize("max_length", [7, None])
-def test_step_by_step_equals_the_whole(max_length):
-    if max_length is None and keras.backend.backend() != "tensorflow":
-        max_length = 11
-    layer = attention()
-    x = vectors(3, 7, 5)
-    whole = numpy(layer(x, x, use_causal_mask=True))
-    assert_steps(layer.attend_step, layer.initial_cache(3, max_length), x, whole, atol=1e-5)
-
-
 def test_not_for_another_sequence():
     layer = attention()
     layer.build((3, 7, 5), (3, 4, 5))
-    with pytest.raises(UserError, match="are for self-attention"):
-        layer.project_source(vectors(3, 4, 5))
-
-
-def test_serialises():
-    layer = attention()
-    copy = MultiHeadAttention.from_config(layer.get_config())
-    assert copy.relative_positions.get_config()["max_wavelength"] == 50.0
-    assert copy.get_config() == layer.get_config()
+    refused("are for self-attention", layer.project_source, vectors(3, 4, 5))

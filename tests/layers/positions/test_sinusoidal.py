@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from keras_attn.layers import SinusoidalPositionEncoding
-from tests.layers.judges import numpy
+from tests.harness import numpy
 
 
 def zeros(batch, length, features):

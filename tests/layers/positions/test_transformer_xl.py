@@ -9,8 +9,9 @@ from keras import ops
 from keras_attn.layers import MultiHeadAttention, TransformerXLPositions
 from keras_attn.ops.positions import relative_shift
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import called, numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import called, spread_weights
+from tests.refusals import refused
 
 X = numbers(1, 2, 7, 6)
 
@@ -66,5 +67,4 @@ def test_positions_of_rows_equal_consecutive_ones():
 def test_mistakes_are_told():
     with pytest.raises(UserError, match="Received: relative_positions_num_heads=4, num_heads=2"):
         MultiHeadAttention(2, 3, relative_positions=TransformerXLPositions(4, 3))
-    with pytest.raises(UserError, match="`key_dim` .* Received: key_dim=0"):
-        TransformerXLPositions(2, 0)
+    refused("`key_dim` .* Received: key_dim=0", TransformerXLPositions, 2, 0)

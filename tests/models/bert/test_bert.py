@@ -7,34 +7,26 @@ import numpy as np
 import pytest
 
 from keras_attn import layers
-from keras_attn.models import Bert, SequenceClassifier
-from keras_attn.validation import UserError
-from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from keras_attn.models import Bert
+from tests.harness import assert_close, assert_same, assert_saved, numpy
+from tests.layers.judges import spread_weights
+from tests.models.families import SMALL, check_learns_of_sevens, check_padding
+from tests.refusals import refusals, refused
 
-SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 TEXTS = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
 SEGMENTS = np.array([[0, 0, 0, 1, 1], [0, 1, 1, 0, 0]], "int32")
 INPUTS = {"token_ids": TEXTS, "segment_ids": SEGMENTS}
 
 
 def built(**arguments):
-    return spread_weights(Bert(11, **(SIZES | {"max_length": 13} | arguments)))
+    return spread_weights(Bert(11, **(SMALL | {"max_length": 13} | arguments)))
 
 
 @pytest.mark.parametrize("attention", [None, layers.LinearAttention(2, 3)])
 def test_padding_never_changes_a_real_token(attention):
     model = built(attention=attention)
     assert model.output_shape == (None, None, 12)
-    run = compiled(
-        lambda token_ids, segment_ids: model(
-            dict(zip(INPUTS, (token_ids, segment_ids), strict=True))
-        )
-    )
-    alone = numpy(run(TEXTS[1:, :3], SEGMENTS[1:, :3]))
-    padded = numpy(run(*(np.pad(array, ((0, 0), (0, 6))) for array in (TEXTS, SEGMENTS))))
-    assert padded.shape == (2, 11, 12)
-    np.testing.assert_allclose(padded[1, :3], alone[0], atol=2e-5)
+    check_padding(model, INPUTS)
 
 
 def test_segments_and_positions_count():
@@ -52,7 +44,7 @@ def test_without_segments_all_is_one_segment(as_array):
     expected = numpy(model({"token_ids": TEXTS, "segment_ids": np.zeros_like(TEXTS)}))
     token_ids = as_array(TEXTS) if as_array is not list else TEXTS.tolist()
     for inputs in ({"token_ids": token_ids}, {"token_ids": token_ids, "segment_ids": None}):
-        np.testing.assert_array_equal(numpy(model(inputs)), expected)
+        assert_same(model(inputs), expected)
 
 
 def test_within_another_model_without_segments(tmp_path):
@@ -60,29 +52,21 @@ def test_within_another_model_without_segments(tmp_path):
     encoder = built()
     inputs = {"token_ids": keras.Input((None,), dtype="int32", name="token_ids")}
     model = keras.Model(inputs, layers.SequencePooling()(encoder(inputs)))
-    outputs = numpy(model({"token_ids": TEXTS}))
-    expected = numpy(encoder({"token_ids": TEXTS[1:, :3]}))[0].mean(0)
-    np.testing.assert_allclose(outputs[1], expected, atol=2e-5)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    np.testing.assert_array_equal(numpy(loaded({"token_ids": TEXTS})), outputs)
+    found = model({"token_ids": TEXTS})
+    assert_close(found[1], numpy(encoder({"token_ids": TEXTS[1:, :3]}))[0].mean(0), atol=2e-5)
+    assert_saved(model, {"token_ids": TEXTS}, tmp_path)
 
 
 def test_the_pooler_is_tanh_over_the_first_vector(tmp_path):
     model = built()
     vectors = model(INPUTS)
     kernel, bias = numpy(model.pooler.kernel), numpy(model.pooler.bias)
-    expected = np.tanh(numpy(vectors)[:, 0] @ kernel + bias)
-    np.testing.assert_allclose(numpy(model.pooled(vectors)), expected, atol=1e-5)
-    model.save(tmp_path / "bert.keras")
-    loaded = keras.models.load_model(tmp_path / "bert.keras")
-    np.testing.assert_array_equal(
-        numpy(loaded.pooled(loaded(INPUTS))), numpy(model.pooled(vectors))
-    )
+    assert_close(model.pooled(vectors), np.tanh(numpy(vectors)[:, 0] @ kernel + bias), atol=1e-5)
+    loaded = assert_saved(model, INPUTS, tmp_path)
+    assert_same(loaded.pooled(loaded(INPUTS)), model.pooled(vectors))
     other = built(pooler=False)
     assert len(other.weights) == len(model.weights) - 2
-    with pytest.raises(UserError, match="The model has no pooler. Received: pooler=None"):
-        other.pooled(vectors)
+    refused("The model has no pooler. Received: pooler=None", other.pooled, vectors)
 
 
 def test_gelu_is_the_exact_one():
@@ -94,17 +78,8 @@ def test_gelu_is_the_exact_one():
 
 @pytest.mark.slow
 def test_it_learns_under_a_classifier_head():
-    """Whether there is a 7 among the tokens, with Keras' own `compile` and `fit`."""
-    encoder = Bert(11, **(SIZES | {"num_layers": 1}), max_length=5, dropout=0.0, pooler=False)
-    model = SequenceClassifier(encoder, 2, dropout=0.0)
-    texts = np.random.default_rng(1).integers(3, 11, (256, 5)).astype("int32")
-    texts[::3, 3:] = 0
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(1e-2), loss)
-    labels = (texts == 7).any(1).astype("int32")
-    history = model.fit({"token_ids": texts}, labels, epochs=12, verbose=0).history["loss"]
-    assert history[0] > 0.2
-    assert history[-1] < 0.1
+    encoder = Bert(11, **(SMALL | {"num_layers": 1}), max_length=5, dropout=0.0, pooler=False)
+    check_learns_of_sevens(encoder, epochs=12, dropout=0.0)
 
 
 def test_arguments_reach_the_layers():
@@ -120,15 +95,10 @@ def test_from_preset():
     assert (config["hidden_dim"], config["num_layers"], config["num_heads"]) == (128, 1, 2)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"num_heads": 5}, "Received: num_heads=5, hidden_dim=12"),
-        ({"num_layers": 0}, "`num_layers` must be a positive integer. Received: num_layers=0"),
-        ({"num_segments": 0}, "Received: num_segments=0"),
-        ({"attention_dropout": 1.0}, "Received: attention_dropout=1.0"),
-    ],
+test_mistakes_are_told = refusals(
+    built,
+    ({"num_heads": 5}, "Received: num_heads=5, hidden_dim=12"),
+    ({"num_layers": 0}, "`num_layers` must be a positive integer. Received: num_layers=0"),
+    ({"num_segments": 0}, "Received: num_segments=0"),
+    ({"attention_dropout": 1.0}, "Received: attention_dropout=1.0"),
 )
-def test_mistakes_are_told(arguments, message):
-    with pytest.raises(UserError, match=message):
-        built(**arguments)

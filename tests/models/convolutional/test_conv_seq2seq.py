@@ -10,8 +10,9 @@ from keras_attn.layers.convolutional.weight_normalization import (
 )
 from keras_attn.models import ConvSeq2Seq
 from tests.backends import quick
-from tests.layers.judges import numpy, spread_weights
-from tests.models.families import SOURCE, TARGET, logits
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
+from tests.models.families import SOURCE, TARGET, assert_judged, logits
 from tests.models.naive_recurrent import array, sigmoid, softmax
 
 HALF = np.sqrt(0.5)
@@ -76,11 +77,7 @@ def tiny(**arguments):
 
 
 def test_the_papers_equations():
-    model = tiny(decoder_layers=3, kernel_size=5)
-    found = logits(model)
-    for row, (source, target) in enumerate([(5, 7), (3, 3)]):
-        expected = naive(model, SOURCE[row, :source], TARGET[row, :target])
-        np.testing.assert_allclose(found[row, :target], expected, atol=3e-5)
+    assert_judged(tiny(decoder_layers=3, kernel_size=5), naive, atol=3e-5)
 
 
 def test_an_output_sees_as_far_as_the_windows_reach():
@@ -129,8 +126,7 @@ def test_the_gradient_to_the_encoder_is_divided_by_the_attentions():
     for scale in (1.0, 0.125):
         layer = ConvolutionalEncoder(1, 7, 3, gradient_scale=scale, name="encoder")
         inputs = keras.Input((5, 6))
-        model = keras.Model(inputs, layer(inputs)[0])
-        spread_weights(model)
+        model = spread_weights(keras.Model(inputs, layer(inputs)[0]))
         bias = layer.output_projection.bias
         before = numpy(bias)
         model.compile(keras.optimizers.SGD(0.01), "mse")

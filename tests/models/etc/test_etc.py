@@ -6,20 +6,13 @@ import pytest
 
 from keras_attn.layers import GlobalLocalPieces
 from keras_attn.models import ETC, SequenceClassifier
-from keras_attn.validation import UserError
 from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_saved, numpy
+from tests.layers.judges import spread_weights
+from tests.models.families import SMALL
+from tests.refusals import refused
 
-SIZES = {
-    "num_layers": 2,
-    "hidden_dim": 12,
-    "num_heads": 3,
-    "intermediate_dim": 17,
-    "radius": 2,
-    "num_units": 4,
-    "unit_length": 3,
-    "max_distance": 2,
-}
+SIZES = SMALL | {"radius": 2, "num_units": 4, "unit_length": 3, "max_distance": 2}
 IDS = np.random.default_rng(1).integers(1, 11, (2, 11)).astype("int32")
 IDS[1, 7:] = 0
 UNITS = np.array([[0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3]] * 2, "int32")
@@ -90,10 +83,8 @@ def test_padding_never_changes_a_real_token():
 @pytest.mark.slow
 def test_a_classifier_on_top_is_saved_and_trained(tmp_path):
     model = SequenceClassifier(ETC(11, **SIZES), 3)
-    model.save(tmp_path / "etc.keras")
-    again = keras.models.load_model(tmp_path / "etc.keras")
     inputs = {"token_ids": IDS}
-    np.testing.assert_array_equal(numpy(again(inputs)), numpy(model(inputs)))
+    assert_saved(model, inputs, tmp_path)
     before = [numpy(weight) for weight in model.trainable_weights]
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     model.fit(inputs, np.array([0, 2]), epochs=2, verbose=0)
@@ -107,7 +98,5 @@ def test_a_classifier_on_top_is_saved_and_trained(tmp_path):
 
 def test_presets_and_mistakes():
     assert ETC.from_preset("etc_tiny", 11, num_layers=1).get_config()["num_units"] == 64
-    with pytest.raises(UserError, match="`num_heads` must divide `hidden_dim`"):
-        built(num_heads=5)
-    with pytest.raises(UserError, match="`unit_length` must be a positive integer"):
-        built(unit_length=0)
+    refused("`num_heads` must divide `hidden_dim`", built, num_heads=5)
+    refused("`unit_length` must be a positive integer", built, unit_length=0)

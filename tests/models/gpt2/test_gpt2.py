@@ -5,8 +5,9 @@ import pytest
 
 from keras_attn import layers
 from keras_attn.models import GPT2
-from keras_attn.validation import UserError
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused, refused_in_one_line
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3}
 
@@ -36,8 +37,7 @@ def test_a_position_more_than_there_are():
     assert model.max_length == 7
     short = layers.LocalAttention(3, 4, 3, relative_positions=layers.RelativePositionBias(3))
     assert GPT2(11, **SIZES, max_length=7, self_attention=short).max_length == 7
-    with pytest.raises(UserError, match="7"):
-        model({"token_ids": np.ones((1, 8), "int32")})
+    refused("7", model, {"token_ids": np.ones((1, 8), "int32")})
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,4 @@ def test_a_position_more_than_there_are():
     ],
 )
 def test_mistakes_take_one_line(arguments, message):
-    with pytest.raises(UserError, match=message) as caught:
-        GPT2(11, **(SIZES | arguments))
-    assert "\n" not in str(caught.value)
+    refused_in_one_line(message, GPT2, 11, **(SIZES | arguments))

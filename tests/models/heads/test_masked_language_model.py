@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from keras_attn.models import Bert, MaskedLanguageModel, TransformerEncoder
-from keras_attn.validation import UserError
 from tests.backends import named
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
+from tests.models.families import check_padding
+from tests.refusals import refused
 
 SIZES = {"num_layers": 1, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 TEXTS = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -62,10 +64,7 @@ def test_without_positions_all_are_told(as_array):
 
 
 def test_padding_never_changes_a_real_token():
-    model = built()
-    alone = numpy(model({"token_ids": TEXTS[1:, :3]}))
-    padded = numpy(model({"token_ids": np.pad(TEXTS, ((0, 0), (0, 6)))}))
-    np.testing.assert_allclose(padded[1, :3], alone[0], atol=1e-4)
+    check_padding(built(), {"token_ids": TEXTS}, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -76,5 +75,4 @@ def test_padding_never_changes_a_real_token():
     ],
 )
 def test_mistakes_are_told(encoder, message):
-    with pytest.raises(UserError, match=message):
-        MaskedLanguageModel(encoder)
+    refused(message, MaskedLanguageModel, encoder)

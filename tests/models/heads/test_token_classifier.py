@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from keras_attn.models import Bert, PatchEncoder, TokenClassifier, TransformerEncoder
-from keras_attn.validation import UserError
 from tests.backends import named
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused
 
 SIZES = {"num_layers": 1, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 TEXTS = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -72,5 +73,4 @@ def test_vectors_are_dropped_in_training_alone():
     ],
 )
 def test_mistakes_are_told(arguments, message):
-    with pytest.raises(UserError, match=message):
-        TokenClassifier(*arguments())
+    refused(message, TokenClassifier, *arguments())

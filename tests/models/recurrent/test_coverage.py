@@ -7,7 +7,7 @@ import pytest
 from keras_attn.ops import masks
 from keras_attn.validation import UserError
 from tests.backends import named
-from tests.layers.judges import numpy
+from tests.harness import numpy
 from tests.models.families import SOURCE, TARGET, made
 
 NAMES = ["additive GRU", "Luong", "Luong's dot asked before the step", "GNMT"]

@@ -1,23 +1,20 @@
 """Reformer: what a Transformer of dense attention and residual blocks would not do."""
 
+from functools import partial
+
 import keras
 import numpy as np
-import pytest
+from keras import ops
 
 from keras_attn.models import Reformer
-from keras_attn.validation import UserError
 from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import assert_close, numpy
+from tests.layers.differentiation import value_and_gradients
+from tests.layers.judges import spread_weights
+from tests.models.families import SMALL
+from tests.refusals import refused
 
-SIZES = {
-    "num_layers": 2,
-    "hidden_dim": 12,
-    "num_heads": 3,
-    "intermediate_dim": 17,
-    "num_buckets": 8,
-    "num_hashes": 1,
-    "chunk_length": 4,
-}
+SIZES = SMALL | {"num_buckets": 8, "num_hashes": 1, "chunk_length": 4}
 IDS = np.random.default_rng(1).integers(1, 11, (2, 41)).astype("int32")
 
 
@@ -62,48 +59,27 @@ def test_training_keeps_no_block():
     """Gradients by the way back are those of the plain computation."""
     model = built(num_hashes=2, dropout=0.0)
 
-    def logits(training):
-        if training:
-            return model({"token_ids": IDS}, training=True)
-        first = second = model.positions(model.embedding(IDS))
-        for block in model.blocks:
-            first, second = block(first, second, use_causal_mask=True)
-        return model.embedding(model.norm((first + second) / 2), reverse=True)
+    weights = model.trainable_variables
 
-    found = [gradients(model, lambda t=training: logits(t)) for training in (True, False)]
-    for ours, theirs in zip(*found, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=2e-4)
+    def loss(tensors, training):
+        with keras.StatelessScope(state_mapping=list(zip(weights, tensors, strict=True))):
+            if training:
+                return ops.sum(model({"token_ids": IDS}, training=True) ** 2) * 1e-3
+            first = second = model.positions(model.embedding(IDS))
+            for block in model.blocks:
+                first, second = block(first, second, use_causal_mask=True)
+            logits = model.embedding(model.norm((first + second) / 2), reverse=True)
+            return ops.sum(logits**2) * 1e-3
 
-
-def gradients(model, function):
-    if keras.backend.backend() == "jax":
-        import jax
-
-        values = [v.value for v in model.trainable_variables]
-
-        def loss(values):
-            pairs = zip(model.trainable_variables, values, strict=True)
-            with keras.StatelessScope(state_mapping=list(pairs)):
-                return (function() ** 2).sum() * 1e-3
-
-        return [numpy(gradient) for gradient in jax.jit(jax.grad(loss))(values)]
-    if keras.backend.backend() == "torch":
-        import torch
-
-        loss = (function() ** 2).sum() * 1e-3
-        found = torch.autograd.grad(loss, [v.value for v in model.trainable_variables])
-        return [numpy(gradient) for gradient in found]
-    import tensorflow as tf
-
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(function() ** 2) * 1e-3
-    found = tape.gradient(loss, [v.value for v in model.trainable_variables])
-    return [numpy(tf.convert_to_tensor(gradient)) for gradient in found]
+    values = [numpy(weight.value) for weight in weights]
+    found, expected = (
+        value_and_gradients(partial(loss, training=training))(values)[1]
+        for training in (True, False)
+    )
+    assert_close(found, expected, atol=2e-4)
 
 
 def test_from_preset_and_mistakes():
     assert Reformer.from_preset("reformer_tiny", 11).get_config()["num_hashes"] == 2
-    with pytest.raises(UserError, match="`num_buckets` must be even. Received: num_buckets=7"):
-        built(num_buckets=7)
-    with pytest.raises(UserError, match="`num_heads` must divide `hidden_dim`"):
-        built(num_heads=5)
+    refused("`num_buckets` must be even. Received: num_buckets=7", built, num_buckets=7)
+    refused("`num_heads` must divide `hidden_dim`", built, num_heads=5)

@@ -11,8 +11,9 @@ from keras_attn.models import FeatureEncoder, SequenceClassifier, TransformerEnc
 from keras_attn.validation import UserError
 from tests.backends import thinned
 from tests.generation.toy_models import compiled
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 FEATURES = numbers(1, 2, 11, 5)
@@ -98,7 +99,5 @@ def test_config_holds_every_argument():
 def test_mistakes_are_told():
     with pytest.raises(UserError, match="of size `hidden_dim`. Received: front_end=7, hidden_dim="):
         built(front_end=layers.ConvolutionalSubsampling(7))
-    with pytest.raises(UserError, match="`front_end` must be a layer. Received: front_end='conv'"):
-        built(front_end="conv")
-    with pytest.raises(UserError, match="Received: features=0"):
-        FeatureEncoder(0, **SIZES)
+    refused("`front_end` must be a layer. Received: front_end='conv'", built, front_end="conv")
+    refused("Received: features=0", FeatureEncoder, 0, **SIZES)

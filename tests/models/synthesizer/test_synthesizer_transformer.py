@@ -5,9 +5,10 @@ import pytest
 
 from keras_attn.models import SynthesizerTransformer
 from keras_attn.validation import UserError
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
 from tests.models.families import SOURCE, TARGET
+from tests.refusals import refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 6, "num_heads": 2, "intermediate_dim": 7, "max_length": 11}
 KINDS = ("dense", "factorized_dense", "random", "fixed_random", "factorized_random", "dot_product")
@@ -56,9 +57,7 @@ def test_mixtures_have_members_of_all_kinds():
 def test_presets_and_mistakes():
     model = SynthesizerTransformer.from_preset("synthesizer_small", 13, num_layers=1)
     assert model.max_length == 64
-    with pytest.raises(UserError, match="`scores` must be one of .* Did you mean 'random'?"):
-        built("rndom")
-    with pytest.raises(UserError, match="needs `scores`"):
-        built()
+    refused("`scores` must be one of .* Did you mean 'random'?", built, "rndom")
+    refused("needs `scores`", built)
     with pytest.raises(UserError, match=r"longer than|at most|max_length"):
         built("random")({"source_ids": np.ones((1, 12), "int32"), "target_ids": TARGET[:1]})

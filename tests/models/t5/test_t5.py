@@ -2,15 +2,14 @@
 
 import pathlib
 
-import keras
 import numpy as np
 import pytest
 
 from keras_attn import layers
 from keras_attn.models import T5
-from keras_attn.validation import UserError
-from tests.harness import arrays_of
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import arrays_of, assert_saved, numpy
+from tests.layers.judges import spread_weights
+from tests.refusals import refused_in_one_line
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 SIZES = {
@@ -106,10 +105,7 @@ def test_a_stack_has_one_table_of_biases():
 @pytest.mark.parametrize("name", VERSIONS)
 def test_saved_it_is_the_same(name, tmp_path):
     model = spread_weights(T5(11, **(SIZES | VERSIONS[name])))
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras", safe_mode=True)
-    inputs = {"source_ids": SOURCE, "target_ids": TARGET}
-    np.testing.assert_array_equal(numpy(again(inputs)), numpy(model(inputs)))
+    again = assert_saved(model, {"source_ids": SOURCE, "target_ids": TARGET}, tmp_path)
     assert len(again.weights) == len(model.weights)
     assert again.get_config() == model.get_config()
 
@@ -147,6 +143,4 @@ def test_initial_weights_have_the_variance_of_the_authors():
     ],
 )
 def test_mistakes_take_one_line(arguments, message):
-    with pytest.raises(UserError, match=message) as caught:
-        T5(11, **(SIZES | arguments))
-    assert "\n" not in str(caught.value)
+    refused_in_one_line(message, T5, 11, **(SIZES | arguments))

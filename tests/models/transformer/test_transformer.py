@@ -7,14 +7,12 @@ import pytest
 from keras_attn.layers import MultiHeadAttention
 from keras_attn.models import PRESETS, Transformer, get_preset
 from keras_attn.models.parameter_count import parameter_count
-from keras_attn.validation import UserError
-from tests.backends import quick, thinned
-from tests.layers.judges import numpy, spread_weights
+from tests.backends import thinned
+from tests.harness import assert_saved, numpy
+from tests.layers.judges import spread_weights
+from tests.models.families import INPUTS, SMALL, SOURCE, TARGET, check_padding, losses_of
+from tests.refusals import message_of, refused
 
-SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
-SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
-TARGET = np.array([[1, 4, 8, 6, 3, 9, 5], [1, 7, 5, 0, 0, 0, 0]], "int32")
-INPUTS = {"source_ids": SOURCE, "target_ids": TARGET}
 VARIANTS = {
     "post-norm": {},
     "pre-norm": {"norm_first": True},
@@ -26,7 +24,7 @@ VARIANTS = {
 
 
 def tiny(**arguments):
-    return Transformer(11, **(SIZES | arguments))
+    return Transformer(11, **(SMALL | arguments))
 
 
 # Table 3 of the paper, in millions of parameters; rows not named there have the base model's.
@@ -72,10 +70,10 @@ def test_from_preset():
     config = model.get_config()
     assert (config["hidden_dim"], config["num_layers"], config["norm_first"]) == (128, 1, True)
     assert model.output_shape == (None, None, 13)
-    with pytest.raises(UserError, match="Did you mean 'g2p_small'\\? Received: preset='g2p_smal'."):
-        Transformer.from_preset("g2p_smal", 11)
-    with pytest.raises(UserError, match="`preset` must be one of .* Received: preset='g2p_small'"):
-        get_preset("g2p_small", family="Bert")
+    message = r"Did you mean 'g2p_small'\? Received: preset='g2p_smal'."
+    refused(message, Transformer.from_preset, "g2p_smal", 11)
+    message = "`preset` must be one of .* Received: preset='g2p_small'"
+    refused(message, get_preset, "g2p_small", family="Bert")
 
 
 @pytest.mark.parametrize(
@@ -99,9 +97,7 @@ def test_from_preset():
     ],
 )
 def test_mistakes_are_told_in_one_line(arguments, message):
-    with pytest.raises(UserError) as caught:
-        tiny(**arguments)
-    assert str(caught.value) == message
+    assert message_of(tiny, **arguments) == message
 
 
 def test_an_unknown_argument_is_refused():
@@ -116,31 +112,21 @@ def test_sizes_of_heads_need_not_divide_when_given():
 
 @pytest.mark.parametrize("name", thinned(VARIANTS, 3))
 def test_a_saved_model_is_the_same(name, tmp_path):
-    model = tiny(**VARIANTS[name])
-    spread_weights(model)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras", safe_mode=True)
+    model = spread_weights(tiny(**VARIANTS[name]))
+    loaded = assert_saved(model, INPUTS, tmp_path)
     assert isinstance(loaded, Transformer)
     assert loaded.get_config() == model.get_config()
     assert len(loaded.layers) == len(model.layers)
-    np.testing.assert_array_equal(numpy(loaded(INPUTS)), numpy(model(INPUTS)))
     assert len(loaded.variables) == len(model.variables)
 
 
 @pytest.mark.parametrize("name", thinned(VARIANTS))
 def test_padding_never_changes_a_real_token(name):
-    model = tiny(**VARIANTS[name])
-    spread_weights(model)
-    run = quick(lambda inputs: model(inputs))
-    alone = numpy(run({"source_ids": SOURCE[1:, :3], "target_ids": TARGET[1:, :3]}))
-    for more in (0, 1, 6):
-        padded = {key: np.pad(ids, ((0, 0), (0, more))) for key, ids in INPUTS.items()}
-        np.testing.assert_allclose(numpy(run(padded))[1, :3], alone[0], atol=2e-5)
+    check_padding(spread_weights(tiny(**VARIANTS[name])), INPUTS, (0, 1, 6))
 
 
 def test_a_target_never_sees_what_follows():
-    model = tiny()
-    spread_weights(model)
+    model = spread_weights(tiny())
     changed = TARGET.copy()
     changed[0, 4:] = 10
     outputs = [
@@ -185,9 +171,7 @@ def test_fit_learns_to_copy():
         "target_ids": np.concatenate([end - 1, words], axis=1),
     }
     labels = np.concatenate([words, end], axis=1)
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-    model.compile(keras.optimizers.Adam(1e-2), loss)
-    history = model.fit(inputs, labels, batch_size=64, epochs=15, verbose=0).history["loss"]
+    history = losses_of(model, inputs, labels, ignore_class=0, batch_size=64, epochs=15)
     assert history[0] > 2  # eight words by chance: the logarithm of 8 is 2.08
     assert history[-1] < 1.3
 

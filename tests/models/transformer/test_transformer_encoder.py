@@ -10,10 +10,11 @@ from keras_attn import layers
 from keras_attn.models import SequenceClassifier, TransformerEncoder
 from keras_attn.validation import UserError
 from tests.backends import thinned
-from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
+from tests.models.families import SMALL, check_learns_of_sevens, check_padding
+from tests.refusals import refused
 
-SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 TEXTS = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
 INPUTS = {"token_ids": TEXTS}
 VARIANTS = {
@@ -33,17 +34,14 @@ VARIANTS = {
 
 
 def built(**arguments):
-    return spread_weights(TransformerEncoder(11, **(SIZES | arguments)))
+    return spread_weights(TransformerEncoder(11, **(SMALL | arguments)))
 
 
 @pytest.mark.parametrize("name", thinned(VARIANTS))
 def test_padding_never_changes_a_real_token(name):
     model = built(**VARIANTS[name])
     assert model.output_shape == (None, None, 12)
-    run = compiled(lambda token_ids: model({"token_ids": token_ids}))
-    alone, padded = numpy(run(TEXTS[1:, :3])), numpy(run(np.pad(TEXTS, ((0, 0), (0, 6)))))
-    assert padded.shape == (2, 11, 12)
-    np.testing.assert_allclose(padded[1, :3], alone[0], atol=2e-5)
+    check_padding(model, INPUTS)
 
 
 def test_what_follows_counts():
@@ -97,18 +95,8 @@ def test_a_classifier_of_what_its_encoder_says():
 
 
 def test_a_classifier_learns_with_nothing_but_padding_among_its_rows():
-    """Whether there is a 7 among the tokens, with Keras' own `compile` and `fit`."""
-    encoder = TransformerEncoder(11, **(SIZES | {"num_layers": 1, "norm_first": True}))
-    model = SequenceClassifier(encoder, 2)
-    texts = np.random.default_rng(1).integers(3, 11, (256, 5)).astype("int32")
-    texts[::3, 3:] = 0
-    texts[7] = 0
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(1e-2), loss)
-    labels = (texts == 7).any(1).astype("int32")
-    history = model.fit({"token_ids": texts}, labels, epochs=6, verbose=0).history["loss"]
-    assert history[0] > 0.2
-    assert history[-1] < 0.1
+    encoder = TransformerEncoder(11, **(SMALL | {"num_layers": 1, "norm_first": True}))
+    check_learns_of_sevens(encoder, epochs=6)
 
 
 def test_a_classifiers_config_holds_every_argument():
@@ -123,11 +111,7 @@ def test_a_classifiers_config_holds_every_argument():
 
 def test_mistakes_are_told():
     encoder = built()
-    with pytest.raises(UserError, match="Received: pooling='sum'"):
-        SequenceClassifier(encoder, 3, "sum")
-    with pytest.raises(UserError, match="Received: num_classes=0"):
-        SequenceClassifier(encoder, 0)
-    with pytest.raises(UserError, match="`encoder` must be a model. Received: encoder='bert'"):
-        SequenceClassifier("bert", 3)
-    with pytest.raises(UserError, match="Received: num_heads=5, hidden_dim=12"):
-        built(num_heads=5)
+    refused("Received: pooling='sum'", SequenceClassifier, encoder, 3, "sum")
+    refused("Received: num_classes=0", SequenceClassifier, encoder, 0)
+    refused("`encoder` must be a model. Received: encoder='bert'", SequenceClassifier, "bert", 3)
+    refused("Received: num_heads=5, hidden_dim=12", built, num_heads=5)

@@ -14,11 +14,12 @@ from keras_attn.layers import (
     TransformerXLPositions,
 )
 from keras_attn.models import Transformer
-from keras_attn.validation import UserError
 from tests.backends import named, quick, thinned
 from tests.generation.toy_models import compiled
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numpy
+from tests.layers.judges import spread_weights
 from tests.models.families import descended
+from tests.refusals import refused
 
 SIZES = {"num_layers": 2, "hidden_dim": 12, "num_heads": 3, "intermediate_dim": 17}
 SOURCE = np.array([[5, 7, 3, 9, 2], [4, 6, 2, 0, 0]], "int32")
@@ -57,8 +58,7 @@ if keras.backend.backend() == "tensorflow":
 @pytest.mark.parametrize("name", SOME)
 @pytest.mark.parametrize(("beams", "max_length"), ROOMS)
 def test_steps_equal_the_whole(name, beams, max_length):
-    model = Transformer(11, **(SIZES | VARIANTS[name]))
-    spread_weights(model)
+    model = spread_weights(Transformer(11, **(SIZES | VARIANTS[name])))
     sources = np.repeat(SOURCE, beams, axis=0)
     state = model.initial_state(SOURCE, max_length, beams)
     # What belongs to a source is held once.
@@ -91,8 +91,7 @@ def test_a_compiled_search_equals_an_eager_one(beams, max_length):
 
 
 def test_rows_may_be_at_positions_of_their_own():
-    model = Transformer(11, **SIZES)
-    spread_weights(model)
+    model = spread_weights(Transformer(11, **SIZES))
     target = np.random.default_rng(1).integers(1, 11, (2, 7)).astype("int32")
     expected = numpy(model({"source_ids": SOURCE, "target_ids": target}))
     state, step = model.initial_state(SOURCE, 7), quick(model.step)
@@ -122,8 +121,7 @@ def test_bfloat16_past_position_256(learned):
 
 
 def test_the_encoder_is_that_of_the_whole():
-    model = Transformer(11, norm_first=True, **SIZES)
-    spread_weights(model)
+    model = spread_weights(Transformer(11, norm_first=True, **SIZES))
     longer = np.pad(SOURCE, ((0, 0), (0, 3)))
     encoded, padded = numpy(model.encode(SOURCE)), numpy(model.encode(longer))
     np.testing.assert_allclose(padded[:, :5][SOURCE != 0], encoded[SOURCE != 0], atol=2e-5)
@@ -133,5 +131,4 @@ def test_the_encoder_is_that_of_the_whole():
 def test_attention_without_steps_is_told_where_decoding_begins():
     model = Transformer(11, self_attention=keras.layers.MultiHeadAttention(2, 3), **SIZES)
     assert tuple(model({"source_ids": SOURCE, "target_ids": SOURCE}).shape) == (2, 5, 11)
-    with pytest.raises(UserError, match="self_attention='MultiHeadAttention'"):
-        model.initial_state(SOURCE, 7)
+    refused("self_attention='MultiHeadAttention'", model.initial_state, SOURCE, 7)

@@ -5,7 +5,6 @@ The file of numbers was made by make_vit_golden.py with the version of PyTorch t
 
 import pathlib
 
-import keras
 import numpy as np
 import pytest
 
@@ -14,19 +13,14 @@ from keras_attn.models import PatchEncoder, SequenceClassifier
 from keras_attn.models.parameter_count import parameter_count
 from keras_attn.validation import UserError
 from tests.backends import thinned
-from tests.harness import numbers
-from tests.layers.judges import numpy, spread_weights
+from tests.harness import numbers, numpy
+from tests.layers.judges import spread_weights
+from tests.models.families import SMALL, losses_of
 from tests.models.test_torch_golden import torch_name
+from tests.refusals import refused
 
 FILE = pathlib.Path(__file__).parents[1] / "golden" / "torch_vit.npz"
-SIZES = {
-    "image_size": (6, 10),
-    "patch_size": (3, 5),
-    "num_layers": 2,
-    "hidden_dim": 12,
-    "num_heads": 3,
-    "intermediate_dim": 17,
-}
+SIZES = SMALL | {"image_size": (6, 10), "patch_size": (3, 5)}
 IMAGES = numbers(1, 2, 6, 10, 3)
 # With the classifier of ImageNet's 1,000 classes, as in torchvision and timm; the paper's Table 1
 # has 86, 307 and 632 millions.
@@ -128,21 +122,15 @@ def test_a_classifier_learns_where_the_light_is():
         image[3 * (place // 2) :, 5 * (place % 2) :][:3, :5] += 1
     sizes = SIZES | {"num_layers": 1, "channels": 1, "class_token": False}
     model = SequenceClassifier(PatchEncoder(**sizes), 2)
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    model.compile(keras.optimizers.Adam(1e-2), loss)
-    history = model.fit({"images": images}, places // 2, epochs=8, verbose=0).history["loss"]
+    history = losses_of(model, {"images": images}, places // 2, epochs=8)
     assert history[0] > 0.2
     assert history[-1] < 0.1
 
 
 def test_mistakes_are_told():
-    with pytest.raises(UserError, match="Received: patch_size=4, height=6, width=10"):
-        built(patch_size=4)
-    with pytest.raises(UserError, match="Received: image_size=0"):
-        built(image_size=0)
-    with pytest.raises(UserError, match="Received: channels=-1"):
-        built(channels=-1)
-    with pytest.raises(UserError, match="Received: num_heads=5, hidden_dim=12"):
-        built(num_heads=5)
+    refused("Received: patch_size=4, height=6, width=10", built, patch_size=4)
+    refused("Received: image_size=0", built, image_size=0)
+    refused("Received: channels=-1", built, channels=-1)
+    refused("Received: num_heads=5, hidden_dim=12", built, num_heads=5)
     with pytest.raises(UserError, match="`preset` must be one of 'patch_tiny', 'vit_base_16'"):
         PatchEncoder.from_preset("encoder_tiny")

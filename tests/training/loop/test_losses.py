@@ -7,7 +7,7 @@ import pytest
 from keras_attn.models import CausalTransformer
 from keras_attn.training import Perplexity, TokenAccuracy, TokenCrossEntropy
 from keras_attn.validation import UserError
-from tests.layers.judges import numpy
+from tests.harness import numpy
 from tests.ops.naive_cross_entropy import naive_loss
 from tests.refusals import refused
 
