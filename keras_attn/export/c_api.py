@@ -51,10 +51,10 @@ class SavedModelError(UserError):
     Examples:
         >>> with CppSavedModel("exported/reviews") as model:
         ...     try:
-        ...         model.run("serving_default", {"text": ["a very good film"]})
+        ...         model.run("token_ids", {"token_ids": np.array([[999]], "int32")})
         ...     except SavedModelError as error:
         ...         print(error)
-        Running 'serving_default' failed: ... [The text must have at most 15 tokens. ...
+        Running 'token_ids' failed: ...
     """
 
     def __init__(self, message: str, code: int = 13) -> None:

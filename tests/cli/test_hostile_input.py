@@ -96,7 +96,10 @@ def test_the_first_malformed_line_is_told_before_the_rest_is_read(keras_attn, fo
     monkeypatch.setenv("KERAS_ATTN_MAX_DECOMPRESSED_BYTES", "2000000")
     (folder / "words.tsv").write_bytes(gzip.compress(b"\n" * 5_000_000, 1))
     refused(keras_attn(*TRAIN), "words.tsv, line 1, column 1: expected source<TAB>target")
-    refused(keras_attn(*TRAIN, "words.tsv"), "words.tsv, line 1, column 1: expected a text")
+    for name in ("source", "target"):
+        (folder / name).write_bytes((folder / "words.tsv").read_bytes())
+    aligned = (*TRAIN[:-1], "source", "target")
+    refused(keras_attn(*aligned), "source, line 1, column 1: expected a text")
 
 
 def test_a_device_is_no_data(keras_attn, folder):

@@ -158,7 +158,12 @@ MISTAKES = [
     ("a.conll", b"\n\n", None, "a.conll: the file has no sentence"),
     ("a.tsv", "é\tb\n".encode("utf-16"), None, r"byte order mark of UTF-16. .*--encoding utf-16\)"),
     ("a.tsv", "é\tb\n".encode("utf-32"), None, r"byte order mark of UTF-32"),
-    ("a.tsv", "ab\tcd\n".encode("utf-16-be"), None, r"zero bytes, as UTF-16-BE has. .*utf-16-be\)"),
+    (
+        "a.tsv",
+        "ab\tcd\n".encode("utf-16-be"),
+        None,
+        r"many zero bytes, as UTF-16-BE has. .*utf-16-be\)",
+    ),
     (
         "a.tsv",
         "crème brûlée à la carte\tb\n".encode("cp1252"),

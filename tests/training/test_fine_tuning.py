@@ -233,6 +233,10 @@ def test_a_killed_and_resumed_run_ends_alike(folder, tmp_path):
     ],
 )
 def test_mistakes(layer, message, folder, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("one\ntwo\nthree\n")
+    if layer.get("task") in ("causal_lm", "masked_lm"):
+        layer = layer | {"data": {"train": str(texts)}}
     data = {"train": str(folder / "train.tsv")} | layer.get("data", {})
     base = {"init": str(folder / "masked_lm"), "task": "classification"}
     refused(message, job.train, tmp_path / "run", base | layer | {"data": data})

@@ -145,6 +145,11 @@ def _found(
             f"columns? Set `columns` (--columns {by_number} for an example, --columns {by_name} "
             "for names)."
         )
+    if len(roles) == 1 and len(names) > 1 + len(optional):
+        raise UserError(
+            f"{table.path} has {len(names)} columns: which one is the {roles[0]}? Set `columns` "
+            f"(--columns {roles[0]}=1)."
+        )
     found = roles + optional[: max(len(names) - len(roles), 0)]
     return found, Selection(tuple(range(len(found))), False, len(found))
 

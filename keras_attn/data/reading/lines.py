@@ -105,10 +105,10 @@ def _utf8_chunks(path: str, encoding: str | None) -> Iterator[bytes]:
                 f"{path}: expected UTF-8, found the byte order mark of {name.upper()}. "
                 f"{_encoding_hint(name)}"
             )
-    if first.count(b"\0") * 5 > len(first):
+    if len(first) < first.count(b"\0") * 5 < 4 * len(first):
         name = "utf-16-le" if first[1:2] == b"\0" else "utf-16-be"
         raise UserError(
-            f"{path}: expected UTF-8, found mostly zero bytes, as {name.upper()} has. "
+            f"{path}: expected UTF-8, found many zero bytes, as {name.upper()} has. "
             f"{_encoding_hint(name)}"
         )
     yield first.removeprefix(_UTF8_MARK)

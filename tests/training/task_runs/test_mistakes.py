@@ -17,12 +17,12 @@ NO_METRICS = ({"metrics": ["bleu"]}, "without `metrics`. Received: metrics=.'ble
 MISTAKES = {
     "classification": [
         NO_DECODING,
-        ({"metrics": ["bleu"]}, "must be one of 'exact_match'"),
+        ({"metrics": ["bleu"]}, "must be one of 'accuracy'"),
         ({"model": {"heads": 2}}, "Received: model setting='heads'"),
     ],
     "image_classification": [
         NO_DECODING,
-        ({"metrics": ["bleu"]}, "must be one of 'exact_match'"),
+        ({"metrics": ["bleu"]}, "must be one of 'accuracy'"),
         ({"model": {"heads": 2}}, "Received: model setting='heads'"),
         ({"model": {"patch_size": 3}}, "Received: patch_size=3, height=8, width=8"),
         ({"model": {"image_size": "8x8"}}, "Received: image_size='8x8'"),
@@ -30,7 +30,7 @@ MISTAKES = {
         ({"tokenizers": {"text": {"kind": "symbols"}}}, "Images need no `tokenizers`"),
         ({"data": {"max_source_length": 9}}, "no `data.max_source_length`. Received: max_source_l"),
         ({"data": {"train": "digits", "hold_out": 9}}, "no meaning for digits, whose parts are f"),
-        ({"data": {"train": ["a", "b"]}}, "digits`, one folder, or one tab-separated file"),
+        ({"data": {"train": ["a", "b"]}}, "digits`, one folder, or one table of files"),
         ({"data": {"train": "absent"}}, "absent: no such folder or file"),
         ({"data": {"hold_out": 60}}, "At most 59 of the 60 different sources of .*count=60"),
         ({"training": {"batch_tokens": 3}}, "must hold the longest image.*batch_tokens=3"),
@@ -112,8 +112,12 @@ MISTAKES = {
             {"preset": "lm_tiny"},
             "one for this task.*task='token_classification', tasks_of_preset=.'causal_lm'",
         ),
-        ({"data": {"test": "long.tsv"}}, "room for every test text .*longest=.*, max_source_len"),
-        ({"data": {"train": ["a", "b", "c"]}}, "one tab-separated file, or a file of texts and o"),
+        (
+            {"data": {"test": "long.tsv", "long_texts": "error"}},
+            "room for every test text .*longest=.*, max_source_len",
+        ),
+        ({"data": {"columns": {"label": 2}}}, "`columns` must be one of 'text', 'tags'"),
+        ({"data": {"long_texts": "keep"}}, "`long_texts` must be one of 'cut', 'drop', 'error'"),
     ],
 }
 
