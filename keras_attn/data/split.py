@@ -10,13 +10,15 @@ from keras_attn.data.files import Pairs
 from keras_attn.validation import UserError, is_integer, require, require_positive
 
 
-def hold_out(pairs: Pairs, count: int, seed: int) -> tuple[Pairs, Pairs]:
+def hold_out(pairs: Pairs, count: int, seed: int, stratify: bool = False) -> tuple[Pairs, Pairs]:
     """Holds out all rows of some sources, so that no source is in both parts.
 
     Args:
         pairs: The pairs to divide.
         count: How many different sources to hold out.
         seed: Determines the choice, together with the order in which sources first appear.
+        stratify: Whether each target, a label, has the same share of both parts as far as whole
+            numbers allow; one source of each label remains.
 
     Returns:
         The remaining pairs and the held-out ones, each in the order of `pairs`.
@@ -38,12 +40,40 @@ def hold_out(pairs: Pairs, count: int, seed: int) -> tuple[Pairs, Pairs]:
             f"At most {len(sources) - 1:,} of the {len(sources):,} different sources of "
             f"{pairs.name} can be held out. Received: count={count}."
         )
-    chosen = np.random.default_rng(seed).choice(len(sources), count, replace=False)
-    held = {sources[index] for index in chosen}
+    generator = np.random.default_rng(seed)
+    if stratify:
+        held = _held_of_each_label(pairs, count, generator)
+    else:
+        chosen = generator.choice(len(sources), count, replace=False)
+        held = {sources[index] for index in chosen}
     return (
         _select(pairs, [source not in held for source in pairs.sources], "rest"),
         _select(pairs, [source in held for source in pairs.sources], "held out"),
     )
+
+
+def _held_of_each_label(pairs: Pairs, count: int, generator: np.random.Generator) -> set[Any]:
+    """Sources to hold out, of each label in proportion to its sources."""
+    label_of = dict(zip(reversed(pairs.sources), reversed(pairs.targets), strict=True))
+    of_label: dict[str, list[Any]] = {}
+    for source in dict.fromkeys(pairs.sources):
+        of_label.setdefault(label_of[source], []).append(source)
+    sizes = np.array([len(sources) for sources in of_label.values()])
+    exact = count * sizes / sizes.sum()
+    counts = np.minimum(np.floor(exact).astype(int), sizes - 1)
+    # The largest remainders get one more, as long as one source of their label remains.
+    for index in np.argsort(counts - exact, kind="stable"):
+        if counts.sum() < count and counts[index] < sizes[index] - 1:
+            counts[index] += 1
+    require(
+        bool(counts.any()),
+        f"No source of {pairs.name} can be held out: every label has a single one.",
+        labels=len(sizes),
+    )
+    held: set[Any] = set()
+    for sources, some in zip(of_label.values(), counts, strict=True):
+        held |= {sources[index] for index in generator.choice(len(sources), some, replace=False)}
+    return held
 
 
 def group_references(pairs: Pairs) -> tuple[list[str], list[list[str]]]:

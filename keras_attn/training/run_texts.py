@@ -79,14 +79,22 @@ def read_lines(paths: Iterable[str | Path], data: DataSettings) -> Lines:
     return reported(Lines(texts, reading.name, reading.skipped, tuple(reading.notes)))
 
 
-def hold_out_pairs(pairs: Pairs, data: DataSettings, seed: int) -> tuple[Pairs, Pairs]:
+def hold_out_pairs(
+    pairs: Pairs, data: DataSettings, seed: int, stratify: bool = False
+) -> tuple[Pairs, Pairs]:
     """Divides pairs by their sources into those to train on and those to validate on.
+
+    Args:
+        pairs: The pairs.
+        data: How many are held out.
+        seed: Determines which.
+        stratify: Whether the targets, labels, have the same shares of both (see `hold_out`).
 
     Raises:
         UserError: There are too few sources.
     """
     count = _count_to_hold_out(data, len(set(pairs.sources)), "different sources", pairs.name)
-    return hold_out(pairs, count, seed)
+    return hold_out(pairs, count, seed, stratify)
 
 
 def hold_out_lines(lines: Lines, data: DataSettings, seed: int) -> tuple[Lines, Lines]:

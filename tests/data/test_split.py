@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 
 from keras_attn.data import Pairs, group_references, hold_out
@@ -43,3 +45,27 @@ def test_hold_out_of_bad_numbers(count, seed, received):
 def test_references():
     pairs = Pairs(["b", "a", "b", "b", "c", "a"], ["1", "2", "3", "1", "4", "0"])
     assert group_references(pairs) == (["b", "a", "c"], [["1", "3"], ["2", "0"], ["4"]])
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_labels_keep_their_shares(seed):
+    labels = ["a"] * 60 + ["b"] * 30 + ["c"] * 9 + ["d"]
+    pairs = Pairs([f"text {n}" for n in range(100)] + ["text 0"], [*labels, "a"], "made")
+    rest, held = hold_out(pairs, 20, seed, stratify=True)
+    sources = set(held.sources)
+    counts = Counter(
+        label for source, label in zip(pairs.sources, labels, strict=False) if source in sources
+    )
+    assert counts == {"a": 12, "b": 6, "c": 2}  # exact shares 12, 6, 1.8 and 0.2
+    assert not sources & set(rest.sources)
+    assert len(rest) + len(held) == 101
+    assert hold_out(pairs, 20, seed, stratify=True)[1] == held
+    assert hold_out(pairs, 20, seed + 1, stratify=True)[1] != held
+
+
+def test_one_source_of_each_label_remains():
+    pairs = Pairs(["p", "q", "r", "s"], ["a", "a", "b", "c"], "made")
+    rest, held = hold_out(pairs, 3, 1, stratify=True)
+    assert (sorted(set(rest.targets)), held.targets) == (["a", "b", "c"], ["a"])
+    alone = Pairs(["p", "q"], ["a", "b"], "made")
+    refused("every label has a single one. .*labels=2", hold_out, alone, 1, 1, stratify=True)

@@ -14,6 +14,7 @@ from keras_attn.tasks import ClassificationTask, LabelTask, Task, measure_labels
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.training.reporting.errors import Baseline
 from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.run_texts import hold_out_pairs
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
 from keras_attn.training.task_runs.pairs import PairsRun
@@ -36,6 +37,9 @@ class ClassificationRun(PairsRun):
 
     known_metrics: ClassVar[tuple[str, ...]] = tuple(LABELS)
     """Names of the task's metrics."""
+
+    def hold_out(self, texts, data, seed):
+        return hold_out_pairs(texts, data, seed, stratify=True)
 
     def check(self, settings):
         super().check(settings)

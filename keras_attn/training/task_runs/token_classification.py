@@ -9,7 +9,7 @@ from keras_attn.models import TokenClassifier
 from keras_attn.tasks import TokenClassificationTask, measure_tags
 from keras_attn.tokenizers import split_words
 from keras_attn.training.reporting.errors import Baseline
-from keras_attn.training.run_texts import reported
+from keras_attn.training.run_texts import hold_out_pairs, reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS
@@ -27,6 +27,9 @@ class TokenClassificationRun(ClassificationRun):
     known_data: ClassVar = {}
     known_metrics = tuple(TAGGING)
     other_starts = ENCODER_TASKS
+
+    def hold_out(self, texts, data, seed):
+        return hold_out_pairs(texts, data, seed)
 
     def metrics_of(self, texts, data, chosen):
         return chosen or self.default_metrics(data)
