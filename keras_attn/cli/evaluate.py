@@ -61,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     decoding_options.add_arguments(parser)
     add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
     add_reading_options(parser)
+    wrong = "also write what was answered wrong, the worst first: error, input, correct, predicted"
+    add("--errors", type=output_file, metavar="FILE.csv", help=wrong)
     add("--json", type=output_file, metavar="FILE", help="also write the results to a file")
 
 
@@ -84,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
     )
     task = decoding_options.decoding_as_told(open_task(options.model), options.set)
     how = {"beams": options.beams, "perplexity": options.perplexity}
-    results = evaluate(task, data, options.metrics, recorded, progress, **how)
+    results = evaluate(task, data, options.metrics, recorded, progress, options.errors, **how)
     items = results.pop("items")
     print(f"{run_of(task, recorded).items:<15} {items:>9,}")
     for name, value in results.items():

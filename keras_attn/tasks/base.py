@@ -287,7 +287,7 @@ class Task(abc.ABC):
             data: Data in any form that `fit` accepts.
             metrics: Names of metrics; by default the usual ones for the task.
             columns: Columns of `data`, if it is a table.
-            **options: `beams` and `perplexity`, see `keras-attn evaluate`.
+            **options: `beams`, `perplexity` and `errors`, see `keras-attn evaluate`.
 
         Returns:
             The metrics by name, and "items", the number of examples.

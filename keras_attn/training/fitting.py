@@ -158,7 +158,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measures a task; see `Task.evaluate`."""
     for name in options:
-        require_one_of("option", name, ("beams", "perplexity"))
+        require_one_of("option", name, ("beams", "perplexity", "errors"))
     with tempfile.TemporaryDirectory() as folder:
         found = _written({"train": data}, Path(folder), columns, task.kind)
         chosen = [metrics] if isinstance(metrics, str) else metrics

@@ -9,12 +9,13 @@ from typing import Any
 from keras_attn.files import write_text
 from keras_attn.tasks import task_folder
 from keras_attn.training.prepared import PreparedRun
-from keras_attn.training.reporting.errors import write_errors
+from keras_attn.training.reporting.errors import write_errors, write_wrong
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.validation import require
 
 RESULTS_FILE = "results.json"
+_JUDGED = 500  # texts of a validation
 
 
 def run_of(task: Any, recorded: Mapping[str, Any]) -> TaskRun:
@@ -35,6 +36,7 @@ def evaluate(
     metrics: Sequence[str] | None = None,
     recorded: Mapping[str, Any] | None = None,
     progress: Callable[[int, str], AbstractContextManager] = lambda *_: nullcontext(),
+    errors: str | Path | None = None,
     **options: Any,
 ) -> dict[str, Any]:
     """Measures a task on the texts that `data.train` names.
@@ -45,6 +47,7 @@ def evaluate(
         metrics: Names of metrics; those of the run, or the usual ones, by default.
         recorded: Settings of the task's run, if known.
         progress: Makes a context that yields a function to call with the number of texts done.
+        errors: A CSV file that gets what the task answered wrong, the worst first.
         **options: `beams` and `perplexity`, see `TaskRun.measure`.
 
     Returns:
@@ -60,7 +63,12 @@ def evaluate(
     for line in run.remarks(task, texts):
         print(line)
     with progress(run.count(texts), "measuring") as done:
-        return run.measure(task, texts, metrics, progress=done, **options)
+        results = run.measure(task, texts, metrics, progress=done, **options)
+    if errors is not None:
+        judged = run.judge(task, texts)
+        require(bool(judged), f"The answers of the task {run.name!r} are neither right nor wrong.")
+        write_wrong(errors, judged)
+    return results
 
 
 def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, float]:
@@ -97,7 +105,7 @@ def judge_validation(out: Path, prepared: PreparedRun) -> None:
     """
     settings, task, texts = prepared.settings, prepared.task, prepared.held_out
     run = TASK_RUNS[settings.task]
-    if texts is not None and (judged := run.judge(task, texts)):
+    if texts is not None and (judged := run.judge(task, texts, _JUDGED)):
         metrics = settings.metrics or run.default_metrics(settings.data.train)
         baseline, labels = run.baseline(texts, metrics), getattr(task, "labels", ())
         write_errors(out, texts.name, judged, baseline, labels, run.answered(judged))

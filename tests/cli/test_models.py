@@ -1,5 +1,6 @@
 """Commands on a task folder and on its export: predict, evaluate, export, verify."""
 
+import csv
 import io
 import json
 import math
@@ -137,6 +138,23 @@ def test_evaluate_measures_against_all_references(keras_attn, model, tmp_path):
         "sources",
         str(json.loads(results.read_text())["items"]),
     ]
+
+
+def test_evaluate_writes_wrong_answers(keras_attn, task_folder, tmp_path):
+    prediction = keras_attn.output("predict", task_folder, "abc").splitlines()[0]
+    data, errors = tmp_path / "data.tsv", tmp_path / "errors.csv"
+    data.write_text("abc\tnothing like it\ng\tnever so\n")
+    keras_attn.output("evaluate", task_folder, "--data", data, "--errors", errors)
+    rows = list(csv.DictReader(errors.read_text().splitlines()))
+    assert list(rows[0]) == ["error", "input", "correct", "predicted"]
+    wrong = {row["input"]: row for row in rows}
+    assert {name: row["correct"] for name, row in wrong.items()} == {
+        "abc": "nothing like it",
+        "g": "never so",
+    }
+    assert wrong["abc"]["predicted"] == prediction
+    found = [float(row["error"]) for row in rows]
+    assert found == sorted(found, reverse=True)
 
 
 def test_evaluate_adds_perplexity(keras_attn, task_folder, tmp_path):

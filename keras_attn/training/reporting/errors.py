@@ -1,6 +1,8 @@
 """The errors of a trained task on held-out texts, which the report of its run shows."""
 
+import csv
 import dataclasses
+import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -61,7 +63,7 @@ def write_errors(
         labels: The labels that the task answers with, if it does.
         answered: Each correct label with the one that was predicted.
     """
-    worst = sorted((one for one in judged if one.error), key=lambda one: -one.error)
+    worst = _wrong(judged)
     content: dict[str, Any] = {
         "texts": texts,
         "items": len(judged),
@@ -72,6 +74,25 @@ def write_errors(
     if answered:
         content |= _confusion(Counter(answered), labels)
     write_text(run / ERRORS_FILE, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
+
+
+def write_wrong(path: str | Path, judged: Sequence[Judged]) -> None:
+    """Writes all wrong answers to a CSV file, the worst first.
+
+    Args:
+        path: The file.
+        judged: Predictions.
+    """
+    file = io.StringIO(newline="")
+    rows = csv.writer(file, lineterminator="\n")
+    rows.writerow(("error", "input", "correct", "predicted"))
+    for one in _wrong(judged):
+        rows.writerow((f"{one.error:.4f}", one.source, one.reference, one.prediction))
+    write_text(path, file.getvalue())
+
+
+def _wrong(judged: Sequence[Judged]) -> list[Judged]:
+    return sorted((one for one in judged if one.error), key=lambda one: -one.error)
 
 
 def _confusion(counts: Mapping[tuple[str, str], int], labels: Sequence[str]) -> dict[str, Any]:

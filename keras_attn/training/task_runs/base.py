@@ -306,12 +306,13 @@ class TaskRun(abc.ABC):
         """
         return []
 
-    def judge(self, task: Any, texts: Any) -> list[Judged]:
-        """Predicts some held-out texts, and judges each answer; none if nothing is right or wrong.
+    def judge(self, task: Any, texts: Any, most: int | None = None) -> list[Judged]:
+        """Predicts texts, and judges each answer; none if nothing is right or wrong.
 
         Args:
             task: The trained task.
             texts: Texts from `read_texts`.
+            most: Number of different texts to predict, the first ones; all by default.
         """
         return []
 

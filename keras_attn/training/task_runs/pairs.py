@@ -17,7 +17,6 @@ from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require
 
 _SAMPLES = 8
-_JUDGED = 500
 _NOTHING = Hypothesis("", -math.inf, -math.inf)
 
 
@@ -129,8 +128,8 @@ class PairsRun(TaskRun):
         """Predicts a few pairs, and returns source, reference and prediction of each."""
         return [one[:3] for one in self._judged(task, pairs)]
 
-    def judge(self, task, texts):
-        return self._judged(task, _pairs_of(list(dict.fromkeys(texts.sources))[:_JUDGED], texts))
+    def judge(self, task, texts, most=None):
+        return self._judged(task, _pairs_of(list(dict.fromkeys(texts.sources))[:most], texts))
 
     def baseline(self, texts, metrics):
         """Measures the sources themselves as answers."""
