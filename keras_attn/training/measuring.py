@@ -65,7 +65,7 @@ def evaluate(
     with progress(run.count(texts), "measuring") as done:
         results = run.measure(task, texts, metrics, progress=done, **options)
     if errors is not None:
-        judged = run.judge(task, texts)
+        judged = run.judge(task, texts, beams=options.get("beams"))
         require(bool(judged), f"The answers of the task {run.name!r} are neither right nor wrong.")
         write_wrong(errors, judged)
     return results
@@ -105,7 +105,7 @@ def judge_validation(out: Path, prepared: PreparedRun) -> None:
     """
     settings, task, texts = prepared.settings, prepared.task, prepared.held_out
     run = TASK_RUNS[settings.task]
-    if texts is not None and (judged := run.judge(task, texts, _JUDGED)):
+    if texts is not None and (judged := run.judge(task, texts, _JUDGED, run.beams)):
         metrics = settings.metrics or run.default_metrics(settings.data.train)
         baseline, labels = run.baseline(texts, metrics), getattr(task, "labels", ())
         write_errors(out, texts.name, judged, baseline, labels, run.answered(judged))

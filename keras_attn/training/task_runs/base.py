@@ -59,6 +59,9 @@ class TaskRun(abc.ABC):
     takes_metrics: ClassVar[bool] = True
     """Whether the task has the settings `metrics`."""
 
+    beams: int | None = None
+    """Width of the beam search at validations; `None` without a search."""
+
     independent_rows: ClassVar[bool] = True
     """Whether the loss of a row does not depend on the other rows of its batch."""
 
@@ -306,13 +309,16 @@ class TaskRun(abc.ABC):
         """
         return []
 
-    def judge(self, task: Any, texts: Any, most: int | None = None) -> list[Judged]:
+    def judge(
+        self, task: Any, texts: Any, most: int | None = None, beams: int | None = None
+    ) -> list[Judged]:
         """Predicts texts, and judges each answer; none if nothing is right or wrong.
 
         Args:
             task: The trained task.
             texts: Texts from `read_texts`.
             most: Number of different texts to predict, the first ones; all by default.
+            beams: Width of the beam search; the task's own by default.
         """
         return []
 

@@ -104,7 +104,7 @@ class EmbeddingRun(PairsRun):
             **settings.model,
         )
 
-    def judge(self, task, texts, most=None):
+    def judge(self, task, texts, most=None, beams=None):
         return []  # a vector is neither right nor wrong
 
     def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):

@@ -23,9 +23,6 @@ _NOTHING = Hypothesis("", -math.inf, -math.inf)
 class PairsRun(TaskRun):
     """Training on pairs of a source and the target to predict for it."""
 
-    beams: int | None = None
-    """Width of the beam search at validations; `None` without a search."""
-
     known_data: ClassVar[DataSets] = SETS_OF_PAIRS
     """Data sets whose parts are fixed."""
 
@@ -126,10 +123,11 @@ class PairsRun(TaskRun):
 
     def samples(self, task: Any, pairs: Pairs) -> list[tuple[str, str, str]]:
         """Predicts a few pairs, and returns source, reference and prediction of each."""
-        return [one[:3] for one in self._judged(task, pairs)]
+        return [one[:3] for one in self._judged(task, pairs, self.beams)]
 
-    def judge(self, task, texts, most=None):
-        return self._judged(task, _pairs_of(list(dict.fromkeys(texts.sources))[:most], texts))
+    def judge(self, task, texts, most=None, beams=None):
+        sources = list(dict.fromkeys(texts.sources))[:most]
+        return self._judged(task, _pairs_of(sources, texts), beams)
 
     def baseline(self, texts, metrics):
         """Measures the sources themselves as answers."""
@@ -140,9 +138,9 @@ class PairsRun(TaskRun):
         """How wrong an answer is: edits for each word of the closest reference, 0 if correct."""
         return min(_edits(best.text, reference) for reference in references)
 
-    def _judged(self, task: Any, pairs: Pairs) -> list[Judged]:
+    def _judged(self, task: Any, pairs: Pairs, beams: int | None) -> list[Judged]:
         sources, references = group_references(pairs)
-        found = task.predict_n_best(sources, 1, beams=self.beams)
+        found = task.predict_n_best(sources, 1, beams=beams)
         best = [hypotheses[0] if hypotheses else _NOTHING for hypotheses in found]
         return [
             # Alternative references in one line, as dictionaries have them.
