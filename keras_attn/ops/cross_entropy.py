@@ -1,6 +1,6 @@
 """Cross-entropy of integer labels: label smoothing, padding ignored."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
@@ -19,7 +19,11 @@ IGNORED_LABEL = -100
 
 
 def token_cross_entropy(
-    labels: Tensor, logits: Tensor, label_smoothing: float = 0.0, first_label: int = 0
+    labels: Tensor,
+    logits: Tensor,
+    label_smoothing: float = 0.0,
+    first_label: int = 0,
+    class_weights: Sequence[float] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
     """Sums of the cross-entropy over the labels of a batch that are no padding.
 
@@ -29,6 +33,7 @@ def token_cross_entropy(
         logits: Floating, that shape and (vocabulary,) after it.
         label_smoothing: Fraction of the probability to spread over the vocabulary, in [0, 1).
         first_label: Label of the first column of the logits; 1 where padding has none.
+        class_weights: Factor of the loss of each label, in the order of the columns.
 
     Returns:
         Four scalars, float32 (float64 for float64 logits): the smoothed loss, the negative
@@ -41,6 +46,9 @@ def token_cross_entropy(
     """
     losses, nll, correct = losses_per_label(labels, logits, label_smoothing, first_label)
     real = counts(labels)
+    if class_weights is not None:
+        columns = ops.where(real, ops.cast(labels, "int32") - first_label, 0)
+        losses = losses * ops.take(ops.convert_to_tensor(class_weights, losses.dtype), columns)
     count = ops.sum(ops.cast(real, losses.dtype))
     return ops.sum(losses), ops.sum(nll), count, ops.sum(correct)
 

@@ -54,17 +54,19 @@ class LabelTask(Task):
             logits=columns,
         )
         self.labels = labels
+        self.class_weights: list[float] | None = None
 
-    @staticmethod
-    def loss(labels: tf.Tensor, logits: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
+    def loss(self, labels: tf.Tensor, logits: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
         """Sums of the cross-entropy, as returned by `token_cross_entropy`.
+
+        The loss of each label is multiplied by its number in `class_weights`, if they are set.
 
         Args:
             labels: int32 (...,), counted from 1; 0 for no label, for example at padding.
             logits: Floating, (..., labels).
             label_smoothing: Fraction of the probability spread over the labels.
         """
-        return token_cross_entropy(labels, logits, label_smoothing, first_label=1)
+        return token_cross_entropy(labels, logits, label_smoothing, 1, self.class_weights)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self.backbone).__name__}, {len(self.labels)} labels)"

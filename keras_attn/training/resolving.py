@@ -16,7 +16,7 @@ from keras_attn.validation import UserError, require, require_one_of
 LOSS_METRICS = ("loss", "nll", "accuracy", "perplexity")
 # Settings that stay as they were when a run is resumed, besides those of other sections.
 _FIXED = (
-    *("batch_tokens", "ema_decay", "freeze", "jit"),
+    *("batch_tokens", "class_weights", "ema_decay", "freeze", "jit"),
     *("metric", "metric_goal", "optimizer", "seed"),
 )
 MAY_CHANGE = frozenset(

@@ -57,6 +57,8 @@ class TrainingSettings:
         learning_rate: Peak of the schedule; factor on the paper's formula for `"transformer"`.
         warmup_steps: Updates with a rising learning rate.
         learning_rate_floor: Last learning rate of `"cosine"`.
+        class_weights: `balanced` to weight the loss of each label by the inverse of its share of
+            the training data, so that all labels count alike; by default all examples do.
         label_smoothing: Fraction of the target probability spread over the vocabulary, in [0, 1).
         consistency: Weight of R-Drop (Wu et al. 2021, alpha in equation 4): every row passes twice
             under different dropout, and the divergence of the two predictions is added to the
@@ -117,6 +119,7 @@ class TrainingSettings:
     learning_rate: float = 1e-3
     warmup_steps: int = 1000
     learning_rate_floor: float = 0.0
+    class_weights: str | None = None
     label_smoothing: float = 0.1
     consistency: float = 0.0
     clip_norm: float = 1.0
@@ -166,6 +169,8 @@ class TrainingSettings:
             require(not negative, f"`{name}` must be at least 0.", **{name: value})
         for name, choices in _CHOICES.items():
             require_one_of(name, getattr(self, name), choices)
+        if self.class_weights is not None:
+            require_one_of("class_weights", self.class_weights, ("balanced",))
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingSettings":

@@ -63,6 +63,11 @@ def test_loss_of_classes_counted_from_one(task):
     loss, nll, count, correct = task.loss(tf.constant([1, 0, 1]), logits)
     assert float(loss) == pytest.approx(-math.log(0.5) - math.log(0.3))
     assert (float(nll), float(count), float(correct)) == (float(loss), 2, 1)
+    weighted = make_task()
+    weighted.class_weights = [2.0, 3.0, 0.5]
+    found = weighted.loss(tf.constant([1, 0, 2]), logits)
+    assert float(found[0]) == pytest.approx(-2 * math.log(0.5) - 3 * math.log(0.3))
+    assert float(found[1]) == pytest.approx(-math.log(0.5) - math.log(0.3))
 
 
 def test_saved_and_exported(task, tmp_path):

@@ -62,6 +62,9 @@ class TaskRun(abc.ABC):
     beams: int | None = None
     """Width of the beam search at validations; `None` without a search."""
 
+    has_labels: ClassVar[bool] = False
+    """Whether the targets are labels, of texts or of words."""
+
     independent_rows: ClassVar[bool] = True
     """Whether the loss of a row does not depend on the other rows of its batch."""
 
@@ -98,6 +101,11 @@ class TaskRun(abc.ABC):
             self.attention(settings, MOST_TOKENS)
         for role in settings.tokenizers:
             require_one_of("tokenizers", role, self.tokenizer_settings)
+        require(
+            settings.training.class_weights is None or self.has_labels,
+            f"The task {self.name!r} has no labels for `training.class_weights`.",
+            class_weights=settings.training.class_weights,
+        )
         if self.generates:
             DecodingSettings().replace(**settings.decoding)
         else:

@@ -30,6 +30,7 @@ class ClassificationRun(PairsRun):
     task_class = ClassificationTask
     roles = ("text",)
     columns = ("text", "label")
+    has_labels = True
     long_texts = ("cut", "drop", "error")
     head_class: ClassVar[type[keras.Model]] = SequenceClassifier
     model_settings = ("pooling",)
@@ -83,7 +84,16 @@ class ClassificationRun(PairsRun):
         else:
             encoder, head = self.encoder(settings, tokenizers), self.head_in(settings.model)
             model = self.on_top_of(encoder, labels, head)
-        return self.made(model, tokenizers, labels, settings, source_task)
+        task = self.made(model, tokenizers, labels, settings, source_task)
+        if settings.training.class_weights:
+            task.class_weights = self.balanced_weights(texts, labels)
+        return task
+
+    def balanced_weights(self, texts: Pairs, labels: list[str]) -> list[float]:
+        """Weights of labels by which all count alike, and an example counts 1 in the mean."""
+        counts = Counter(self.all_labels(texts))
+        total = sum(counts.values()) / sum(counts[label] > 0 for label in labels)
+        return [total / max(counts[label], 1) for label in labels]
 
     def encoder(self, settings: RunSettings, tokenizers: Mapping[str, Tokenizer]) -> keras.Model:
         """Makes the untrained encoder of a preset."""

@@ -13,6 +13,7 @@ from tests.written import written
 pytestmark = pytest.mark.tensorflow
 
 NO_DECODING = ({"decoding": {"beams": 2}}, "has no `decoding`. Received: decoding=.'beams': 2.")
+NO_WEIGHTS = ({"training": {"class_weights": "balanced"}}, "has no labels for `training.class_we")
 NO_METRICS = ({"metrics": ["bleu"]}, "without `metrics`. Received: metrics=.'bleu'")
 MISTAKES = {
     "classification": [
@@ -48,6 +49,7 @@ MISTAKES = {
         ({"data": {"max_source_length": 2}}, "at least 3: a start, .*max_length=2"),
     ],
     "causal_lm": [
+        NO_WEIGHTS,
         NO_METRICS,
         ({"data": {"hold_out": 30}}, "Fewer than all 30 lines .*hold_out=30"),
         ({"tokenizers": {"source": {}}}, "must be one of 'text'"),
