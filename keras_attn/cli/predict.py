@@ -34,6 +34,7 @@ examples:
   keras-attn predict runs/texts "A man is [MASK] a guitar."
   keras-attn predict runs/tags "Anna lives in Rome ."
   keras-attn predict runs/digits --n-best 3 --scores scan.png
+  keras-attn predict runs/vectors --npy vectors.npy < texts.txt
 """
 
 import argparse
@@ -44,8 +45,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from keras_attn.cli import decoding_options
-from keras_attn.cli.options import add_value
-from keras_attn.cli.terminal import quiet_start
+from keras_attn.cli.options import add_value, output_file
+from keras_attn.cli.terminal import progress, quiet_start
+from keras_attn.files import replaced_file
 from keras_attn.limits import LINE_BYTES
 from keras_attn.validation import UserError, require, require_positive
 
@@ -60,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("texts", nargs="*", metavar="TEXT", help="default: the lines of standard input")
     add_value(parser, "--n-best", 1, "hypotheses for each text")
     add("--scores", action="store_true", help="print scores and log-probabilities too")
+    add(
+        "--npy",
+        type=output_file,
+        metavar="FILE.npy",
+        help="embedding models: write all vectors to a NumPy file, (texts, features) float32",
+    )
     add("--prefix", metavar="TEXT", help="beginning of every predicted text, in whole words")
     add("--sample", action="store_true", help="sample instead of searching")
     decoding_options.add_arguments(parser)
@@ -87,6 +95,9 @@ def run(options: argparse.Namespace) -> None:
         task=task.kind,
     )
     texts = options.texts or _lines(sys.stdin.buffer)
+    if options.npy:
+        _write_vectors(task, texts, options)
+        return
     answers = _vectors(task, options) if task.kind == "embedding" else _hypotheses(task, options)
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
         for line in answers(read_inputs(task.kind, chunk)):
@@ -120,6 +131,20 @@ def _vectors(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
             yield json.dumps([float(str(number)) for number in vector])
 
     return lines
+
+
+def _write_vectors(task: Any, texts: Iterable[str], options: argparse.Namespace) -> None:
+    """Writes the vectors of texts to a file, with progress."""
+    import numpy as np
+
+    require(task.kind == "embedding", "--npy is for embedding models.", task=task.kind)
+    _vectors(task, options)  # raises for options of other tasks
+    texts = list(texts)
+    with progress(len(texts), "embedding") as done:
+        vectors = task.predict(texts, done)
+    with replaced_file(options.npy) as temporary, temporary.open("wb") as file:
+        np.save(file, vectors)
+    print(f"{options.npy}: {vectors.shape[0]:,} vectors of {vectors.shape[1]:,} numbers")
 
 
 def _check_together(options: argparse.Namespace) -> None:
