@@ -58,8 +58,8 @@ def test_version(keras_attn):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a command is needed: presets, train,"),
-        (["trian"], "COMMAND: 'trian' is none of presets, train, .*; did you mean 'train'?"),
+        ([], "a command is needed: presets, data, train,"),
+        (["trian"], "COMMAND: 'trian' is none of presets, data, train, .*; did you mean 'train'?"),
         (["train"], "the following arguments are required: --out (see `keras-attn train --help`)"),
         (["train", "--out", "x", "--epoch", "3"], "'--epoch'; did you mean '--epochs'?"),
         (["train", "--out", "x", "--epochs", "soon"], "--epochs: invalid int value: 'soon'"),
