@@ -4,6 +4,7 @@ import zipfile
 
 import keras
 import pytest
+import yaml
 
 import keras_attn
 from keras_attn import generation, layers, models, tasks
@@ -139,6 +140,22 @@ def test_settings_and_recipes_of_the_version_before(tmp_path):
     assert RunSettings.read(tmp_path / "run.yaml") == settings
     with pytest.warns(DeprecationWarning, match="The task `tag` is now"):
         assert find_recipe("bert_tiny.tag") == find_recipe("bert_tiny.token_classification")
+
+
+@pytest.mark.tensorflow
+def test_a_run_of_the_version_before_reads_its_files_as_it_did(tmp_path):
+    from keras_attn.training.run_settings import RunSettings
+
+    settings = RunSettings.resolve({"preset": "encoder_tiny", "data": {"train": "a.tsv"}})
+    assert (settings.data.stratify, settings.data.long_texts) == (True, None)
+    settings.write(tmp_path / "run.yaml")
+    assert RunSettings.read(tmp_path / "run.yaml") == settings
+    described = yaml.safe_load((tmp_path / "run.yaml").read_text())
+    for name in ("columns", "encoding", "stratify", "long_texts", "max_dropped"):
+        del described["data"][name]
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(described))
+    data = RunSettings.read(tmp_path / "run.yaml").data
+    assert (data.stratify, data.long_texts, data.max_dropped) == (False, "drop", 1.0)
 
 
 @pytest.mark.tensorflow

@@ -41,6 +41,7 @@ class DataSettings:
             the data set has a test part of its own.
         hold_out: Number of sources held out for validation where `valid` is `None`; by default
             one in twenty, at most 2,000.
+        stratify: Whether each label has the same share of what is held out and of the rest.
         decode_limit: Most validation sources that are decoded at each validation; all if `None`.
             The choice between the best and the averaged weights, at the end, uses all.
         stress: Whether the phonemes of cmudict carry stress marks.
@@ -67,6 +68,7 @@ class DataSettings:
     valid: list[str] | None = None
     test: list[str] | None = None
     hold_out: int | None = None
+    stratify: bool = True
     decode_limit: int | None = 1000
     stress: bool = False
     skip_bad_lines: bool = False
@@ -203,7 +205,16 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def read_run_file(path: str | Path) -> dict[str, Any]:
     """Reads a run's own run.yaml, also one of the previous version, under the current names."""
-    return _with_new_names(read_yaml(path), warns=False)
+    settings = _with_new_names(read_yaml(path), warns=False)
+    data = settings.get("data")
+    if isinstance(data, Mapping) and "max_dropped" not in data:
+        # The previous version read the same files in another way, which a resumed run keeps.
+        labels = settings.get("task") in ("classification", "token_classification")
+        before = {"stratify": False, "max_dropped": 1.0} | (
+            {"long_texts": "drop"} if labels else {}
+        )
+        settings = settings | {"data": before | dict(data)}
+    return settings
 
 
 def flat(sections: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

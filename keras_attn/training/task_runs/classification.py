@@ -40,7 +40,7 @@ class ClassificationRun(PairsRun):
     """Names of the task's metrics."""
 
     def hold_out(self, texts, data, seed):
-        return hold_out_pairs(texts, data, seed, stratify=True)
+        return hold_out_pairs(texts, data, seed, stratify=data.stratify)
 
     def check(self, settings):
         super().check(settings)
