@@ -72,7 +72,9 @@ class LabelCounts:
     @property
     def accuracy(self) -> float:
         """The percentage of items with the correct label."""
-        return float(100 * np.trace(self.matrix) / self.matrix.sum())
+        items = int(self.matrix.sum())
+        # As `exact_match` of texts is computed, to the bit.
+        return 100.0 - 100.0 * (items - int(np.trace(self.matrix))) / items
 
     @property
     def macro_f1(self) -> float:
