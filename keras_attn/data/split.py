@@ -17,7 +17,7 @@ def hold_out(pairs: Pairs, count: int, seed: int, stratify: bool = False) -> tup
         pairs: The pairs to divide.
         count: How many different sources to hold out.
         seed: Determines the choice, together with the order in which sources first appear.
-        stratify: Whether each target, a label, has the same share of both parts as far as whole
+        stratify: Whether each target, a label, is as frequent in both parts, as far as whole
             numbers allow; one source of each label remains.
 
     Returns:

@@ -41,7 +41,7 @@ class DataSettings:
             the data set has a test part of its own.
         hold_out: Number of sources held out for validation where `valid` is `None`; by default
             one in twenty, at most 2,000.
-        stratify: Whether each label has the same share of what is held out and of the rest.
+        stratify: Whether each label is as frequent in the texts that are held out as in the rest.
         decode_limit: Most validation sources that are decoded at each validation; all if `None`.
             The choice between the best and the averaged weights, at the end, uses all.
         stress: Whether the phonemes of cmudict carry stress marks.

@@ -88,7 +88,7 @@ def hold_out_pairs(
         pairs: The pairs.
         data: How many are held out.
         seed: Determines which.
-        stratify: Whether the targets, labels, have the same shares of both (see `hold_out`).
+        stratify: Whether labels are as frequent in both parts (see `hold_out`).
 
     Raises:
         UserError: There are too few sources.

@@ -57,8 +57,8 @@ class TrainingSettings:
         learning_rate: Peak of the schedule; factor on the paper's formula for `"transformer"`.
         warmup_steps: Updates with a rising learning rate.
         learning_rate_floor: Last learning rate of `"cosine"`.
-        class_weights: `balanced` to weight the loss of each label by the inverse of its share of
-            the training data, so that all labels count alike; by default all examples do.
+        class_weights: `"balanced"` to weight the loss of each label by the inverse of its frequency
+            in the training data, so that all labels count equally; by default all examples do.
         label_smoothing: Fraction of the target probability spread over the vocabulary, in [0, 1).
         consistency: Weight of R-Drop (Wu et al. 2021, alpha in equation 4): every row passes twice
             under different dropout, and the divergence of the two predictions is added to the
