@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--task", choices=TASK_NAMES, help="what the columns are read for")
     add("--preset", metavar="NAME", help="tokenize as a run of this preset would")
     add("--init", metavar="TASK", help="tokenize as a run or a task folder does")
-    add_reading_options(parser)
+    add_reading_options(parser, refuses=False)
     add_set_option(parser, "set a value of run.yaml, such as data.max_source_length=512")
     add("--json", type=output_file, metavar="FILE", help="also write all figures to a file")
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     columns: tuple = ((), ())
     if task is not None:
         columns = (TASK_RUNS[task].columns, TASK_RUNS[task].optional_columns)
-    form = Form(options.columns, options.encoding, True)
+    form = Form(options.columns, options.encoding)
     given = {"train": options.data, "valid": options.valid, "test": options.test}
     parts = {name: overview(paths, form, *columns) for name, paths in given.items() if paths}
     found: dict[str, Any] = {"parts": {name: part.summary() for name, part in parts.items()}}

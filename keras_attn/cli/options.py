@@ -98,8 +98,13 @@ def picture_file(path: str) -> Path:
     return file
 
 
-def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say how data files are read."""
+def add_reading_options(parser: argparse.ArgumentParser, refuses: bool = True) -> None:
+    """Adds the options that say how data files are read.
+
+    Args:
+        parser: The parser of a command.
+        refuses: Whether the command refuses malformed lines without `--skip-bad-lines`.
+    """
     add = parser.add_argument
     add(
         "--columns",
@@ -110,12 +115,9 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         "(default: those of usual names)",
     )
     add("--encoding", metavar="NAME", help="encoding of the files (default: UTF-8)")
-    add(
-        "--skip-bad-lines",
-        action="store_true",
-        default=None,
-        help="skip malformed lines and count them",
-    )
+    if refuses:
+        skip = "skip malformed lines and count them"
+        add("--skip-bad-lines", action="store_true", default=None, help=skip)
 
 
 class _Columns(argparse.Action):

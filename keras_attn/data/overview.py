@@ -13,7 +13,15 @@ from keras_attn.data.files import are_aligned, joined_names, read_pairs
 from keras_attn.data.reading.columns import has_header, select
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Reading
-from keras_attn.data.reading.tables import LinesTable, Table, TabSeparatedTable, open_table
+from keras_attn.data.reading.tables import (
+    JsonTable,
+    LinesTable,
+    Record,
+    Table,
+    TabSeparatedTable,
+    open_table,
+)
+from keras_attn.validation import UserError, require
 
 _FEW = 50  # different values of a column that are counted one by one
 _BINS = 8
@@ -146,33 +154,42 @@ def overview(
 
 
 def _all_columns(files: Sequence[str], form: Form) -> Overview:
-    found: Overview | None = None
+    found = None
     for file in files:
         table = open_table(file, TabSeparatedTable, form.encoding, skip_bad_lines=True)
-        names, keys, records = _records(table)
-        if found is None:
-            found = Overview(joined_names(files), [Column(name) for name in names])
+        names, records = _records(table)
+        found = found or Overview(joined_names(files), [Column(name) for name in names])
+        before = [column.name for column in found.columns]
+        require(
+            names == before,
+            f"{file} has other columns than {files[0]}: look at them one by one.",
+            columns=names,
+            before=before,
+        )
         for record in records:
-            if record.mistake is not None or len(record.cells) < len(keys):
+            cells = record.cells
+            if isinstance(cells, dict):
+                cells = [cells.get(name) for name in names]
+            if record.mistake is not None or len(cells) != len(names):
                 found.skipped += 1
             else:
-                found.add([_text(record.cells[key]) for key in keys])
-    assert found is not None
+                found.add([_text(cell) for cell in cells])
+    if found is None:
+        raise UserError("Data are read from at least one file.")
     return found
 
 
-def _records(table: Table) -> tuple[list[str], list[Any], Iterator[Any]]:
-    """Names and keys of all columns of a table, and its rows."""
+def _records(table: Table) -> tuple[list[str], Iterator[Record]]:
+    """Names of all columns of a table, and its rows."""
     if table.names is not None:
-        return table.names, list(table.names), table.records(table.names)
-    first = table.first
-    if first is None:  # sentences
-        first = [""] * table.width
-    records = table.records(list(range(len(first))))
+        # An object may lack what others have; Parquet reads the columns that are named.
+        return table.names, table.records([] if isinstance(table, JsonTable) else table.names)
+    width = table.width if table.first is None else len(table.first)
+    records = table.records(range(width))
     if has_header(table):
         next(records)
-        return [cell.strip() for cell in first], list(range(len(first))), records
-    return [str(number) for number in range(1, len(first) + 1)], list(range(len(first))), records
+        return [cell.strip() for cell in table.first or ()], records
+    return [str(number) for number in range(1, width + 1)], records
 
 
 def _text(value: Any) -> str:

@@ -65,8 +65,17 @@ def test_as_a_preset_reads_it(keras_attn, reviews, tmp_path):
         ("a.jsonl", '{"a": 1, "b": null}\n', [], "b: 1 different, 1 empty"),
         ("a.tsv", "a\tb\nc\td\n", [], "2: 2 different"),
         ("a.tsv", "source\ttarget\nc\td\n", [], "source: 1 different"),
+        ("a.tsv", "a\tb\nc\td\te\nf\tg\n", [], "2 rows, 1 malformed"),
+        ("a.jsonl", '{"a": 1}\n{"a": 2, "b": 3}\n', [], "b: 2 different, 1 empty"),
     ],
 )
 def test_forms(keras_attn, tmp_path, name, content, arguments, line):
     (tmp_path / name).write_text(content)
     assert line in keras_attn.output("data", tmp_path / name, *arguments)
+
+
+def test_files_of_other_columns_are_refused(keras_attn, tmp_path):
+    for name, content in (("a.csv", "text,label\nx,1\n"), ("b.csv", "text,label,score\nx,1,2\n")):
+        (tmp_path / name).write_text(content)
+    error = keras_attn.refusal("data", tmp_path / "a.csv", tmp_path / "b.csv")
+    assert "b.csv has other columns than" in error

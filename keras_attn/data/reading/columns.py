@@ -135,9 +135,9 @@ def _found(
         return _by_names(table, table.names, roles, optional, False)
     names = [cell.strip() for cell in table.first or ()]
     usual = [any(name.casefold() in ROLES[role] for name in names) for role in roles]
-    if all(usual) and (table.has_header or all(map(_is_header, names))):
+    if all(usual) and (table.expects_header or all(map(_is_header, names))):
         return _by_names(table, names, roles, optional, True)
-    if table.has_header and len(names) >= len(roles):
+    if table.expects_header and len(names) >= len(roles):
         by_name = " ".join(f"{role}=NAME" for role in roles)
         by_number = " ".join(f"{role}={number}" for number, role in enumerate(roles, 1))
         raise UserError(
@@ -158,7 +158,7 @@ def has_header(table: Table) -> bool:
     """Whether the first row of a table holds names of columns: usual ones, in any form of task."""
     names = [cell.strip() for cell in table.first or ()]
     known = [_is_header(name) for name in names]
-    return bool(names) and (all(known) or (table.has_header and sum(known) > 1))
+    return bool(names) and (all(known) or (table.expects_header and sum(known) > 1))
 
 
 def columns_by_names(

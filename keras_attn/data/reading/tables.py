@@ -76,7 +76,7 @@ class Table(abc.ABC):
     first: list[str] | None = None
     """The first row, if it may hold the names of the columns."""
 
-    has_header: bool = False
+    expects_header: bool = False
     """Whether the first row usually holds them."""
 
     width: int = 0
@@ -112,7 +112,7 @@ class DelimitedTable(Table):
             most fields of the first line.
     """
 
-    has_header = True
+    expects_header = True
 
     def __init__(self, path, lines, delimiter: str | None = None):
         super().__init__(path, lines)
@@ -164,7 +164,7 @@ class DelimitedTable(Table):
 class QuotedTabSeparatedTable(DelimitedTable):
     """Tab-separated text in which every field is in quotes."""
 
-    has_header = False
+    expects_header = False
 
     def __init__(self, path, lines):
         super().__init__(path, lines, "\t")
