@@ -1,6 +1,7 @@
 """Bytes of files: local or remote, plain or compressed, within limits."""
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -61,6 +62,7 @@ COMPRESSIONS = (
     ),
     Compression("zstd", b"\x28\xb5\x2f\xfd", (".zst", ".zstd"), _zstd),
 )
+_BLOCKS_OF_BZIP2 = (b"1AY&SY", b"\x17rE8P\x90")
 _LONGEST_MAGIC = 10
 
 
@@ -98,7 +100,7 @@ def opened(path: str) -> io.BufferedReader:
     return io.BufferedReader(_Remote(path)) if is_remote(path) else Path(path).open("rb")
 
 
-def compression_of(file: io.BufferedReader) -> Compression | None:
+def _compression_of(file: io.BufferedReader) -> Compression | None:
     """The compression of a file by its first bytes."""
     begin = file.peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
     found = (one for one in COMPRESSIONS if begin.startswith(one.magic))
@@ -108,12 +110,9 @@ def compression_of(file: io.BufferedReader) -> Compression | None:
     return compression
 
 
-_BLOCKS_OF_BZIP2 = (b"1AY&SY", b"\x17rE8P\x90")
-
-
 def _chunks(path: str, file: io.BufferedReader) -> Iterator[bytes]:
     """Pieces of a file, each checked against the limits before the next is read."""
-    compression = compression_of(file)
+    compression = _compression_of(file)
     packed_size = None
     if not isinstance(file.raw, _Remote):
         status = os.fstat(file.fileno())
@@ -154,8 +153,7 @@ class _Remote(io.RawIOBase):
         import tensorflow as tf
 
         super().__init__()
-        self._errors = tf.errors
-        with self._told():
+        with _errors_of_python():
             require(not tf.io.gfile.isdir(path), f"{path}: expected a file, found a directory.")
             self._file = tf.io.gfile.GFile(path, "rb")
             self._file.size()
@@ -167,13 +165,13 @@ class _Remote(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with self._told():
+        with _errors_of_python():
             data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        with self._told():
+        with _errors_of_python():
             self._file.seek(offset, whence)
             return self._file.tell()
 
@@ -185,21 +183,15 @@ class _Remote(io.RawIOBase):
             self._file.close()
         super().close()
 
-    def _told(self) -> "_Told":
-        return _Told(self._errors)
 
-
-class _Told:
+@contextlib.contextmanager
+def _errors_of_python() -> Iterator[None]:
     """Turns errors of TensorFlow's file systems into those of Python's."""
+    import tensorflow as tf
 
-    def __init__(self, errors: Any):
-        self._errors = errors
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, self._errors.NotFoundError):
-            raise FileNotFoundError(str(error)) from None
-        if isinstance(error, self._errors.OpError):
-            raise OSError(error.message) from None
+    try:
+        yield
+    except tf.errors.NotFoundError as error:
+        raise FileNotFoundError(str(error)) from None
+    except tf.errors.OpError as error:
+        raise OSError(error.message) from None
