@@ -7,6 +7,8 @@ from keras_attn.renamed import renamed, warn_of_old_name
 TASK_NAMES = (
     "seq2seq",
     "classification",
+    "multi_label_classification",
+    "regression",
     "image_classification",
     "token_classification",
     "embedding",

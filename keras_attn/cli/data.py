@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     columns: tuple = ((), ())
     if task is not None:
         columns = (TASK_RUNS[task].columns, TASK_RUNS[task].optional_columns)
-    form = Form(options.columns, options.encoding)
+    form = Form(options.columns, options.encoding, separator=options.label_separator)
     given = {"train": options.data, "valid": options.valid, "test": options.test}
     parts = {name: overview(paths, form, *columns) for name, paths in given.items() if paths}
     found: dict[str, Any] = {"parts": {name: part.summary() for name, part in parts.items()}}
@@ -87,8 +87,14 @@ def _run(options: argparse.Namespace, task: str) -> dict[str, Any]:
         from keras_attn.recipes import merged
         from keras_attn.training.data_report import tokens_report
 
-    data = {"train": options.data, "columns": options.columns, "encoding": options.encoding}
-    layer: dict[str, Any] = {"task": task, "data": data | {"skip_bad_lines": True}}
+    data = {
+        "train": options.data,
+        "columns": options.columns,
+        "encoding": options.encoding,
+        "label_separator": options.label_separator,
+        "skip_bad_lines": True,
+    }
+    layer: dict[str, Any] = {"task": task, "data": data}
     layer["init" if options.init else "preset"] = options.init or options.preset
     for assignment in options.set:
         layer = merged(layer, setting(assignment))

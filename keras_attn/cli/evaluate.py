@@ -8,7 +8,12 @@ metrics:
   accuracy, macro_f1, weighted_f1   labels: in percent; also a table of all labels, and with --json
                        the confusion matrix; calibration_error is the mean difference of the
                        probability of a label and how often it is right
-  exact_match          100 - wer; for labels the accuracy
+  exact_match          100 - wer; for labels the accuracy; for several labels a text: texts with
+                       all of their labels and no others
+  micro_f1, macro_f1, weighted_f1   several labels a text: in percent; also a table of all labels
+  mae, rmse            numbers: mean absolute error, and root of the mean squared error
+  r2, pearson, spearman   numbers: fraction of the variance that is explained, and correlations,
+                       times 100
   bleu, chrf           by sacrebleu, on detokenized text
   bleu_tokenized       BLEU of text that is already tokenized
   mrr, recall_at_1, recall_at_10   embeddings: retrieval of each source's target among all
@@ -33,6 +38,7 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from keras_attn.cli import decoding_options
 from keras_attn.cli.options import add_reading_options, output_file
@@ -61,7 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     decoding_options.add_arguments(parser)
     add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
     add_reading_options(parser)
-    wrong = "also write what was answered wrong, the worst first: error, input, correct, predicted"
+    wrong = (
+        "also write what was answered wrong, the worst first: error, input, correct, predicted; "
+        "for language models all texts, by their loss a token"
+    )
     add("--errors", type=output_file, metavar="FILE.csv", help=wrong)
     add("--json", type=output_file, metavar="FILE", help="also write the results to a file")
 
@@ -77,8 +86,10 @@ def run(options: argparse.Namespace) -> None:
     stress = options.stress
     if stress is None:
         stress = recorded.get("data", {}).get("stress", False)
+    separator = options.label_separator or recorded.get("data", {}).get("label_separator")
     data = DataSettings(
         options.data,
+        label_separator=separator,
         columns=options.columns,
         encoding=options.encoding,
         stress=stress,
@@ -91,11 +102,17 @@ def run(options: argparse.Namespace) -> None:
     print(f"{run_of(task, recorded).items:<15} {items:>9,}")
     for name, value in results.items():
         if isinstance(value, float | str):
-            print(f"{name:<18} {value:>6.2f}" if isinstance(value, float) else f"{name}  {value}")
+            number = isinstance(value, float)
+            print(f"{name:<18} {_shown(value):>6}" if number else f"{name}  {value}")
     _print_labels(results.get("labels", {}))
     if options.json:
         text = json.dumps({"items": items} | results, indent=1)
         write_text(options.json, f"{text}\n")
+
+
+def _shown(value: Any) -> str:
+    """A number with two decimals, or three digits if it is small."""
+    return f"{value:.2f}" if value == 0 or abs(value) >= 0.1 else f"{value:.3g}"
 
 
 def _print_labels(labels: Mapping[str, Mapping[str, float]]) -> None:

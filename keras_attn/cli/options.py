@@ -115,6 +115,11 @@ def add_reading_options(parser: argparse.ArgumentParser, refuses: bool = True) -
         "(default: those of usual names)",
     )
     add("--encoding", metavar="NAME", help="encoding of the files (default: UTF-8)")
+    add(
+        "--label-separator",
+        metavar="TEXT",
+        help="what separates several labels or numbers of a text, such as '|'; lists need none",
+    )
     if refuses:
         skip = "skip malformed lines and count them"
         add("--skip-bad-lines", action="store_true", default=None, help=skip)

@@ -5,7 +5,9 @@ with a dash. --n-best and --samples print N lines for each text, after the numbe
 tab. --scores appends the score (log-probability divided by the length penalty) and the
 log-probability, separated by tabs. Embedding models print each text's vector as a JSON list. Masked
 language models fill each [MASK] with one token. Taggers print a tag for each word; their score is
-the log-probability of all tags of a text. For image classifiers, TEXT is the name of a PNG file.
+the log-probability of all tags of a text. Of several labels a text, a JSON list of those that are
+predicted is printed, and with --scores the probabilities of all; of numbers, the numbers, separated
+by tabs. For image classifiers, TEXT is the name of a PNG file.
 
 By default a search prints the most probable texts that it finds. --sample instead draws tokens at
 random from the model's distribution, which these options change, in this order:
@@ -98,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
     if options.npy:
         _write_vectors(task, texts, options)
         return
-    answers = _vectors(task, options) if task.kind == "embedding" else _hypotheses(task, options)
+    answers = _PRINTERS.get(task.kind, _hypotheses)(task, options)
     for chunk in _chunks(texts, 1 if not options.texts and sys.stdin.isatty() else _CHUNK):
         for line in answers(read_inputs(task.kind, chunk)):
             print(line)
@@ -118,12 +120,16 @@ def _hypotheses(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
     return lines
 
 
-def _vectors(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
-    plain = {"beams": None, "n_best": 1, "scores": False}
+def _refuse(options, what: str, **plain: Any) -> None:
+    """Raises unless options that a task does not have are as they are by default."""
     received = {name: getattr(options, name) for name in plain}
-    require(
-        received == plain, "--beams, --n-best and --scores do not apply to embeddings.", **received
-    )
+    *first, last = (f"--{name.replace('_', '-')}" for name in plain)
+    named = f"{', '.join(first)} and {last}"
+    require(received == plain, f"{named} do not apply to {what}.", **received)
+
+
+def _vectors(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+    _refuse(options, "embeddings", beams=None, n_best=1, scores=False)
 
     def lines(texts):
         for vector in task.predict(texts):
@@ -131,6 +137,40 @@ def _vectors(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
             yield json.dumps([float(str(number)) for number in vector])
 
     return lines
+
+
+def _numbers(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+    _refuse(options, "numbers", beams=None, n_best=1, scores=False)
+
+    def lines(texts):
+        for row in task.predict(texts).reshape(len(texts), -1):
+            yield "\t".join(f"{number:g}" for number in row)
+
+    return lines
+
+
+def _label_sets(task, options) -> Callable[[Sequence[Any]], Iterator[str]]:
+    if options.n_best > 1:
+        return _hypotheses(task, options)  # the most probable labels, predicted or not
+    _refuse(options, "sets of labels", beams=None, sample=False)
+
+    def lines(texts):
+        for found in task.label_sets(texts):
+            columns = [json.dumps(found.labels, ensure_ascii=False)]
+            if options.scores:
+                rounded = {label: round(value, 4) for label, value in found.probabilities.items()}
+                columns.append(json.dumps(rounded, ensure_ascii=False))
+            yield "\t".join(columns)
+
+    return lines
+
+
+_PRINTERS = {
+    "embedding": _vectors,
+    "multi_label_classification": _label_sets,
+    "regression": _numbers,
+}
+"""Functions that print answers other than hypotheses, by task."""
 
 
 def _write_vectors(task: Any, texts: Iterable[str], options: argparse.Namespace) -> None:

@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Writes the page or the picture, and prints where it is."""
-    from keras_attn.training.reporting.report import draw_curves, read_rows, write_report
+    from keras_attn.training.reporting.pictures import draw_curves, save_picture
+    from keras_attn.training.reporting.report import read_rows, write_report
 
     if options.picture is None:
         print(write_report(options.run_folder))
@@ -35,5 +36,5 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(f"--picture takes FILE.png or FILE.svg. Received: {options.picture}")
     rows = read_rows(Path(options.run_folder))
     with replaced_file(picture) as temporary:
-        draw_curves(rows, temporary, kind)
+        save_picture(draw_curves, rows, file=temporary, kind=kind)
     print(picture)

@@ -9,7 +9,9 @@ data:
   SRC TGT     two files of other names, whose lines correspond
   Without --valid, some sources are held out of the training data for validation.
   Targets by --task:
-    classification         labels
+    classification         labels; lists of labels, or labels with --label-separator between
+                           them, are learned by the task multi_label_classification
+    regression             numbers: one, or several as the labels above
     embedding              texts with the meaning of the sources
     token_classification   tags separated by spaces, one for each word of the source
   For --task causal_lm, masked_lm and span_corruption: files with one text per line, or tables.
@@ -70,7 +72,10 @@ from keras_attn.validation import UserError, require
 
 # Options by the section of run.yaml that they set.
 _SECTIONS = {
-    "data": ("train", "valid", "test", "columns", "encoding", "stress", "skip_bad_lines"),
+    "data": (
+        *("train", "valid", "test", "columns", "encoding", "label_separator"),
+        *("stress", "skip_bad_lines"),
+    ),
     "training": (
         *("epochs", "steps", "max_minutes", "batch_tokens"),
         *("precision", "strategy", "jit", "seed"),

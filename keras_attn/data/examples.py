@@ -162,6 +162,9 @@ class Examples(abc.ABC):
     kind: ClassVar[str] = "text"
     """What one example is called."""
 
+    read_units: ClassVar[tuple[str, str] | None] = None
+    """What progress counts, of examples with a label for a whole row: rows and their parts."""
+
     _sides: ClassVar[tuple[str, ...]] = ("text",)
     """Names of the parts of the examples."""
 

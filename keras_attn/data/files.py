@@ -4,12 +4,14 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from keras_attn.data.reading.columns import select
 from keras_attn.data.reading.lines import BadLine, is_empty, iterate_lines
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Mistake, Reading, Row
-from keras_attn.data.reading.tables import form_of
+from keras_attn.data.reading.several import SEVERAL, listed
+from keras_attn.data.reading.tables import TabSeparatedTable, form_of, open_table
 from keras_attn.validation import UserError, require
 
 _MISSING = object()
@@ -23,8 +25,8 @@ class Pairs(Generic[Source]):
 
     Attributes:
         sources: The source texts, or the images that `read_labelled_images` returns.
-        targets: One target text for each source. Several rows with the same source are
-            alternatives.
+        targets: One target for each source: a text, or a tuple of labels or of numbers. Several
+            rows with the same source are alternatives.
         name: Where the texts come from, for messages.
         skipped: Number of malformed rows that were left out.
         notes: Lines for users about how the files were read.
@@ -36,7 +38,7 @@ class Pairs(Generic[Source]):
     """
 
     sources: list[Source]
-    targets: list[str]
+    targets: list[Any]
     name: str = "pairs"
     skipped: int = 0
     notes: tuple[str, ...] = ()
@@ -54,6 +56,7 @@ class Pairs(Generic[Source]):
 
 
 _SHOWN = 3
+_LOOKED_AT = 100  # rows
 
 
 def read_pairs(
@@ -63,6 +66,7 @@ def read_pairs(
     columns: Mapping[str, str | int] | None = None,
     encoding: str | None = None,
     roles: tuple[str, str] = ("source", "target"),
+    separator: str | None = None,
 ) -> Pairs[str]:
     r"""Reads pairs of texts from tables or from two line-aligned files.
 
@@ -85,7 +89,10 @@ def read_pairs(
         columns: Column of the source and of the target, by the names in `roles`; each is a name or
             a number from 1.
         encoding: Encoding of the files, by default UTF-8 with or without a byte order mark.
-        roles: What sources and targets are called in `columns` and messages.
+        roles: What sources and targets are called in `columns` and messages. Targets that are
+            called "label" may have several labels, as lists, as JSON of lists, or with a
+            separator, and are tuples then; "number" are always tuples.
+        separator: What separates several labels or numbers in a cell, besides lists.
 
     Returns:
         The pairs, in the order of the files.
@@ -106,13 +113,13 @@ def read_pairs(
         >>> read_pairs("reviews.csv", roles=("text", "label")).sources
         ['Good, but long']
     """
-    form = Form(columns, encoding, skip_bad_lines)
+    form = Form(columns, encoding, skip_bad_lines, separator)
     files = expanded(paths)
     require(bool(files), "Pairs are read from at least one file.", paths=files)
     reading = Reading(joined_names(files), form)
     if are_aligned(paths, files):
         require(columns is None, "Two aligned files have no `columns`.", columns=columns)
-        rows = _aligned(files, form, mistake)
+        rows = _aligned(files, form, mistake, roles[1])
     else:
         rows = reading.tables(files, roles, mistake=mistake)
     sources, targets = [], []
@@ -152,6 +159,37 @@ def read_texts(path: str | os.PathLike, allow_empty: bool = False) -> list[str]:
     return texts
 
 
+def has_label_lists(
+    paths: Sequence[str | os.PathLike] | str | os.PathLike,
+    columns: Mapping[str, str | int] | None = None,
+    encoding: str | None = None,
+) -> bool:
+    r"""Returns whether the labels of tables are lists, or JSON of lists, in the first rows.
+
+    Args:
+        paths: Tables of `text` and `label` (see `read_pairs`).
+        columns: Column of each, by default the usual ones.
+        encoding: Encoding of the files, UTF-8 by default.
+
+    Raises:
+        UserError: A file is missing, unreadable, empty or damaged.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> _ = Path("rude.jsonl").write_text('{"text": "You!", "labels": ["toxic", "insult"]}\n')
+        >>> has_label_lists("rude.jsonl")
+        True
+    """
+    files = expanded(paths)
+    if not files or are_aligned(paths, files):
+        return False
+    table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
+    _, selection = select(table, ("text", "label"), columns)
+    rows = itertools.islice(table.records(selection.keys), selection.has_header, _LOOKED_AT)
+    cells = [record.cells[selection.keys[-1]] for record in rows if record.mistake is None]
+    return bool(cells) and all(listed(cell) is not None for cell in cells)
+
+
 def are_aligned(given: Sequence | str | os.PathLike, files: Sequence[str]) -> bool:
     """Whether two files were named that are no tables, so that their lines correspond.
 
@@ -182,7 +220,12 @@ def joined_names(files: Sequence[str]) -> str:
     return f"{' + '.join(files[:_SHOWN])} and {len(files) - _SHOWN:,} more files"
 
 
-def _aligned(paths: Sequence[str], form: Form, mistake: Mistake) -> Iterator[Row]:
+def _aligned(
+    paths: Sequence[str],
+    form: Form,
+    mistake: Mistake,
+    role: str,
+) -> Iterator[Row]:
     source_path, target_path = paths
     files = [iterate_lines(path, form.skip_bad_lines, form.encoding) for path in paths]
     for number, row in enumerate(itertools.zip_longest(*files, fillvalue=_MISSING), 1):
@@ -195,10 +238,16 @@ def _aligned(paths: Sequence[str], form: Form, mistake: Mistake) -> Iterator[Row
                 f"{source_path} has {found[source_path]:,}, "
                 f"{target_path} has {found[target_path]:,}."
             )
-        source, target = (str(line) for line in row)
-        empty = [path for path, line in zip(paths, (source, target), strict=True) if is_empty(line)]
+        texts = [str(line) for line in row]
+        # No labels are an empty line.
+        needed = zip(paths[:1] if form.separator else paths, texts, strict=False)
+        empty = [path for path, line in needed if is_empty(line)]
+        source, target = texts[0], texts[1]
         wrong: str | None = "found a character that cannot be decoded"
         if not any(isinstance(line, BadLine) for line in row):
-            wrong = "expected a text, found an empty line" if empty else mistake(source, target)
+            read = SEVERAL[role](target, form.separator) if role in SEVERAL else None
+            target, problem = read or (target, None)
+            wrong = f"found {problem}" if problem else mistake(source, target)
+            wrong = "expected a text, found an empty line" if empty else wrong
         place = f"{empty[0] if empty else target_path}, line {number}, column 1"
         yield Row((source, target), wrong and f"{place}: {wrong}")

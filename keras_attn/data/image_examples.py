@@ -74,6 +74,7 @@ class ImageExamples(Examples):
     classes: np.ndarray
 
     kind: ClassVar = "image"
+    read_units = ("images", "patches")
     _sides = ("image",)
 
     @classmethod

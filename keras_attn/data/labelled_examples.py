@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
 
-from keras_attn.data.examples import IDS, Batch, Examples, kept_rows
+from keras_attn.data.examples import IDS, Batch, Examples, Signature, kept_rows
 from keras_attn.data.files import Pairs
 from keras_attn.data.token_rows import TokenRows
 from keras_attn.tokenizers import Tokenizer
@@ -20,10 +19,13 @@ class LabelledExamples(Examples):
 
     A batch is `({"token_ids": (rows, length)}, labels (rows,))`: of a text `x` the ids
     `x + [end]` or `[start] + x + [end]`, and its class counted from 1; 0 where a row is padding.
+    Several labels or numbers a text are labels (rows, columns); numbers are NaN at padding.
 
     Attributes:
         text: The texts, the end id after each.
-        classes: The class of each, int32 (rows,), counted from 1.
+        classes: The class of each, int32 (rows,), counted from 1; or several labels, int32 (rows,
+            labels), 2 for those that a text has and 1 for others; or numbers, float32 (rows,
+            numbers).
 
     Examples:
         >>> pairs = Pairs(["cab", "bad"], ["noun", "adjective"])
@@ -41,7 +43,7 @@ class LabelledExamples(Examples):
     text: TokenRows
     classes: np.ndarray
 
-    signature: ClassVar = ({"token_ids": IDS}, tf.TensorSpec([None], tf.int32))
+    read_units = ("texts", "tokens")
 
     @classmethod
     def from_pairs(
@@ -71,6 +73,28 @@ class LabelledExamples(Examples):
                 too long, or none is left.
         """
         classes = class_numbers(pairs, labels, cls.kind)
+        return cls.from_targets(pairs, tokenizer, classes, max_length, with_start, long_texts)
+
+    @classmethod
+    def from_targets(
+        cls,
+        pairs: Pairs,
+        tokenizer: Tokenizer,
+        classes: np.ndarray,
+        max_length: int | None = None,
+        with_start: bool = False,
+        long_texts: str = "cut",
+    ) -> "LabelledExamples":
+        """Tokenizes texts whose labels are numbers already (see `from_pairs`).
+
+        Args:
+            pairs: The texts as sources.
+            tokenizer: Tokenizer of the texts.
+            classes: The attribute `classes`, for all texts.
+            max_length: Longest sequence, its start and end ids included; `None` for no limit.
+            with_start: Whether each text begins with the start id.
+            long_texts: Whether longer texts are truncated ("cut"), left out ("drop") or an "error".
+        """
         text = TokenRows.bare(pairs.sources, tokenizer)
         frame = 1 + with_start
         keep, fields = kept_rows(
@@ -92,8 +116,17 @@ class LabelledExamples(Examples):
             text = text.with_first(tokenizer.start_id)
         return cls(text=text, classes=classes[keep], **fields)
 
+    @property
+    def signature(self) -> Signature:
+        """Specifications of a batch."""
+        return {"token_ids": IDS}, tf.TensorSpec(
+            [None, *self.classes.shape[1:]], self.classes.dtype
+        )
+
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:
-        labels = np.pad(self.classes[rows], (0, shape[0] - len(rows)))
+        padding = np.nan if self.classes.dtype.kind == "f" else 0
+        labels = np.full((shape[0], *self.classes.shape[1:]), padding, self.classes.dtype)
+        labels[: len(rows)] = self.classes[rows]
         return {"token_ids": self.text.padded(rows, shape)}, labels
 
 
@@ -142,3 +175,20 @@ def label_numbers(
                     f"{', '.join(labels[:20])}."
                 )
     return np.array([number.get(label, 0) for found in rows for label in found], np.int32)
+
+
+def label_rows(rows: Sequence[Sequence[str]], labels: Sequence[str]) -> np.ndarray:
+    """Marks the labels of texts among all labels; others are left out.
+
+    Args:
+        rows: The labels of each text.
+        labels: All labels, in the order of their numbers.
+
+    Returns:
+        int32 (texts, labels): 2 for a label that a text has, 1 for one that it has not.
+    """
+    number = {label: place for place, label in enumerate(labels)}
+    marks = np.ones((len(rows), len(labels)), np.int32)
+    for row, found in enumerate(rows):
+        marks[row, [number[label] for label in found if label in number]] = 2
+    return marks

@@ -49,8 +49,9 @@ class Column:
     empty: int = 0
     example: str = ""
 
-    def add(self, value: str) -> None:
-        """Counts a value."""
+    def add(self, cell: Any) -> None:
+        """Counts a value; several labels or numbers each for itself in `values`."""
+        value = _text(cell)
         self.characters.append(len(value))
         self.words.append(len(value.split()))
         self.keys.append(_key(value))
@@ -58,7 +59,7 @@ class Column:
             self.empty += 1
         self.example = self.example or value.strip()
         if self.values is not None:
-            self.values[value] += 1
+            self.values.update(map(_text, cell) if isinstance(cell, tuple) else [value])
             if len(self.values) > _FEW:
                 self.values = None
 
@@ -94,11 +95,11 @@ class Overview:
     notes: tuple[str, ...] = ()
     rows: array = dataclasses.field(default_factory=lambda: array("Q"))
 
-    def add(self, values: Sequence[str]) -> None:
+    def add(self, values: Sequence[Any]) -> None:
         """Counts a row."""
         for column, value in zip(self.columns, values, strict=True):
             column.add(value)
-        self.rows.append(_key("\0".join(values)))
+        self.rows.append(_key("\0".join(map(_text, values))))
 
     def summary(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -134,8 +135,14 @@ def overview(
     form = dataclasses.replace(form, skip_bad_lines=True)
     reading = Reading(joined_names(files), form)
     if are_aligned(paths, files):
-        pairs = read_pairs(paths, skip_bad_lines=True, encoding=form.encoding)
-        names = list(roles) if len(roles) == 2 else ["source", "target"]
+        names = (*roles,) if len(roles) == 2 else ("source", "target")
+        pairs = read_pairs(
+            paths,
+            skip_bad_lines=True,
+            encoding=form.encoding,
+            roles=(names[0], names[1]),
+            separator=form.separator,
+        )
         found = Overview(pairs.name, [Column(name) for name in names], pairs.skipped)
         for row in zip(pairs.sources, pairs.targets, strict=True):
             found.add(row)
@@ -147,7 +154,7 @@ def overview(
         rows = reading.tables(files, parts, plain=plain)
         found = Overview(reading.name, [Column(name) for name in parts])
         for row in reading.good(rows):
-            found.add([str(value) for value in row])
+            found.add(row)
         found.skipped, found.notes = reading.skipped, tuple(reading.notes)
         return found
     return _all_columns(files, form)
@@ -195,7 +202,9 @@ def _records(table: Table) -> tuple[list[str], Iterator[Record]]:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, tuple):  # several labels or numbers
+        return ", ".join(map(_text, value))
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _key(text: str) -> int:

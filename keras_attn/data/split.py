@@ -1,7 +1,7 @@
 """Splits and groups of pairs by their source."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ from keras_attn.data.files import Pairs
 from keras_attn.validation import UserError, is_integer, require, require_positive
 
 
-def hold_out(pairs: Pairs, count: int, seed: int, stratify: bool = False) -> tuple[Pairs, Pairs]:
+def hold_out(
+    pairs: Pairs, count: int, seed: int, stratify: bool | Sequence[str] = False
+) -> tuple[Pairs, Pairs]:
     """Holds out all rows of some sources, so that no source is in both parts.
 
     Args:
@@ -18,7 +20,7 @@ def hold_out(pairs: Pairs, count: int, seed: int, stratify: bool = False) -> tup
         count: How many different sources to hold out.
         seed: Determines the choice, together with the order in which sources first appear.
         stratify: Whether each target, a label, is as frequent in both parts, as far as whole
-            numbers allow; one source of each label remains.
+            numbers allow; one source of each label remains. A list has a label for each pair.
 
     Returns:
         The remaining pairs and the held-out ones, each in the order of `pairs`.
@@ -42,7 +44,8 @@ def hold_out(pairs: Pairs, count: int, seed: int, stratify: bool = False) -> tup
         )
     generator = np.random.default_rng(seed)
     if stratify:
-        held = _held_of_each_label(pairs, count, generator)
+        labels = pairs.targets if stratify is True else stratify
+        held = _held_of_each_label(pairs, labels, count, generator)
     else:
         chosen = generator.choice(len(sources), count, replace=False)
         held = {sources[index] for index in chosen}
@@ -52,9 +55,11 @@ def hold_out(pairs: Pairs, count: int, seed: int, stratify: bool = False) -> tup
     )
 
 
-def _held_of_each_label(pairs: Pairs, count: int, generator: np.random.Generator) -> set[Any]:
+def _held_of_each_label(
+    pairs: Pairs, labels: Sequence[str], count: int, generator: np.random.Generator
+) -> set[Any]:
     """Sources to hold out, of each label in proportion to its sources."""
-    label_of = dict(zip(reversed(pairs.sources), reversed(pairs.targets), strict=True))
+    label_of = dict(zip(reversed(pairs.sources), reversed(labels), strict=True))
     of_label: dict[str, list[Any]] = {}
     for source in dict.fromkeys(pairs.sources):
         of_label.setdefault(label_of[source], []).append(source)

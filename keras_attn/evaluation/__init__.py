@@ -1,7 +1,8 @@
-"""Metrics of texts, labels, tags and embeddings: error rates, BLEU, ROUGE, F1, retrieval."""
+"""Metrics of texts, labels, tags, numbers and vectors: error rates, BLEU, ROUGE, F1, retrieval."""
 
 from keras_attn.evaluation.correlation import CORRELATIONS, pearson, spearman
 from keras_attn.evaluation.error_rates import edit_distance, phoneme_error_rate, word_error_rate
+from keras_attn.evaluation.label_sets import LABEL_SETS, LabelSetCounts, best_thresholds
 from keras_attn.evaluation.labels import LABELS, LabelCounts, calibration_error
 from keras_attn.evaluation.metrics import (
     Metric,
@@ -9,6 +10,12 @@ from keras_attn.evaluation.metrics import (
     get_metric,
     metric_names,
     metric_signatures,
+)
+from keras_attn.evaluation.numbers import (
+    NUMBERS,
+    explained_variance,
+    mean_absolute_error,
+    root_mean_squared_error,
 )
 from keras_attn.evaluation.perplexity import perplexity
 from keras_attn.evaluation.retrieval import RETRIEVAL, partner_ranks
@@ -26,23 +33,30 @@ from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 __all__ = [
     "CORRELATIONS",
     "LABELS",
+    "LABEL_SETS",
+    "NUMBERS",
     "RETRIEVAL",
     "TAGGING",
     "LabelCounts",
+    "LabelSetCounts",
     "Metric",
     "TranslationScore",
+    "best_thresholds",
     "bleu",
     "calibration_error",
     "chrf",
     "edit_distance",
     "evaluate_texts",
+    "explained_variance",
     "get_metric",
+    "mean_absolute_error",
     "metric_names",
     "metric_signatures",
     "partner_ranks",
     "pearson",
     "perplexity",
     "phoneme_error_rate",
+    "root_mean_squared_error",
     "rouge",
     "span_f1",
     "span_precision",

@@ -54,7 +54,7 @@ def spearman(found: Numbers, expected: Numbers) -> float:
         >>> round(spearman([1, 2, 3], [1, 4, 9]), 3)
         1.0
     """
-    return pearson(_ranks(found), _ranks(expected))
+    return pearson(ranks_of(found), ranks_of(expected))
 
 
 CORRELATIONS: Mapping[str, Callable[[Numbers, Numbers], float]] = {
@@ -64,6 +64,7 @@ CORRELATIONS: Mapping[str, Callable[[Numbers, Numbers], float]] = {
 """The correlations times 100, like other metrics."""
 
 
-def _ranks(numbers: Numbers) -> np.ndarray:
+def ranks_of(numbers: Numbers) -> np.ndarray:
+    """Ranks of numbers from 1; equal numbers have the mean of their ranks."""
     _, places, counts = np.unique(np.asarray(numbers), return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[places]

@@ -1,5 +1,6 @@
 """Accuracy, F1, confusion and calibration of predicted labels."""
 
+import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
@@ -10,8 +11,52 @@ from keras_attn.validation import require
 _BINS = 15
 
 
+class CountsByLabel(abc.ABC):
+    """Base class of counts of labels, which measures each label for itself.
+
+    Attributes:
+        labels: The labels.
+    """
+
+    labels: list[str]
+
+    @abc.abstractmethod
+    def _totals(self) -> np.ndarray:
+        """How often each label was rightly predicted, predicted, and correct, (3, labels)."""
+
+    def by_label(self) -> dict[str, dict[str, float]]:
+        """Precision, recall and F1 of each label in percent, and how often it is correct.
+
+        A label that is never predicted has precision 0, one that is never correct recall 0.
+        """
+        right, predicted, correct = self._totals()
+        columns = {
+            "precision": 100 * right / np.maximum(predicted, 1),
+            "recall": 100 * right / np.maximum(correct, 1),
+            "f1": 200 * right / np.maximum(predicted + correct, 1),
+            "items": correct,
+        }
+        return {
+            label: {name: column[index].item() for name, column in columns.items()}
+            for index, label in enumerate(self.labels)
+        }
+
+    @property
+    def macro_f1(self) -> float:
+        """The mean of the labels' F1, in percent."""
+        return float(np.mean([row["f1"] for row in self.by_label().values()]))
+
+    @property
+    def weighted_f1(self) -> float:
+        """The mean of the items' labels' F1, in percent."""
+        rows = self.by_label().values()
+        return float(
+            np.average([row["f1"] for row in rows], weights=[row["items"] for row in rows])
+        )
+
+
 @dataclasses.dataclass(frozen=True)
-class LabelCounts:
+class LabelCounts(CountsByLabel):
     """How often each label was predicted for each correct one.
 
     Attributes:
@@ -51,23 +96,9 @@ class LabelCounts:
         np.add.at(matrix, (rows, columns), 1)
         return cls(labels, matrix)
 
-    def by_label(self) -> dict[str, dict[str, float]]:
-        """Precision, recall and F1 of each label in percent, and how often it is correct.
-
-        A label that is never predicted has precision 0, one that is never correct recall 0.
-        """
-        right = np.diag(self.matrix).astype(float)
-        predicted, correct = self.matrix.sum(axis=0), self.matrix.sum(axis=1)
-        columns = {
-            "precision": 100 * right / np.maximum(predicted, 1),
-            "recall": 100 * right / np.maximum(correct, 1),
-            "f1": 200 * right / np.maximum(predicted + correct, 1),
-            "items": correct,
-        }
-        return {
-            label: {name: column[index].item() for name, column in columns.items()}
-            for index, label in enumerate(self.labels)
-        }
+    def _totals(self) -> np.ndarray:
+        matrix = self.matrix
+        return np.stack([np.diag(matrix), matrix.sum(axis=0), matrix.sum(axis=1)])
 
     @property
     def accuracy(self) -> float:
@@ -75,19 +106,6 @@ class LabelCounts:
         items = int(self.matrix.sum())
         # As `exact_match` of texts is computed, to the bit.
         return 100.0 - 100.0 * (items - int(np.trace(self.matrix))) / items
-
-    @property
-    def macro_f1(self) -> float:
-        """The mean of the labels' F1, in percent."""
-        return float(np.mean([row["f1"] for row in self.by_label().values()]))
-
-    @property
-    def weighted_f1(self) -> float:
-        """The mean of the items' labels' F1, in percent."""
-        rows = self.by_label().values()
-        return float(
-            np.average([row["f1"] for row in rows], weights=[row["items"] for row in rows])
-        )
 
 
 LABELS: Mapping[str, Callable[[LabelCounts], float]] = {
@@ -121,7 +139,30 @@ def calibration_error(
     Reference:
         [Guo et al., 2017](https://arxiv.org/abs/1706.04599), equation 3.
     """
+    _, given, right = _sums_of_bins(correct, probabilities)
+    return float(100 * np.abs(right - given).sum() / len(correct))
+
+
+def calibration_bins(
+    correct: Sequence[bool], probabilities: Sequence[float] | np.ndarray
+) -> list[tuple[float, float, int]]:
+    """Compares probabilities with the accuracy, for the bins of `calibration_error`.
+
+    Args:
+        correct: Whether each prediction is correct.
+        probabilities: The probability that each was given.
+
+    Returns:
+        Mean probability, accuracy and number of predictions of each bin that has some.
+    """
+    sums = zip(*_sums_of_bins(correct, probabilities), strict=True)
+    return [(given / count, right / count, int(count)) for count, given, right in sums if count]
+
+
+def _sums_of_bins(
+    correct: Sequence[bool], probabilities: Sequence[float] | np.ndarray
+) -> list[np.ndarray]:
+    """Numbers of predictions, sums of their probabilities, and numbers of correct ones by bin."""
     right, given = np.asarray(correct, float), np.asarray(probabilities, float)
     bins = np.minimum((given * _BINS).astype(int), _BINS - 1)
-    gaps = np.bincount(bins, right - given, minlength=_BINS)
-    return float(100 * np.abs(gaps).sum() / len(right))
+    return [np.bincount(bins, values, _BINS) for values in (np.ones_like(given), given, right)]

@@ -37,6 +37,22 @@ def partner_ranks(
         >>> partner_ranks(queries, candidates, partners=[[0], [1]]).tolist()
         [1, 1]
     """
+    return ranks_and_rivals(queries, candidates, partners, ignored)[0]
+
+
+def ranks_and_rivals(
+    queries: np.ndarray,
+    candidates: np.ndarray,
+    partners: Sequence[Sequence[int]],
+    ignored: Sequence[Sequence[int]] | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ranks the nearest partners, and finds the nearest candidates that are none.
+
+    The arguments are those of `partner_ranks`.
+
+    Returns:
+        The ranks, int64 (queries,), and the index of the nearest other candidate of each query.
+    """
     require(len(queries) > 0, "`queries` must not be empty.", queries=len(queries))
     require(
         len(partners) == len(queries) and all(map(len, partners)),
@@ -45,7 +61,7 @@ def partner_ranks(
         partners=sum(1 for rows in partners if len(rows)),
     )
     queries, candidates = _unit(queries), _unit(candidates)
-    ranks = np.zeros(len(queries), np.int64)
+    ranks, rivals = np.zeros((2, len(queries)), np.int64)
     for begin in range(0, len(queries), _ROWS):
         cosines = queries[begin : begin + _ROWS] @ candidates.T
         for row, found in enumerate(cosines, begin):
@@ -54,7 +70,8 @@ def partner_ranks(
             if ignored is not None:
                 found[list(ignored[row])] = -np.inf
             ranks[row] = 1 + np.count_nonzero(found >= best)
-    return ranks
+            rivals[row] = found.argmax()
+    return ranks, rivals
 
 
 RETRIEVAL: Mapping[str, Callable[[np.ndarray], float]] = {

@@ -133,6 +133,8 @@ def _plain(value: Any, name: str) -> Any:
         if name.endswith("_bytes"):
             return {"b64": base64.b64encode(value).decode()}
         return value.decode("utf-8", "replace")
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
     # The shortest number that is read as this one.
     return float(str(value)) if isinstance(value, np.floating) else int(value)
 

@@ -18,6 +18,8 @@ _SCRIPTS = (
     "attention_picture.js",
     "form_text.js",
     "form_labels.js",
+    "form_label_sets.js",
+    "form_numbers.js",
     "form_image.js",
     "form_tags.js",
     "form_vectors.js",

@@ -12,21 +12,27 @@ from keras_attn.tasks.exported.labelling import (
     ExportedEmbedding,
     ExportedImageClassification,
     ExportedMaskedLM,
+    ExportedMultiLabelClassification,
+    ExportedRegression,
     ExportedTokenClassification,
 )
 from keras_attn.tasks.generating import GeneratingTask
-from keras_attn.tasks.hypothesis import Hypothesis
+from keras_attn.tasks.hypothesis import Hypothesis, LabelSet
 from keras_attn.tasks.image_classification import ImageClassificationTask, read_inputs
 from keras_attn.tasks.labels import BaseClassificationTask, LabelTask
 from keras_attn.tasks.masked_lm import MaskedLMTask
 from keras_attn.tasks.measuring import (
     measure,
+    measure_label_sets,
     measure_labels,
+    measure_numbers,
     measure_tags,
     measure_vectors,
     token_scores,
 )
+from keras_attn.tasks.multi_label_classification import MultiLabelClassificationTask
 from keras_attn.tasks.opening import open_exported, open_task, task_folder
+from keras_attn.tasks.regression import RegressionTask
 from keras_attn.tasks.seq2seq import Seq2SeqTask
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.token_classification import TokenClassificationTask
@@ -42,20 +48,27 @@ __all__ = [
     "ExportedEmbedding",
     "ExportedImageClassification",
     "ExportedMaskedLM",
+    "ExportedMultiLabelClassification",
+    "ExportedRegression",
     "ExportedSeq2Seq",
     "ExportedTokenClassification",
     "GeneratingTask",
     "Hypothesis",
     "ImageClassificationTask",
+    "LabelSet",
     "LabelTask",
     "MaskedLMTask",
+    "MultiLabelClassificationTask",
+    "RegressionTask",
     "Seq2SeqTask",
     "Servable",
     "ServingFunction",
     "Task",
     "TokenClassificationTask",
     "measure",
+    "measure_label_sets",
     "measure_labels",
+    "measure_numbers",
     "measure_tags",
     "measure_vectors",
     "open_exported",

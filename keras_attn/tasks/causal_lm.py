@@ -80,7 +80,7 @@ class CausalLMTask(GeneratingTask):
         self._nll = ModelGraph(
             backbone,
             lambda inputs, labels: (
-                -tf.reduce_sum(label_log_probabilities(labels, self.backbone(inputs)))
+                -tf.reduce_sum(label_log_probabilities(labels, self.backbone(inputs)), axis=1)
             ),
             TextExamples.signature,
         )
@@ -95,14 +95,29 @@ class CausalLMTask(GeneratingTask):
         Raises:
             UserError: There is no text with a token.
         """
+        return perplexity_of(self.score_texts(texts))
+
+    def score_texts(self, texts: Sequence[str]) -> list[tuple[float, int]]:
+        """Scores whole texts, in pieces if they are long (see `text_perplexity`).
+
+        Args:
+            texts: The texts.
+
+        Returns:
+            For each text its log-probability and its number of tokens, the end token included; 0
+            and 0 for a text without tokens.
+
+        Raises:
+            UserError: There is no text with a token.
+        """
         texts = check_texts("texts", texts)
         examples = TextExamples.from_texts(texts, self.tokenizer, self.decoding.max_length)
-        sums = np.zeros(2)
+        sums = np.zeros((len(texts), 2))
         for rows in plan_epoch(examples, max(4096, self.decoding.max_length), seed=None):
             inputs, labels = examples.assemble(rows)
-            sums += np.array([self._nll(inputs, labels).numpy(), (labels != 0).sum()])
-        nll, tokens = sums
-        return perplexity_of([(-nll, int(tokens))])
+            found = [-self._nll(inputs, labels).numpy(), (labels != 0).sum(axis=1)]
+            np.add.at(sums, examples.indices[rows], np.stack(found, axis=1))
+        return [(log_probability, int(tokens)) for log_probability, tokens in sums.tolist()]
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Gives the functions that an exported task serves, those that draw texts among them.

@@ -4,25 +4,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import keras
-import tensorflow as tf
 
 from keras_attn.tasks.labels import BaseClassificationTask
-from keras_attn.tasks.serving import IDS
-from keras_attn.tasks.texts import (
-    batches_by_length,
-    check_positions,
-    check_texts,
-    example_texts,
-    framed_ids,
-    ids_with_end,
-    real_ids,
-)
-from keras_attn.tasks.token_view import TokenView, read_source
+from keras_attn.tasks.text_inputs import TextInputs
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import require_positive
 
 
-class ClassificationTask(BaseClassificationTask):
+class ClassificationTask(TextInputs, BaseClassificationTask):
     """Classifies texts.
 
     Args:
@@ -51,8 +39,7 @@ class ClassificationTask(BaseClassificationTask):
     """
 
     kind = "classification"
-    served_input = "text"
-    _saved = ("labels", "max_length", "with_start", "truncate")
+    _saved: ClassVar[tuple[str, ...]] = ("labels", "max_length", "with_start", "truncate")
     _saved_later: ClassVar = {"with_start": False, "truncate": False}
 
     def __init__(
@@ -65,64 +52,4 @@ class ClassificationTask(BaseClassificationTask):
         truncate: bool = True,
     ):
         super().__init__(backbone, {"text": tokenizer}, labels)
-        require_positive(max_length=max_length)
-        check_positions(backbone, max_length, max_length=max_length)
-        self.tokenizer = tokenizer
-        self.max_length = max_length
-        self.with_start = bool(with_start)
-        self.truncate = bool(truncate)
-
-    @property
-    def frame(self) -> int:
-        """Number of special tokens around a text."""
-        return 2 if self.with_start else 1
-
-    def input_ids(self, texts: tf.Tensor) -> tf.Tensor:
-        """Tokenizes texts, adding the end token and, depending on the task, the start token.
-
-        Args:
-            texts: Strings (batch,).
-
-        Returns:
-            int32 (batch, length).
-
-        Raises:
-            InvalidArgumentError: A text exceeds the task's maximum length, and the task does not
-                truncate.
-        """
-        if self.with_start:
-            return framed_ids(self.tokenizer, texts, self.max_length, "text", self.truncate)
-        return ids_with_end(self.tokenizer, texts, self.max_length, "text", self.truncate)
-
-    def read_tokens(self, strings: tf.Tensor) -> TokenView:
-        """Tokenizes texts for the model and names their tokens.
-
-        Args:
-            strings: Strings (batch,).
-
-        Raises:
-            InvalidArgumentError: A text exceeds the task's maximum length, and the task does not
-                truncate.
-        """
-        return read_source(self.tokenizer, self.input_ids(strings))
-
-    def example_texts(self) -> list[str]:
-        """Returns a few texts of different lengths, made of the most frequent tokens."""
-        return example_texts(self.tokenizer, self.max_length + 1 - self.frame)
-
-    @property
-    def _encoding(self):
-        return "token_ids", IDS, {"token_ids": self.max_length}
-
-    def _encoded(self, strings):
-        return self.input_ids(strings)
-
-    def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the model's inputs for ids, in which 0 is padding at any position."""
-        return {"token_ids": real_ids(encoded)}
-
-    def _batches(self, inputs):
-        texts = check_texts("texts", inputs)
-        return texts, batches_by_length(
-            self.tokenizer, texts, "text", self.max_length, self.frame, self.truncate
-        )
+        self._read_with(tokenizer, max_length, with_start, truncate)

@@ -25,6 +25,23 @@ class Hypothesis(NamedTuple):
     log_probability: float
 
 
+class LabelSet(NamedTuple):
+    """The labels of a text.
+
+    Attributes:
+        labels: The predicted labels, the most probable one first.
+        probabilities: The probability of every label, the most probable one first.
+
+    Examples:
+        >>> found = LabelSet(("toxic",), {"toxic": 0.93, "insult": 0.25})
+        >>> list(found.probabilities)
+        ['toxic', 'insult']
+    """
+
+    labels: tuple[str, ...]
+    probabilities: dict[str, float]
+
+
 def best_text(hypotheses: list[Hypothesis]) -> str:
     """Returns the best hypothesis' text, or "" if there is no hypothesis."""
     return hypotheses[0].text if hypotheses else ""

@@ -1,6 +1,5 @@
 """Base classes of tasks whose models output logits over labels."""
 
-import abc
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -9,13 +8,11 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attn.ops.cross_entropy import token_cross_entropy
-from keras_attn.tasks.attention import attention_function
 from keras_attn.tasks.base import Task
-from keras_attn.tasks.graphs import ModelGraph
-from keras_attn.tasks.hypothesis import Hypothesis, best_text, in_batches
-from keras_attn.tasks.serving import TEXTS, ServingFunction, compiled
+from keras_attn.tasks.hypothesis import Hypothesis, best_text
+from keras_attn.tasks.serving import ServingFunction
 from keras_attn.tasks.texts import check_texts
-from keras_attn.tasks.token_view import TokenView
+from keras_attn.tasks.whole_inputs import WholeInputTask
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import require, require_positive
 
@@ -39,12 +36,19 @@ class LabelTask(Task):
         (True, ['noun', 'verb'])
     """
 
+    _fewest_labels: ClassVar[int] = 2
+
     def __init__(
         self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer], labels: Sequence[str]
     ):
         super().__init__(backbone, tokenizers)
         labels = check_texts("labels", labels)
-        require(len(labels) > 1, "At least two labels are needed.", labels=labels)
+        least = self._fewest_labels
+        require(
+            len(labels) >= least,
+            f"At least {'two labels are' if least > 1 else 'one label is'} needed.",
+            labels=labels,
+        )
         require(len(set(labels)) == len(labels), "No label may be repeated.", labels=labels)
         columns = backbone.output_shape[-1]
         require(
@@ -54,7 +58,7 @@ class LabelTask(Task):
             logits=columns,
         )
         self.labels = labels
-        self.class_weights: list[float] | None = None
+        self.class_weights: Sequence | None = None
 
     def loss(self, labels: tf.Tensor, logits: tf.Tensor, label_smoothing: float = 0.0) -> tuple:
         """Sums of the cross-entropy, as returned by `token_cross_entropy`.
@@ -72,7 +76,7 @@ class LabelTask(Task):
         return f"{type(self).__name__}({type(self.backbone).__name__}, {len(self.labels)} labels)"
 
 
-class BaseClassificationTask(LabelTask):
+class BaseClassificationTask(LabelTask, WholeInputTask):
     """Base class of tasks that classify whole inputs, such as texts or the contents of files.
 
     Args:
@@ -94,16 +98,7 @@ class BaseClassificationTask(LabelTask):
         ['noun', 'verb']
     """
 
-    served_input: ClassVar[str]
-    """Name of the strings in the signatures of an export."""
-
-    def __init__(
-        self, backbone: keras.Model, tokenizers: Mapping[str, Tokenizer], labels: Sequence[str]
-    ):
-        super().__init__(backbone, tokenizers, labels)
-        self._probabilities = ModelGraph(backbone, self._probabilities_of, [TEXTS])
-
-    def predict(self, inputs: Sequence[Any]) -> list[str]:
+    def predict(self, inputs: Sequence[Any]) -> list[Any]:
         """Predicts the most probable label of each input.
 
         Raises:
@@ -165,72 +160,24 @@ class BaseClassificationTask(LabelTask):
         Raises:
             UserError: An input is invalid.
         """
-        inputs, batches = self._batches(inputs)
-
-        def classify(batch):
-            return [self._probabilities(tf.constant(batch)).numpy()]
-
-        rows = in_batches(batches, classify, inputs, progress=progress)
-        return np.array(rows, np.float32).reshape(len(inputs), len(self.labels))
+        return self._computed(inputs, progress)
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""
-        classify = compiled(self._classify, jit)
-        strings = {self.served_input: TEXTS}
 
-        def best(**strings):
-            probabilities = classify(self._encoded(*strings.values()))
+        def best(probabilities):
             places = tf.argmax(probabilities, axis=1)
             return {
                 "label": tf.gather(tf.constant(self.labels), places),
                 "probability": tf.gather(probabilities, places, batch_dims=1),
             }
 
-        def several(**strings):
-            probabilities = classify(self._encoded(*strings.values()))
+        def several(probabilities):
             highest, places = tf.math.top_k(probabilities, min(n_best, len(self.labels)))
             return {"label": tf.gather(tf.constant(self.labels), places), "probability": highest}
 
-        def numeric(**encoded):
-            return {"probabilities": classify(*encoded.values())}
+        answers = {"serving_default": best, "n_best": several}
+        return self._signatures(answers, "probabilities", jit)
 
-        name, spec, longest = self._encoding
-        return {
-            "serving_default": ServingFunction(best, strings),
-            "n_best": ServingFunction(several, strings),
-            name: ServingFunction(
-                numeric,
-                {name: spec},
-                lambda examples: {name: self._encoded(tf.constant(examples))},
-                longest=longest,
-            ),
-            "attention": attention_function(self.backbone, self.read_tokens, strings),
-        }
-
-    @property
-    @abc.abstractmethod
-    def _encoding(self) -> tuple[str, tf.TensorSpec, dict[str, int]]:
-        """Name and specification of the tensor that strings are encoded to, and its `longest`."""
-
-    @abc.abstractmethod
-    def _encoded(self, strings: tf.Tensor) -> tf.Tensor:
-        """Encodes strings (batch,) inside a graph."""
-
-    @abc.abstractmethod
-    def read_tokens(self, strings: tf.Tensor) -> TokenView:
-        """Encodes strings (batch,) for the model and names their tokens."""
-
-    @abc.abstractmethod
-    def model_inputs(self, encoded: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the model's inputs for encoded strings."""
-
-    @abc.abstractmethod
-    def _batches(self, inputs: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
-        """Returns the checked inputs, and for each batch the positions of its inputs."""
-
-    def _probabilities_of(self, strings):
-        return self._classify(self._encoded(strings))
-
-    def _classify(self, encoded):
-        logits = self.backbone(self.model_inputs(encoded))
-        return tf.nn.softmax(tf.cast(logits, tf.float32))
+    def _activated(self, outputs):
+        return tf.nn.softmax(outputs)

@@ -133,10 +133,14 @@ class MaskedLMTask(TextTask):
         Raises:
             UserError: The texts have no tokens.
         """
-        examples = MaskedExamples.from_texts(
-            check_texts("texts", texts), Masking(self.tokenizer, whole_words), self.max_length
+        return token_scores(self.backbone, self.masked_examples(texts, whole_words))
+
+    def masked_examples(self, texts: Sequence[str], whole_words: bool = False) -> MaskedExamples:
+        """Masks tokens of texts; see `masked_scores`."""
+        texts = check_texts("texts", texts)
+        return MaskedExamples.from_texts(
+            texts, Masking(self.tokenizer, whole_words), self.max_length
         )
-        return token_scores(self.backbone, examples)
 
     def serving_functions(self, n_best: int, jit: bool = False) -> dict[str, ServingFunction]:
         """Returns the signatures of an export (see `keras_attn.tasks.serving`)."""

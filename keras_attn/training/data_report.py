@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_attn.data.overview import lengths_summary
 from keras_attn.tasks import Task, task_folder
-from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.resolving import resolved
 from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.training.task_runs.base import with_lengths
 from keras_attn.validation import UserError
@@ -27,29 +27,29 @@ def tokens_report(settings: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: A setting or the data are invalid.
     """
-    resolved = RunSettings.resolve(settings)
-    run = TASK_RUNS[resolved.task]
-    run.check(resolved)
-    texts = run.read_texts(resolved.data, resolved.training.seed, whole=True)["train"]
-    if resolved.init:
-        task = Task.load(task_folder(resolved.init))
+    complete = resolved(settings)
+    run = TASK_RUNS[complete.task]
+    run.check(complete)
+    texts = run.read_texts(complete.data, complete.training.seed, whole=True)["train"]
+    if complete.init:
+        task = Task.load(task_folder(complete.init))
         tokenizers, lengths = task.tokenizers, run.lengths_of(task)
-        resolved = with_lengths(resolved, run.lengths, lengths)
+        complete = with_lengths(complete, run.lengths, lengths)
     else:
-        tokenizers = run.train_tokenizers(resolved, texts)
+        tokenizers = run.train_tokenizers(complete, texts)
     no_limits = dict.fromkeys(run.lengths.values(), _NO_LIMIT)
-    whole_texts = resolved.replace(data=dataclasses.replace(resolved.data, **no_limits))
+    whole_texts = complete.replace(data=dataclasses.replace(complete.data, **no_limits))
     whole = run.examples(whole_texts, texts, tokenizers, None)
     found: dict[str, Any] = {
         "tokens": {side: lengths_summary(rows.lengths) for side, rows in whole.sides.items()},
         "vocabulary": {role: one.vocabulary_size for role, one in tokenizers.items()},
     }
     try:
-        examples = run.examples(resolved, texts, tokenizers, None)
+        examples = run.examples(complete, texts, tokenizers, None)
     except UserError as error:
         return found | {"error": str(error)}
     return found | {
-        "limits": run.fitting_lengths(resolved, examples),
+        "limits": run.fitting_lengths(complete, examples),
         "without_tokens": examples.dropped_empty,
         "left_out": examples.dropped_long,
         "truncated": examples.truncated,

@@ -18,7 +18,7 @@ from keras_attn.training import measuring
 from keras_attn.training.given_data import Columns, Parts, is_path, written_data
 from keras_attn.training.prepared import prepare, read_data
 from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, require_new
-from keras_attn.training.resolving import check
+from keras_attn.training.resolving import check, require_fitting_task, resolved
 from keras_attn.training.run import train
 from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
@@ -80,9 +80,9 @@ def from_preset(
     with tempfile.TemporaryDirectory() as folder:
         found = _written({"train": data}, Path(folder), columns, task)
         start = {"preset": name, "task": task, "data": found}
-        resolved = RunSettings.resolve(start, _layer(settings))
-        check(resolved)
-        run_data = read_data(resolved, whole=True)
+        complete = resolved(start, _layer(settings))
+        check(complete)
+        run_data = read_data(complete, whole=True)
     run_data = dataclasses.replace(run_data, texts={"train": run_data.texts["train"]})
     made = prepare(run_data).task
     made.preset = name
@@ -133,6 +133,7 @@ def _fit(
             results = train(out, {"data": data}, layer, **options)
         else:
             require_new(out, allowed=())
+            require_fitting_task(kind, DataSettings(**{**layer.get("data", {}), **data}))
             with _left_as_it_was(out):
                 layers = _layers_of(task, out)
                 data = _moved(data, Path(staged), _new_file, out)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keras_attn.data.reading.columns import columns_by_names
+from keras_attn.data.reading.several import SEVERAL
 from keras_attn.files import write_text
 from keras_attn.validation import UserError, require
 
@@ -90,7 +91,10 @@ def written_data(
             parts=len(row),
         )
         named = dict(zip((*parts.names, *parts.optional), row, strict=False))
-        texts = {part: _written(value, name, number, part) for part, value in named.items()}
+        texts: dict[str, Any] = {
+            part: (_listed if part in SEVERAL else _written)(value, name, number, part)
+            for part, value in named.items()
+        }
         if parts.of_files:
             first = parts.names[0]
             texts[first] = str(Path(texts[first]).absolute())
@@ -199,7 +203,16 @@ def _written(value: Any, name: str, number: int, part: str) -> str:
     return str(value)
 
 
-def _json_line(texts: Mapping[str, str], name: str, number: int) -> str:
+def _listed(value: Any, name: str, number: int, part: str) -> list[str] | str:
+    """Several labels or numbers as a list; what is no list as text."""
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    value = sorted(value) if isinstance(value, set | frozenset) else value
+    if isinstance(value, list | tuple):
+        return [_written(one, name, number, part) for one in value]
+    return _written(value, name, number, part)
+
+
+def _json_line(texts: Mapping[str, Any], name: str, number: int) -> str:
     line = json.dumps(texts, ensure_ascii=False)
     try:
         line.encode()

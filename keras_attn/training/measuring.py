@@ -1,5 +1,6 @@
 """Measurement of trained and exported tasks on texts."""
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +17,7 @@ from keras_attn.validation import require
 
 RESULTS_FILE = "results.json"
 _JUDGED = 500  # texts of a validation
+_SHOWN = 10
 
 
 def run_of(task: Any, recorded: Mapping[str, Any]) -> TaskRun:
@@ -37,7 +39,8 @@ def evaluate(
     recorded: Mapping[str, Any] | None = None,
     progress: Callable[[int, str], AbstractContextManager] = lambda *_: nullcontext(),
     errors: str | Path | None = None,
-    **options: Any,
+    beams: int | None = None,
+    perplexity: bool = False,
 ) -> dict[str, Any]:
     """Measures a task on the texts that `data.train` names.
 
@@ -48,7 +51,8 @@ def evaluate(
         recorded: Settings of the task's run, if known.
         progress: Makes a context that yields a function to call with the number of texts done.
         errors: A CSV file that gets what the task answered wrong, the worst first.
-        **options: `beams` and `perplexity`, see `TaskRun.measure`.
+        beams: Width of the beam search; the task's own by default.
+        perplexity: Whether to add the perplexity of the targets.
 
     Returns:
         The metrics by name, and "items", the number of texts.
@@ -62,13 +66,29 @@ def evaluate(
     metrics = metrics or run.metrics_of(texts, data.train, recorded.get("metrics"))
     for line in run.remarks(task, texts):
         print(line)
+    run.check_options(beams, perplexity)
     with progress(run.count(texts), "measuring") as done:
-        results = run.measure(task, texts, metrics, progress=done, **options)
+        answers = run.answers(task, texts, beams, done)
+    results = run.scores(texts, answers, metrics)
+    if perplexity:
+        results |= run.perplexity(task, texts)
     if errors is not None:
-        judged = run.judge(task, texts, beams=options.get("beams"))
-        require(bool(judged), f"The answers of the task {run.name!r} are neither right nor wrong.")
-        write_wrong(errors, judged)
+        write_wrong(errors, run.judged(texts, answers))
     return results
+
+
+def choose_thresholds(out: Path, prepared: PreparedRun) -> None:
+    """Chooses the thresholds of the trained task of a run by its validation texts, and saves it."""
+    texts, run = prepared.held_out, TASK_RUNS[prepared.settings.task]
+    require(texts is not None, "`training.thresholds` needs validation texts.", validation=None)
+    task = run.task_class.load(task_folder(out))
+    run.choose_thresholds(task, texts)
+    task.save(task_folder(out))
+    prepared.task.thresholds = task.thresholds
+    chosen = zip(task.labels, task.thresholds, strict=True)
+    shown = ", ".join(f"{label} {value:.2f}" for label, value in itertools.islice(chosen, _SHOWN))
+    more = " …" if len(task.labels) > _SHOWN else ""
+    print(f"Thresholds by F1 on {texts.name}: {shown}{more}.", flush=True)
 
 
 def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, float]:
@@ -105,7 +125,12 @@ def judge_validation(out: Path, prepared: PreparedRun) -> None:
     """
     settings, task, texts = prepared.settings, prepared.task, prepared.held_out
     run = TASK_RUNS[settings.task]
-    if texts is not None and (judged := run.judge(task, texts, _JUDGED, run.beams)):
-        metrics = settings.metrics or run.default_metrics(settings.data.train)
-        baseline, labels = run.baseline(texts, metrics), getattr(task, "labels", ())
-        write_errors(out, texts.name, judged, baseline, labels, run.answered(judged))
+    if texts is None:
+        return
+    metrics = settings.metrics or run.default_metrics(settings.data.train)
+    baseline = run.baseline(texts, metrics)
+    if baseline is not None:
+        first = run.first(texts, _JUDGED)
+        answers = run.answers(task, first, run.beams)
+        charts = run.charts(task, first, answers)
+        write_errors(out, texts.name, run.judged(first, answers), baseline, charts)

@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_attn.models import get_preset
 from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER
-from keras_attn.training.run_settings import RUN_FILE, RunSettings, flat, kind_of_task
+from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings, flat, kind_of_task
 from keras_attn.training.settings import TrainingSettings
 from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.training.workers.strategy import resolve_jit, resolve_shards, resolve_strategy
@@ -57,9 +57,37 @@ def settings_of_run(
             f"The run cannot be resumed without its {RUN_FILE}.",
             out=str(out),
         )
-        settings = RunSettings.resolve(*layers)
+        settings = resolved(*layers)
     check(settings)
     return _with_choices(settings), is_resumed
+
+
+def resolved(*layers: Mapping[str, Any]) -> RunSettings:
+    """Resolves settings, of the task that the data are for if that is another one.
+
+    Args:
+        *layers: Nested settings as in run.yaml, later ones override earlier ones.
+
+    Raises:
+        UserError: A setting is unknown or impossible, or a file of the data is missing.
+    """
+    settings = RunSettings.resolve(*layers)
+    require_one_of("task", settings.task, TASK_RUNS)
+    name = TASK_RUNS[settings.task].recognized(settings.data)
+    if name == settings.task:
+        return settings
+    print(f"The texts have several labels each: the task is {name}.", flush=True)
+    return RunSettings.resolve(*layers, {"task": name})
+
+
+def require_fitting_task(task: str, data: DataSettings) -> None:
+    """Raises if data are for another task."""
+    other = TASK_RUNS[task].recognized(data)
+    require(
+        other == task,
+        f"The texts have several labels each, which are for the task {other}.",
+        task=task,
+    )
 
 
 def check(settings: RunSettings) -> None:

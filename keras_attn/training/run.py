@@ -8,7 +8,7 @@ from typing import Any
 import keras
 
 from keras_attn.training.loop.trainer import Trainer
-from keras_attn.training.measuring import judge_validation, measure_test
+from keras_attn.training.measuring import choose_thresholds, judge_validation, measure_test
 from keras_attn.training.prepared import PreparedRun, RunData, prepare, read_data
 from keras_attn.training.reporting.description import describe_new_head, describe_run
 from keras_attn.training.reporting.held_out import write_held_out
@@ -74,6 +74,8 @@ def train(
         trainer = Trainer(prepared.task, prepared.settings.training, out, callbacks)
         trainer.fit(prepared.examples, prepared.validation, is_resumed)
         run_file.require_true(workers)
+        if workers.is_chief and prepared.settings.training.thresholds is not None:
+            choose_thresholds(out, prepared)
         return _measure(out, prepared, workers, reports)
 
 

@@ -36,6 +36,8 @@ class DataSettings:
             `{text: review, label: stars}`: names, or numbers from 1; by default those of usual
             names.
         encoding: Encoding of the files, by default UTF-8.
+        label_separator: What separates the labels or numbers of a text in a field of a table or in
+            a line, such as `,` or `|`; lists need none.
         valid: Files of the same form; held out of the training texts where `None`.
         test: Files of the same form, measured at the end; an empty list to measure nothing, though
             the data set has a test part of its own.
@@ -65,6 +67,7 @@ class DataSettings:
     train: list[str]
     columns: dict[str, str | int] | None = None
     encoding: str | None = None
+    label_separator: str | None = None
     valid: list[str] | None = None
     test: list[str] | None = None
     hold_out: int | None = None
@@ -84,6 +87,9 @@ class DataSettings:
         check_types(self)
         limits = ("hold_out", "decode_limit", "max_source_length", "max_target_length")
         check_numbers(self, positive=limits)
+        require(
+            self.label_separator != "", "`label_separator` must not be empty.", label_separator=""
+        )
         if self.long_texts is not None:
             require_one_of("long_texts", self.long_texts, LONG_TEXTS)
         require(

@@ -1,7 +1,7 @@
 """The texts of a run, which `--data`, `--valid` and `--test` name."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,7 +80,7 @@ def read_lines(paths: Iterable[str | Path], data: DataSettings) -> Lines:
 
 
 def hold_out_pairs(
-    pairs: Pairs, data: DataSettings, seed: int, stratify: bool = False
+    pairs: Pairs, data: DataSettings, seed: int, stratify: bool | Sequence[str] = False
 ) -> tuple[Pairs, Pairs]:
     """Divides pairs by their sources into those to train on and those to validate on.
 

@@ -59,6 +59,8 @@ class TrainingSettings:
         learning_rate_floor: Last learning rate of `"cosine"`.
         class_weights: `"balanced"` to weight the loss of each label by the inverse of its frequency
             in the training data, so that all labels count equally; by default all examples do.
+        thresholds: `"f1"` to choose, for several labels a text, the probability from which on each
+            label is predicted by its F1 on the validation texts; 0.5 by default.
         label_smoothing: Fraction of the target probability spread over the vocabulary, in [0, 1).
         consistency: Weight of R-Drop (Wu et al. 2021, alpha in equation 4): every row passes twice
             under different dropout, and the divergence of the two predictions is added to the
@@ -120,6 +122,7 @@ class TrainingSettings:
     warmup_steps: int = 1000
     learning_rate_floor: float = 0.0
     class_weights: str | None = None
+    thresholds: str | None = None
     label_smoothing: float = 0.1
     consistency: float = 0.0
     clip_norm: float = 1.0
@@ -171,6 +174,8 @@ class TrainingSettings:
             require_one_of(name, getattr(self, name), choices)
         if self.class_weights is not None:
             require_one_of("class_weights", self.class_weights, ("balanced",))
+        if self.thresholds is not None:
+            require_one_of("thresholds", self.thresholds, ("f1",))
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "TrainingSettings":

@@ -1,6 +1,7 @@
 """The state of a run: all that a checkpoint has besides the variables."""
 
 import dataclasses
+import math
 from typing import Any
 
 from keras_attn.renamed import renamed_keys
@@ -10,8 +11,29 @@ from keras_attn.validation import UserError
 # What a loss gives: sums over the real tokens, of all replicas where a step returns them.
 SUMS = ("loss", "nll", "tokens", "correct")
 
-_LOWER_IS_BETTER = ("loss", "nll", "perplexity", "per", "wer", "cer", "error_rate", "ter")
-_HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf", "exact_match", "f1", "mcc", "spearman", "pearson")
+_LOWER_IS_BETTER = (
+    "loss",
+    "nll",
+    "perplexity",
+    "per",
+    "wer",
+    "cer",
+    "error_rate",
+    "ter",
+    "mae",
+    "rmse",
+)
+_HIGHER_IS_BETTER = (
+    "accuracy",
+    "bleu",
+    "chrf",
+    "exact_match",
+    "f1",
+    "mcc",
+    "spearman",
+    "pearson",
+    "r2",
+)
 
 
 def zero_sums() -> dict[str, float]:
@@ -20,13 +42,11 @@ def zero_sums() -> dict[str, float]:
 
 
 def means(sums: dict[str, float]) -> dict[str, float]:
-    """Per-token values of sums: loss, nll and accuracy."""
+    """Per-token values of sums: loss, nll and accuracy, unless nothing is right or wrong (NaN)."""
     tokens = max(sums["tokens"], 1.0)
-    return {
-        "loss": sums["loss"] / tokens,
-        "nll": sums["nll"] / tokens,
-        "accuracy": sums["correct"] / tokens,
-    }
+    values = {"loss": sums["loss"] / tokens, "nll": sums["nll"] / tokens}
+    accuracy = sums["correct"] / tokens
+    return values if math.isnan(accuracy) else values | {"accuracy": accuracy}
 
 
 @dataclasses.dataclass

@@ -14,7 +14,7 @@ from keras_attn.models.presets import get_preset
 from keras_attn.recipes import merged
 from keras_attn.training.reporting.progress import say
 from keras_attn.training.reporting.run_folder import RunFolder
-from keras_attn.training.resolving import check_metric, goal_of
+from keras_attn.training.resolving import check_metric, goal_of, require_fitting_task
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, flat, read_run_file
 from keras_attn.training.state import metric_goal
 from keras_attn.tuning.chief import led_by_the_chief
@@ -79,6 +79,7 @@ def tune(
     layers = (recorded.get("settings", {}), config or {}, *layers)
     tuning = tuning or TuningSettings(**recorded.get("tuning", {}))
     base = RunSettings.resolve(*layers)
+    require_fitting_task(base.task, base.data)
     require(base.preset is not None, "A search needs a preset.", preset=base.preset)
     check_metric(base)
     if space is None and "space" in recorded:

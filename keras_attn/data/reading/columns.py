@@ -14,7 +14,11 @@ ROLES: dict[str, tuple[str, ...]] = {
     ),
     "label": (
         *("label", "labels", "class", "category", "sentiment", "intent", "topic", "target"),
-        *("stars", "rating", "polarity"),
+        *("stars", "rating", "polarity", "classes", "categories", "topics", "genres"),
+    ),
+    "number": (
+        *("number", "numbers", "value", "values", "score", "target", "targets", "rating", "stars"),
+        *("price", "label", "labels", "y"),
     ),
     "source": ("source", "src", "input", "word", "grapheme", "graphemes", "article", "text"),
     "target": (

@@ -1,12 +1,12 @@
 """Examples of files, each checked."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keras_attn.data.reading.columns import Selection, select
 from keras_attn.data.reading.lines import SKIP_HINT, excerpt, is_empty
+from keras_attn.data.reading.several import SEVERAL, is_missing, number_in
 from keras_attn.data.reading.tables import (
     Key,
     Record,
@@ -15,8 +15,6 @@ from keras_attn.data.reading.tables import (
     open_table,
 )
 from keras_attn.validation import UserError
-
-_OF_NUMBERS = ("score",)
 
 
 class Row(NamedTuple):
@@ -44,11 +42,13 @@ class Form:
             default.
         encoding: Encoding of text files, UTF-8 by default.
         skip_bad_lines: Whether malformed rows are left out and counted instead of raising.
+        separator: What separates several labels or numbers in a cell, besides lists.
     """
 
     columns: Mapping[str, str | int] | None = None
     encoding: str | None = None
     skip_bad_lines: bool = False
+    separator: str | None = None
 
 
 @dataclasses.dataclass
@@ -129,32 +129,40 @@ def table_rows(
     if selection.has_header:
         next(records)
     for record in records:
-        row = _row(table, found, selection, record)
+        row = _row(table, found, selection, record, form.separator)
         wrong = mistake(*row.fields) if row.mistake is None else None
         if wrong is not None:
             row = Row((), f"{table.place(record, selection.keys[-1])}: {wrong}")
         yield row
 
 
-def _row(table: Table, roles: tuple[str, ...], selection: Selection, record: Record) -> Row:
+def _row(
+    table: Table,
+    roles: tuple[str, ...],
+    selection: Selection,
+    record: Record,
+    separator: str | None,
+) -> Row:
     if record.mistake is not None:
         return Row((), f"{table.place(record)}: {record.mistake}")
     if isinstance(table, TabSeparatedTable) and len(record.cells) != selection.width:
         return Row((), _wrong_tabs(table, roles, selection, record))
     fields = []
     for role, key in zip(roles, selection.keys, strict=True):
-        value, problem = _value(role, record.cells[key])
+        value, problem = _value(role, record.cells[key], separator)
         if problem is not None:
             return Row((), _wrong_cell(table, roles, selection, record, role, key, problem))
         fields.append(value)
     return Row(tuple(fields))
 
 
-def _value(role: str, cell: Any) -> tuple[Any, str | None]:
+def _value(role: str, cell: Any, separator: str | None) -> tuple[Any, str | None]:
     """The part of an example that a cell has, or what was found in its place."""
+    if role in SEVERAL and (found := SEVERAL[role](cell, separator)) is not None:
+        return found
     if isinstance(cell, str):
         text = cell
-    elif cell is None or (isinstance(cell, float) and math.isnan(cell)):
+    elif is_missing(cell):
         text = ""
     elif isinstance(cell, list | tuple) and all(isinstance(one, str) for one in cell):
         text = " ".join(cell)  # words or tags
@@ -164,13 +172,7 @@ def _value(role: str, cell: Any) -> tuple[Any, str | None]:
         return None, f"a {type(cell).__name__}"
     if is_empty(text):
         return None, f"an empty {role}"
-    if role not in _OF_NUMBERS:
-        return text, None
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    return number, None if math.isfinite(number) else f"{excerpt(text)} in place of a number"
+    return number_in(text) if role == "score" else (text, None)
 
 
 def _wrong_tabs(table: Table, roles: tuple[str, ...], selection: Selection, record: Record) -> str:
@@ -196,8 +198,9 @@ def _wrong_cell(
     problem: str,
 ) -> str:
     place = table.place(record, key)
+    one = role if role.endswith("s") else f"a {role}"
     if isinstance(table, TabSeparatedTable):
-        expected = "<TAB>".join(roles) if selection.width == len(roles) else f"a {role}"
+        expected = "<TAB>".join(roles) if selection.width == len(roles) else one
         shown = excerpt("\t".join(record.cells))
         return f"{place}: expected {expected}, found {problem} in {shown}"
-    return f"{place}: expected a {role}, found {problem}"
+    return f"{place}: expected {one}, found {problem}"

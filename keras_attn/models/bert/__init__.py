@@ -10,5 +10,8 @@ register_presets(
     "Bert",
     BERT_PRESETS,
     "bert",
-    ("classification", "embedding", "masked_lm", "token_classification"),
+    (
+        *("classification", "multi_label_classification", "regression", "embedding"),
+        *("masked_lm", "token_classification"),
+    ),
 )

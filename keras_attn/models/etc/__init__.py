@@ -6,4 +6,6 @@ from keras_attn.models.presets import register_presets
 
 __all__ = ["ETC"]
 
-register_presets("ETC", ETC_PRESETS, "etc", ("classification",))
+register_presets(
+    "ETC", ETC_PRESETS, "etc", ("classification", "multi_label_classification", "regression")
+)

@@ -17,6 +17,9 @@ register_presets(
     "TransformerEncoder",
     TRANSFORMER_ENCODER_PRESETS,
     "encoder",
-    ("classification", "embedding", "token_classification"),
+    (
+        *("classification", "multi_label_classification", "regression", "embedding"),
+        "token_classification",
+    ),
 )
 register_presets("CausalTransformer", CAUSAL_TRANSFORMER_PRESETS, "language_model", ("causal_lm",))

@@ -154,9 +154,17 @@ class ExportedCausalLM(ExportedSeq2Seq):
         Raises:
             UserError: A text exceeds the model's maximum length.
         """
+        return perplexity_of(self.score_texts(texts))
+
+    def score_texts(self, texts: Sequence[str]) -> list[tuple[float, int]]:
+        """Scores whole texts (see `CausalLMTask.score_texts`).
+
+        Raises:
+            UserError: A text exceeds the model's maximum length.
+        """
         texts = check_texts("texts", texts)
         try:
-            return self.perplexity([""] * len(texts), texts)
+            return self._scores([""] * len(texts), texts)
         except UserError as error:
             hint = "Use the run or the task folder to measure longer texts, in pieces."
             raise UserError(f"{error} {hint}") from error

@@ -401,8 +401,8 @@ class Trainer:
         self._updates.fetch()
         self._last_look = time.monotonic()
         loss = means(self._state.epoch_sums)["loss"]
-        self._progress.update(self._state.step, self._state.epoch + 1, loss, self._updates.tokens)
-        self._updates.tokens = 0.0
+        self._progress.update(self._state.step, self._state.epoch + 1, loss, self._updates.read)
+        self._updates.read.clear()
 
     def _interrupt(self) -> NoReturn:
         self._save_checkpoint(milestone=False)

@@ -1,11 +1,13 @@
 """Updates of the weights, whose sums are fetched later, while the device computes the next."""
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 import keras
+import numpy as np
 
 from keras_attn.data import EpochPlan, Examples
 from keras_attn.training.loop.step import UPDATE_VALUES, TrainingStep
@@ -25,7 +27,8 @@ class Updates:
         state: The state of the run.
         skips_failures: Whether an update without finite gradients is skipped, as loss scaling
             does, instead of being an error.
-        tokens: Target tokens of the updates that were fetched; callers may set it back to 0.
+        read: What the updates that were fetched have read, by unit: target tokens, or rows and
+            their parts (`Examples.read_units`); callers may clear it.
     """
 
     step: TrainingStep
@@ -33,7 +36,7 @@ class Updates:
     loss: Callable
     state: TrainingState
     skips_failures: bool
-    tokens: float = 0.0
+    read: Counter[str] = field(default_factory=Counter)
     _pending: list = field(default_factory=list, init=False)
 
     def make(self, batches: list, examples: Examples, plan: EpochPlan) -> None:
@@ -62,8 +65,19 @@ class Updates:
                 self.state.add(values)
             elif not self.skips_failures:
                 self._fail(loss, norm, *origin)
-            self.tokens += values["tokens"]
+            self._count(values["tokens"], *origin)
         self._pending = []
+
+    def _count(
+        self, labels: float, examples: Examples, plan: EpochPlan, begin: int, count: int
+    ) -> None:
+        """Counts what an update has read."""
+        if examples.read_units is None:
+            self.read["tokens"] += labels
+            return
+        rows = np.concatenate([plan[begin + number] for number in range(count)])
+        parts = sum(int(side.lengths_of(rows).sum()) for side in examples.sides.values())
+        self.read.update(dict(zip(examples.read_units, (len(rows), parts), strict=True)))
 
     def _fail(
         self, loss: float, norm: float, examples: Examples, plan: EpochPlan, begin: int, count: int

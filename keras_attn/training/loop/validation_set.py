@@ -115,7 +115,8 @@ class Validator:
             for batch in distributed_batches(self._strategy, self._validation.examples, self._plan):
                 totals += self._evaluate(batch).numpy()
             values = means(dict(zip(SUMS, totals.tolist(), strict=True)))
-            values["perplexity"] = math.exp(min(values["nll"], 700.0))
+            if "accuracy" in values:  # of numbers there is neither
+                values["perplexity"] = math.exp(min(values["nll"], 700.0))
         decode = self._validation.decode_metrics
         if final and self.has_final:
             decode = self._validation.final_metrics

@@ -9,11 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from keras_attn.evaluation.labels import calibration_bins, calibration_error
 from keras_attn.files import write_text
 
 ERRORS_FILE = "errors.json"
 _MOST_SHOWN = 12
-_MOST_LABELS = 30
+_MOST_LABELS = 40
 
 
 class Judged(NamedTuple):
@@ -50,8 +53,7 @@ def write_errors(
     texts: str,
     judged: Sequence[Judged],
     baseline: Baseline,
-    labels: Sequence[str],
-    answered: Sequence[tuple[str, str]],
+    charts: Mapping[str, Any],
 ) -> None:
     """Writes errors.json into the folder of a run.
 
@@ -60,8 +62,7 @@ def write_errors(
         texts: What the held-out texts are called.
         judged: Predictions for some of them.
         baseline: A baseline that needs no model.
-        labels: The labels that the task answers with, if it does.
-        answered: Each correct label with the one that was predicted.
+        charts: What the report draws of the answers, see `TaskRun.charts`.
     """
     worst = _wrong(judged)
     content: dict[str, Any] = {
@@ -70,9 +71,8 @@ def write_errors(
         "wrong": len(worst),
         "baseline": dataclasses.asdict(baseline),
         "worst": worst[:_MOST_SHOWN],
+        **charts,
     }
-    if answered:
-        content |= _confusion(Counter(answered), labels)
     write_text(run / ERRORS_FILE, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
 
 
@@ -95,13 +95,35 @@ def _wrong(judged: Sequence[Judged]) -> list[Judged]:
     return sorted((one for one in judged if one.error), key=lambda one: -one.error)
 
 
-def _confusion(counts: Mapping[tuple[str, str], int], labels: Sequence[str]) -> dict[str, Any]:
-    """The labels that are confused most, and all counts as a matrix if the labels are few."""
+def confusion(answered: Sequence[tuple[str, str]], labels: Sequence[str]) -> dict[str, Any]:
+    """Counts which labels are confused.
+
+    Args:
+        answered: Each correct label with the one that was predicted.
+        labels: The labels that the task answers with.
+
+    Returns:
+        "confused", the pairs of labels that are confused most; "counts", how often each of "labels"
+        (rows) was answered by each (columns): of all labels, or of those that are confused most.
+    """
+    counts = Counter(answered)
     confused = sorted((-count, pair) for pair, count in counts.items() if pair[0] != pair[1])
-    found: dict[str, Any] = {
-        "confused": [[*pair, -count] for count, pair in confused[:_MOST_SHOWN]]
+    if len(labels) > _MOST_LABELS:
+        errors: Counter[str] = Counter()
+        for count, pair in confused:
+            errors.update(dict.fromkeys(pair, -count))
+        chosen = {label for label, _ in errors.most_common(_MOST_LABELS)}
+        labels = [label for label in labels if label in chosen]
+    return {
+        "confused": [[*pair, -count] for count, pair in confused[:_MOST_SHOWN]],
+        "labels": list(labels),
+        "counts": [[counts.get((row, name), 0) for name in labels] for row in labels],
     }
-    if len(labels) <= _MOST_LABELS:
-        found["labels"] = list(labels)
-        found["counts"] = [[counts.get((row, name), 0) for name in labels] for row in labels]
-    return found
+
+
+def calibration(correct: Sequence[bool], probabilities: np.ndarray) -> dict[str, Any]:
+    """The error of calibration of answers, and how often they are correct by their probability."""
+    return {
+        "calibration_error": calibration_error(correct, probabilities),
+        "calibration": calibration_bins(correct, probabilities),
+    }

@@ -1,6 +1,8 @@
 """Progress of a training: a bar on a terminal, occasional lines in a log."""
 
 import time
+from collections import Counter
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -29,7 +31,7 @@ class ProgressReport:
         self._console = console or Console(highlight=False)
         self._total = total_steps
         self._first_step = None
-        self._tokens = 0.0
+        self._read: Counter[str] = Counter()
         self._busy = 0.0  # seconds in updates, without validation
         self._last_line = self._mark = time.monotonic()
         self._bar = None
@@ -45,14 +47,14 @@ class ProgressReport:
             self._task = self._bar.add_task("", total=total_steps, completed=step, speed="")
             self._bar.start()
 
-    def update(self, step: int, epoch: int, loss: float, tokens: float) -> None:
+    def update(self, step: int, epoch: int, loss: float, read: Mapping[str, float]) -> None:
         """Updates the report.
 
         Args:
             step: Updates made.
             epoch: Epoch in progress, from 1.
             loss: Loss per token since the beginning of the epoch.
-            tokens: Target tokens since the last call.
+            read: What was read since the last call, by unit, such as `{"tokens": 4096}`.
         """
         now = time.monotonic()
         if self._first_step is None:
@@ -60,12 +62,13 @@ class ProgressReport:
             self._first_step = step
         else:
             self._busy += now - self._mark
-            self._tokens += tokens
+            self._read.update(read)
         self._mark = now
         description = f"epoch {epoch} loss {loss:.4f}"
         speed = ""
         if step > self._first_step:
-            speed = f"{self._tokens / self._busy:,.0f} tokens/s, {self._time_left(step)} left"
+            speeds = [f"{count / self._busy:,.0f} {unit}/s" for unit, count in self._read.items()]
+            speed = ", ".join([*speeds, f"{self._time_left(step)} left"])
         if self._bar is not None:
             self._bar.update(self._task, completed=step, description=description, speed=speed)
         elif now - self._last_line >= _SECONDS_BETWEEN_LINES:

@@ -1,8 +1,8 @@
 """A report of a run on one page: curves, results, predictions, settings. Needs the extra `viz`."""
 
 import html
-import io
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,18 @@ from keras_attn.pages import common_style
 from keras_attn.reading import read_table, read_text
 from keras_attn.training.reporting.errors import ERRORS_FILE
 from keras_attn.training.reporting.opening import opening
+from keras_attn.training.reporting.pictures import (
+    draw_calibration,
+    draw_confusion,
+    draw_curves,
+    draw_numbers,
+    picture,
+)
 from keras_attn.training.run_settings import RUN_FILE, read_run_file
 from keras_attn.validation import UserError, require
 
 REPORT_FILE = "report.html"
+_MOST_CELLS = 12  # labels of a matrix with numbers
 _STYLE = """
 body { max-width: 62rem; }
 h2 { margin-top: 2rem; }
@@ -36,20 +44,6 @@ div { overflow-x: auto; }
   var(--paper)); }
 svg { max-width: 100%; height: auto; }
 """
-# Readable on light and on dark pages.
-_GRAY = "#7f8b97"
-_COLORS = dict.fromkeys(
-    ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _GRAY
-)
-# Panels of the picture: its label, and the columns that it may show with their names.
-_PANELS = (
-    ("negative log-likelihood a token (nats)", {"nll": "training", "val_nll": "validation"}),
-    ("accuracy of tokens", {"accuracy": "training", "val_accuracy": "validation"}),
-    ("error rate (%)", {"val_per": "PER", "val_wer": "WER", "val_cer": "CER"}),
-    ("score", {"val_bleu": "BLEU", "val_chrf": "chrF"}),
-    ("learning rate", {"learning_rate": None}),
-    ("norm of the gradient", {"gradient_norm": None}),
-)
 
 
 def write_report(run: str | Path) -> Path:
@@ -84,8 +78,10 @@ def _page(run: Path) -> str:
         _heading(run, rows, summary),
         _opening(run, rows, test, errors),
         "<h2>Curves</h2>",
-        _svg(rows),
+        picture(draw_curves, rows),
         _confusion(errors),
+        _calibration(errors),
+        _numbers(errors),
         _worst(errors),
         _samples(run / "samples.json"),
         "<h2>Results</h2>",
@@ -108,63 +104,6 @@ def read_rows(run: Path) -> list[dict[str, str]]:
     rows = _rows(run / "metrics.csv")
     require(bool(rows), "A report needs a run with at least one row in metrics.csv.", run=str(run))
     return rows
-
-
-def draw_curves(rows: Sequence[dict[str, str]], file: Any, kind: str) -> None:
-    """Draws the columns of metrics.csv over the updates.
-
-    Args:
-        rows: As `csv.DictReader` gives them.
-        file: A path or a file that is open for writing.
-        kind: `"svg"` or `"png"`.
-
-    Raises:
-        UserError: matplotlib is missing.
-    """
-    try:
-        from matplotlib import rc_context
-    except ImportError as error:
-        raise UserError("Pictures need matplotlib: pip install 'keras_attn[viz]'.") from error
-    with rc_context(_COLORS):
-        figure = _figure(rows)
-        figure.savefig(file, format=kind, dpi=110, transparent=kind == "svg")
-
-
-def _figure(rows: Sequence[dict[str, str]]) -> Any:
-    from matplotlib.figure import Figure
-
-    panels = [
-        (label, shown)
-        for label, columns in _PANELS
-        if (shown := [(name, text) for name, text in columns.items() if _points(rows, name)])
-    ]
-    lines = -(-len(panels) // 2)
-    figure = Figure(figsize=(10, 3.2 * lines), layout="constrained")
-    for place, (label, shown) in enumerate(panels):
-        axes = figure.add_subplot(lines, 2, place + 1)
-        for name, text in shown:
-            points = _points(rows, name)
-            axes.plot(*zip(*points, strict=True), label=text, marker="." * (len(points) < 30))
-        axes.set(xlabel="updates", ylabel=label)
-        if "nll" in dict(shown):
-            axes.set_yscale("log")
-        else:
-            axes.set_ylim(bottom=0)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.25)
-        if shown[0][1]:
-            axes.legend(frameon=False)
-    return figure
-
-
-def _svg(rows: list[dict[str, str]]) -> str:
-    text = io.StringIO()
-    draw_curves(rows, text, "svg")
-    return text.getvalue()[text.getvalue().index("<svg") :]  # without the XML head
-
-
-def _points(rows: Sequence[dict[str, str]], name: str) -> list[tuple[int, float]]:
-    return [(int(row["step"]), float(row[name])) for row in rows if row.get(name)]
 
 
 def _heading(run: Path, rows: list[dict[str, str]], summary: Mapping[str, Any]) -> str:
@@ -208,21 +147,45 @@ def _opening(
 
 
 def _confusion(errors: Mapping[str, Any]) -> str:
-    """The matrix of labels and what was predicted for them, or the pairs confused most."""
-    if "counts" in errors:
-        labels = errors["labels"]
-        head = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in labels)
-        lines = (
-            f'<tr><th scope="row">{html.escape(label)}</th>{_counts(counts, row)}</tr>'
-            for row, (label, counts) in enumerate(zip(labels, errors["counts"], strict=True))
-        )
-        table = f'<table class="matrix"><tr><td></td>{head}</tr>{"".join(lines)}</table>'
+    """The matrix of labels and what was predicted for them, and the pairs confused most."""
+    parts = []
+    if labels := errors.get("labels"):
         text = "Rows are the correct labels, columns what was predicted."
-        return f'<h2>Confusion matrix</h2>\n<p class="faint">{text}</p><div>{table}</div>'
-    if not errors.get("confused"):
+        matrix = _matrix if len(labels) <= _MOST_CELLS else partial(picture, draw_confusion)
+        parts += ["<h2>Confusion matrix</h2>", f'<p class="faint">{text}</p>']
+        parts.append(f"<div>{matrix(labels, errors['counts'])}</div>")
+    if confused := errors.get("confused"):
+        lines = [(f"{right} → {found}", str(count)) for right, found, count in confused]
+        parts += ["<h2>Labels confused most</h2>", _table(("correct → predicted", "times"), lines)]
+    return "\n".join(parts)
+
+
+def _matrix(labels: Sequence[str], counts: Sequence[list[int]]) -> str:
+    head = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in labels)
+    lines = (
+        f'<tr><th scope="row">{html.escape(label)}</th>{_counts(numbers, row)}</tr>'
+        for row, (label, numbers) in enumerate(zip(labels, counts, strict=True))
+    )
+    return f'<table class="matrix"><tr><td></td>{head}</tr>{"".join(lines)}</table>'
+
+
+def _calibration(errors: Mapping[str, Any]) -> str:
+    if not errors.get("calibration"):
         return ""
-    lines = [(f"{right} → {found}", str(count)) for right, found, count in errors["confused"]]
-    return f"<h2>Labels confused most</h2>\n{_table(('correct → predicted', 'times'), lines)}"
+    text = (
+        "How often answers are correct, by the probability that they were given; on the line they "
+        f"agree. The mean difference is {errors['calibration_error']:.1f}%."
+    )
+    drawn = picture(draw_calibration, errors["calibration"])
+    return f'<h2>Calibration</h2>\n<p class="faint">{text}</p>{drawn}'
+
+
+def _numbers(errors: Mapping[str, Any]) -> str:
+    if not errors.get("numbers"):
+        return ""
+    text = "Predicted numbers of held-out texts over the correct ones; on the line they agree."
+    drawn = picture(draw_numbers, errors["names"], errors["numbers"])
+    return f'<h2>Predicted and correct</h2>\n<p class="faint">{text}</p>{drawn}'
 
 
 def _counts(counts: list[int], row: int) -> str:
@@ -240,6 +203,8 @@ def _worst(errors: Mapping[str, Any]) -> str:
         return ""
     wrong, items = errors["wrong"], errors["items"]
     title = f"<h2>Worst errors: {wrong:,} of {items:,} held-out texts are wrong</h2>"
+    if "numbers" in errors:
+        title = f"<h2>Largest errors of {items:,} held-out texts</h2>"
     return f"{title}\n{_texts([row[:3] for row in errors['worst']])}" if wrong else title
 
 

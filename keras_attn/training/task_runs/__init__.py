@@ -6,6 +6,8 @@ from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.embedding import EmbeddingRun
 from keras_attn.training.task_runs.image_classification import ImageClassificationRun
 from keras_attn.training.task_runs.masked_lm import MaskedLMRun
+from keras_attn.training.task_runs.multi_label_classification import MultiLabelClassificationRun
+from keras_attn.training.task_runs.regression import RegressionRun
 from keras_attn.training.task_runs.seq2seq import Seq2SeqRun
 from keras_attn.training.task_runs.span_corruption import SpanCorruptionRun
 from keras_attn.training.task_runs.token_classification import TokenClassificationRun
@@ -15,6 +17,8 @@ TASK_RUNS = {
     for run in (
         Seq2SeqRun(),
         ClassificationRun(),
+        MultiLabelClassificationRun(),
+        RegressionRun(),
         EmbeddingRun(),
         ImageClassificationRun(),
         CausalLMRun(),

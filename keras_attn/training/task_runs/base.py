@@ -65,6 +65,9 @@ class TaskRun(abc.ABC):
     has_labels: ClassVar[bool] = False
     """Whether the targets are labels, of texts or of words."""
 
+    has_several: ClassVar[bool] = False
+    """Whether a text may have several labels or numbers, which `data.label_separator` is for."""
+
     independent_rows: ClassVar[bool] = True
     """Whether the loss of a row does not depend on the other rows of its batch."""
 
@@ -106,6 +109,16 @@ class TaskRun(abc.ABC):
             f"The task {self.name!r} has no labels for `training.class_weights`.",
             class_weights=settings.training.class_weights,
         )
+        require(
+            settings.training.thresholds is None or hasattr(self, "choose_thresholds"),
+            f"The task {self.name!r} has no `training.thresholds`.",
+            thresholds=settings.training.thresholds,
+        )
+        require(
+            settings.data.label_separator is None or self.has_several,
+            f"The task {self.name!r} has no `data.label_separator`.",
+            label_separator=settings.data.label_separator,
+        )
         if self.generates:
             DecodingSettings().replace(**settings.decoding)
         else:
@@ -119,6 +132,10 @@ class TaskRun(abc.ABC):
             f"The task {self.name!r} is measured by its perplexity, without `metrics`.",
             metrics=settings.metrics,
         )
+
+    def recognized(self, data: DataSettings) -> str:
+        """The name of the task that data are for, if they cannot be for this one."""
+        return self.name
 
     def read_texts(self, data: DataSettings, seed: int, whole: bool = False) -> dict[str, Any]:
         """Reads the texts: "train", "validation", and "test" if there are some.
@@ -257,7 +274,7 @@ class TaskRun(abc.ABC):
 
     def needs_new_head(self, source_task: Task, texts: Any) -> bool:
         """Whether a task has no head that could learn from the training texts."""
-        return not isinstance(source_task, self.task_class)
+        return source_task.kind != self.task_class.kind
 
     def with_new_head(self, source_task: Task, settings: RunSettings, texts: Any) -> Task:
         """Puts an untrained head on the encoder of a task that needs one.
@@ -284,7 +301,6 @@ class TaskRun(abc.ABC):
             metrics=settings.metrics,
         )
 
-    @abc.abstractmethod
     def measure(
         self,
         task: Any,
@@ -307,6 +323,53 @@ class TaskRun(abc.ABC):
         Returns:
             The metrics by name, and "items", the number of texts.
         """
+        self.check_options(beams, perplexity)
+        results = self.scores(texts, self.answers(task, texts, beams, progress), metrics)
+        return results | self.perplexity(task, texts) if perplexity else results
+
+    def check_options(self, beams: int | None, perplexity: bool) -> None:
+        """Raises for options of tasks that generate texts, if this is another one."""
+        require(
+            beams is None and not perplexity,
+            f"The task {self.name!r} has no beams and no perplexity.",
+            beams=beams,
+            perplexity=perplexity,
+        )
+
+    def perplexity(self, task: Any, texts: Any) -> dict[str, float]:
+        """The perplexity of targets, by its name."""
+        return {}
+
+    @abc.abstractmethod
+    def answers(
+        self,
+        task: Any,
+        texts: Any,
+        beams: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Any:
+        """Computes what a task, exported or not, answers to texts (see `measure`)."""
+
+    @abc.abstractmethod
+    def scores(self, texts: Any, answers: Any, metrics: Sequence[str]) -> dict[str, Any]:
+        """Measures answers.
+
+        Args:
+            texts: Texts from `read_test`.
+            answers: What `answers` returned for them.
+            metrics: Names of metrics.
+
+        Returns:
+            The metrics by name, and "items", the number of texts.
+        """
+
+    @abc.abstractmethod
+    def judged(self, texts: Any, answers: Any) -> list[Judged]:
+        """Judges each answer (see `scores`)."""
+
+    def first(self, texts: Any, most: int) -> Any:
+        """The first texts, for the report of a run."""
+        return texts
 
     def held_out_inputs(self, task: Any, texts: Any) -> Sequence[str | bytes]:
         """A few inputs from held-out texts; none if samples.json of the run has the texts.
@@ -317,31 +380,18 @@ class TaskRun(abc.ABC):
         """
         return []
 
-    def judge(
-        self, task: Any, texts: Any, most: int | None = None, beams: int | None = None
-    ) -> list[Judged]:
-        """Predicts texts, and judges each answer; none if nothing is right or wrong.
+    def charts(self, task: Any, texts: Any, answers: Any) -> dict[str, Any]:
+        """What the report of a run draws of answers: "counts" of labels, "calibration"."""
+        return {}
 
-        Args:
-            task: The trained task.
-            texts: Texts from `read_texts`.
-            most: Number of different texts to predict, the first ones; all by default.
-            beams: Width of the beam search; the task's own by default.
-        """
-        return []
-
-    def answered(self, judged: Sequence[Judged]) -> list[tuple[str, str]]:
-        """Pairs of the correct label and the predicted one; none if the task has no labels."""
-        return []
-
-    def baseline(self, texts: Any, metrics: Sequence[str]) -> Baseline:
-        """Measures an answer without any model, where there is something to judge.
+    def baseline(self, texts: Any, metrics: Sequence[str]) -> Baseline | None:
+        """Measures an answer without any model; `None` if answers are neither right nor wrong.
 
         Args:
             texts: Texts from `read_texts`.
             metrics: Names of metrics.
         """
-        raise NotImplementedError
+        return None
 
     def described(self, texts: Any) -> list[str]:
         """Lines about the training texts that users need to see before a training."""

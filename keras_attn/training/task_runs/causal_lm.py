@@ -1,7 +1,10 @@
 """Runs of language models."""
 
+import numpy as np
+
 from keras_attn.data import TextExamples
 from keras_attn.tasks import CausalLMTask, DecodingSettings, ExportedCausalLM
+from keras_attn.tasks.measuring import TokenLosses
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.lines import LinesRun, first_words, words_of
 
@@ -14,7 +17,7 @@ class CausalLMRun(LinesRun):
 
     task_class = CausalLMTask
     measured_tasks = (CausalLMTask, ExportedCausalLM)
-    scores = ("perplexity",)
+    measures = ("perplexity",)
     generates = True
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
@@ -44,5 +47,7 @@ class CausalLMRun(LinesRun):
             return first_words(text, min(_PROMPT, words // 2))
         return text[: min(_PART, len(text) // 2)] or None
 
-    def scored(self, task, texts):
-        return {"perplexity": task.text_perplexity(texts)}
+    def losses(self, task, texts):
+        log_probabilities, tokens = np.transpose(task.score_texts(texts))
+        nothing = [""] * len(texts)
+        return TokenLosses(-log_probabilities, tokens, np.zeros_like(tokens), nothing, nothing)

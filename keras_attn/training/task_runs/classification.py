@@ -2,50 +2,58 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import keras
+import numpy as np
 
 from keras_attn.data import LabelledExamples, Pairs
+from keras_attn.data.files import has_label_lists
+from keras_attn.data.labelled_examples import class_numbers
 from keras_attn.evaluation import LABELS, LabelCounts
-from keras_attn.models import SequenceClassifier
-from keras_attn.tasks import ClassificationTask, LabelTask, Task, measure_labels
-from keras_attn.tokenizers import Tokenizer
-from keras_attn.training.reporting.errors import Baseline
-from keras_attn.training.run_settings import RunSettings
+from keras_attn.tasks import (
+    ClassificationTask,
+    LabelTask,
+    MultiLabelClassificationTask,
+    Task,
+)
+from keras_attn.tasks.measuring import label_scores
+from keras_attn.training.reporting.errors import Baseline, calibration, confusion
 from keras_attn.training.run_texts import hold_out_pairs
-from keras_attn.training.task_runs.base import MOST_TOKENS
-from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
-from keras_attn.training.task_runs.pairs import PairsRun
-from keras_attn.validation import require, require_one_of
+from keras_attn.training.task_runs.heads import HeadRun
+from keras_attn.validation import require
 
 _SHOWN = 5
 _DESCRIBED = 10
 
 
-class ClassificationRun(PairsRun):
+class ClassificationRun(HeadRun):
     """Trains an encoder and a head on texts with labels, the targets of the pairs."""
 
-    task_class = ClassificationTask
-    roles = ("text",)
+    task_class: ClassVar[type[Task]] = ClassificationTask
     columns = ("text", "label")
     has_labels = True
-    long_texts = ("cut", "drop", "error")
-    head_class: ClassVar[type[keras.Model]] = SequenceClassifier
-    model_settings = ("pooling",)
-    other_starts = ENCODER_TASKS
+    known_metrics = tuple(LABELS)
 
-    known_metrics: ClassVar[tuple[str, ...]] = tuple(LABELS)
-    """Names of the task's metrics."""
+    def recognized(self, data):
+        if self.known(data.train, data):
+            return self.name
+        several = data.label_separator is not None
+        several = several or has_label_lists(data.train, data.columns, data.encoding)
+        return MultiLabelClassificationTask.kind if several else self.name
+
+    def read_files(self, paths, data):
+        pairs = super().read_files(paths, data)
+        row = next((row for row, one in enumerate(pairs.targets) if isinstance(one, tuple)), None)
+        require(
+            row is None or self.has_several,
+            f"{pairs.name}: each text must have one label; several are for the task "
+            f"{MultiLabelClassificationTask.kind}.",
+            label=pairs.targets[row or 0],
+        )
+        return pairs
 
     def hold_out(self, texts, data, seed):
         return hold_out_pairs(texts, data, seed, stratify=data.stratify)
-
-    def check(self, settings):
-        super().check(settings)
-        for name in settings.metrics:
-            require_one_of("metrics", name, self.known_metrics)
 
     def default_metrics(self, data):
         return ["accuracy", "macro_f1", "weighted_f1"]
@@ -53,90 +61,31 @@ class ClassificationRun(PairsRun):
     def metrics_of(self, texts, data, chosen):
         return self.default_metrics(data)
 
-    def goal(self, metric):
-        require_one_of("metric", metric, LABELS)
-        return "max"
+    def scores(self, texts, answers, metrics):
+        return label_scores(texts, answers, metrics)
 
-    def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
-        self.refuse_search(beams, perplexity)
-        return measure_labels(task, texts, metrics, progress)
+    def head_of(self, texts, task):
+        return (self.labels(texts, task),)
 
-    def count(self, texts):
-        return len(texts)
-
-    def all_texts(self, texts, role=None):
-        return texts.sources
-
-    def examples(self, settings, texts, tokenizers, task, held_out=False):
-        return LabelledExamples.from_pairs(
-            texts,
-            tokenizers["text"],
-            self.labels(texts, task),
-            settings.data.max_source_length or MOST_TOKENS,
-            with_start=bool(task) and task.with_start,
-            long_texts=self.for_long_texts(settings),
-        )
+    def targets(self, texts, task, held_out):
+        return class_numbers(texts, self.labels(texts, task), LabelledExamples.kind)
 
     def task(self, settings, texts, tokenizers, source_task):
-        labels = self.labels(texts, source_task)
-        if source_task:
-            model = source_task.backbone
-        else:
-            encoder, head = self.encoder(settings, tokenizers), self.head_in(settings.model)
-            model = self.on_top_of(encoder, labels, head)
-        task = self.made(model, tokenizers, labels, settings, source_task)
+        task = super().task(settings, texts, tokenizers, source_task)
         if settings.training.class_weights:
-            task.class_weights = self.balanced_weights(texts, labels)
+            task.class_weights = self.balanced_weights(texts, task.labels)
         return task
 
-    def balanced_weights(self, texts: Pairs, labels: list[str]) -> list[float]:
+    def balanced_weights(self, texts: Pairs, labels: list[str]) -> list:
         """Weights of labels by which all count alike, and an example counts 1 in the mean."""
         counts = Counter(self.all_labels(texts))
         total = sum(counts.values()) / sum(counts[label] > 0 for label in labels)
         return [total / max(counts[label], 1) for label in labels]
 
-    def encoder(self, settings: RunSettings, tokenizers: Mapping[str, Tokenizer]) -> keras.Model:
-        """Makes the untrained encoder of a preset."""
-        vocabulary_size = tokenizers["text"].vocabulary_size
-        return self.model(settings, settings.data.max_source_length, vocabulary_size)
-
-    def made(
-        self,
-        model: keras.Model,
-        tokenizers: Mapping[str, Tokenizer],
-        labels: list[str],
-        settings: RunSettings,
-        source_task: Task | None,
-    ) -> LabelTask:
-        """Makes the task of a model, which may begin with that of `source_task`."""
-        # The start token is before texts as the encoder knows them: those of most tasks have it.
-        with_start = source_task is not None and getattr(source_task, "with_start", True)
-        longest, truncate = self.longest(settings, source_task)
-        return self.task_class(model, tokenizers["text"], labels, longest, with_start, truncate)
-
-    def longest(self, settings: RunSettings, source_task: Task | None) -> tuple[int, bool]:
-        """Most tokens of a text of the task, and whether longer ones are truncated."""
-        longest = settings.data.max_source_length or self.lengths_of(source_task).get("text")
-        return longest, self.for_long_texts(settings) == "cut"
-
     def needs_new_head(self, source_task, texts):
         return super().needs_new_head(source_task, texts) or not (
             set(self.all_labels(texts)) <= set(source_task.labels)
         )
-
-    def with_new_head(self, source_task, settings, texts):
-        labels, head = self.labels(texts, None), settings.model
-        if isinstance(source_task, self.task_class):
-            head = self.head_in(source_task.backbone.get_config())
-        model = self.on_top_of(encoder_of(source_task), labels, head)
-        return self.made(model, source_task.tokenizers, labels, settings, source_task)
-
-    def head_in(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings of a head among others."""
-        return {name: sizes[name] for name in self.model_settings if name in sizes}
-
-    def source_frame(self, task):
-        return task.frame
 
     def labels(self, texts: Pairs, task: LabelTask | None) -> list[str]:
         """The labels of a task, or else of training texts, in the order of their numbers."""
@@ -196,12 +145,11 @@ class ClassificationRun(PairsRun):
         """How wrong a label is: the probability that it was given, 0 if it is correct."""
         return 0.0 if best.text in references else math.exp(best.log_probability)
 
-    def answered(self, judged):
-        return [(one.reference if one.error else one.prediction, one.prediction) for one in judged]
-
-    def on_top_of(
-        self, encoder: keras.Model, labels: list[str], head: Mapping[str, Any]
-    ) -> keras.Model:
-        """Puts an untrained head on an encoder, with as much dropout."""
-        dropout = encoder.get_config().get("dropout", 0.0)
-        return self.head_class(encoder, len(labels), dropout=dropout, **head)
+    def charts(self, task, texts, answers):
+        judged = self.judged(texts, answers)
+        answered = [
+            (one.reference if one.error else one.prediction, one.prediction) for one in judged
+        ]
+        probabilities = np.exp([best.log_probability for best in answers.values()])
+        correct = [one.error == 0 for one in judged]
+        return confusion(answered, task.labels) | calibration(correct, probabilities)

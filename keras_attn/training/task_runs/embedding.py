@@ -12,7 +12,10 @@ from keras_attn.data import (
     read_scored_pairs,
 )
 from keras_attn.evaluation import CORRELATIONS, RETRIEVAL
-from keras_attn.tasks import EmbeddingTask, measure_vectors
+from keras_attn.evaluation.correlation import ranks_of
+from keras_attn.tasks import EmbeddingTask
+from keras_attn.tasks.measuring import partners_found, vector_scores, vectors_of
+from keras_attn.training.reporting.errors import Judged
 from keras_attn.training.run_texts import reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
@@ -104,12 +107,37 @@ class EmbeddingRun(PairsRun):
             **settings.model,
         )
 
-    def judge(self, task, texts, most=None, beams=None):
-        return []  # a vector is neither right nor wrong
+    def baseline(self, texts, metrics):
+        return None
 
-    def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
-        self.refuse_search(beams, perplexity)
-        return measure_vectors(task, texts, metrics, progress)
+    def answers(self, task, texts, beams=None, progress=None):
+        return vectors_of(task, texts, progress)
+
+    def scores(self, texts, answers, metrics):
+        return vector_scores(texts, answers, metrics)
+
+    def judged(self, texts, answers):
+        """Judges sources by the rank of their partner, and pairs with scores by their order.
+
+        The error is 1 - 1 / rank, or the difference of the ranks of score and cosine as a fraction
+        of the number of pairs.
+        """
+        if isinstance(texts, ScoredPairs):
+            cosines = answers.cosines()
+            apart = np.abs(ranks_of(cosines) - ranks_of(texts.scores)) / len(cosines)
+            rows = zip(texts.sources, texts.targets, texts.scores, cosines, apart, strict=True)
+            return [
+                Judged(f"{source} / {target}", f"{score:g}", f"{cosine:.4f}", float(error))
+                for source, target, score, cosine, error in rows
+            ]
+        sources, references = group_references(texts)
+        ranks, rivals = partners_found(texts, answers)
+        return [
+            Judged(source, " / ".join(partners), rival if rank > 1 else partners[0], 1 - 1 / rank)
+            for source, partners, rank, rival in zip(
+                sources, references, ranks.tolist(), rivals, strict=True
+            )
+        ]
 
     def count(self, texts):
         if isinstance(texts, ScoredPairs):

@@ -6,11 +6,15 @@ from keras_attn.tasks import (
     ClassificationTask,
     EmbeddingTask,
     MaskedLMTask,
+    RegressionTask,
     Task,
     TokenClassificationTask,
 )
 
-ENCODER_TASKS = (ClassificationTask, EmbeddingTask, MaskedLMTask, TokenClassificationTask)
+ENCODER_TASKS = (
+    *(ClassificationTask, RegressionTask, EmbeddingTask, MaskedLMTask),
+    TokenClassificationTask,
+)
 """Tasks whose encoder any of them can start from."""
 
 

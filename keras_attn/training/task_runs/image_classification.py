@@ -36,6 +36,9 @@ class ImageClassificationRun(ClassificationRun):
             value = getattr(settings.data, name)
             require(value is None, f"Images have no `data.{name}`.", **{name: value})
 
+    def recognized(self, data):
+        return self.name
+
     def read_files(self, paths, data):
         require(
             len(paths) == 1,
@@ -55,8 +58,8 @@ class ImageClassificationRun(ClassificationRun):
     def encoder(self, settings, tokenizers):
         return self.model(settings, _layout(settings)["positions"])
 
-    def made(self, model, tokenizers, labels, settings, source_task):
-        return self.task_class(model, labels)
+    def made(self, model, tokenizers, head, settings, source_task):
+        return self.task_class(model, *head)
 
     def held_out_inputs(self, task, texts):
         """The first small images, of all labels in turn."""

@@ -1,12 +1,16 @@
 """Base class of runs on texts without targets, one per line."""
 
+import abc
 import itertools
 import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+import numpy as np
 import tensorflow as tf
 
+from keras_attn.tasks.measuring import TokenLosses
+from keras_attn.training.reporting.errors import Judged
 from keras_attn.training.run_texts import hold_out_lines, read_lines
 from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require, require_one_of
@@ -26,12 +30,12 @@ class LinesRun(TaskRun):
     measured_tasks: ClassVar[tuple[type, ...]]
     """Classes of the tasks that can be measured."""
 
-    scores: ClassVar[tuple[str, ...]] = ("perplexity", "accuracy")
-    """Names of what `scored` returns."""
+    measures: ClassVar[tuple[str, ...]] = ("perplexity", "accuracy")
+    """Attributes of `TokenLosses` that the task is measured by."""
 
-    def scored(self, task: Any, texts: list[str]) -> dict[str, float]:
-        """Measures a task on texts."""
-        raise NotImplementedError
+    @abc.abstractmethod
+    def losses(self, task: Any, texts: list[str]) -> TokenLosses:
+        """Measures a task on each of some texts."""
 
     hold_out = staticmethod(hold_out_lines)
 
@@ -55,19 +59,30 @@ class LinesRun(TaskRun):
     def read_test(self, paths, data):
         return read_lines(paths, data)
 
-    def measure(self, task, texts, metrics, beams=None, perplexity=True, progress=None):
-        for name in metrics:
-            require_one_of("metrics", name, self.scores)
+    def check_options(self, beams, perplexity):
+        require(beams is None, f"The task {self.name!r} is measured without beams.", beams=beams)
+
+    def answers(self, task, texts, beams=None, progress=None):
         require(
             isinstance(task, self.measured_tasks),
             f"The task {self.name!r} is measured with a run or a task folder.",
             task=task.kind,
         )
-        require(beams is None, f"The task {self.name!r} is measured without beams.", beams=beams)
-        results = {"items": len(texts)} | self.scored(task, texts.texts)
+        losses = self.losses(task, texts.texts)
         if progress:
             progress(len(texts))
-        return results
+        return losses
+
+    def scores(self, texts, answers, metrics):
+        for name in metrics:
+            require_one_of("metrics", name, self.measures)
+        return {"items": len(texts)} | {name: getattr(answers, name) for name in self.measures}
+
+    def judged(self, texts, answers):
+        """Judges texts by their loss a token."""
+        rows = zip(texts.texts, answers.expected, answers.predicted, strict=True)
+        errors = answers.nll / np.maximum(answers.tokens, 1)
+        return [Judged(*row, error) for row, error in zip(rows, errors.tolist(), strict=True)]
 
 
 def words_of(text: str) -> Iterator[re.Match]:

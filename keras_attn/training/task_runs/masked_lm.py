@@ -7,6 +7,7 @@ import tensorflow as tf
 from keras_attn.data import MaskedExamples, Masking
 from keras_attn.models import MaskedLanguageModel
 from keras_attn.tasks import MaskedLMTask
+from keras_attn.tasks.measuring import token_losses
 from keras_attn.tokenizers.word_piece import MASK
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
@@ -54,5 +55,6 @@ class MaskedLMRun(LinesRun):
         begin, end = words[min(places, key=lambda place: abs(place - len(words) // 2))].span()
         return text[:begin] + MASK + text[end:]
 
-    def scored(self, task, texts):
-        return task.masked_scores(texts)
+    def losses(self, task, texts):
+        examples = task.masked_examples(texts)
+        return token_losses(task.backbone, examples, len(texts), task.tokenizer)

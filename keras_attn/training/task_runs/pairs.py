@@ -1,6 +1,5 @@
 """Base class of runs on pairs, whose predictions are compared with the targets."""
 
-import math
 from functools import partial
 from typing import Any, ClassVar
 
@@ -8,7 +7,8 @@ import tensorflow as tf
 
 from keras_attn.data import Pairs, group_references, read_pairs
 from keras_attn.evaluation import edit_distance, evaluate_texts
-from keras_attn.tasks import Hypothesis, measure
+from keras_attn.tasks import Hypothesis
+from keras_attn.tasks.measuring import best_answers, text_scores
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.run_settings import DataSettings
@@ -17,7 +17,6 @@ from keras_attn.training.task_runs.base import TaskRun
 from keras_attn.validation import require
 
 _SAMPLES = 8
-_NOTHING = Hypothesis("", -math.inf, -math.inf)
 
 
 class PairsRun(TaskRun):
@@ -55,6 +54,7 @@ class PairsRun(TaskRun):
     def read_files(self, paths: list[str], data: DataSettings) -> Pairs:
         """Reads tables, or a source and a target file."""
         options = {"columns": data.columns, "encoding": data.encoding, "roles": self.columns}
+        options["separator"] = data.label_separator
         return reported(read_pairs(paths, data.skip_bad_lines, **options))
 
     def check_test(self, settings, texts, task):
@@ -84,22 +84,14 @@ class PairsRun(TaskRun):
         """Most tokens that a source may have when the task predicts."""
         return settings.data.max_source_length
 
-    def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
-        if not self.generates:
-            self.refuse_search(beams, perplexity)
-        return measure(task, texts, metrics, beams, perplexity, progress)
+    def answers(self, task, texts, beams=None, progress=None):
+        return best_answers(task, texts.sources, beams, progress)
+
+    def scores(self, texts, answers, metrics):
+        return text_scores(texts, answers, metrics)
 
     def count(self, texts):
         return len(set(texts.sources))
-
-    def refuse_search(self, beams: int | None, perplexity: bool) -> None:
-        """Raises for options of tasks that generate texts."""
-        require(
-            beams is None and not perplexity,
-            f"The task {self.name!r} has no beams and no perplexity.",
-            beams=beams,
-            perplexity=perplexity,
-        )
 
     def validation_set(self, task, settings, texts):
         """Makes a validation set, whose sources are predicted if there are metrics."""
@@ -123,11 +115,23 @@ class PairsRun(TaskRun):
 
     def samples(self, task: Any, pairs: Pairs) -> list[tuple[str, str, str]]:
         """Predicts a few pairs, and returns source, reference and prediction of each."""
-        return [one[:3] for one in self._judged(task, pairs, self.beams)]
+        return [one[:3] for one in self.judged(pairs, self.answers(task, pairs, self.beams))]
 
-    def judge(self, task, texts, most=None, beams=None):
-        sources = list(dict.fromkeys(texts.sources))[:most]
-        return self._judged(task, _pairs_of(sources, texts), beams)
+    def first(self, texts, most):
+        return _pairs_of(list(dict.fromkeys(texts.sources))[:most], texts)
+
+    def judged(self, texts, answers):
+        sources, references = group_references(texts)
+        return [
+            Judged(
+                self.shown(source),
+                # Alternative references in one line, as dictionaries have them.
+                " / ".join(right),
+                answers[source].text,
+                self.error(right, answers[source]),
+            )
+            for source, right in zip(sources, references, strict=True)
+        ]
 
     def baseline(self, texts, metrics):
         """Measures the sources themselves as answers."""
@@ -137,16 +141,6 @@ class PairsRun(TaskRun):
     def error(self, references: list[str], best: Hypothesis) -> float:
         """How wrong an answer is: edits for each word of the closest reference, 0 if correct."""
         return min(_edits(best.text, reference) for reference in references)
-
-    def _judged(self, task: Any, pairs: Pairs, beams: int | None) -> list[Judged]:
-        sources, references = group_references(pairs)
-        found = task.predict_n_best(sources, 1, beams=beams)
-        best = [hypotheses[0] if hypotheses else _NOTHING for hypotheses in found]
-        return [
-            # Alternative references in one line, as dictionaries have them.
-            Judged(self.shown(source), " / ".join(right), one.text, self.error(right, one))
-            for source, right, one in zip(sources, references, best, strict=True)
-        ]
 
     def _decoded_metrics(self, task, metrics, pairs) -> dict[str, float]:
         values = self.measure(task, pairs, metrics, beams=self.beams)

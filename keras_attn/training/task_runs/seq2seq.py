@@ -50,6 +50,12 @@ class Seq2SeqRun(EncoderDecoderRun, PairsRun):
     def default_metrics(self, data):
         return ["per", "wer"] if list(data) == [CMUDICT] else ["bleu", "chrf", "wer"]
 
+    def check_options(self, beams, perplexity):
+        pass
+
+    def perplexity(self, task, texts):
+        return {"perplexity": task.perplexity(texts.sources, texts.targets)}
+
     def all_texts(self, texts, role=None):
         sides = {"source": texts.sources, "target": texts.targets}
         return sides[role] if role else [*texts.sources, *texts.targets]

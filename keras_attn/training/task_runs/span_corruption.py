@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from keras_attn.data import CorruptedExamples, SpanCorruption, SpanNoise
-from keras_attn.tasks import DecodingSettings, Seq2SeqTask, token_scores
+from keras_attn.tasks import DecodingSettings, Seq2SeqTask
+from keras_attn.tasks.measuring import token_losses
 from keras_attn.tokenizers import Tokenizer, sentinel_ids
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.training.task_runs.lines import LinesRun, words_of
@@ -73,11 +74,11 @@ class SpanCorruptionRun(EncoderDecoderRun, LinesRun):
             text = text[:begin] + name + text[end:]
         return text
 
-    def scored(self, task, texts):
+    def losses(self, task, texts):
         """Measures a task on texts with missing spans as in the paper, the same at each call."""
-        corruption = SpanCorruption(_one_tokenizer(task.tokenizers))
-        longest = task.decoding.max_source_length
-        return token_scores(task.backbone, CorruptedExamples.from_texts(texts, corruption, longest))
+        tokenizer, longest = _one_tokenizer(task.tokenizers), task.decoding.max_source_length
+        examples = CorruptedExamples.from_texts(texts, SpanCorruption(tokenizer), longest)
+        return token_losses(task.backbone, examples, len(texts), tokenizer)
 
 
 def _noise(data: DataSettings) -> SpanNoise:

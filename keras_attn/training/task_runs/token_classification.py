@@ -6,14 +6,14 @@ from typing import ClassVar
 from keras_attn.data import TaggedExamples, read_tagged_texts
 from keras_attn.evaluation import TAGGING
 from keras_attn.models import TokenClassifier
-from keras_attn.tasks import TokenClassificationTask, measure_tags
+from keras_attn.tasks import TokenClassificationTask
+from keras_attn.tasks.measuring import tag_scores
 from keras_attn.tokenizers import split_words
-from keras_attn.training.reporting.errors import Baseline
+from keras_attn.training.reporting.errors import Baseline, Judged, confusion
 from keras_attn.training.run_texts import hold_out_pairs, reported
 from keras_attn.training.task_runs.base import MOST_TOKENS
 from keras_attn.training.task_runs.classification import ClassificationRun
 from keras_attn.training.task_runs.encoders import ENCODER_TASKS
-from keras_attn.validation import require_one_of
 
 
 class TokenClassificationRun(ClassificationRun):
@@ -34,15 +34,11 @@ class TokenClassificationRun(ClassificationRun):
     def metrics_of(self, texts, data, chosen):
         return chosen or self.default_metrics(data)
 
-    def count(self, texts):
-        return len(set(texts.sources))
-
-    def goal(self, metric):
-        require_one_of("metric", metric, TAGGING)
-        return "max"
-
     def default_metrics(self, data):
         return ["tag_accuracy", "span_f1"]
+
+    def recognized(self, data):
+        return self.name
 
     def read_files(self, paths, data):
         return reported(read_tagged_texts(paths, data.skip_bad_lines, data.columns, data.encoding))
@@ -58,16 +54,15 @@ class TokenClassificationRun(ClassificationRun):
             long_texts=self.for_long_texts(settings),
         )
 
-    def made(self, model, tokenizers, labels, settings, source_task):
+    def made(self, model, tokenizers, head, settings, source_task):
         longest, truncate = self.longest(settings, source_task)
-        return self.task_class(model, tokenizers["text"], labels, longest, truncate)
+        return self.task_class(model, tokenizers["text"], *head, longest, truncate)
 
     def source_lengths(self, task, sources):
         return task.lengths(sources)
 
-    def measure(self, task, texts, metrics, beams=None, perplexity=False, progress=None):
-        self.refuse_search(beams, perplexity)
-        return measure_tags(task, texts, metrics, progress)
+    def scores(self, texts, answers, metrics):
+        return tag_scores(texts, answers, metrics)
 
     def baseline(self, texts, metrics):
         """Measures the most frequent tag as that of every word."""
@@ -82,18 +77,20 @@ class TokenClassificationRun(ClassificationRun):
         tags = split_words(best.text)
         return min(_wrong(tags, split_words(reference)) for reference in references)
 
-    def answered(self, judged):
-        # Alternative tags of one text are left out: which of them counts differs by word.
-        tags = [(split_words(one.reference), split_words(one.prediction)) for one in judged]
-        return [
-            pair
-            for pair in tags
-            if len(pair[0]) == len(pair[1])
-            for pair in zip(*pair, strict=True)
-        ]
+    def charts(self, task, texts, answers):
+        return confusion(_answered(self.judged(texts, answers)), task.labels)
 
     def all_labels(self, texts):
         return [tag for tags in texts.targets for tag in split_words(tags)]
+
+
+def _answered(judged: list[Judged]) -> list[tuple[str, str]]:
+    """Pairs of the correct tag and the predicted one."""
+    # Alternative tags of one text are left out: which of them counts differs by word.
+    tags = [(split_words(one.reference), split_words(one.prediction)) for one in judged]
+    return [
+        pair for pair in tags if len(pair[0]) == len(pair[1]) for pair in zip(*pair, strict=True)
+    ]
 
 
 def _wrong(tags: list[str], reference: list[str]) -> int:

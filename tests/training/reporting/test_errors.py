@@ -6,14 +6,15 @@ import pytest
 
 from keras_attn.data import Pairs
 from keras_attn.tasks import Hypothesis
-from keras_attn.training.reporting.errors import Baseline, Judged, write_errors
+from keras_attn.training.reporting.errors import Baseline, Judged, confusion, write_errors
 from keras_attn.training.task_runs import TASK_RUNS
 
 BASELINE = Baseline("'x', the most frequent one", {"exact_match": 50.0})
 
 
 def written(folder, judged, labels=(), answered=()):
-    write_errors(folder, "some texts", judged, BASELINE, labels, answered)
+    charts = confusion(answered, labels) if labels else {}
+    write_errors(folder, "some texts", judged, BASELINE, charts)
     return json.loads((folder / "errors.json").read_text())
 
 
@@ -33,10 +34,11 @@ def test_labels_are_counted(tmp_path):
     assert found["confused"] == [["x", "y", 2], ["z", "x", 1]]
 
 
-def test_many_labels_have_no_matrix(tmp_path):
-    found = written(tmp_path, [], [str(label) for label in range(31)], [("1", "2")])
+def test_of_many_labels_those_that_are_confused_are_counted(tmp_path):
+    labels = [str(label) for label in range(41)]
+    found = written(tmp_path, [], labels, [("1", "2"), ("1", "1"), ("3", "3")])
     assert found["confused"] == [["1", "2", 1]]
-    assert "counts" not in found
+    assert (found["labels"], found["counts"]) == (["1", "2"], [[1, 1], [0, 0]])
 
 
 def best(text, log_probability=0.0):

@@ -153,12 +153,19 @@ def test_errors_of_labels(folder):
     assert "Always answering 'a<b'" in page.texts["dd"][2]
 
 
-def test_labels_that_are_too_many_for_a_matrix(folder):
+def test_many_labels_are_drawn(folder):
+    labels = [f"<label> ${number}" for number in range(13)]
+    counts = [[9 * (row == column) for column in labels] for row in labels]
     errors = {"items": 9, "wrong": 2, "worst": [], "confused": [["x", "y", 2]]}
+    errors |= {"labels": labels, "counts": counts}
+    errors |= {"calibration": [[0.25, 0.5, 3], [0.9, 0.75, 6]], "calibration_error": 12.34}
     (folder / "errors.json").write_text(json.dumps(errors))
-    page = Page(write_report(folder).read_text())
+    text = write_report(folder).read_text()
+    page = Page(text)
     assert "Labels confused most" in page.texts["h2"]
     assert page.texts["td"][:2] == ["x → y", "2"]
+    assert text.count("<svg") == 3  # curves, matrix, calibration
+    assert "The mean difference is 12.3%." in " ".join(page.texts["p"])
 
 
 @pytest.mark.parametrize(

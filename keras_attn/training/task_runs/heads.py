@@ -1,0 +1,141 @@
+"""Base class of runs that train an encoder with a head for whole inputs."""
+
+import abc
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import keras
+import numpy as np
+
+from keras_attn.data import LabelledExamples, Pairs
+from keras_attn.models import SequenceClassifier
+from keras_attn.tasks import Task
+from keras_attn.tokenizers import Tokenizer
+from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.task_runs.base import MOST_TOKENS
+from keras_attn.training.task_runs.encoders import ENCODER_TASKS, encoder_of
+from keras_attn.training.task_runs.pairs import PairsRun
+from keras_attn.validation import require, require_one_of
+
+
+class HeadRun(PairsRun):
+    """Trains an encoder and a head on texts with labels or numbers, the targets of the pairs."""
+
+    roles = ("text",)
+    long_texts = ("cut", "drop", "error")
+    head_class: ClassVar[type[keras.Model]] = SequenceClassifier
+    model_settings = ("pooling",)
+    other_starts = ENCODER_TASKS
+
+    known_metrics: ClassVar[tuple[str, ...]]
+    """Names of the task's metrics."""
+
+    def check(self, settings):
+        super().check(settings)
+        for name in settings.metrics:
+            require_one_of("metrics", name, self.known_metrics)
+
+    def goal(self, metric):
+        require_one_of("metric", metric, self.known_metrics)
+        return "max"
+
+    def metrics_of(self, texts, data, chosen):
+        return chosen or self.default_metrics(data)
+
+    def all_texts(self, texts, role=None):
+        return texts.sources
+
+    @abc.abstractmethod
+    def head_of(self, texts: Pairs, task: Any) -> tuple:
+        """Arguments of the task's class that say what the columns of its model are.
+
+        Args:
+            texts: Training texts.
+            task: The task whose columns they are, if there is one.
+
+        Returns:
+            A list with an entry for each column, and what else the class takes after it.
+        """
+
+    @abc.abstractmethod
+    def targets(self, texts: Pairs, task: Any, held_out: bool) -> np.ndarray:
+        """The labels or numbers of texts, for `LabelledExamples`.
+
+        Args:
+            texts: Texts.
+            task: The task, if there is one already.
+            held_out: Whether they are the validation texts.
+        """
+
+    def examples(self, settings, texts, tokenizers, task, held_out=False):
+        return LabelledExamples.from_targets(
+            texts,
+            tokenizers["text"],
+            self.targets(texts, task, held_out),
+            settings.data.max_source_length or MOST_TOKENS,
+            with_start=bool(task) and task.with_start,
+            long_texts=self.for_long_texts(settings),
+        )
+
+    def task(self, settings, texts, tokenizers, source_task):
+        head = self.head_of(texts, source_task)
+        if source_task:
+            model = source_task.backbone
+        else:
+            options = self.head_in(settings.model)
+            model = self.on_top_of(self.encoder(settings, tokenizers), head, options)
+        return self.made(model, tokenizers, head, settings, source_task)
+
+    def encoder(self, settings: RunSettings, tokenizers: Mapping[str, Tokenizer]) -> keras.Model:
+        """Makes the untrained encoder of a preset."""
+        vocabulary_size = tokenizers["text"].vocabulary_size
+        return self.model(settings, settings.data.max_source_length, vocabulary_size)
+
+    def made(
+        self,
+        model: keras.Model,
+        tokenizers: Mapping[str, Tokenizer],
+        head: tuple,
+        settings: RunSettings,
+        source_task: Task | None,
+    ) -> Any:
+        """Makes the task of a model, which may begin with that of `source_task`."""
+        # The start token is before texts as the encoder knows them: those of most tasks have it.
+        with_start = source_task is not None and getattr(source_task, "with_start", True)
+        longest, truncate = self.longest(settings, source_task)
+        options = {"max_length": longest, "with_start": with_start, "truncate": truncate}
+        return self.task_class(model, tokenizers["text"], *head, **options)
+
+    def longest(self, settings: RunSettings, source_task: Task | None) -> tuple[int, bool]:
+        """Most tokens of a text of the task, and whether longer ones are truncated."""
+        longest = settings.data.max_source_length or self.lengths_of(source_task).get("text")
+        return longest, self.for_long_texts(settings) == "cut"
+
+    def with_new_head(self, source_task, settings, texts):
+        head, options = self.head_of(texts, None), settings.model
+        if source_task.kind == self.task_class.kind:
+            options = self.head_in(source_task.backbone.get_config())
+        model = self.on_top_of(encoder_of(source_task), head, options)
+        return self.made(model, source_task.tokenizers, head, settings, source_task)
+
+    def head_in(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of a head among others."""
+        return {name: sizes[name] for name in self.model_settings if name in sizes}
+
+    def on_top_of(
+        self, encoder: keras.Model, head: tuple, options: Mapping[str, Any]
+    ) -> keras.Model:
+        """Puts an untrained head on an encoder, with as much dropout."""
+        dropout = encoder.get_config().get("dropout", 0.0)
+        return self.head_class(encoder, len(head[0]), dropout=dropout, **options)
+
+    def source_frame(self, task):
+        return task.frame
+
+    def refuse_consistency(self, settings: RunSettings) -> None:
+        """Raises for R-Drop, which needs probabilities of labels that exclude each other."""
+        require(
+            settings.training.consistency == 0,
+            f"The task {self.name!r} has no `training.consistency`.",
+            consistency=settings.training.consistency,
+        )
