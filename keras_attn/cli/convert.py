@@ -2,9 +2,10 @@
 
 CHECKPOINT is a folder written by `save_pretrained` of transformers or sentence-transformers, with
 config.json, safetensors and the files of the tokenizer. Supported models and their tasks:
-  bert     masked_lm (BertForMaskedLM, BertForPreTraining), classification
-           (BertForSequenceClassification), token_classification (BertForTokenClassification),
-           embedding (other architectures)
+  bert     masked_lm (BertForMaskedLM, BertForPreTraining), classification,
+           multi_label_classification or regression (BertForSequenceClassification, by its
+           problem_type), token_classification (BertForTokenClassification), embedding (other
+           architectures)
   gpt2     causal_lm
   t5       seq2seq (versions 1.0 and 1.1)
   marian   seq2seq, such as OPUS-MT

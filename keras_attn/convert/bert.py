@@ -9,7 +9,7 @@ import keras
 from keras_attn.convert.bert_heads import (
     CLASSIFIER_HEAD,
     MASKED_HEAD,
-    classification_task,
+    head_task,
     map_masked_head,
 )
 from keras_attn.convert.configuration import (
@@ -100,7 +100,7 @@ def convert_bert(folder: Path, config: dict[str, Any]) -> Conversion:
     own, length = _HEAD_OF.get(architecture), settings["max_length"]
     if own == CLASSIFIER_HEAD:
         of_tokens = architecture == _OF_TOKENS
-        task = classification_task(path, config, encoder, tokenizer, length, weights, of_tokens)
+        task = head_task(path, config, encoder, tokenizer, length, weights, of_tokens)
     elif own == MASKED_HEAD:
         require_values(path, config, tie_word_embeddings=True)
         model = MaskedLanguageModel(encoder, arguments["activation"], arguments["epsilon"])

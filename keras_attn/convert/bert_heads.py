@@ -1,4 +1,4 @@
-"""Conversion of Hugging Face's heads of BERT: classification and masked language modeling."""
+"""Conversion of Hugging Face's heads of BERT: labels, numbers and masked language modeling."""
 
 import re
 from collections.abc import Callable
@@ -9,9 +9,15 @@ from keras_attn.convert.json_files import named_in_errors
 from keras_attn.convert.safetensors_folder import SafetensorsFolder
 from keras_attn.convert.weight_map import WeightMap
 from keras_attn.models import Bert, MaskedLanguageModel, SequenceClassifier, TokenClassifier
-from keras_attn.tasks import ClassificationTask, TokenClassificationTask
+from keras_attn.tasks import (
+    ClassificationTask,
+    MultiLabelClassificationTask,
+    RegressionTask,
+    Task,
+    TokenClassificationTask,
+)
 from keras_attn.tokenizers import Tokenizer
-from keras_attn.validation import require
+from keras_attn.validation import require, require_one_of
 
 CLASSIFIER_HEAD = "classifier."
 MASKED_HEAD = "cls.predictions."
@@ -19,10 +25,15 @@ _BIAS = f"{MASKED_HEAD}bias"
 _EMBEDDING = "embeddings.word_embeddings.weight"
 # Names of second copies in older checkpoints.
 _AGAIN = {f"{MASKED_HEAD}decoder.weight": _EMBEDDING, f"{MASKED_HEAD}decoder.bias": _BIAS}
-_SINGLE_LABEL = (None, "single_label_classification")
+# What heads of texts compute, by `problem_type`.
+_TASKS = {
+    "single_label_classification": ClassificationTask,
+    "multi_label_classification": MultiLabelClassificationTask,
+    "regression": RegressionTask,
+}
 
 
-def classification_task(
+def head_task(
     path: Path,
     config: dict[str, Any],
     encoder: Bert,
@@ -30,8 +41,8 @@ def classification_task(
     max_length: int,
     weights: WeightMap,
     of_tokens: bool,
-) -> ClassificationTask | TokenClassificationTask:
-    """Makes the task of a classifier of texts or tokens, and maps the head's weights.
+) -> Task:
+    """Makes the task of a head for texts or tokens, and maps the head's weights.
 
     Args:
         path: File of the configuration, for error messages.
@@ -43,15 +54,8 @@ def classification_task(
         of_tokens: Whether tokens are classified.
 
     Raises:
-        UserError: The head does not assign exactly one label to each text; or there are fewer than
-            two labels, or a label is not a single word.
+        UserError: The head does something unknown, or there are fewer labels than it needs.
     """
-    problem = config.get("problem_type")
-    require(
-        of_tokens or problem in _SINGLE_LABEL,
-        f"{path}: `problem_type` must be 'single_label_classification'.",
-        problem_type=problem,
-    )
     dropout = config.get("classifier_dropout")
     dropout = encoder.get_config()["dropout"] if dropout is None else dropout
     with named_in_errors(path):
@@ -60,8 +64,13 @@ def classification_task(
             model = TokenClassifier(encoder, len(labels), dropout)
             task = TokenClassificationTask(model, tokenizer, labels, max_length)
         else:
+            # As transformers, for which a single label is a number.
+            default = "single_label_classification" if len(labels) > 1 else "regression"
+            problem = config.get("problem_type") or default
+            require_one_of("problem_type", problem, _TASKS)
             model = SequenceClassifier(encoder, len(labels), "pooler", dropout)
-            task = ClassificationTask(model, tokenizer, labels, max_length, with_start=True)
+            options = {"max_length": max_length, "with_start": True}
+            task = _TASKS[problem](model, tokenizer, labels, **options)
     weights.copy_linear(model.get_layer("output"), CLASSIFIER_HEAD.removesuffix("."))
     return task
 

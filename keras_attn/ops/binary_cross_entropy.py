@@ -1,4 +1,4 @@
-"""Cross-entropy of labels of which any number is right: a decision for each."""
+"""Cross-entropy of several labels an input: a decision for each label."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from keras import ops
 from keras_attn.tensors import Tensor
 
 YES = 2
-"""Number of a label that is right; 1 stands for one that is not, and 0 for no decision."""
+"""Number of a label that is right; 1 means one that is not, and 0 no decision."""
 
 
 def binary_cross_entropy(

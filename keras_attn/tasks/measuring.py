@@ -330,8 +330,8 @@ class Vectors(NamedTuple):
     """The vectors of pairs.
 
     Attributes:
-        sources: Those of the sources, of each different one unless the pairs have scores.
-        targets: Those of the targets, likewise.
+        sources: Those of the sources; of each different one unless the pairs have scores.
+        targets: Those of the targets.
     """
 
     sources: np.ndarray

@@ -18,7 +18,7 @@ THRESHOLD = 0.5
 
 
 class MultiLabelClassificationTask(ClassificationTask):
-    """Finds the labels of texts, of which a text may have any number.
+    """Finds the labels of texts; a text may have any number of them.
 
     Args:
         backbone: A model from `{"token_ids": int32 (batch, length)}` to logits (batch, labels),

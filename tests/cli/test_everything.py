@@ -73,6 +73,11 @@ def files(tmp_path, monkeypatch):
     contents = {
         "pairs.tsv": [f"{text}\t{text.upper()}" for text in texts],
         "labels.tsv": [f"{text}\t{'good' if 'good' in text else 'bad'}" for text in texts],
+        "topics.jsonl": [
+            json.dumps({"text": text, "labels": [word for word in ("good", "A") if word in text]})
+            for text in texts
+        ],
+        "numbers.tsv": [f"{text}\t{len(text)}" for text in texts],
         "tags.tsv": [f"{text}\t{re.sub('[^ ]+', 'O', text)}" for text in texts],
         "texts.txt": texts,
     }
@@ -160,6 +165,11 @@ def test_the_commands_of_a_task(task, files, keras_attn, monkeypatch, tmp_path):
     answer = served_answer(keras_attn, command["serve"], task, {"instances": [content]})
     if task == "embedding":
         np.testing.assert_allclose(answer, json.loads(predicted), atol=1e-5)
+    elif task == "regression":
+        assert f"{answer[0]:g}" == predicted
+    elif task == "multi_label_classification":
+        chosen = zip(answer["labels"], answer["predicted"], strict=True)
+        assert [label for label, is_chosen in chosen if is_chosen] == json.loads(predicted)
     else:
         told = next(answer[name] for name in ("text", "label", "tags") if name in answer)
         assert told == predicted

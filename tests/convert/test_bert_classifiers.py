@@ -5,7 +5,13 @@ import pytest
 import tensorflow as tf
 
 from keras_attn.convert import convert_huggingface
-from keras_attn.tasks import ClassificationTask, EmbeddingTask, TokenClassificationTask
+from keras_attn.tasks import (
+    ClassificationTask,
+    EmbeddingTask,
+    MultiLabelClassificationTask,
+    RegressionTask,
+    TokenClassificationTask,
+)
 from tests.convert.made import (
     GOLDEN,
     as_sentence_transformer,
@@ -73,6 +79,32 @@ def test_logits_and_labels_of_texts_are_those_of_transformers():
     assert task.predict(TEXTS) == golden["labels"].tolist()
 
 
+def test_heads_of_several_labels_and_of_numbers(of_texts):
+    golden = arrays_of(f"{OF_TEXTS}_outputs.npz")["text_logits"]
+    config(problem_type="multi_label_classification")(of_texts)
+    task = converted(of_texts)
+    assert type(task) is MultiLabelClassificationTask
+    np.testing.assert_allclose(task.probabilities(TEXTS), 1 / (1 + np.exp(-golden)), atol=1e-4)
+    config(problem_type="regression")(of_texts)
+    task = converted(of_texts)
+    assert (type(task), task.names) == (RegressionTask, ["very bad", "fair", "good"])
+    np.testing.assert_allclose(task.predict(TEXTS), golden, atol=1e-4)
+
+
+def test_a_single_label_is_a_number(of_texts):
+    """As transformers reads it."""
+    config(id2label={"0": "score"}, problem_type=None)(of_texts)
+    change_tensors(
+        of_texts,
+        lambda tensors: (
+            tensors | {name: tensors[name][:1] for name in ("classifier.weight", "classifier.bias")}
+        ),
+    )
+    task, golden = converted(of_texts), arrays_of(f"{OF_TEXTS}_outputs.npz")["text_logits"]
+    assert type(task) is RegressionTask
+    np.testing.assert_allclose(task.predict(TEXTS), golden[:, 0], atol=1e-4)
+
+
 @pytest.mark.slow
 def test_a_saved_classifier_of_the_pooler_is_the_same(tmp_path):
     task = converted(OF_TEXTS)
@@ -108,20 +140,10 @@ def test_a_pooler_under_a_classifier_of_tokens_is_kept(of_tokens):
 
 NAMES = {"0": "a", "1": "b", "2": "c", "3": "d", "5": "e"}
 MISTAKES = {
-    "several labels": (
+    "an unknown head": (
         OF_TEXTS,
-        config(problem_type="multi_label_classification"),
-        "`problem_type` must be 'single_label_classification'. Received: problem_type='multi_label",
-    ),
-    "regression": (
-        OF_TEXTS,
-        config(problem_type="regression"),
-        "config.json: `problem_type` must be .* Received: problem_type='regression'",
-    ),
-    "one label": (
-        OF_TEXTS,
-        config(id2label={"0": "score"}, problem_type=None),
-        "config.json: At least two labels are needed. Received: labels=.'score'.",
+        config(problem_type="ranking"),
+        "config.json: .*problem_type.*'ranking'",
     ),
     "another number of labels": (OF_TEXTS, config(id2label={"0": "a", "1": "b"}), "classifier.we"),
     "a gap": (OF_TOKENS, config(id2label=NAMES), "config.json: `id2label` must have the numbers"),

@@ -54,6 +54,17 @@ def classification(encoder, **options):
     return of_words(tasks.ClassificationTask, model, LABELS, LENGTH)
 
 
+def label_sets(encoder, **options):
+    model = models.SequenceClassifier(encoder(len(WORDS), **options), len(LABELS))
+    task = partial(tasks.MultiLabelClassificationTask, thresholds=[0.4, 0.6])
+    return of_words(task, model, LABELS, LENGTH)
+
+
+def regression(encoder, **options):
+    model = models.SequenceClassifier(encoder(len(WORDS), **options), 1)
+    return of_words(tasks.RegressionTask, model, ["price"], [40.0], [8.0], LENGTH)
+
+
 def images(encoder, **options):
     model = models.SequenceClassifier(encoder(**options), len(LABELS), "first")
     return tasks.ImageClassificationTask(spread_weights(model), LABELS)
@@ -107,6 +118,14 @@ MATRIX = {
     "classification TransformerEncoder": lambda: classification(models.TransformerEncoder, **SIZES),
     "classification Bert": lambda: classification(models.Bert, **BERT),
     "classification ETC": lambda: classification(models.ETC, **ETC_SIZES),
+    "multi_label_classification TransformerEncoder": lambda: label_sets(
+        models.TransformerEncoder, **SIZES
+    ),
+    "multi_label_classification Bert": lambda: label_sets(models.Bert, **BERT),
+    "multi_label_classification ETC": lambda: label_sets(models.ETC, **ETC_SIZES),
+    "regression TransformerEncoder": lambda: regression(models.TransformerEncoder, **SIZES),
+    "regression Bert": lambda: regression(models.Bert, **BERT),
+    "regression ETC": lambda: regression(models.ETC, **ETC_SIZES),
     "image_classification PatchEncoder": lambda: images(
         models.PatchEncoder, image_size=4, patch_size=2, **SIZES
     ),
@@ -154,8 +173,14 @@ def test_it_is_exported_and_verified(name, tmp_path):
     if not left_out:
         check_served_attention(task, folder)
     outputs = golden["serving_default"]
-    answers = next(outputs[key] for key in ("text", "label", "tags", "embedding") if key in outputs)
-    if answers.dtype == object:
+    names = ("text", "label", "tags", "embedding", "labels", "numbers")
+    name, answers = next((key, outputs[key]) for key in names if key in outputs)
+    if name == "labels":
+        rows = zip(answers, outputs["predicted"], strict=True)
+        assert [[one.decode() for one in row[chosen]] for row, chosen in rows] == expected
+    elif name == "numbers":
+        np.testing.assert_allclose(answers[:, 0], expected, rtol=1e-4)
+    elif answers.dtype == object:
         assert [answer.decode() for answer in answers] == expected
     else:
         np.testing.assert_allclose(answers, expected, rtol=1e-4, atol=1e-6)

@@ -323,7 +323,9 @@ class Trainer:
             return {}
         self._look()
         sums = means(state.epoch_sums)
-        shown = f"loss {sums['loss']:.4f} accuracy {sums['accuracy']:.4f}"
+        shown = " ".join(
+            f"{name} {sums[name]:.4f}" for name in ("loss", "accuracy") if name in sums
+        )
         try:
             with averaged_weights(self._optimizer, self._model.trainable_variables):
                 value = self._measure(f"epoch {state.epoch + 1} step {state.step} {shown}")

@@ -148,13 +148,14 @@ def _opening(
 
 def _confusion(errors: Mapping[str, Any]) -> str:
     """The matrix of labels and what was predicted for them, and the pairs confused most."""
-    parts = []
-    if labels := errors.get("labels"):
+    parts, labels = [], errors.get("labels") or ()
+    has_numbers = 0 < len(labels) <= _MOST_CELLS
+    if labels:
         text = "Rows are the correct labels, columns what was predicted."
-        matrix = _matrix if len(labels) <= _MOST_CELLS else partial(picture, draw_confusion)
+        matrix = _matrix if has_numbers else partial(picture, draw_confusion)
         parts += ["<h2>Confusion matrix</h2>", f'<p class="faint">{text}</p>']
         parts.append(f"<div>{matrix(labels, errors['counts'])}</div>")
-    if confused := errors.get("confused"):
+    if (confused := errors.get("confused")) and not has_numbers:
         lines = [(f"{right} → {found}", str(count)) for right, found, count in confused]
         parts += ["<h2>Labels confused most</h2>", _table(("correct → predicted", "times"), lines)]
     return "\n".join(parts)

@@ -9,6 +9,7 @@ import numpy as np
 from keras_attn.data import LabelledExamples, Pairs
 from keras_attn.data.files import has_label_lists
 from keras_attn.data.labelled_examples import class_numbers
+from keras_attn.data.reading.several import number_in
 from keras_attn.evaluation import LABELS, LabelCounts
 from keras_attn.tasks import (
     ClassificationTask,
@@ -24,6 +25,8 @@ from keras_attn.validation import require
 
 _SHOWN = 5
 _DESCRIBED = 10
+_MOST_NUMBERS = 20  # that may be labels, such as stars
+_SEPARATORS = (",", ";", "|")
 
 
 class ClassificationRun(HeadRun):
@@ -114,6 +117,8 @@ class ClassificationRun(HeadRun):
         if rare:
             names = ", ".join(map(repr, rare[:_SHOWN])) + (" …" if len(rare) > _SHOWN else "")
             lines.append(f"   warning: {len(rare):,} labels occur only once: {names}")
+        if self.task_class is ClassificationTask:
+            lines += _hints([label for label, _ in counts])
         return lines
 
     def remarks(self, task, texts):
@@ -153,3 +158,19 @@ class ClassificationRun(HeadRun):
         probabilities = np.exp([best.log_probability for best in answers.values()])
         correct = [one.error == 0 for one in judged]
         return confusion(answered, task.labels) | calibration(correct, probabilities)
+
+
+def _hints(labels: list[str]) -> list[str]:
+    """Lines about labels that look like numbers, or like several labels each."""
+    if len(labels) > _MOST_NUMBERS and all(number_in(label)[1] is None for label in labels):
+        count = f"{len(labels):,} different numbers"
+        return [f"      note: the labels are {count}; --task regression predicts numbers"]
+    for separator in _SEPARATORS:
+        several = [label for label in labels if separator in label]
+        parts = {part.strip() for label in labels for part in label.split(separator)}
+        if several and len(parts) < len(labels):
+            return [
+                f"      note: labels such as {several[0]!r} look like several ones; "
+                f"--label-separator '{separator}' reads them as such"
+            ]
+    return []

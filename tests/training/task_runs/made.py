@@ -55,6 +55,22 @@ def labelled(count, seed):
     return [f"{word}\t{'with x' if 'x' in word else 'without'}" for word in words]
 
 
+def with_letters(count, seed):
+    """Words as JSON lines, with the vowels that they have as labels."""
+    generator = np.random.default_rng(seed)
+    words = ["".join(generator.choice(list("bcdaei"), 5)) for _ in range(count)]
+    return [
+        json.dumps({"text": word, "labels": [one for one in "aei" if one in word]})
+        for word in words
+    ]
+
+
+def priced(count, seed):
+    """Words, and 40 and 8 more for each x in them."""
+    words = [line.split("\t")[0] for line in labelled(count, seed)]
+    return [f"{word}\t{40 + 8 * word.count('x')}" for word in words]
+
+
 def tagged(count, seed):
     """Sentences of people, of one name or two, and places; washington is both."""
     generator = np.random.default_rng(seed)
@@ -105,6 +121,8 @@ def image_folder(folder, count, seed):
 
 MAKERS = {
     "classification": labelled,
+    "multi_label_classification": with_letters,
+    "regression": priced,
     "embedding": partners,
     "causal_lm": counting,
     "masked_lm": repeating(4, 9),
@@ -113,6 +131,8 @@ MAKERS = {
 }
 BASES = {
     "classification": {"preset": "encoder_tiny", "model": SIZES},
+    "multi_label_classification": {"preset": "encoder_tiny", "model": SIZES},
+    "regression": {"preset": "encoder_tiny", "model": SIZES},
     "image_classification": {"preset": "patch_tiny", "model": SIZES},
     "embedding": {"preset": "encoder_tiny", "model": SIZES | {"pooling": "mean"}},
     "causal_lm": {"preset": "lm_tiny", "model": SIZES},
@@ -149,6 +169,8 @@ def write_data(task, path, count, seed):
     """Writes data for a task, and returns their place."""
     if task == "image_classification":
         return image_folder(path, count, seed)
+    # Of lists, which only JSON has.
+    path = path.with_suffix(".jsonl") if task == "multi_label_classification" else path
     return written(path, MAKERS[task](count, seed))
 
 
