@@ -4,14 +4,14 @@ import itertools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from keras_attn.data.reading.columns import select
 from keras_attn.data.reading.lines import BadLine, is_empty, iterate_lines
 from keras_attn.data.reading.paths import expanded
-from keras_attn.data.reading.rows import Form, Mistake, Reading, Row
-from keras_attn.data.reading.several import SEVERAL, listed
-from keras_attn.data.reading.tables import TabSeparatedTable, form_of, open_table
+from keras_attn.data.reading.rows import Form, Mistake, Reading, Row, table_rows
+from keras_attn.data.reading.several import SEVERAL
+from keras_attn.data.reading.tables import form_of
 from keras_attn.validation import UserError, require
 
 _MISSING = object()
@@ -181,13 +181,12 @@ def has_label_lists(
         True
     """
     files = expanded(paths)
-    if not files or are_aligned(paths, files):
+    if not files or are_aligned(paths, files) or Path(files[0]).is_fifo():  # read only once
         return False
-    table = open_table(files[0], TabSeparatedTable, encoding, skip_bad_lines=True)
-    _, selection = select(table, ("text", "label"), columns)
-    rows = itertools.islice(table.records(selection.keys), selection.has_header, _LOOKED_AT)
-    cells = [record.cells[selection.keys[-1]] for record in rows if record.mistake is None]
-    return bool(cells) and all(listed(cell) is not None for cell in cells)
+    form = Form(columns, encoding, skip_bad_lines=True)
+    rows = itertools.islice(table_rows(files[0], ("text", "label"), form), _LOOKED_AT)
+    labels = [row.fields[-1] for row in rows if row.mistake is None]
+    return bool(labels) and all(isinstance(one, tuple) for one in labels)
 
 
 def are_aligned(given: Sequence | str | os.PathLike, files: Sequence[str]) -> bool:

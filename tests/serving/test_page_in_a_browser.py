@@ -36,6 +36,8 @@ QUOTES = "'a\"\n\\$`b"
 EVIL = "<img src=x onerror=\"document.title='broken'\">"
 KINDS = {
     "classification": "Bert",
+    "multi_label_classification": "Bert",
+    "regression": "Bert",
     "image_classification": "PatchEncoder",
     "masked_lm": "Bert",
     "token_classification": "Bert",
@@ -308,6 +310,23 @@ def test_labels(seen, tasks):
     assert (step["form"], step["best"]) == ("labels", best)
     assert {row[1] for row in step["rows"]} == {EVIL, "good"}
     assert sum(step["bars"]) == pytest.approx(100, abs=0.02)
+
+
+def test_label_sets(seen, tasks):
+    step, task = seen["multi_label_classification"], tasks["multi_label_classification"]
+    [found] = task.label_sets(task.example_texts()[:1])
+    assert step["form"] == "label_sets"
+    assert step["best"] == (", ".join(found.labels) or "(no label)")
+    assert [row[1] for row in step["rows"]] == list(found.probabilities)
+    assert [bool(row[0]) for row in step["rows"]] == [
+        label in found.labels for label in found.probabilities
+    ]
+
+
+def test_numbers(seen, tasks):
+    step, task = seen["regression"], tasks["regression"]
+    assert step["form"] == "numbers"
+    assert float(step["best"]) == pytest.approx(task.predict(task.example_texts()[:1])[0], rel=1e-4)
 
 
 def test_gaps(seen, tasks):

@@ -94,7 +94,7 @@ def _memorizing(rows: Rows) -> str:
         return ""
     return (
         f" It memorizes its training texts: their loss fell from {_shown(then)} to {_shown(now)} "
-        f"nats a token while that of the validation texts rose from {_shown(low)} to "
+        f"nats while that of the validation texts rose from {_shown(low)} to "
         f"{_shown(high)}. More data, more dropout or fewer updates would help."
     )
 

@@ -92,7 +92,8 @@ class MultiLabelClassificationRun(ClassificationRun):
             missed, wrong = set(labels) - set(found.labels), set(found.labels) - set(labels)
             error = sum(1 - found.probabilities.get(label, 0.0) for label in missed)
             error += sum(found.probabilities[label] for label in wrong)
-            judged.append(Judged(text, ", ".join(labels), ", ".join(found.labels), error))
+            sides = (", ".join(sorted(some)) for some in (labels, found.labels))
+            judged.append(Judged(text, *sides, error))
         return judged
 
     def baseline(self, texts, metrics):

@@ -49,7 +49,7 @@ def test_is_it_still_learning(case):
 def test_memorizing():
     rows = run([4.0, 2.0, 2.2], [4.0, 2.0, 1.0])
     text, is_good = answers(rows)[LEARNING]
-    assert "fell from 2 to 1 nats a token" in text
+    assert "fell from 2 to 1 nats" in text
     assert "rose from 2 to 2.2" in text
     assert is_good is False
 

@@ -1,0 +1,46 @@
+"""What the progress of a training counts."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from keras_attn.data import LabelledExamples, Pairs, TextExamples
+from keras_attn.training import Trainer, TrainingSettings
+from keras_attn.training.reporting.progress import ProgressReport
+from tests.export.test_matrix import MATRIX
+
+pytestmark = pytest.mark.tensorflow
+
+TEXTS = ["the cat sat", "mat", "the", "cat sat .", "the mat"]
+
+
+@pytest.mark.parametrize("task", ["classification", "causal_lm"])
+def test_classifiers_count_texts_and_tokens(task, tmp_path, monkeypatch):
+    """Language models count the tokens that they predict, which are all of them."""
+    read = Counter()
+    monkeypatch.setattr(ProgressReport, "update", lambda self, *values: read.update(values[-1]))
+    if task == "classification":
+        trained = MATRIX["classification Bert"]()
+        pairs = Pairs(TEXTS, ["good", "fair", "good", "fair", "fair"])
+        examples = LabelledExamples.from_pairs(pairs, trained.tokenizer, trained.labels)
+        expected = {"texts": 10, "tokens": 2 * int(examples.lengths.sum())}
+    else:
+        trained = MATRIX["causal_lm CausalTransformer"]()
+        examples = TextExamples.from_texts(["cab", "abba"], trained.tokenizer)
+        expected = {"tokens": 2 * int(examples.lengths.sum())}
+    settings = {"epochs": 2, "batch_tokens": 16, "accumulate_steps": 2, "deterministic": False}
+    Trainer(trained, TrainingSettings(**settings), tmp_path).fit(examples, lambda: {"loss": 1.0})
+    assert read == expected
+
+
+def test_the_speed_of_each_unit_is_shown(monkeypatch):
+    clock = iter(np.arange(0, 1000, 20.0))
+    monkeypatch.setattr("time.monotonic", lambda: next(clock))
+    console = Console(width=200, record=True, force_terminal=False)
+    progress = ProgressReport(total_steps=30, console=console)
+    for step in (1, 11):
+        progress.update(step, 1, 0.5, {"texts": 100, "tokens": 40000})
+    text = console.export_text()
+    assert "step 11/30 epoch 1 loss 0.5000 5 texts/s, 2,000 tokens/s, 0:38 left" in text
