@@ -2,9 +2,10 @@
 
 A preset is trained for a task by `PRESET.TASK.yaml`, or by `FAMILY.TASK.yaml` where it has none of
 its own. The entry `extends` names a recipe whose settings count where a file says nothing else.
+`by_amount` holds settings for less training data, by conditions such as `rows < 10000`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,32 @@ def merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]
             value = dict(value) if another else merged(below, value)
         result[name] = value
     return result
+
+
+def layered(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Lays nested dicts over each other; a rule of `by_amount` gives way to every later layer."""
+    result: dict[str, Any] = {}
+    for layer in layers:
+        rules = _without_set(result.get("by_amount", {}), layer)
+        result = merged(result | {"by_amount": rules}, layer)
+    return result
+
+
+def _without_set(rules: Mapping[str, Any], layer: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules without what a layer of settings sets."""
+    left = {condition: _left(settings, layer) for condition, settings in rules.items()}
+    return {condition: settings for condition, settings in left.items() if settings}
+
+
+def _left(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a nested dict that another one leaves as it is."""
+    left = {}
+    for name, value in lower.items():
+        above = upper.get(name)
+        if isinstance(value, Mapping) and isinstance(above, Mapping):
+            value = {} if any(choice in above for choice in _CHOICES) else _left(value, above)
+        elif name in upper:
+            continue
+        if value != {}:
+            left[name] = value
+    return left

@@ -12,7 +12,7 @@ from keras_attn import documents
 from keras_attn.data.examples import LONG_TEXTS
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
-from keras_attn.recipes import completed, merged, recipe_of
+from keras_attn.recipes import completed, layered, recipe_of
 from keras_attn.renamed import renamed_keys
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks.decoding import RENAMED_DECODING
@@ -111,6 +111,9 @@ class RunSettings:
             `{"name": …}` with arguments of its layer, or its name alone; the preset's if `None`.
         metrics: Names of text metrics; the first chooses the best model unless
             `training.metric` names another value. Without any the loss chooses.
+        by_amount: Settings for less training data, by conditions such as `rows < 10000` or
+            `words < 1000000`; what is set elsewhere has priority. run.yaml records what they came
+            to instead.
     """
 
     data: DataSettings
@@ -123,6 +126,7 @@ class RunSettings:
     decoding: dict[str, Any] = dataclasses.field(default_factory=dict)
     attention: dict[str, Any] | None = None
     metrics: list[str] = dataclasses.field(default_factory=list)
+    by_amount: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def resolve(cls, *layers: Mapping[str, Any]) -> "RunSettings":
@@ -138,9 +142,8 @@ class RunSettings:
             UserError: A section or a name is unknown, a value of the wrong type, or neither
                 preset nor `init` is named.
         """
-        given: dict[str, Any] = {}
-        for layer in layers:
-            given = merged(given, _checked_sections(_with_new_names(completed(layer))))
+        checked = [_checked_layer(layer) for layer in layers]
+        given = layered(checked)
         require(
             bool(given.get("preset")) != bool(given.get("init")),
             "A run needs either a preset or a task to start from.",
@@ -151,7 +154,7 @@ class RunSettings:
             recipe = get_preset(given["preset"]).recipe(given.get("task"))
         else:
             recipe = _recipe_of_init(given["init"], given.get("task"))
-        given = merged(recipe, given)
+        given = layered([recipe, *checked])
         training = dict(given.get("training") or {})
         if given.get("metrics"):
             training.setdefault("metric", given["metrics"][0])
@@ -176,8 +179,11 @@ class RunSettings:
         write_text(path, yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """All settings as nested plain values."""
-        return dataclasses.asdict(self)
+        """All settings as nested plain values, with rules only if there are some."""
+        values = dataclasses.asdict(self)
+        if not self.by_amount:
+            del values["by_amount"]
+        return values
 
     def replace(self, **sections: Any) -> "RunSettings":
         """Copies the settings with some sections replaced."""
@@ -239,6 +245,16 @@ def _with_new_names(layer: Mapping[str, Any], warns: bool = True) -> dict[str, A
         else values
         for section, values in layer.items()
     }
+
+
+def _checked_layer(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """One layer of settings, complete and with known sections."""
+    sections = _checked_sections(_with_new_names(completed(layer)))
+    training = sections.get("training", {})
+    if {"epochs", "steps"} & set(training) and "min_steps" not in training:
+        # An end that is set takes the place of the recipe's.
+        sections["training"] = dict(training) | {"min_steps": 0}
+    return sections
 
 
 def _checked_sections(layer: Mapping[str, Any]) -> dict[str, Any]:
