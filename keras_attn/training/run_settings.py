@@ -112,8 +112,8 @@ class RunSettings:
         metrics: Names of text metrics; the first chooses the best model unless
             `training.metric` names another value. Without any the loss chooses.
         by_amount: Settings for less training data, by conditions such as `rows < 10000` or
-            `words < 1000000`; what is set elsewhere has priority. run.yaml records what they came
-            to instead.
+            `words < 1000000`; what is set elsewhere has priority. run.yaml has the resulting
+            settings in their place.
     """
 
     data: DataSettings
@@ -179,11 +179,8 @@ class RunSettings:
         write_text(path, yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """All settings as nested plain values, with rules only if there are some."""
-        values = dataclasses.asdict(self)
-        if not self.by_amount:
-            del values["by_amount"]
-        return values
+        """All settings as nested plain values."""
+        return dataclasses.asdict(self)
 
     def replace(self, **sections: Any) -> "RunSettings":
         """Copies the settings with some sections replaced."""
@@ -211,7 +208,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def read_run_file(path: str | Path) -> dict[str, Any]:
     """Reads a run's own run.yaml, also one of the previous version, under the current names."""
-    settings = _with_new_names(read_yaml(path), warns=False)
+    settings = {"by_amount": {}} | _with_new_names(read_yaml(path), warns=False)
     data = settings.get("data")
     if isinstance(data, Mapping) and "max_dropped" not in data:
         # The previous version read the same files in another way, which a resumed run keeps.
