@@ -6,6 +6,7 @@ from typing import Any
 
 from keras_attn.data.overview import lengths_summary
 from keras_attn.tasks import Task, task_folder
+from keras_attn.training.by_amount import follow_amount
 from keras_attn.training.resolving import resolved
 from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.training.task_runs.base import with_lengths
@@ -31,6 +32,7 @@ def tokens_report(settings: Mapping[str, Any]) -> dict[str, Any]:
     run = TASK_RUNS[complete.task]
     run.check(complete)
     texts = run.read_texts(complete.data, complete.training.seed, whole=True)["train"]
+    complete, _ = follow_amount(complete, run, texts)
     if complete.init:
         task = Task.load(task_folder(complete.init))
         tokenizers, lengths = task.tokenizers, run.lengths_of(task)

@@ -234,8 +234,15 @@ def _layers_of(task: Task, out: Path) -> list[dict[str, Any]]:
     task.save(start)
     preset = getattr(task, "preset", None)
     recipe = get_preset(preset).recipe(task.kind) if preset else {}
-    kept = {name: value for name, value in recipe.items() if name not in _OF_THE_TASK}
+    kept = _without_task(recipe)
+    rules = {condition: _without_task(one) for condition, one in kept.get("by_amount", {}).items()}
+    kept["by_amount"] = rules
     return [kept, {"init": str(start), "task": task.kind}]
+
+
+def _without_task(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """Sections of settings without those that a task has already."""
+    return {name: value for name, value in sections.items() if name not in _OF_THE_TASK}
 
 
 def _layer(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import keras
@@ -10,6 +10,7 @@ import keras
 from keras_attn.data import Examples
 from keras_attn.tasks import Task, task_folder
 from keras_attn.tokenizers import Tokenizer
+from keras_attn.training.by_amount import follow_amount
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.description import count_parameters
 from keras_attn.training.reporting.run_folder import TokenizerMaker
@@ -32,6 +33,7 @@ class RunData:
         examples: The tokenized training texts.
         source_task: The task that the run starts from, with a new head if it needs one, or `None`.
         loaded_task: That task as it was loaded.
+        applied_rules: Settings that follow from the amount of data, by condition.
     """
 
     settings: RunSettings
@@ -40,6 +42,7 @@ class RunData:
     examples: Examples
     source_task: Task | None = None
     loaded_task: Task | None = None
+    applied_rules: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ def read_data(
     keras.utils.set_random_seed(settings.training.seed)
     texts = run.read_texts(settings.data, settings.training.seed, whole)
     train = texts["train"]
+    settings, applied = follow_amount(settings, run, train)
     with scope():
         loaded = source = _source_task(settings, run)
         if source and run.needs_new_head(source, train):
@@ -105,7 +109,7 @@ def read_data(
         examples = run.examples(settings, train, tokenizers, source)
     _check_losses(settings, train, examples)
     settings = _complete(settings, run, examples, source)
-    return RunData(settings, texts, tokenizers, examples, source, loaded)
+    return RunData(settings, texts, tokenizers, examples, source, loaded, applied)
 
 
 def prepare(data: RunData, scope: Scope = contextlib.nullcontext) -> PreparedRun:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attn.models import get_preset
+from keras_attn.training.by_amount import with_each_rule
 from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER
 from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings, flat, kind_of_task
 from keras_attn.training.settings import TrainingSettings
@@ -125,6 +126,8 @@ def check(settings: RunSettings) -> None:
     )
     run.check(settings)
     check_metric(settings)
+    for fitted in with_each_rule(settings):
+        check(fitted)
 
 
 def check_metric(settings: RunSettings) -> None:

@@ -10,7 +10,11 @@ import keras
 from keras_attn.training.loop.trainer import Trainer
 from keras_attn.training.measuring import choose_thresholds, judge_validation, measure_test
 from keras_attn.training.prepared import PreparedRun, RunData, prepare, read_data
-from keras_attn.training.reporting.description import describe_new_head, describe_run
+from keras_attn.training.reporting.description import (
+    describe_new_head,
+    describe_rules,
+    describe_run,
+)
 from keras_attn.training.reporting.held_out import write_held_out
 from keras_attn.training.reporting.report import write_report
 from keras_attn.training.reporting.run_folder import (
@@ -103,6 +107,7 @@ def _describe(data: RunData, prepared: PreparedRun) -> None:
     """Prints what is trained, and what readers of the test metrics need to know."""
     task = prepared.task
     describe_run(prepared.settings, data.texts, prepared.examples, task)
+    describe_rules(data.applied_rules)
     for line in TASK_RUNS[prepared.settings.task].described(data.texts["train"]):
         print(line, flush=True)
     if prepared.test is not None:

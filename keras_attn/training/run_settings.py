@@ -12,7 +12,7 @@ from keras_attn import documents
 from keras_attn.data.examples import LONG_TEXTS
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
-from keras_attn.recipes import completed, merged, recipe_of
+from keras_attn.recipes import completed, layered, recipe_of
 from keras_attn.renamed import renamed_keys
 from keras_attn.task_names import current_task_name
 from keras_attn.tasks.decoding import RENAMED_DECODING
@@ -117,6 +117,9 @@ class RunSettings:
             `{"name": …}` with arguments of its layer, or its name alone; the preset's if `None`.
         metrics: Names of text metrics; the first chooses the best model unless
             `training.metric` names another value. Without any the loss chooses.
+        by_amount: Settings for less training data, by conditions such as `rows < 10000` or
+            `words < 1000000`; what is set elsewhere has priority. run.yaml has the resulting
+            settings in their place.
     """
 
     data: DataSettings
@@ -129,6 +132,7 @@ class RunSettings:
     decoding: dict[str, Any] = dataclasses.field(default_factory=dict)
     attention: dict[str, Any] | None = None
     metrics: list[str] = dataclasses.field(default_factory=list)
+    by_amount: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def resolve(cls, *layers: Mapping[str, Any]) -> "RunSettings":
@@ -144,9 +148,8 @@ class RunSettings:
             UserError: A section or a name is unknown, a value of the wrong type, or neither
                 preset nor `init` is named.
         """
-        given: dict[str, Any] = {}
-        for layer in layers:
-            given = merged(given, _checked_sections(_with_new_names(completed(layer))))
+        checked = [_checked_layer(layer) for layer in layers]
+        given = layered(checked)
         require(
             bool(given.get("preset")) != bool(given.get("init")),
             "A run needs either a preset or a task to start from.",
@@ -157,7 +160,7 @@ class RunSettings:
             recipe = get_preset(given["preset"]).recipe(given.get("task"))
         else:
             recipe = _recipe_of_init(given["init"], given.get("task"))
-        given = merged(recipe, given)
+        given = layered([recipe, *checked])
         training = dict(given.get("training") or {})
         if given.get("metrics"):
             training.setdefault("metric", given["metrics"][0])
@@ -211,7 +214,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
 
 def read_run_file(path: str | Path) -> dict[str, Any]:
     """Reads a run's own run.yaml, also one of the previous version, under the current names."""
-    settings = _with_new_names(read_yaml(path), warns=False)
+    settings = {"by_amount": {}} | _with_new_names(read_yaml(path), warns=False)
     data = settings.get("data")
     if isinstance(data, Mapping) and "max_dropped" not in data:
         # The previous version read the same files in another way, which a resumed run keeps.
@@ -245,6 +248,16 @@ def _with_new_names(layer: Mapping[str, Any], warns: bool = True) -> dict[str, A
         else values
         for section, values in layer.items()
     }
+
+
+def _checked_layer(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """One layer of settings, complete and with known sections."""
+    sections = _checked_sections(_with_new_names(completed(layer)))
+    training = sections.get("training", {})
+    if {"epochs", "steps"} & set(training) and "min_steps" not in training:
+        # An end that is set takes the place of the recipe's.
+        sections["training"] = dict(training) | {"min_steps": 0}
+    return sections
 
 
 def _checked_sections(layer: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,12 +40,14 @@ RENAMED_SETTINGS = {
 class TrainingSettings:
     """Settings of a training.
 
-    Training ends at `epochs`, `steps` or `max_minutes`, whichever comes first; at least one of
-    the first two must be set.
+    Training ends at `epochs` (but not before `min_steps`), `steps` or `max_minutes`, whichever
+    comes first; at least one of `epochs` and `steps` must be set.
 
     Attributes:
         epochs: Passes over the data, or None.
         steps: Updates of the weights, or None.
+        min_steps: Updates before which neither `epochs` nor `patience` ends the training: where the
+            data are few, they are passed over more often.
         max_minutes: Minutes after which training stops cleanly, with an update at least, or None;
             a run that is resumed has as many again. A run that this ends is not reproducible to
             the bit. `"cosine"` then falls until that time, by the measured speed.
@@ -113,6 +115,7 @@ class TrainingSettings:
 
     epochs: int | None = 10
     steps: int | None = None
+    min_steps: int = 0
     max_minutes: float | None = None
     max_parameters: int | None = None
     batch_tokens: int = 4096
@@ -197,7 +200,7 @@ class TrainingSettings:
         return cls(**values)
 
     def total_steps(self, batches: int) -> int:
-        """Counts the updates of a run, as far as `epochs` and `steps` limit them.
+        """Counts the updates of a run, as far as epochs and numbers of steps limit them.
 
         Args:
             batches: Batches of an epoch.
@@ -208,7 +211,8 @@ class TrainingSettings:
         require(batches > 0, "There must be at least one training example.", batches=batches)
         limits = [self.steps] if self.steps is not None else []
         if self.epochs is not None:
-            limits.append(self.epochs * math.ceil(batches / self.accumulate_steps))
+            updates = self.epochs * math.ceil(batches / self.accumulate_steps)
+            limits.append(max(updates, self.min_steps))
         return min(limits)
 
     def to_dict(self) -> dict[str, Any]:

@@ -146,14 +146,23 @@ class Ending:
             or self._time_is_up
             or state.step >= self._last_step
             or (settings.steps is not None and state.step >= settings.steps)
-            or (0 < settings.patience <= state.waiting)
+            or (state.step >= settings.min_steps and self._is_content(state.epoch))
         )
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether no further epoch is begun."""
-        epochs = self.settings.epochs
-        return self.is_enough or (epochs is not None and self.state.epoch >= epochs)
+    def is_last_epoch(self, is_complete: bool) -> bool:
+        """Whether training ends with the epoch in progress.
+
+        Args:
+            is_complete: Whether it has no further batch.
+        """
+        enough = is_complete and self.state.step >= self.settings.min_steps
+        return self.is_enough or (enough and self._is_content(self.state.epoch + 1))
+
+    def _is_content(self, epochs: int) -> bool:
+        """Whether a number of epochs is enough, or validations improve no longer."""
+        settings = self.settings
+        all_epochs = settings.epochs is not None and epochs >= settings.epochs
+        return all_epochs or 0 < settings.patience <= self.state.waiting
 
 
 class TimePlan:

@@ -246,7 +246,7 @@ class Trainer:
         self._agree()
         if self._validation_is_due and self._state.validated_step != self._state.step:
             self._milestone()  # an earlier part of the run ended just before it
-        while not self._ending.is_finished:
+        while not self._ending.is_enough:
             self._epoch()
         self._callbacks.on_train_end(dict(self._state.validation))
 
@@ -286,7 +286,7 @@ class Trainer:
     def _after_epoch(self, is_complete: bool) -> None:
         """Closes an epoch, whole or ended early."""
         settings, state = self.settings, self._state
-        is_ending = self._ending.is_enough or (is_complete and state.epoch + 1 == settings.epochs)
+        is_ending = self._ending.is_last_epoch(is_complete)
         is_milestone = is_ending or not settings.validate_every
         self._write_row(self._validate() if is_milestone else {})
         logs = {**means(state.epoch_sums), **state.validation}

@@ -9,6 +9,7 @@ import numpy as np
 from keras_attn.data import Examples, padding_share, plan_epoch
 from keras_attn.tasks import LabelTask, Task
 from keras_attn.training.run_settings import RunSettings
+from keras_attn.training.settings import TrainingSettings
 
 _SHOWN_LABELS = 10
 
@@ -51,6 +52,7 @@ def describe_run(
     share = padding_share(examples, plan)["total"]
     padding = f", {share:.1%} of their tokens padding" if share else ""
     print(f"   batches: {len(plan):,} an epoch{padding}")
+    print(f"  training: {_end_of(training, len(plan))}")
     sizes = " and ".join(
         f"{tokenizer.vocabulary_size:,} {role}" for role, tokenizer in task.tokenizers.items()
     )
@@ -58,6 +60,31 @@ def describe_run(
     parameters = count_parameters(task.backbone.trainable_variables)
     name = settings.preset or settings.init
     print(f"     model: {name}, {parameters:,} parameters{sizes}", flush=True)
+
+
+def describe_rules(applied: Mapping[str, Mapping[str, Any]]) -> None:
+    """Prints the settings that follow from the amount of data.
+
+    Args:
+        applied: Settings by condition.
+    """
+    for condition, names in applied.items():
+        shown = ", ".join(f"{name}={value}" for name, value in names.items())
+        print(f" by amount: {condition}: {shown}", flush=True)
+
+
+def _end_of(training: TrainingSettings, batches: int) -> str:
+    """When a training ends."""
+    steps = training.total_steps(batches)
+    passes = steps * training.accumulate_steps / batches
+    text = f"{steps:,} updates, {passes:,.3g} epochs"
+    if training.max_minutes is not None:
+        text += f", or {training.max_minutes:g} minutes"
+    if training.patience:
+        since = f" after update {training.min_steps:,}" if training.min_steps else ""
+        text += f"; it ends{since} if {training.patience} validations do not improve"
+        text += f" {training.metric}"
+    return text
 
 
 def describe_new_head(task: Task, source_task: Task) -> None:

@@ -40,9 +40,9 @@ def opening(
     """
     metric = (settings.get("metric") or "nll").removeprefix("val_")
     goal = metric_goal(metric, settings.get("metric_goal", "auto"))
-    values = [
-        (int(row["step"]), float(row[f"val_{metric}"])) for row in rows if row.get(f"val_{metric}")
-    ]
+    percent = 100 if metric == "accuracy" else 1  # as metrics of texts are
+    column = f"val_{metric}"
+    values = [(int(row["step"]), percent * float(row[column])) for row in rows if row.get(column)]
     answers = [_learning(rows, values, metric, goal)]
     if not values:
         return answers

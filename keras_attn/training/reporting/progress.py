@@ -9,6 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 QUIET = Console(quiet=True)
 _SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_OF_FORECAST = 5.0  # of updates, from which the time of all is known
 
 
 def say(line: str, console: Console | None = None) -> None:
@@ -34,6 +35,7 @@ class ProgressReport:
         self._read: Counter[str] = Counter()
         self._busy = 0.0  # seconds in updates, without validation
         self._last_line = self._mark = time.monotonic()
+        self._is_announced = False
         self._bar = None
         if self._console.is_terminal:
             self._bar = Progress(
@@ -69,6 +71,13 @@ class ProgressReport:
         if step > self._first_step:
             speeds = [f"{count / self._busy:,.0f} {unit}/s" for unit, count in self._read.items()]
             speed = ", ".join([*speeds, f"{self._time_left(step)} left"])
+        if not self._is_announced and self._busy >= _SECONDS_OF_FORECAST:
+            self._is_announced = True
+            speed_of_updates = (step - self._first_step) / self._busy
+            self.say(
+                f"The {self._total - step:,} updates to come take about {self._time_left(step)} "
+                f"at {speed_of_updates:.3g} a second, without validations."
+            )
         if self._bar is not None:
             self._bar.update(self._task, completed=step, description=description, speed=speed)
         elif now - self._last_line >= _SECONDS_BETWEEN_LINES:

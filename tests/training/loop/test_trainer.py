@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 import signal
@@ -225,6 +226,26 @@ def test_early_stopping(tmp_path):
         tmp_path / "run", Scripted(9, 4, 6, 4, float("nan")), epochs=9, metric="per", patience=3
     )
     assert (result.step, result.best_step) == (40, 16)
+
+
+@pytest.mark.parametrize(
+    ("ends", "last_step"),
+    [
+        ({"epochs": 1, "min_steps": 19}, 19),  # within the third epoch of 8 updates
+        ({"epochs": 1, "min_steps": 8}, 8),
+        ({"epochs": 1, "min_steps": 9, "steps": 5}, 5),
+        ({"epochs": 5, "min_steps": 30, "patience": 1}, 30),
+        ({"epochs": 5, "min_steps": 30}, 40),
+    ],
+)
+def test_neither_epochs_nor_patience_end_a_run_before_its_least_updates(tmp_path, ends, last_step):
+    values = itertools.repeat({"per": 1.0})
+    _, result = train(tmp_path / "run", lambda: next(values), metric="per", **ends)
+    assert result.step == last_step
+    assert settings(**ends).total_steps(8) == last_step or "patience" in ends
+    rows = metrics_rows(tmp_path / "run")
+    assert rows[-1]["step"] == str(last_step)
+    assert rows[-1]["val_per"]
 
 
 def test_of_equal_metrics_that_of_the_lower_loss_is_kept(tmp_path):
