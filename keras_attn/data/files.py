@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from keras_attn.data.cache import Cache
 from keras_attn.data.reading.lines import BadLine, is_empty, iterate_lines
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Mistake, Reading, Row
@@ -35,8 +36,8 @@ class Pairs(Generic[Source]):
         (2, 'D AO G')
     """
 
-    sources: list[Source]
-    targets: list[str]
+    sources: Sequence[Source]
+    targets: Sequence[str]
     name: str = "pairs"
     skipped: int = 0
     notes: tuple[str, ...] = ()
@@ -63,6 +64,7 @@ def read_pairs(
     columns: Mapping[str, str | int] | None = None,
     encoding: str | None = None,
     roles: tuple[str, str] = ("source", "target"),
+    cache: Cache | None = None,
 ) -> Pairs[str]:
     r"""Reads pairs of texts from tables or from two line-aligned files.
 
@@ -86,6 +88,7 @@ def read_pairs(
             a number from 1.
         encoding: Encoding of the files, by default UTF-8 with or without a byte order mark.
         roles: What sources and targets are called in `columns` and messages.
+        cache: Where the texts are kept in files; by default they are lists in memory.
 
     Returns:
         The pairs, in the order of the files.
@@ -115,10 +118,7 @@ def read_pairs(
         rows = _aligned(files, form, mistake)
     else:
         rows = reading.tables(files, roles, mistake=mistake)
-    sources, targets = [], []
-    for source, target in reading.good(rows):
-        sources.append(source)
-        targets.append(target)
+    sources, targets = reading.columns(rows, roles, files, cache)
     return Pairs(sources, targets, reading.name, reading.skipped, tuple(reading.notes))
 
 

@@ -1,6 +1,6 @@
 """Labeled texts as token ids, for a classifier."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -111,11 +111,11 @@ def class_numbers(pairs: Pairs, labels: Sequence[str], kind: str) -> np.ndarray:
     Raises:
         UserError: A target is not in `labels`.
     """
-    return label_numbers([[label] for label in pairs.targets], labels, kind, pairs.name)
+    return label_numbers(([label] for label in pairs.targets), labels, kind, pairs.name)
 
 
 def label_numbers(
-    rows: Sequence[Sequence[str]], labels: Sequence[str], kind: str, name: str, others: bool = False
+    rows: Iterable[Sequence[str]], labels: Sequence[str], kind: str, name: str, others: bool = False
 ) -> np.ndarray:
     """Finds the numbers of all labels of some inputs, counted from 1.
 
@@ -133,12 +133,16 @@ def label_numbers(
         UserError: There is another label and `others` is false.
     """
     number = {label: place for place, label in enumerate(labels, 1)}
-    for row, found in enumerate(rows, 1):
-        for label in found:
-            if label not in number and not others:
-                raise UserError(
-                    f"{kind.capitalize()} {row:,} of {name} has a label that does not occur in "
-                    f"the training data. Received: {label!r}; the labels are "
-                    f"{', '.join(labels[:20])}."
-                )
-    return np.array([number.get(label, 0) for found in rows for label in found], np.int32)
+
+    def numbers() -> Iterator[int]:
+        for row, found in enumerate(rows, 1):
+            for label in found:
+                if label not in number and not others:
+                    raise UserError(
+                        f"{kind.capitalize()} {row:,} of {name} has a label that does not occur in "
+                        f"the training data. Received: {label!r}; the labels are "
+                        f"{', '.join(labels[:20])}."
+                    )
+                yield number.get(label, 0)
+
+    return np.fromiter(numbers(), np.int32)

@@ -64,8 +64,8 @@ class ClassificationRun(PairsRun):
     def count(self, texts):
         return len(texts)
 
-    def all_texts(self, texts, role=None):
-        return texts.sources
+    def columns_of(self, texts, role):
+        return [texts.sources]
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         return LabelledExamples.from_pairs(
