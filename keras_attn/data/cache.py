@@ -35,7 +35,7 @@ class Entry:
 
 
 class EntryWriter:
-    """The arrays of an entry while they are made.
+    """The arrays of an entry while they are made, as a context manager.
 
     Args:
         folder: The folder of the entry.
@@ -46,6 +46,12 @@ class EntryWriter:
         self._arrays: dict[str, dict[str, Any]] = {}
         self._files = contextlib.ExitStack()
         self._open: dict[str, Any] = {}
+
+    def __enter__(self) -> "EntryWriter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
 
     def add(self, name: str, rows: np.ndarray) -> None:
         """Appends rows to an array.
@@ -79,9 +85,8 @@ class EntryWriter:
         self.add(f"{name}.offsets", end + np.cumsum(lengths, dtype=np.int64))
         self.add(name, values)
 
-    def finish(self, facts: Mapping[str, Any]) -> None:
-        """Writes what describes the arrays."""
-        self._files.close()
+    def describe(self, facts: Mapping[str, Any]) -> None:
+        """Writes what describes the arrays, at the end."""
         content = json.dumps({"arrays": self._arrays, "facts": facts})
         text = json.dumps({"content": content, "crc32": zlib.crc32(content.encode())})
         (self._folder / ENTRY_FILE).write_text(text, encoding="utf-8")
@@ -138,8 +143,9 @@ class Cache:
                     return found
                 self._report(f"{folder}: damaged, it is made again.")
             with replaced_folder(folder) as temporary:
-                writer = EntryWriter(temporary)
-                writer.finish(make(writer))
+                with EntryWriter(temporary) as writer:
+                    facts = make(writer)
+                writer.describe(facts)
             found = _opened(folder, check=False)
         if found is None:
             raise OSError(f"{folder}: cannot be read after it was written.")

@@ -63,7 +63,7 @@ class PairsRun(TaskRun):
         super().check_test(settings, texts, task)
         if not self.roles or self.for_long_texts(settings) == "cut":
             return  # images have no tokens
-        longest = max(self.source_lengths(task, texts.sources))
+        longest = max(self.source_lengths(task, list(texts.sources)))
         limit = self.longest_source(settings)
         require(
             longest <= limit,
