@@ -166,15 +166,19 @@ def label_numbers(
         UserError: There is another label and `others` is false.
     """
     number = {label: place for place, label in enumerate(labels, 1)}
-    for row, found in enumerate(rows, 1):
-        for label in found:
-            if label not in number and not others:
-                raise UserError(
-                    f"{kind.capitalize()} {row:,} of {name} has a label that does not occur in "
-                    f"the training data. Received: {label!r}; the labels are "
-                    f"{', '.join(labels[:20])}."
-                )
-    return np.array([number.get(label, 0) for found in rows for label in found], np.int32)
+
+    def numbers() -> Iterator[int]:
+        for row, found in enumerate(rows, 1):
+            for label in found:
+                if label not in number and not others:
+                    raise UserError(
+                        f"{kind.capitalize()} {row:,} of {name} has a label that does not occur in "
+                        f"the training data. Received: {label!r}; the labels are "
+                        f"{', '.join(labels[:20])}."
+                    )
+                yield number.get(label, 0)
+
+    return np.fromiter(numbers(), np.int32)
 
 
 def label_rows(rows: Sequence[Sequence[str]], labels: Sequence[str]) -> np.ndarray:
