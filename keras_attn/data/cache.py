@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import json
 import math
+import mmap
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -170,6 +171,19 @@ class Cache:
                 fcntl.flock(file, fcntl.LOCK_EX)
             remove_unfinished(self.folder)
             yield
+
+
+def release(array: np.ndarray) -> None:
+    """Gives back the memory of an array that is a memory-mapped file.
+
+    What is used again is read again, mostly from the cache of the operating system. An array in
+    memory stays as it is.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _opened(folder: Path, check: bool = True) -> Entry | None:

@@ -29,6 +29,10 @@ class CorruptedRows:
         """Yields the ids of all texts in pieces, int32."""
         return self.text.blocks()
 
+    def release(self) -> None:
+        """Gives back the memory of ids that are in a file."""
+        self.text.release()
+
     def lengths_of(self, rows: np.ndarray) -> np.ndarray:
         """Lengths of some rows, (count,) int64."""
         return self.lengths[rows]

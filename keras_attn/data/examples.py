@@ -30,6 +30,10 @@ class Rows(Protocol):
         """Yields the data of all rows in pieces, to check that all machines read the same."""
         ...
 
+    def release(self) -> None:
+        """Gives back the memory of data that are in a file."""
+        ...
+
     @property
     def lengths(self) -> np.ndarray:  # noqa: D102
         ...

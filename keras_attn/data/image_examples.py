@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
+from keras_attn.data.cache import release
 from keras_attn.data.examples import Batch, Examples, Signature
 from keras_attn.data.files import Pairs
 from keras_attn.data.images import images_to_array, scaled_pixels
@@ -43,6 +44,11 @@ class ImageRows:
         """Yields the pixels of all images in pieces."""
         for begin in range(0, len(self.rows), _IMAGES_A_BLOCK):
             yield self.pixels[self.rows[begin : begin + _IMAGES_A_BLOCK]]
+            self.release()
+
+    def release(self) -> None:
+        """Gives back the memory of pixels that are in a file."""
+        release(self.pixels)
 
     def padded(self, rows: np.ndarray, height: int) -> np.ndarray:
         """Returns rows as a model takes them, followed by rows of zeros.

@@ -8,6 +8,8 @@ from keras_attn.data.batching import EpochPlan
 from keras_attn.data.examples import Batch, Examples
 from keras_attn.validation import require, require_positive
 
+_BATCHES_UNTIL_RELEASE = 256
+
 
 def batch_dataset(
     examples: Examples,
@@ -69,6 +71,9 @@ def batch_dataset(
 
     def generate() -> Iterator[Batch]:
         for place in range(skip, len(plan)):
+            if place % _BATCHES_UNTIL_RELEASE == 0:
+                for rows in examples.sides.values():
+                    rows.release()
             yield from _parts(
                 examples,
                 plan,

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from keras_attn.data.cache import Cache, Entry, EntryWriter
+from keras_attn.data.cache import Cache, Entry, EntryWriter, release
 from keras_attn.data.stored_column import StoredColumn, key_of
 
 _TEXTS_A_BLOCK = 4096
@@ -46,6 +46,7 @@ class StoredTexts(StoredColumn[str]):
         """Yields the texts as UTF-8, so many at a time."""
         for begin in range(0, len(self), size):
             yield self._encoded(slice(begin, begin + size))
+            release(self._bytes)
 
     @overload
     def __getitem__(self, index: int) -> str: ...

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_attn
-from keras_attn.data.cache import EntryWriter
+from keras_attn.data.cache import EntryWriter, release
 from keras_attn.data.in_order import in_order
 from keras_attn.data.stored_texts import StoredTexts
 from keras_attn.data.word_table import WordTable
@@ -151,6 +151,11 @@ class TokenRows:
         """Yields the ids of all rows, int32, in pieces."""
         for begin in range(0, len(self), _ROWS_A_BLOCK):
             yield self._concatenated(slice(begin, begin + _ROWS_A_BLOCK))
+            self.release()
+
+    def release(self) -> None:
+        """Gives back the memory of ids that are in a file."""
+        release(self._flat)
 
     def row(self, index: int) -> np.ndarray:
         """The ids of a row, int32 (length,)."""

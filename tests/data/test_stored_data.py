@@ -6,9 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_attn.data import (
     CorruptedExamples,
+    ImageExamples,
     LabelledExamples,
     MaskedExamples,
     Masking,
@@ -20,6 +22,7 @@ from keras_attn.data import (
     TextExamples,
     TokenRows,
     hold_out,
+    read_labelled_images,
     read_pairs,
     read_tagged_texts,
 )
@@ -32,6 +35,7 @@ from keras_attn.tokenizers import (
     train_tokenizer,
 )
 from keras_attn.training.task_runs.vocabulary_sample import vocabulary_sample
+from tests.refusals import refused
 
 pytestmark = pytest.mark.tensorflow
 
@@ -253,3 +257,47 @@ def test_the_sample_of_a_vocabulary(is_stored, tmp_path, capsys):
             chosen.append(place)
         assert vocabulary_sample(columns, most) == [texts[at] for at in sorted(chosen)]
         assert f"trained on {len(chosen)} of 422 texts" in capsys.readouterr().out
+
+
+@pytest.fixture
+def pets(tmp_path):
+    """A table of images, some of them equal, one of them damaged."""
+    draw = np.random.default_rng(4)
+    images = [draw.integers(0, 256, (5, 7, 3), np.uint8) for _ in range(6)]
+    lines = []
+    for number in range(20):
+        name = f"{number}.png"
+        image = tf.io.encode_png(images[number % 6]).numpy()
+        (tmp_path / name).write_bytes(image[:50] if number == 11 else image)
+        lines.append(f"{name}\t{LABELS[number % 6 % 3]}\n")
+    table = tmp_path / "pets.tsv"
+    table.write_text("".join(lines))
+    return table
+
+
+@pytest.mark.parametrize("part", ["all", "rest", "held out"])
+def test_images_are_those_in_memory(part, pets, tmp_path):
+    cache = Cache(tmp_path / "cache")
+    refused("11.png: the PNG image is damaged", read_labelled_images, pets, cache=cache)
+    memory = read_labelled_images(pets, skip_bad_files=True)
+    for _ in range(2):  # made, and opened
+        stored = read_labelled_images(pets, skip_bad_files=True, cache=cache)
+        assert (stored.skipped, list(stored.targets)) == (1, memory.targets)
+        both = (stored, memory)
+        if part != "all":
+            both = tuple(hold_out(pairs, 2, seed=1)[part == "held out"] for pairs in both)
+        assert list(both[0].sources) == both[1].sources
+        assert [image.name for image in both[0].sources] == [one.name for one in both[1].sources]
+        ours, theirs = (
+            ImageExamples.from_pairs(pairs, LABELS, image_size=(3, 4), channels=3, positions=2)
+            for pairs in both
+        )
+        assert ours.checksum == theirs.checksum
+        rows = np.random.default_rng(2).permutation(len(theirs))
+        for our, their in zip(flat(ours.assemble(rows)), flat(theirs.assemble(rows)), strict=True):
+            np.testing.assert_array_equal(our, their, strict=True)
+    assert entries(cache) == ["images", "pixels"]
+    (pets.parent / "3.png").write_bytes((pets.parent / "4.png").read_bytes())
+    changed = read_labelled_images(pets, skip_bad_files=True, cache=cache)
+    ImageExamples.from_pairs(changed, LABELS, image_size=(3, 4), channels=3, positions=2)
+    assert entries(cache) == ["images", "images", "pixels", "pixels"]
