@@ -228,10 +228,12 @@ def test_a_model_folder_is_trained_further_and_exported_anew(keras_attn, shipped
     for before, after in zip(*weights, strict=True):
         assert abs(after.numpy() - before.numpy()).max() < 1e-5
     assert keras_attn.output("export", shipped, shipped) == f"{shipped / '3'}\n"
+    assert keras_attn.output("export", shipped / "3", tmp_path / "again").endswith("1\n")
+    shutil.rmtree(shipped / "3" / "assets.extra" / "task")  # as earlier versions exported
     for command in (["train", "--data", data, "--out", tmp_path / "x", "--init"], ["export"]):
         extra = [tmp_path / "new"] if command == ["export"] else []
         error = keras_attn.refusal(*command, shipped / "3", *extra)
-        assert f"{shipped / '3'} contains only a SavedModel: a run or a task folder" in error
+        assert f"{shipped / '3'} contains only a SavedModel, exported without its task: " in error
 
 
 @pytest.mark.slow

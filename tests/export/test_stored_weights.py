@@ -454,7 +454,7 @@ def test_weights_are_found_by_name_or_else_in_order(exported, tmp_path, change):
             changed(lambda places: places | {EMBEDDING: "resources/999"}),
             "is damaged: there is no variable. Received: place='resources/999'.",
         ),
-        (truncated("variables/variables.data-00000-of-00001", 200), "is damaged: "),
+        (truncated("variables/variables.data-00000-of-00001", 6000), "is damaged: "),
         (removed("variables"), "is damaged: "),
         (removed(TASK / "exported_weights.json"), "no such file."),
     ],

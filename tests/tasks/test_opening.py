@@ -170,12 +170,19 @@ def test_an_export_into_a_task_folder_leaves_it_a_task(exported, model):
 
 
 @pytest.mark.parametrize("settings", [False, True])
-def test_a_savedmodel_alone_cannot_be_trained_further(model, settings):
+def test_a_savedmodel_without_its_task_cannot_be_trained_further(model, settings):
     shutil.rmtree(model / "task")
     if settings:
         (model / "run.yaml").write_text("preset: g2p_small\n")
+    exported_task = model / "10" / "assets.extra" / "task"
     for folder in (model, model / "10"):
-        refused("g2p.* contains only a SavedModel: a run or a task", task_folder, folder)
+        assert task_folder(folder) == exported_task
+    assert Seq2SeqTask.load(model).predict(TEXTS) == open_task(exported_task).predict(TEXTS)
+    shutil.rmtree(exported_task)  # as earlier versions exported
+    for folder in (model, model / "10"):
+        refused(
+            "g2p.* contains only a SavedModel, exported without its task: ", task_folder, folder
+        )
 
 
 def test_what_cannot_be_opened(tmp_path):
