@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     """Converts, and prints where the task was written."""
     with quiet_start():
         from keras_attn.convert import convert_checkpoint
-        from keras_attn.tasks.base import TASK_FILE
+        from keras_attn.tasks.folders import TASK_FILE
 
     if not options.overwrite and Path(options.task, TASK_FILE).exists():
         raise UserError(f"{options.task} holds a task: name another folder, or give --overwrite.")

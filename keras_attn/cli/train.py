@@ -74,7 +74,7 @@ from keras_attn.validation import UserError, require
 _SECTIONS = {
     "data": (
         *("train", "valid", "test", "columns", "encoding", "label_separator"),
-        *("stress", "skip_bad_lines"),
+        *("stress", "skip_bad_lines", "cache"),
     ),
     "training": (
         *("epochs", "steps", "max_minutes", "batch_tokens"),
@@ -129,6 +129,8 @@ def add_setting_arguments(parser: argparse.ArgumentParser) -> None:
     add("--test", nargs="+", metavar="DATA", help="test data, measured at the end")
     add("--stress", action="store_true", default=None, help="cmudict: keep stress marks")
     add_reading_options(parser)
+    cache = "keep texts and tokens here, for all runs with the same ones (default: RUN/cache)"
+    add("--cache", metavar="DIR", help=cache)
     add(
         "--config",
         metavar="FILE",

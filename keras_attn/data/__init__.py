@@ -1,6 +1,7 @@
 """Data loading: files are read, tokenized or decoded once, and streamed in batches by length."""
 
 from keras_attn.data.batching import EpochPlan, padding_share, plan_epoch
+from keras_attn.data.cache import Cache
 from keras_attn.data.cmudict import load_cmudict
 from keras_attn.data.corrupted_examples import CorruptedExamples
 from keras_attn.data.digits import load_digits
@@ -32,6 +33,7 @@ from keras_attn.data.token_rows import TokenRows
 from keras_attn.renamed import old_names
 
 __all__ = [
+    "Cache",
     "CorruptedExamples",
     "EpochPlan",
     "Examples",

@@ -1,6 +1,7 @@
 """Texts for span corruption: token ids with spans removed, and the removed spans as targets."""
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,12 +18,16 @@ class CorruptedRows:
     """One side of texts that are corrupted differently in each epoch, always to the same lengths.
 
     Attributes:
-        content: The ids of all texts, int32.
+        text: The texts.
         lengths: Length of each row, its end id included, (rows,) int64.
     """
 
-    content: np.ndarray
+    text: TokenRows
     lengths: np.ndarray
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Yields the ids of all texts in pieces, int32."""
+        return self.text.blocks()
 
     def lengths_of(self, rows: np.ndarray) -> np.ndarray:
         """Lengths of some rows, (count,) int64."""
@@ -70,7 +75,7 @@ class CorruptedExamples(Examples):
     @classmethod
     def from_texts(
         cls,
-        texts: list[str],
+        texts: Sequence[str],
         corruption: SpanCorruption,
         max_source_length: int,
         max_target_length: int | None = None,
@@ -100,7 +105,7 @@ class CorruptedExamples(Examples):
         rows, _, fields = cut_rows(rows, rows.lengths > 0, longest, name)
         corruption.check_sentinels(int(rows.lengths.max()))
         source, target = (
-            CorruptedRows(rows.content, lengths) for lengths in corruption.lengths(rows.lengths)
+            CorruptedRows(rows, lengths) for lengths in corruption.lengths(rows.lengths)
         )
         return cls(
             text=rows, corruption=corruption, source=source, target=target, seed=seed, **fields
@@ -116,8 +121,7 @@ class CorruptedExamples(Examples):
         source_ids = np.zeros((height, source_width), np.int32)
         labels = np.zeros((height, target_width), np.int32)
         for place, row in enumerate(rows.tolist()):
-            ids = self.text.ids[self.text.offsets[row] : self.text.offsets[row + 1]]
-            drawn = self.corruption.drawn(ids, [self.seed, self.epoch, row])
+            drawn = self.corruption.drawn(self.text.row(row), [self.seed, self.epoch, row])
             for side, sequence in zip((source_ids, labels), drawn, strict=True):
                 side[place, : len(sequence)] = sequence
                 side[place, len(sequence)] = tokenizer.end_id

@@ -2,8 +2,10 @@
 
 import abc
 import dataclasses
+import functools
+import itertools
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -21,12 +23,11 @@ class Rows(Protocol):
     """One side of examples, a row for each: sequences of ids, or images.
 
     Attributes:
-        content: The data of all rows, used to check that all machines read the same data.
         lengths: Length of each row, (rows,) int64.
     """
 
-    @property
-    def content(self) -> np.ndarray:  # noqa: D102
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Yields the data of all rows in pieces, to check that all machines read the same."""
         ...
 
     @property
@@ -190,14 +191,14 @@ class Examples(abc.ABC):
         """Lengths of all sides, end ids included, (rows, sides) int64."""
         return np.stack([rows.lengths for rows in self.sides.values()], axis=1)
 
-    @property
+    @functools.cached_property
     def checksum(self) -> int:
         """A checksum of all sides, labels and their order."""
         digest = 0
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            parts = (value.content, value.lengths) if hasattr(value, "content") else (value,)
-            for part in parts:
+            has_rows = hasattr(value, "blocks")
+            for part in itertools.chain(value.blocks(), [value.lengths]) if has_rows else [value]:
                 if isinstance(part, np.ndarray):
                     digest = zlib.crc32(np.ascontiguousarray(part).data, digest)
         return digest

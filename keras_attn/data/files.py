@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from keras_attn.data.cache import Cache
 from keras_attn.data.reading.lines import BadLine, is_empty, iterate_lines
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Mistake, Reading, Row, table_rows
@@ -37,8 +38,8 @@ class Pairs(Generic[Source]):
         (2, 'D AO G')
     """
 
-    sources: list[Source]
-    targets: list[Any]
+    sources: Sequence[Source]
+    targets: Sequence[Any]
     name: str = "pairs"
     skipped: int = 0
     notes: tuple[str, ...] = ()
@@ -67,6 +68,7 @@ def read_pairs(
     encoding: str | None = None,
     roles: tuple[str, str] = ("source", "target"),
     separator: str | None = None,
+    cache: Cache | None = None,
 ) -> Pairs[str]:
     r"""Reads pairs of texts from tables or from two line-aligned files.
 
@@ -93,6 +95,8 @@ def read_pairs(
             called "label" may have several labels, as lists, as JSON of lists, or with a
             separator, and are tuples then; "number" are always tuples.
         separator: What separates several labels or numbers in a cell, besides lists.
+        roles: What sources and targets are called in `columns` and messages.
+        cache: Where the texts are kept in files; by default they are lists in memory.
 
     Returns:
         The pairs, in the order of the files.
@@ -122,10 +126,7 @@ def read_pairs(
         rows = _aligned(files, form, mistake, roles[1])
     else:
         rows = reading.tables(files, roles, mistake=mistake)
-    sources, targets = [], []
-    for source, target in reading.good(rows):
-        sources.append(source)
-        targets.append(target)
+    sources, targets = reading.columns(rows, roles, files, cache)
     return Pairs(sources, targets, reading.name, reading.skipped, tuple(reading.notes))
 
 

@@ -1,6 +1,6 @@
 """Labeled images as pixels, for a classifier."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,6 +11,9 @@ from keras_attn.data.examples import Batch, Examples, Signature
 from keras_attn.data.files import Pairs
 from keras_attn.data.images import images_to_array, scaled_pixels
 from keras_attn.data.labelled_examples import class_numbers
+from keras_attn.data.stored_images import StoredImages
+
+_IMAGES_A_BLOCK = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,21 +21,28 @@ class ImageRows:
     """Images of one size, each as long as the number of patches that a model divides it into.
 
     Attributes:
-        content: The pixels, uint8 (rows, height, width, channels).
+        pixels: Images, uint8 (images, height, width, channels), perhaps a memory-mapped file.
+        rows: Which of them the rows are, indices (rows,).
         positions: Length of an image, its number of patches.
     """
 
-    content: np.ndarray
+    pixels: np.ndarray
+    rows: np.ndarray
     positions: int
 
     @property
     def lengths(self) -> np.ndarray:
         """Length of each row, (rows,) int64."""
-        return self.lengths_of(np.arange(len(self.content)))
+        return self.lengths_of(np.arange(len(self.rows)))
 
     def lengths_of(self, rows: np.ndarray) -> np.ndarray:
         """Lengths of some rows, (count,) int64."""
         return np.full(len(rows), self.positions, np.int64)
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Yields the pixels of all images in pieces."""
+        for begin in range(0, len(self.rows), _IMAGES_A_BLOCK):
+            yield self.pixels[self.rows[begin : begin + _IMAGES_A_BLOCK]]
 
     def padded(self, rows: np.ndarray, height: int) -> np.ndarray:
         """Returns rows as a model takes them, followed by rows of zeros.
@@ -44,8 +54,8 @@ class ImageRows:
         Returns:
             float32 (height, height of an image, width, channels), from -1 to 1.
         """
-        batch = np.zeros((height, *self.content.shape[1:]), np.float32)
-        batch[: len(rows)] = scaled_pixels(self.content[rows].astype(np.float32))
+        batch = np.zeros((height, *self.pixels.shape[1:]), np.float32)
+        batch[: len(rows)] = scaled_pixels(self.pixels[self.rows[rows]].astype(np.float32))
         return batch
 
 
@@ -54,7 +64,7 @@ class ImageExamples(Examples):
     """Decoded images with their class numbers.
 
     A batch is `({"images": (rows, height, width, channels)}, labels (rows,))`, the images float32
-    from -1 to 1, the labels counted from 1; 0 where a row is padding. All images are in memory.
+    from -1 to 1, the labels counted from 1; 0 where a row is padding.
 
     Attributes:
         image: The images.
@@ -103,8 +113,14 @@ class ImageExamples(Examples):
             UserError: A label is none of `labels`, or there are neither 1 nor 3 channels.
         """
         classes = class_numbers(pairs, labels, cls.kind)
+        images, rows = pairs.sources, np.arange(len(pairs))
+        if isinstance(images, StoredImages):
+            pixels = images.pixels(*image_size, channels)
+            rows = rows if images.rows is None else images.rows
+        else:
+            pixels = images_to_array(images, *image_size, channels)
         return cls(
-            image=ImageRows(images_to_array(pairs.sources, *image_size, channels), positions),
+            image=ImageRows(pixels, rows, positions),
             classes=classes,
             indices=np.arange(len(pairs)),
             name=pairs.name,
@@ -113,7 +129,7 @@ class ImageExamples(Examples):
     @property
     def signature(self) -> Signature:
         """Specifications of a batch, of the images' size."""
-        shape = [None, *self.image.content.shape[1:]]
+        shape = [None, *self.image.pixels.shape[1:]]
         return {"images": tf.TensorSpec(shape, tf.float32)}, tf.TensorSpec([None], tf.int32)
 
     def _batch(self, rows: np.ndarray, shape: tuple[int, ...]) -> Batch:

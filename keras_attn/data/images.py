@@ -58,10 +58,14 @@ def read_image(path: str | os.PathLike) -> ImageFile:
     Raises:
         UserError: The file is missing, unreadable, damaged or no PNG file.
     """
-    path = Path(path)
-    image = ImageFile(read_bytes(path), str(path))
+    image = read_png(path)
     _check(image, image.name)
     return image
+
+
+def read_png(path: str | os.PathLike) -> ImageFile:
+    """Reads a file that was checked before."""
+    return ImageFile(read_bytes(Path(path)), str(path))
 
 
 def read_images(

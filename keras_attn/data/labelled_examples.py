@@ -1,6 +1,6 @@
 """Labeled texts as token ids, for a classifier."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -144,11 +144,11 @@ def class_numbers(pairs: Pairs, labels: Sequence[str], kind: str) -> np.ndarray:
     Raises:
         UserError: A target is not in `labels`.
     """
-    return label_numbers([[label] for label in pairs.targets], labels, kind, pairs.name)
+    return label_numbers(([label] for label in pairs.targets), labels, kind, pairs.name)
 
 
 def label_numbers(
-    rows: Sequence[Sequence[str]], labels: Sequence[str], kind: str, name: str, others: bool = False
+    rows: Iterable[Sequence[str]], labels: Sequence[str], kind: str, name: str, others: bool = False
 ) -> np.ndarray:
     """Finds the numbers of all labels of some inputs, counted from 1.
 

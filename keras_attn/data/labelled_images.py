@@ -1,10 +1,15 @@
 """PNG files with labels: a folder for each label, or a table of files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+
+from keras_attn.data.cache import Cache
 from keras_attn.data.files import Pairs, read_pairs
 from keras_attn.data.images import ImageFile, read_images
+from keras_attn.data.split import taken
+from keras_attn.data.stored_images import stored_images
 from keras_attn.validation import UserError
 
 LABELS_FILE = "labels.tsv"
@@ -17,6 +22,7 @@ def read_labelled_images(
     skip_bad_files: bool = False,
     columns: Mapping[str, str | int] | None = None,
     encoding: str | None = None,
+    cache: Cache | None = None,
 ) -> Pairs[ImageFile]:
     r"""Reads PNG images and their labels.
 
@@ -29,6 +35,8 @@ def read_labelled_images(
             `Pairs.skipped` instead of raising an error.
         columns: Column of `file` and of `label` in a table.
         encoding: Encoding of the table, UTF-8 by default.
+        cache: Where decoded images are kept; the files are then read when they are needed. By
+            default they are in memory.
 
     Returns:
         Images, as `ImageFile`, and labels, in the order of their names or of the table.
@@ -55,18 +63,25 @@ def read_labelled_images(
         table = path / LABELS_FILE if path.is_dir() else path
         roles = ("file", "label")
         pairs = read_pairs(table, skip_bad_files, columns=columns, encoding=encoding, roles=roles)
-        files = [table.parent / name for name in pairs.sources]
-        named, skipped = list(zip(files, pairs.targets, strict=True)), pairs.skipped
-    mistakes: list[UserError] | None = [] if skip_bad_files else None
+        named = [
+            (table.parent / name, label)
+            for name, label in zip(pairs.sources, pairs.targets, strict=True)
+        ]
+        skipped = pairs.skipped
+    files, targets = [file for file, _ in named], [label for _, label in named]
+    images: Sequence[ImageFile]
     try:
-        images = read_images([file for file, _ in named], mistakes)
+        if cache is None:
+            found = read_images(files, [] if skip_bad_files else None)
+            images = [image for image in found if image is not None]
+            kept = np.array([row for row, image in enumerate(found) if image is not None], int)
+        else:
+            images, kept = stored_images(cache, files, skip_bad_files)
     except UserError as error:
         raise UserError(f"{error} {_HINT}") from None
-    rows = [(image, label) for image, (_, label) in zip(images, named, strict=True) if image]
-    if not rows:
+    if not len(images):
         raise UserError(f"{path}: no image is left because all {len(named):,} files are malformed.")
-    kept, labels = [image for image, _ in rows], [label for _, label in rows]
-    return Pairs(kept, labels, str(path), skipped + len(mistakes or []))
+    return Pairs(images, taken(targets, kept), str(path), skipped + len(files) - len(images))
 
 
 def _files_in_folders(path: Path) -> list[tuple[Path, str]]:

@@ -1,6 +1,7 @@
 """Texts as token ids, some of them hidden, for a masked language model."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,7 +48,12 @@ class MaskedExamples(Examples):
 
     @classmethod
     def from_texts(
-        cls, texts: list[str], masking: Masking, max_length: int, name: str = "texts", seed: int = 0
+        cls,
+        texts: Sequence[str],
+        masking: Masking,
+        max_length: int,
+        name: str = "texts",
+        seed: int = 0,
     ) -> "MaskedExamples":
         """Tokenizes texts.
 
@@ -77,8 +83,8 @@ class MaskedExamples(Examples):
         height, width = shape
         token_ids = self.text.padded(rows, shape)
         positions, labels = np.zeros((2, height, self.masking.most(width)), np.int32)
-        for place, row in enumerate(rows.tolist()):
-            length = self.text.offsets[row + 1] - self.text.offsets[row]
+        lengths = self.text.lengths_of(rows).tolist()
+        for place, (row, length) in enumerate(zip(rows.tolist(), lengths, strict=True)):
             masked, chosen, guessed = self.masking.drawn(
                 token_ids[place, :length], [self.seed, self.epoch, row]
             )

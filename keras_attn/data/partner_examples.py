@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_attn.data.examples import IDS, Batch, Examples
 from keras_attn.data.files import Pairs
+from keras_attn.data.split import numbered
 from keras_attn.data.token_rows import FRAME, TokenRows, framed, require_room
 from keras_attn.tokenizers import Tokenizer
 from keras_attn.validation import UserError
@@ -65,11 +66,7 @@ class PartnerExamples(Examples):
         keep = (source.lengths > 0) & (target.lengths > 0)
         if not keep.any():
             raise UserError(f"No pair of {pairs.name} is left: none of {len(pairs):,} has tokens.")
-        number: dict[str, int] = {}
-        numbers = [
-            [number.setdefault(text, len(number) + 1) for text in pair]
-            for pair in zip(pairs.sources, pairs.targets, strict=True)
-        ]
+        numbers = numbered(pairs.sources, pairs.targets) + 1
         longer = np.stack([source.lengths, target.lengths])[:, keep] > max_length - FRAME
         source, target = (
             framed(rows.select(keep).truncated(max_length - FRAME), tokenizer)
@@ -78,7 +75,7 @@ class PartnerExamples(Examples):
         return cls(
             source=source,
             target=target,
-            numbers=np.array(numbers, np.int32)[keep],
+            numbers=numbers[keep].astype(np.int32),
             indices=np.flatnonzero(keep),
             name=pairs.name,
             dropped_empty=int((~keep).sum()),

@@ -86,10 +86,11 @@ def read_scored_pairs(
     """
     files = expanded(paths)
     reading = Reading(joined_names(files), Form(columns, encoding, skip_bad_lines))
-    pairs = ScoredPairs([], [], reading.name)
+    sources, targets, scores = [], [], []
     for source, target, score in reading.good(reading.tables(files, _ROLES)):
-        pairs.sources.append(source)
-        pairs.targets.append(target)
-        pairs.scores.append(score)
-    pairs.skipped, pairs.notes = reading.skipped, tuple(reading.notes)
-    return pairs
+        sources.append(source)
+        targets.append(target)
+        scores.append(score)
+    return ScoredPairs(
+        sources, targets, reading.name, reading.skipped, tuple(reading.notes), scores=scores
+    )

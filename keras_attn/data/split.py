@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from keras_attn.data.files import Pairs
+from keras_attn.data.stored_column import StoredColumn
 from keras_attn.validation import UserError, is_integer, require, require_positive
 
 
@@ -36,34 +37,72 @@ def hold_out(
     """
     require_positive(count=count)
     require(is_integer(seed) and seed >= 0, "`seed` must be a whole number.", seed=seed)
-    sources = list(dict.fromkeys(pairs.sources))
-    if count >= len(sources):
+    (source,) = numbered(pairs.sources).T
+    there = int(source.max(initial=-1)) + 1
+    if count >= there:
         raise UserError(
-            f"At most {len(sources) - 1:,} of the {len(sources):,} different sources of "
-            f"{pairs.name} can be held out. Received: count={count}."
+            f"At most {there - 1:,} of the {there:,} different sources of {pairs.name} can be held "
+            f"out. Received: count={count}."
         )
     generator = np.random.default_rng(seed)
     if stratify:
+        _, first = np.unique(source, return_index=True)
         labels = pairs.targets if stratify is True else stratify
-        held = _held_of_each_label(pairs, labels, count, generator)
+        (label,) = numbered(numbered(labels)[first, 0].tolist()).T
+        chosen = _held_of_each_label(label, count, generator, pairs.name)
     else:
-        chosen = generator.choice(len(sources), count, replace=False)
-        held = {sources[index] for index in chosen}
-    return (
-        _select(pairs, [source not in held for source in pairs.sources], "rest"),
-        _select(pairs, [source in held for source in pairs.sources], "held out"),
-    )
+        chosen = generator.choice(there, count, replace=False)
+    is_held = np.zeros(there, bool)
+    is_held[chosen] = True
+    held = is_held[source]
+    return _select(pairs, ~held, "rest"), _select(pairs, held, "held out")
+
+
+def numbered(*columns: Sequence[Any]) -> np.ndarray:
+    """Numbers values by their first appearance, row by row; equal ones have the same number.
+
+    Args:
+        *columns: Values of equal counts.
+
+    Returns:
+        int64 (rows, columns), from 0.
+
+    Examples:
+        >>> numbered(["b", "a", "b"]).tolist()
+        [[0], [1], [0]]
+    """
+    stored = [column for column in columns if isinstance(column, StoredColumn)]
+    if len(stored) < len(columns):
+        number: dict[Any, int] = {}
+        rows = zip(*columns, strict=True)
+        values = (number.setdefault(value, len(number)) for row in rows for value in row)
+        return np.fromiter(values, np.int64).reshape(-1, len(columns))
+    keys = np.stack([column.keys for column in stored], axis=1).reshape(-1)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    ranks = np.empty(len(first), np.int64)
+    ranks[np.argsort(first)] = np.arange(len(first))
+    return ranks[which].reshape(-1, len(columns))
+
+
+def taken(values: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:
+    """Some values, by indices (count,); stored ones are not copied."""
+    if isinstance(values, StoredColumn):
+        return values.take(rows)
+    return [values[row] for row in rows.tolist()]
 
 
 def _held_of_each_label(
-    pairs: Pairs, labels: Sequence[str], count: int, generator: np.random.Generator
-) -> set[Any]:
-    """Sources to hold out, of each label in proportion to its sources."""
-    label_of = dict(zip(reversed(pairs.sources), reversed(labels), strict=True))
-    of_label: dict[str, list[Any]] = {}
-    for source in dict.fromkeys(pairs.sources):
-        of_label.setdefault(label_of[source], []).append(source)
-    sizes = np.array([len(sources) for sources in of_label.values()])
+    labels: np.ndarray, count: int, generator: np.random.Generator, name: str
+) -> np.ndarray:
+    """Sources to hold out, of each label in proportion to its sources.
+
+    Args:
+        labels: Number of the label of each source, (sources,), by first appearance.
+        count: How many to hold out.
+        generator: Chooses them.
+        name: Where they come from, for an error.
+    """
+    sizes = np.bincount(labels)
     exact = count * sizes / sizes.sum()
     counts = np.minimum(np.floor(exact).astype(int), sizes - 1)
     # The largest remainders get one more, as long as one source of their label remains.
@@ -72,13 +111,16 @@ def _held_of_each_label(
             counts[index] += 1
     require(
         bool(counts.any()),
-        f"No source of {pairs.name} can be held out: every label has a single one.",
+        f"No source of {name} can be held out: every label has a single one.",
         labels=len(sizes),
     )
-    held: set[Any] = set()
-    for sources, some in zip(of_label.values(), counts, strict=True):
-        held |= {sources[index] for index in generator.choice(len(sources), some, replace=False)}
-    return held
+    of_label = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
+    return np.concatenate(
+        [
+            sources[generator.choice(len(sources), some, replace=False)]
+            for sources, some in zip(of_label, counts, strict=True)
+        ]
+    )
 
 
 def group_references(pairs: Pairs) -> tuple[list[str], list[list[str]]]:
@@ -131,17 +173,14 @@ def parts_of(rows: Iterable[tuple[str, Any, str]], name: str) -> dict[str, Pairs
         The parts "train", "validation" and "test".
     """
     names = ("train", "validation", "test")
-    parts: dict[str, Pairs] = {part: Pairs([], [], f"{name}/{part}") for part in names}
+    columns: dict[str, tuple[list, list]] = {part: ([], []) for part in names}
     for part, source, target in rows:
-        parts[part].sources.append(source)
-        parts[part].targets.append(target)
-    return parts
+        columns[part][0].append(source)
+        columns[part][1].append(target)
+    return {part: Pairs(*columns[part], f"{name}/{part}") for part in names}
 
 
-def _select(pairs: Pairs, keep: list[bool], part: str) -> Pairs:
-    rows = [index for index, kept in enumerate(keep) if kept]
-    return Pairs(
-        [pairs.sources[row] for row in rows],
-        [pairs.targets[row] for row in rows],
-        f"{pairs.name} ({part})",
-    )
+def _select(pairs: Pairs, keep: np.ndarray, part: str) -> Pairs:
+    rows = np.flatnonzero(keep)
+    sources, targets = (taken(values, rows) for values in (pairs.sources, pairs.targets))
+    return Pairs(sources, targets, f"{pairs.name} ({part})")

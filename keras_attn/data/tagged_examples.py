@@ -1,18 +1,19 @@
 """Texts with a tag for each word, from files to token ids for a classifier of tokens."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from keras_attn.data.cache import Cache
 from keras_attn.data.examples import IDS, Batch, Examples, kept_rows
 from keras_attn.data.files import Pairs, read_pairs
 from keras_attn.data.labelled_examples import label_numbers
 from keras_attn.data.reading.lines import excerpt
-from keras_attn.data.token_rows import FRAME, TokenRows, framed, require_room
-from keras_attn.tokenizers import Tokenizer, split_words, word_pieces
+from keras_attn.data.token_rows import FRAME, TokenRows, framed, require_room, word_rows
+from keras_attn.tokenizers import Tokenizer, split_words
 from keras_attn.validation import require
 
 
@@ -75,25 +76,11 @@ class TaggedExamples(Examples):
             UserError: `max_length` is not a positive integer, the numbers of words and tags of a
                 text differ, a tag is not in `labels`, or no text is left.
         """
-        words, tags = (list(map(split_words, texts)) for texts in (pairs.sources, pairs.targets))
-        for row, (of_text, of_tags) in enumerate(zip(words, tags, strict=True), 1):
-            require(
-                len(of_text) == len(of_tags),
-                f"{cls.kind.capitalize()} {row:,} of {pairs.name} must have a tag for each word.",
-                words=len(of_text),
-                tags=len(of_tags),
-            )
-        numbers = label_numbers(tags, labels, cls.kind, pairs.name, others=other_tags)
-        # One row per word: each text has as many words as tags.
-        pieces = TokenRows.made_by(
-            lambda strings: word_pieces(tokenizer, strings)[1].merge_dims(1, 2),
-            [word for text in words for word in text],
+        numbers = label_numbers(
+            _tags_of_words(pairs, cls.kind), labels, cls.kind, pairs.name, others=other_tags
         )
-        labels_of_pieces = np.zeros_like(pieces.ids)
-        labels_of_pieces[pieces.offsets[:-1]] = numbers
-        begins = np.cumsum([0, *map(len, words)])
-        offsets = pieces.offsets[begins]
-        text, labelled = TokenRows(pieces.ids, offsets), TokenRows(labels_of_pieces, offsets)
+        text, words = word_rows(pairs.sources, tokenizer)
+        labelled = text.marked(words, numbers)
         keep, fields = kept_rows(
             text.lengths == 0,
             pairs.name,
@@ -113,11 +100,25 @@ class TaggedExamples(Examples):
         return {"token_ids": self.text.padded(rows, shape)}, self.tags.padded(rows, shape)
 
 
+def _tags_of_words(pairs: Pairs, kind: str) -> Iterator[list[str]]:
+    """The tags of each text, one for each word."""
+    for row, (text, of_text) in enumerate(zip(pairs.sources, pairs.targets, strict=True), 1):
+        words, tags = split_words(text), split_words(of_text)
+        require(
+            len(words) == len(tags),
+            f"{kind.capitalize()} {row:,} of {pairs.name} must have a tag for each word.",
+            words=len(words),
+            tags=len(tags),
+        )
+        yield tags
+
+
 def read_tagged_texts(
     paths: Sequence[str | os.PathLike] | str | os.PathLike,
     skip_bad_lines: bool = False,
     columns: Mapping[str, str | int] | None = None,
     encoding: str | None = None,
+    cache: Cache | None = None,
 ) -> Pairs:
     r"""Reads texts and the tags of their words, under the rules of `read_pairs`.
 
@@ -129,6 +130,7 @@ def read_tagged_texts(
         columns: Column of `text` and of `tags`. Of CoNLL columns the first and the last are read,
             of CoNLL-U the form and the universal tag.
         encoding: Encoding of the files, UTF-8 by default.
+        cache: Where the texts are kept in files; by default they are lists in memory.
 
     Returns:
         The texts as sources, their tags as targets, in the order of the files.
@@ -145,7 +147,8 @@ def read_tagged_texts(
         >>> read_tagged_texts("names.conll").targets
         ['B-PER O', 'B-LOC']
     """
-    return read_pairs(paths, skip_bad_lines, _mistake, columns, encoding, ("text", "tags"))
+    roles = ("text", "tags")
+    return read_pairs(paths, skip_bad_lines, _mistake, columns, encoding, roles, cache=cache)
 
 
 def _mistake(text: str, tags: str) -> str | None:

@@ -1,5 +1,6 @@
 """Texts as token ids, for a language model."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,7 +40,7 @@ class TextExamples(Examples):
     @classmethod
     def from_texts(
         cls,
-        texts: list[str],
+        texts: Sequence[str],
         tokenizer: Tokenizer,
         max_length: int | None = None,
         name: str = "texts",
@@ -63,7 +64,7 @@ class TextExamples(Examples):
             require_positive(max_length=max_length)
         rows, pieces, fields = cut_rows(rows, rows.lengths > 1, max_length, name)
         # The id before each piece; the first piece of a text has none.
-        first_ids = rows.ids[rows.offsets[:-1] - 1]
+        first_ids = rows.previous()
         first_ids[np.cumsum(pieces) - pieces] = tokenizer.start_id
         return cls(text=rows, first_ids=first_ids, **fields)
 

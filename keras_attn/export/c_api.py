@@ -184,7 +184,8 @@ def to_tensor(library: ctypes.CDLL, array: np.ndarray) -> int:
     tensor = library.TF_AllocateTensor(code, dims, array.ndim, size)
     data = library.TF_TensorData(tensor)
     if code != STRING:
-        ctypes.memmove(data, np.ascontiguousarray(array).ctypes.data, size)
+        source = np.ascontiguousarray(array)  # a copy of a slice must live until it is read
+        ctypes.memmove(data, source.ctypes.data, size)
         return tensor
     for offset, value in enumerate(array.flat):
         text = value.encode("utf-8") if isinstance(value, str) else bytes(value)

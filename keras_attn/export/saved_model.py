@@ -22,6 +22,7 @@ import tensorflow as tf
 
 import keras_attn
 from keras_attn.export.change import TOLERANCE, Change, SignatureChange
+from keras_attn.export.compaction import compact_saved_model
 from keras_attn.export.golden import Example, Golden, write_golden
 from keras_attn.export.layout import write_json
 from keras_attn.export.readme import write_readme
@@ -30,6 +31,9 @@ from keras_attn.export.stored_weights import DTYPES, StoredWeights
 from keras_attn.export.warmup import MAX_ROWS, write_warmup
 from keras_attn.export_manifest import FORMAT_VERSION, MANIFEST
 from keras_attn.model_versions import version_folders
+from keras_attn.tasks.base import Task
+from keras_attn.tasks.exported_weights import write_places
+from keras_attn.tasks.folders import EXPORTED_TASK
 from keras_attn.tasks.serving import Servable, ServingFunction
 from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require, require_one_of, require_positive
@@ -198,6 +202,9 @@ def _write(
     module.resources = stored.resources
     with _without_remarks():
         tf.saved_model.save(module, str(path), signatures)
+    compact_saved_model(path)
+    if isinstance(task, Task):
+        _write_task(path / EXPORTED_TASK, task, stored)
     write_golden(path, Golden(examples))
     one_row = [
         (name, {key: array[:1] for key, array in inputs.items()}) for name, inputs, _ in examples
@@ -213,6 +220,14 @@ def _write(
         "versions": {"keras_attn": keras_attn.__version__, **versions},
     }
     write_json(path / MANIFEST, manifest)
+
+
+def _write_task(folder: Path, task: Task, stored: StoredWeights) -> None:
+    """Writes the task of an export, whose weights are the variables of the SavedModel."""
+    folder.mkdir(parents=True)
+    task.write_description(folder)
+    paths = [weight.path for weight in task.backbone.weights]
+    write_places(folder, {path: f"resources/{stored.places[path]}" for path in paths})
 
 
 def _signatures(

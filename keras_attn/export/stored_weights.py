@@ -28,6 +28,7 @@ class StoredWeights:
         resources: The resources to store.
         dtype: The dtype of the quantized weights.
         smaller: Pairs of a weight and its quantized form.
+        places: For the path of each Keras variable its index in `resources`.
 
     Raises:
         UserError: The dtype is unknown, or the task has no such weight.
@@ -43,7 +44,10 @@ class StoredWeights:
         self.dtype = dtype
         self.resources: list[tf.Module | tf.Variable] = []
         self.smaller: list[tuple[keras.Variable, _Cast | _Scaled]] = []
-        for resource in resources:
+        self.places: dict[str, int] = {}
+        for index, resource in enumerate(resources):
+            if isinstance(resource, keras.Variable):
+                self.places[resource.path] = index
             if not isinstance(resource, keras.Variable):
                 self.resources.append(resource)
             elif dtype == "float32" or not _is_matrix(resource) or only not in resource.path:
@@ -82,6 +86,7 @@ class StoredWeights:
         return reading_smaller
 
 
+# `keras_attn.tasks.exported_weights` reads the variables of both by their names.
 class _Cast(tf.Module):
     """A weight in another floating dtype."""
 

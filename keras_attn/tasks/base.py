@@ -13,12 +13,13 @@ from keras_attn.files import replaced_folder
 from keras_attn.layers.composite_layer import with_default_policy
 from keras_attn.reading import path_inside
 from keras_attn.task_names import current_task_name
+from keras_attn.tasks.exported_weights import PLACES_FILE, ExportedWeights
+from keras_attn.tasks.folders import TASK_FILE, find_task
 from keras_attn.tasks.operations import perform
 from keras_attn.tasks.weights import WeightsFile, save_weights
 from keras_attn.tokenizers import Tokenizer, load_tokenizer
 from keras_attn.validation import UserError, require, require_one_of
 
-TASK_FILE = "task.json"
 WEIGHTS_FILE = "model.weights.h5"
 ASSETS_FOLDER = "assets"
 FORMAT_VERSION = 1
@@ -106,9 +107,17 @@ class Task(abc.ABC):
             raise UserError(f"The task cannot be saved in {folder}: {reason}.") from error
 
     def _write(self, folder: Path) -> None:
+        self.write_description(folder)
+        save_weights(self.backbone, folder / WEIGHTS_FILE)
+
+    def write_description(self, folder: Path) -> None:
+        """Writes a task folder without its weights.
+
+        Args:
+            folder: The folder, which exists.
+        """
         for role, tokenizer in self.tokenizers.items():
             tokenizer.save(folder / ASSETS_FOLDER / role)
-        save_weights(self.backbone, folder / WEIGHTS_FILE)
         content = {
             "format_version": FORMAT_VERSION,
             "task": self.kind,
@@ -124,7 +133,8 @@ class Task(abc.ABC):
         """Loads a task folder.
 
         Args:
-            folder: A folder written by `save`.
+            folder: A folder written by `save`, or one that contains a task: a run, an export, or a
+                model of `saved_models/`. The task of an export has the exported weights.
             dtype: Dtype policy of the model, independent of the one it was trained with.
 
         Returns:
@@ -136,7 +146,8 @@ class Task(abc.ABC):
         """
         folder = Path(folder)
         require(folder.is_dir(), "The task folder must exist.", folder=str(folder))
-        for name in (TASK_FILE, WEIGHTS_FILE, ASSETS_FOLDER):
+        folder = find_task(folder) or folder
+        for name in (TASK_FILE, WEIGHTS_FILE, PLACES_FILE, ASSETS_FOLDER):
             path_inside(folder, name, f"{folder}: a task folder")
         path = folder / TASK_FILE
         require(path.exists(), f"{folder} is not a task folder: it has no {TASK_FILE}.")
@@ -166,7 +177,8 @@ class Task(abc.ABC):
             roles, description = content["tokenizers"], content["backbone"]
             assets, source = folder / ASSETS_FOLDER, f"{path}: `tokenizers`"
             tokenizers = {role: load_tokenizer(path_inside(assets, role, source)) for role in roles}
-            weights = WeightsFile(folder / WEIGHTS_FILE)
+            exported = (folder / PLACES_FILE).is_file()
+            weights = ExportedWeights(folder) if exported else WeightsFile(folder / WEIGHTS_FILE)
             backbone = _make_backbone(description, dtype, weights)
             weights.load(backbone)
             loaded = found._from_parts(backbone, tokenizers, content)
@@ -373,7 +385,9 @@ def _describe(backbone: keras.Model) -> dict:
     }
 
 
-def _make_backbone(description: dict, dtype: str, weights: WeightsFile) -> keras.Model:
+def _make_backbone(
+    description: dict, dtype: str, weights: WeightsFile | ExportedWeights
+) -> keras.Model:
     from keras_attn.models.size_check import check_sizes
 
     config = description["config"]

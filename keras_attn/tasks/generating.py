@@ -40,7 +40,7 @@ class GeneratingTask(GeneratingSignatures):
             is set and the model does not report coverage.
 
     Examples:
-        >>> task = Task.load("saved_models/g2p_en/task").with_decoding(beams=2)
+        >>> task = Task.load("saved_models/g2p_en").with_decoding(beams=2)
         >>> isinstance(task, GeneratingTask)
         True
         >>> [hypothesis.text for hypothesis in task.predict_n_best(["read"], n_best=2)[0]]

@@ -14,7 +14,7 @@ class Hypothesis(NamedTuple):
         log_probability: Natural logarithm of the text's probability, including its end token.
 
     Examples:
-        >>> task = Task.load("saved_models/g2p_en/task")
+        >>> task = Task.load("saved_models/g2p_en")
         >>> [[best, second]] = task.predict_n_best(["read"], n_best=2)
         >>> best.text, round(best.score, 2), round(best.log_probability, 2)
         ('R IY D', -0.68, -0.86)

@@ -97,7 +97,7 @@ def measure(
         and chrF sacrebleu's signature, as "bleu_signature".
 
     Examples:
-        >>> task = Task.load("saved_models/g2p_en/task")
+        >>> task = Task.load("saved_models/g2p_en")
         >>> pairs = Pairs(["read", "read", "dog"], ["R EH D", "R IY D", "D AO G"])
         >>> measure(task, pairs, ["per", "wer"])
         {'items': 2, 'per': 0.0, 'wer': 0.0}

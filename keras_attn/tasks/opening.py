@@ -4,10 +4,10 @@ All commands resolve a folder here:
 
 - A task folder (it contains `task.json`) is the task, a version folder (`saved_model.pb`) the
   SavedModel.
-- Any other folder may contain versions of a SavedModel, named by whole numbers, and a task in
-  `task/`: an export contains the former, a run the latter, and a model in `saved_models/` both.
-  Prediction uses the highest version, or the task if there is no version. Commands that need a
-  task, such as `train --init` and `export`, use `task/`.
+- Any other folder may contain versions of a SavedModel, named by whole numbers, as an export does,
+  and a task in `task/`, as a run does. Prediction uses the highest version, or the task if there is
+  no version. Commands that need a task, such as `train --init` and `export`, use `task/`, or the
+  task that is part of the highest version, with its exported weights.
 """
 
 from pathlib import Path
@@ -19,22 +19,20 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401
 
 from keras_attn.export_manifest import MANIFEST, read_manifest
-from keras_attn.model_versions import SAVED_MODEL, latest_version, version_folders
+from keras_attn.model_versions import latest_version
 from keras_attn.task_names import current_task_name
-from keras_attn.tasks.base import TASK_FILE, Task
+from keras_attn.tasks.base import Task
 from keras_attn.tasks.exported.base import Exported, require_signatures
+from keras_attn.tasks.folders import find_task, is_exported
 from keras_attn.tasks.weights import require_finite
 from keras_attn.validation import UserError, require_one_of
 
-RUN_TASK = "task"
-"""Folder of the trained task in a run or in a model of `saved_models/`."""
-
 
 def task_folder(path: str | Path) -> Path:
-    """Finds the task folder of a run, a model folder or a task folder.
+    """Finds the task folder in a run, an export, a model folder or a task folder.
 
     Args:
-        path: A run folder, a model folder or a task folder.
+        path: A run folder, an export, a model folder or a task folder.
 
     Returns:
         The task folder.
@@ -44,16 +42,18 @@ def task_folder(path: str | Path) -> Path:
 
     Examples:
         >>> str(task_folder("saved_models/g2p_en"))
-        'saved_models/g2p_en/task'
+        'saved_models/g2p_en/1/assets.extra/task'
     """
     path = Path(path)
     if not path.exists():
         raise UserError(f"{path} does not exist.")
-    for folder in (path, path / RUN_TASK):
-        if (folder / TASK_FILE).is_file():
-            return folder
-    if _is_exported(path):
-        raise UserError(f"{path} contains only a SavedModel: a run or a task folder is needed.")
+    if found := find_task(path):
+        return found
+    if is_exported(path):
+        raise UserError(
+            f"{path} contains only a SavedModel, exported without its task: a run or a task "
+            "folder is needed."
+        )
     if (path / "run.yaml").is_file():
         raise UserError(
             f"The run {path} has no trained task yet: `keras-attn train --out {path} --resume` "
@@ -81,12 +81,12 @@ def open_task(path: str | Path) -> Task | Exported:
         UserError: The path contains none of them, or is damaged.
 
     Examples:
-        >>> task = open_task("saved_models/g2p_en/task")  # as `keras_attn.load` does
+        >>> task = open_task("saved_models/g2p_en")  # as `keras_attn.load` does
         >>> task.kind, type(task).__name__
-        ('seq2seq', 'Seq2SeqTask')
+        ('seq2seq', 'ExportedSeq2Seq')
     """
     path = Path(path)
-    return open_exported(path) if _is_exported(path) else Task.load(task_folder(path))
+    return open_exported(path) if is_exported(path) else Task.load(task_folder(path))
 
 
 def open_exported(folder: str | Path) -> Exported:
@@ -125,9 +125,3 @@ def _load(folder: Path) -> Any:
     used = (each for signature in model.signatures.values() for each in signature.variables)
     require_finite({id(each): each for each in used}.values(), f"{folder}: ")
     return model
-
-
-def _is_exported(path: Path) -> bool:
-    if (path / TASK_FILE).is_file():
-        return False
-    return (path / SAVED_MODEL).is_file() or bool(version_folders(path))

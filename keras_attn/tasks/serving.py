@@ -45,8 +45,22 @@ class ServingFunction:
 
 
 def compiled(function: Callable, jit: bool) -> Callable:
-    """Compiles a function of numbers with XLA if `jit`; XLA cannot compile string ops."""
-    return tf.function(function, jit_compile=True, autograph=False) if jit else function
+    """Makes a function of numbers a function of its own inside the graph of each signature.
+
+    An export stores it once for all signatures that call it. It is traced anew for each of them,
+    because it may use weights that the signature has converted.
+
+    Args:
+        function: The function.
+        jit: Whether XLA compiles it; XLA cannot compile string ops.
+    """
+
+    def call(*inputs: Any) -> Any:
+        if tf.executing_eagerly() and not jit:
+            return function(*inputs)
+        return tf.function(function, jit_compile=jit or None, autograph=False)(*inputs)
+
+    return call
 
 
 class Servable(Protocol):

@@ -92,6 +92,19 @@ class Tokenizer(tf.Module, abc.ABC):
         """Number of ids, special ones included."""
         return len(self._tokens)
 
+    @property
+    def splits_at_spaces(self) -> bool:
+        """Whether a text's ids are those of its words, the parts between spaces (U+0020)."""
+        return False
+
+    @property
+    def digest(self) -> str:
+        """A checksum of the kind, the configuration and the assets."""
+        digest = hashlib.sha256(json.dumps([self.kind, self.get_config()]).encode())
+        for name, data in sorted(self.assets().items()):
+            digest.update(name.encode() + hashlib.sha256(data).digest())
+        return digest.hexdigest()
+
     def tokens_of(self, ids: tf.Tensor) -> tf.Tensor:
         """Looks tokens up inside a graph.
 

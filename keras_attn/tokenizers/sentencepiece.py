@@ -16,6 +16,7 @@ from keras_attn.validation import UserError, require, require_one_of, require_po
 
 MODEL_FILE = "sentencepiece.model"
 MODEL_TYPES = ("bpe", "unigram")
+_SPACE = "\N{LOWER ONE EIGHTH BLOCK}"
 
 
 class SentencePieceTokenizer(Tokenizer):
@@ -136,6 +137,30 @@ class SentencePieceTokenizer(Tokenizer):
     def _detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
         known = (ids.values >= 0) & (ids.values < self.vocabulary_size)
         return self._resource.decode(ids.with_values(tf.where(known, ids.values, self.unknown_id)))
+
+    @property
+    def splits_at_spaces(self) -> bool:
+        """True for BPE models as `train` makes them, without special tokens in texts.
+
+        No piece then goes on after a space, spaces around words have no meaning, and merges of one
+        word do not affect another. Sums of unigram scores depend on all words, by their rounding.
+        """
+        if self.lowercase or self._special_text is not None:
+            return False
+        from sentencepiece import sentencepiece_model_pb2
+
+        proto = sentencepiece_model_pb2.ModelProto.FromString(self._model)
+        normalizer, trainer = proto.normalizer_spec, proto.trainer_spec
+        return (
+            trainer.model_type == sentencepiece_model_pb2.TrainerSpec.BPE
+            and not trainer.treat_whitespace_as_suffix
+            and normalizer.name == "nmt_nfkc"
+            and normalizer.add_dummy_prefix
+            and normalizer.remove_extra_whitespaces
+            and normalizer.escape_whitespaces
+            and _SPACE in self.vocabulary
+            and not any(_SPACE in piece[1:] for piece in self.vocabulary)
+        )
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments of `__init__` but the model, which is an asset."""

@@ -40,7 +40,8 @@ def follow_amount(
     """
     amounts = {"rows": len(texts)}
     if any(condition.startswith("words") for condition in settings.by_amount):
-        amounts["words"] = _count_words(run.all_texts(texts))
+        columns = [column for role in run.roles for column in run.columns_of(texts, role)]
+        amounts["words"] = sum(map(_count_words, columns))
     limits = {condition: _limit(condition) for condition in settings.by_amount}
     applied: dict[str, dict[str, Any]] = {}
     rules = sorted(settings.by_amount.items(), key=lambda rule: -limits[rule[0]][1])

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import filecmp
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -204,7 +205,7 @@ def _new_file(file: Path, folder: Path) -> Path:
 def _same_file(file: Path, folder: Path) -> Path:
     kept = folder / file.name
     require(
-        kept.is_file() and kept.read_bytes() == file.read_bytes(),
+        kept.is_file() and filecmp.cmp(kept, file, shallow=False),
         "A run is resumed with the data that it began with; these are different.",
         data=file.stem,
         run=str(folder.parent),

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_attn.data.reading.columns import columns_by_names
 from keras_attn.data.reading.several import SEVERAL
-from keras_attn.files import write_text
+from keras_attn.files import replaced_file
 from keras_attn.validation import UserError, require
 
 Columns = str | Sequence[str] | Mapping[str, str | int]
@@ -80,30 +80,35 @@ def written_data(
     """
     if is_path(data):
         return [str(data)] if isinstance(data, str | Path) else [str(path) for path in data]
-    lines = []
-    for number, row in enumerate(_rows(data, parts, columns)):
-        row = row if isinstance(row, tuple) else (row,)
-        fewest, most = len(parts.names), len(parts.names) + len(parts.optional)
-        require(
-            fewest <= len(row) <= most,
-            f"An example of `{name}` must have the parts {', '.join(parts.names)}{_forms(fewest)}.",
-            example=number,
-            parts=len(row),
-        )
-        named = dict(zip((*parts.names, *parts.optional), row, strict=False))
-        texts: dict[str, Any] = {
-            part: (_listed if part in SEVERAL else _written)(value, name, number, part)
-            for part, value in named.items()
-        }
-        if parts.of_files:
-            first = parts.names[0]
-            texts[first] = str(Path(texts[first]).absolute())
-        lines.append(_json_line(texts, name, number))
-    require(bool(lines), f"`{name}` must have at least one example.", rows=0)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.jsonl"
-    write_text(path, "\n".join(lines) + "\n")
+    with replaced_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        count = 0
+        for count, row in enumerate(_rows(data, parts, columns), 1):
+            file.write(f"{_line_of(row, name, count - 1, parts)}\n")
+        require(count > 0, f"`{name}` must have at least one example.", rows=0)
     return [str(path)]
+
+
+def _line_of(row: Any, name: str, number: int, parts: Parts) -> str:
+    """An example as a line of JSON."""
+    row = row if isinstance(row, tuple) else (row,)
+    fewest, most = len(parts.names), len(parts.names) + len(parts.optional)
+    require(
+        fewest <= len(row) <= most,
+        f"An example of `{name}` must have the parts {', '.join(parts.names)}{_forms(fewest)}.",
+        example=number,
+        parts=len(row),
+    )
+    named = dict(zip((*parts.names, *parts.optional), row, strict=False))
+    texts: dict[str, Any] = {
+        part: (_listed if part in SEVERAL else _written)(value, name, number, part)
+        for part, value in named.items()
+    }
+    if parts.of_files:
+        first = parts.names[0]
+        texts[first] = str(Path(texts[first]).absolute())
+    return _json_line(texts, name, number)
 
 
 def _forms(parts: int) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -72,6 +73,7 @@ def read_data(
     scope: Scope = contextlib.nullcontext,
     ready: RunData | None = None,
     whole: bool = False,
+    cache: Path | None = None,
 ) -> RunData:
     """Reads and tokenizes the texts of a run, and fills in the lengths that are open.
 
@@ -81,6 +83,8 @@ def read_data(
         scope: Makes the scope of the strategy that models are built under.
         ready: Data of an earlier call, whose examples are used again if they are the same.
         whole: Whether no texts are held out for validation.
+        cache: Folder in which texts and tokens are kept if settings name none; by default they are
+            in memory.
 
     Returns:
         The data, with complete settings.
@@ -91,7 +95,10 @@ def read_data(
     run = TASK_RUNS[settings.task]
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
-    texts = run.read_texts(settings.data, settings.training.seed, whole)
+    places = settings.data
+    if cache is not None and places.cache is None:
+        places = replace(places, cache=str(cache))
+    texts = run.read_texts(places, settings.training.seed, whole)
     train = texts["train"]
     settings, applied = follow_amount(settings, run, train)
     with scope():
@@ -189,7 +196,7 @@ def _are_same(ready: RunData, settings: RunSettings, texts: Any) -> bool:
     """Whether tokenizing texts by settings gives the examples that are ready."""
 
     def of(settings: RunSettings, texts: Any) -> tuple:
-        places = replace(settings.data, train=[], valid=None, test=None)
+        places = replace(settings.data, train=[], valid=None, test=None, cache=None)
         return settings.task, settings.training.seed, places, replace(texts, name="")
 
     return of(ready.settings, ready.texts["train"]) == of(settings, texts)

@@ -22,7 +22,7 @@ _FIXED = (
 )
 MAY_CHANGE = frozenset(
     # Files may have moved; the checksum shows whether they have other training texts.
-    [f"data.{name}" for name in ("train", "valid", "test")]
+    [f"data.{name}" for name in ("train", "valid", "test", "cache")]
     + [f"training.{f.name}" for f in dataclasses.fields(TrainingSettings) if f.name not in _FIXED]
 )
 _AUTOMATIC = (None, "auto")

@@ -18,6 +18,7 @@ from keras_attn.training.reporting.description import (
 from keras_attn.training.reporting.held_out import write_held_out
 from keras_attn.training.reporting.report import write_report
 from keras_attn.training.reporting.run_folder import (
+    CACHE_FOLDER,
     TOKENIZERS_FOLDER,
     RunFile,
     RunFolder,
@@ -39,7 +40,8 @@ def train(
 ) -> dict[str, float] | None:
     """Runs a training from texts to a saved task.
 
-    The run folder gets `run.yaml` with every setting, `tokenizers/`, `held_out.json` with a few
+    The run folder gets `run.yaml` with every setting, `tokenizers/`, `cache/` with the
+    texts and tokens (see `DataSettings.cache`), `held_out.json` with a few
     inputs for an export of a kind without samples, what `Trainer` writes, the trained task in
     `task/`, and `results.json` with the metrics on the test texts.
 
@@ -67,7 +69,7 @@ def train(
         _open(out, settings, is_resumed, workers)
         roles = TASK_RUNS[settings.task].roles
         tokenizers = RunTokenizers(out / TOKENIZERS_FOLDER, roles, is_resumed, workers)
-        data = read_data(settings, tokenizers, workers.scope, ready)
+        data = read_data(settings, tokenizers, workers.scope, ready, cache=out / CACHE_FOLDER)
         workers.require_equal("training data", data.examples.checksum)
         prepared = prepare(data, workers.scope)
         if workers.is_chief:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from keras_attn import documents
+from keras_attn.data.cache import Cache
 from keras_attn.data.examples import LONG_TEXTS
 from keras_attn.files import write_text
 from keras_attn.models import get_preset
@@ -62,6 +63,10 @@ class DataSettings:
             and vectors, and `drop` for pairs.
         max_dropped: Greatest part of the rows that may be left out because they are malformed or
             too long.
+        cache: Folder in which the texts and their tokens are kept in files, for all runs that have
+            the same ones; by default the folder `cache` of the run.
+        vocabulary_bytes: Most bytes of texts that a vocabulary is trained on; of more texts a
+            random sample is taken, the same in all runs.
     """
 
     train: list[str]
@@ -82,10 +87,18 @@ class DataSettings:
     max_target_length: int | None = None
     long_texts: str | None = None
     max_dropped: float = 0.05
+    cache: str | None = None
+    vocabulary_bytes: int = 64_000_000
+
+    @property
+    def kept_in(self) -> Cache | None:
+        """The cache that the texts are kept in; `None` for memory."""
+        return Cache(self.cache) if self.cache else None
 
     def __post_init__(self) -> None:
         check_types(self)
         limits = ("hold_out", "decode_limit", "max_source_length", "max_target_length")
+        limits += ("vocabulary_bytes",)
         check_numbers(self, positive=limits)
         require(
             self.label_separator != "", "`label_separator` must not be empty.", label_separator=""

@@ -12,6 +12,7 @@ from keras_attn.data.files import joined_names
 from keras_attn.data.reading.paths import expanded
 from keras_attn.data.reading.rows import Form, Reading
 from keras_attn.data.reading.tables import LinesTable
+from keras_attn.data.split import numbered, taken
 from keras_attn.training.run_settings import DataSettings
 from keras_attn.validation import require
 
@@ -41,7 +42,7 @@ class Lines:
         notes: Lines for users about how the files were read.
     """
 
-    texts: list[str]
+    texts: Sequence[str]
     name: str
     skipped: int = 0
     notes: tuple[str, ...] = ()
@@ -75,7 +76,7 @@ def read_lines(paths: Iterable[str | Path], data: DataSettings) -> Lines:
     files = expanded(list(paths))
     reading = Reading(joined_names(files), Form(data.columns, data.encoding, data.skip_bad_lines))
     rows = reading.tables(files, ("text",), plain=LinesTable)
-    texts = [text for (text,) in reading.good(rows)]
+    (texts,) = reading.columns(rows, ("text",), files, data.kept_in)
     return reported(Lines(texts, reading.name, reading.skipped, tuple(reading.notes)))
 
 
@@ -93,7 +94,8 @@ def hold_out_pairs(
     Raises:
         UserError: There are too few sources.
     """
-    count = _count_to_hold_out(data, len(set(pairs.sources)), "different sources", pairs.name)
+    there = int(numbered(pairs.sources).max(initial=-1)) + 1
+    count = _count_to_hold_out(data, there, "different sources", pairs.name)
     return hold_out(pairs, count, seed, stratify)
 
 
@@ -110,10 +112,9 @@ def hold_out_lines(lines: Lines, data: DataSettings, seed: int) -> tuple[Lines, 
         hold_out=count,
     )
     chosen = np.random.default_rng(seed).choice(len(lines), count, replace=False)
-    held = set(chosen.tolist())
-    rest, validation = [], []
-    for row, text in enumerate(lines.texts):
-        (validation if row in held else rest).append(text)
+    held = np.zeros(len(lines), bool)
+    held[chosen] = True
+    rest, validation = (taken(lines.texts, np.flatnonzero(part)) for part in (~held, held))
     return Lines(rest, f"{lines.name} (rest)"), Lines(validation, f"{lines.name} (held out)")
 
 

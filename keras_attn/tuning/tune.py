@@ -13,7 +13,7 @@ from keras_attn.files import write_text
 from keras_attn.models.presets import get_preset
 from keras_attn.recipes import merged
 from keras_attn.training.reporting.progress import say
-from keras_attn.training.reporting.run_folder import RunFolder
+from keras_attn.training.reporting.run_folder import CACHE_FOLDER, RunFolder
 from keras_attn.training.resolving import check_metric, goal_of, require_fitting_task
 from keras_attn.training.run_settings import RUN_FILE, RunSettings, flat, read_run_file
 from keras_attn.training.state import metric_goal
@@ -146,7 +146,8 @@ def _tuner(
     }
     limits = {name: value for name, value in limits.items() if value is not None}
     # Test texts must not influence the choice.
-    shared = merged(settings, {"training": limits, "data": {"test": []}})
+    data = {"test": [], "cache": base.data.cache or str(out / CACHE_FOLDER)}
+    shared = merged(settings, {"training": limits, "data": data})
     metric = base.training.metric
     objective = keras_tuner.Objective(metric, metric_goal(metric, goal_of(base)))
     return TrialRuns(make_oracle(tuning, objective), space, shared, out)
@@ -174,7 +175,7 @@ def _conclude(
     # The time limit of a trial does not apply to the full training.
     limits = ("epochs", "steps", "max_minutes", "max_parameters")
     ends = {name: getattr(base.training, name) for name in limits}
-    whole = {"training": ends, "data": {"test": base.data.test}}
+    whole = {"training": ends, "data": {"test": base.data.test, "cache": base.data.cache}}
     RunSettings.resolve(merged(found, whole)).write(out / BEST_FILE)
     say(f"Best: trial {best.number}, {objective} {best.value:.4f}. To train with its settings:")
     say(f"  keras-attn train --config {out / BEST_FILE} --out RUN")

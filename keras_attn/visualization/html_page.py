@@ -24,7 +24,7 @@ def write_page(attention: TextAttention, file: str | Path) -> None:
         file: The output file; written under a temporary name and then renamed.
 
     Examples:
-        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> task = keras_attn.tasks.Task.load("saved_models/g2p_en")
         >>> attention = text_attention(task, "cat", "K AE T")
         >>> write_page(attention, "cat.html")  # open it in a browser
     """

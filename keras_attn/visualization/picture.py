@@ -81,7 +81,7 @@ def draw_attention(
             would have more than 100 million pixels.
 
     Examples:
-        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> task = keras_attn.tasks.Task.load("saved_models/g2p_en")
         >>> attention = text_attention(task, "cat", "K AE T")
         >>> draw_attention(attention, "cat.png", group="cross", layer=3)
     """

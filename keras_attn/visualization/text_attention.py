@@ -25,7 +25,7 @@ class LayerAttention:
         map: The weights, a batch of 1.
 
     Examples:
-        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> task = keras_attn.tasks.Task.load("saved_models/g2p_en")
         >>> layer = text_attention(task, "cat", "K AE T").groups["cross"][2]
         >>> layer.rows, layer.columns
         (['K', 'AE', 'T', '</s>'], ['c', 'a', 't', '</s>'])
@@ -56,7 +56,7 @@ class TextAttention:
             sequence to itself), `"cross"` (the target to the source).
 
     Examples:
-        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> task = keras_attn.tasks.Task.load("saved_models/g2p_en")
         >>> attention = text_attention(task, "cat", "K AE T")
         >>> {group: len(layers) for group, layers in attention.groups.items()}
         {'encoder': 3, 'decoder': 3, 'cross': 3}
@@ -151,7 +151,7 @@ def text_attention(task: Task, text: str, target: str | None = None) -> TextAtte
             model has no attention.
 
     Examples:
-        >>> task = keras_attn.load("saved_models/g2p_en/task")
+        >>> task = keras_attn.tasks.Task.load("saved_models/g2p_en")
         >>> attention = text_attention(task, "cat")
         >>> attention.target
         'K AE T'

@@ -17,9 +17,18 @@ def size(folder):
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)
 def test_has_all_parts_and_is_listed(model):
-    assert {"README.md", "run.yaml", "1", "task"} <= {path.name for path in model.iterdir()}
+    assert {"README.md", "run.yaml", "1"} <= {path.name for path in model.iterdir()}
     assert f"]({model.name}/README.md)" in (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert size(model / "1") < 20 * MEGABYTE
+    assert size(model) < 15 * MEGABYTE
+    assert (model / "1" / "saved_model.pb").stat().st_size < 2.5 * MEGABYTE
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)
+def test_the_task_in_the_export_answers_alike(model):
+    from keras_attn.tasks import Task, open_task
+
+    words = ["transformer", "attention", "serendipity"]
+    assert Task.load(model).predict(words) == open_task(model).predict(words)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda path: path.name)

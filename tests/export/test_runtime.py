@@ -48,6 +48,15 @@ def test_strings_come_back_as_the_same_bytes(echo, numbers, repeats):
     assert outputs["length"].tolist() == [len(text) for text in as_bytes]
 
 
+@pytest.mark.parametrize("rows", [3, 91, 5000])
+def test_slices_come_back(echo, numbers, rows):
+    whole = np.arange(rows * 5).reshape(rows, 5)
+    slices = {name: whole[:, 1:4:2].astype(array.dtype) for name, array in numbers.items()}
+    slices["int64"] = whole[:, 1:4:2]  # not contiguous
+    outputs = echo.run("serving_default", {"strings": ["a"], **slices})
+    np.testing.assert_array_equal(outputs["same_int64"], slices["int64"].copy())
+
+
 def test_every_data_type_comes_back(echo, numbers):
     values = {
         "float32": [[1.5, -np.inf], [3.0e38, 1e-45]],

@@ -1,6 +1,7 @@
 """Weights stored in less room: the same answers or nearly, read once a call."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +13,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 from keras_attn.export import CppSavedModel, export_saved_model
 from keras_attn.export.golden import read_golden
 from keras_attn.export.layout import README
-from keras_attn.tasks import Seq2SeqTask
-from tests.export.toy import ToyTask, verified
+from keras_attn.tasks import Seq2SeqTask, Task
+from tests.export.toy import ToyTask, removed, truncated, verified
 from tests.refusals import message_of, refused, refused_in_one_line
 from tests.tasks.made import TEXTS, assert_answers, make_task
 
@@ -378,3 +379,95 @@ def test_the_change_is_measured_on_all_examples(tmp_path):
     task = make_task(beams=1, max_length=2)
     folder = export(task, tmp_path, "int8", examples=["abc", "d", "fed"] * 12, tolerance=1.0)
     assert description(folder)["change"]["examples"] == 36
+
+
+def test_the_task_of_an_export_has_the_stored_weights(either):
+    (task, *_, folder), dtype = either
+    loaded = Task.load(folder.parent)  # of the highest version
+    assert (loaded.kind, loaded.decoding) == (task.kind, task.decoding)
+    for weight, found in zip(task.backbone.weights, loaded.backbone.weights, strict=True):
+        expected = weight.numpy()
+        if expected.ndim > 1:
+            expected = expected.astype(HALVES[dtype]).astype(np.float32)
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+def test_whole_numbers_are_scaled_again(eighths):
+    for weight, found in zip(
+        make_task().backbone.weights, Task.load(eighths).backbone.weights, strict=True
+    ):
+        expected, found = weight.numpy(), found.numpy()
+        half_a_step = np.abs(expected).max() / 127 / 2 if expected.ndim > 1 else 0
+        np.testing.assert_allclose(found, expected, atol=1.001 * half_a_step, rtol=0)
+    assert not np.array_equal(found, expected) or expected.ndim == 1
+
+
+TASK = Path("assets.extra", "task")
+EMBEDDING = "source_embedding/embeddings"
+
+
+def changed(change):
+    """Writes other places of the weights."""
+
+    def write(folder):
+        path = folder / TASK / "exported_weights.json"
+        places = json.loads(path.read_text())
+        path.write_text(json.dumps(change(places)))
+
+    return write
+
+
+def renamed(old, new):
+    return changed(lambda places: {key.replace(old, new): place for key, place in places.items()})
+
+
+def backwards(places):
+    return dict(reversed(places.items()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [changed(backwards), renamed("/attention/", "/attention_12/")],
+    ids=["another order", "numbers of layers without a name"],
+)
+def test_weights_are_found_by_name_or_else_in_order(exported, tmp_path, change):
+    folder = shutil.copytree(exported.folder, tmp_path / "1")
+    change(folder)
+    expected, found = (Task.load(each).backbone.weights for each in (exported.folder, folder))
+    for one, other in zip(expected, found, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (renamed(EMBEDDING, "other/kernel"), "is of another model: the model has no other/kernel."),
+        (
+            changed(lambda places: {k: v for k, v in places.items() if k != EMBEDDING}),
+            f"is of another model: it lacks {EMBEDDING}.",
+        ),
+        (
+            changed(lambda places: places | {EMBEDDING: places["target_embedding/embeddings"]}),
+            f"is of another model: {EMBEDDING} must be of shape",
+        ),
+        (
+            changed(lambda places: places | {EMBEDDING: "resources/999"}),
+            "is damaged: there is no variable. Received: place='resources/999'.",
+        ),
+        (truncated("variables/variables.data-00000-of-00001", 200), "is damaged: "),
+        (removed("variables"), "is damaged: "),
+        (removed(TASK / "exported_weights.json"), "no such file."),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_damaged_weights_of_an_export_are_refused(exported, tmp_path, damage, message):
+    folder = shutil.copytree(exported.folder, tmp_path / "1")
+    damage(folder)
+    refused_in_one_line(message, Task.load, folder)
+
+
+def test_nothing_is_saved_into_an_export(exported):
+    refused("must be new, empty or contain only a task.", exported.task.save, exported.folder)
+    refused(
+        "must be new, empty or contain only a task.", exported.task.save, exported.folder / TASK
+    )

@@ -16,7 +16,7 @@ RULES = {
     "words < 250": {"tokenizers": {"source": {"lowercase": False}}, "training": {"seed": 9}},
 }
 BASE = {"preset": "g2p_small", "data": {"train": ["pairs.tsv"]}, "by_amount": {}}
-WORDS = types.SimpleNamespace(all_texts=lambda texts: texts)
+WORDS = types.SimpleNamespace(roles=["source"], columns_of=lambda texts, role: [texts])
 
 
 def fitted(rows, words, *layers):

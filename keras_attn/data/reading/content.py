@@ -3,6 +3,7 @@
 import bz2
 import contextlib
 import gzip
+import hashlib
 import io
 import lzma
 import os
@@ -83,10 +84,16 @@ def chunks_of(path: str) -> Iterator[bytes]:
     Raises:
         UserError: The file is missing, unreadable or damaged, or exceeds a limit.
     """
+    with _named(path), opened(path) as file:
+        yield from _chunks(path, file)
+
+
+@contextlib.contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Makes an error of one line for a file that cannot be read."""
     require("\0" not in path, f"{path!r} is not a valid file name.")
     try:
-        with opened(path) as file:
-            yield from _chunks(path, file)
+        yield
     except FileNotFoundError:
         raise UserError(f"{path}: no such file.") from None
     except IsADirectoryError:
@@ -98,6 +105,19 @@ def chunks_of(path: str) -> Iterator[bytes]:
 def opened(path: str) -> io.BufferedReader:
     """Opens a local or remote file."""
     return io.BufferedReader(_Remote(path)) if is_remote(path) else Path(path).open("rb")
+
+
+def content_digest(path: str) -> str | None:
+    """A checksum of a file as it is, or `None` for one that can be read only once, such as a pipe.
+
+    Raises:
+        UserError: The file is missing or unreadable.
+    """
+    with _named(path):
+        if not is_remote(path) and not stat.S_ISREG(Path(path).stat().st_mode):
+            return None
+        with opened(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _compression_of(file: io.BufferedReader) -> Compression | None:

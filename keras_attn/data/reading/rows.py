@@ -4,7 +4,10 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import keras_attn
+from keras_attn.data.cache import Cache
 from keras_attn.data.reading.columns import Selection, select
+from keras_attn.data.reading.content import content_digest
 from keras_attn.data.reading.lines import SKIP_HINT, excerpt, is_empty
 from keras_attn.data.reading.several import SEVERAL, is_missing, number_in
 from keras_attn.data.reading.tables import (
@@ -13,7 +16,9 @@ from keras_attn.data.reading.tables import (
     Table,
     TabSeparatedTable,
     open_table,
+    suffixes_of,
 )
+from keras_attn.data.stored_texts import stored_columns
 from keras_attn.validation import UserError
 
 
@@ -95,6 +100,55 @@ class Reading:
                 if first
                 else f"{self.name}: there is no example."
             )
+
+    def columns(
+        self, rows: Iterable[Row], roles: Sequence[str], files: Sequence[str], cache: Cache | None
+    ) -> Sequence[Sequence[str]]:
+        """Reads the texts of well-formed rows.
+
+        Args:
+            rows: The rows.
+            roles: The parts of an example.
+            files: The files that the rows are read from.
+            cache: Where the texts are kept; in memory if `None`, or if a file is a pipe.
+
+        Returns:
+            The texts of each part.
+
+        Raises:
+            UserError: A row is malformed, or every row was left out.
+        """
+        good = self.good(rows)
+        digests = [content_digest(file) for file in files] if cache is not None else [None]
+        if cache is None or None in digests:
+            columns: list[list[str]] = [[] for _ in roles]
+            for fields in good:
+                for column, text in zip(columns, fields, strict=True):
+                    column.append(text)
+            return columns
+
+        def facts() -> dict[str, Any]:
+            return {"files": list(files), "skipped": self.skipped, "notes": self.notes}
+
+        key = {
+            "content": digests,
+            "forms": [suffixes_of(file)[-1:] for file in files],
+            "roles": list(roles),
+            "reading": dataclasses.asdict(self.form),
+            "version": keras_attn.__version__,
+        }
+        stored, found = stored_columns(cache, key, good, len(roles), facts)
+        self.skipped = found["skipped"]
+        self.notes = [_of_files(note, found["files"], files) for note in found["notes"]]
+        return stored
+
+
+def _of_files(note: str, before: Sequence[str], now: Sequence[str]) -> str:
+    """A line about a file under its name of now."""
+    for old, new in zip(before, now, strict=True):
+        if note.startswith(f"{old}: "):
+            return new + note.removeprefix(old)
+    return note
 
 
 def table_rows(

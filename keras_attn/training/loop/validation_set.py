@@ -31,7 +31,7 @@ class ValidationSet:
         samples: Returns a few texts as (source, reference, prediction); or `None`.
 
     Examples:
-        >>> task = Task.load("saved_models/g2p_en/task")
+        >>> task = Task.load("saved_models/g2p_en")
         >>> pairs = Pairs(["cat", "dog"], ["K AE T", "D AO G"])
         >>> examples = PairExamples.from_pairs(pairs, task.source_tokenizer, task.target_tokenizer)
         >>> validation = ValidationSet(examples, lambda: measure(task, pairs, ["per", "wer"]))

@@ -21,7 +21,8 @@ _LOCK = ".lock"
 # Names that the folder may hold before training starts.
 TOKENIZERS_FOLDER = "tokenizers"
 HELD_OUT_FILE = "held_out.json"
-PREPARED = (RUN_FILE, TOKENIZERS_FOLDER, HELD_OUT_FILE, "data", "start")
+CACHE_FOLDER = "cache"
+PREPARED = (RUN_FILE, TOKENIZERS_FOLDER, CACHE_FOLDER, HELD_OUT_FILE, "data", "start")
 CHECKPOINTS_FOLDER = "checkpoints"
 SUMMARY_FILE = "summary.json"
 

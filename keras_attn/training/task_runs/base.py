@@ -20,6 +20,7 @@ from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.errors import Baseline, Judged
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.task_runs.model_settings import check_activation, check_model_settings
+from keras_attn.training.task_runs.vocabulary_sample import vocabulary_sample
 from keras_attn.validation import require, require_one_of
 
 MOST_TOKENS = 256
@@ -177,14 +178,30 @@ class TaskRun(abc.ABC):
 
     def train_tokenizers(self, settings: RunSettings, texts: Any) -> dict[str, Tokenizer]:
         """Makes the tokenizers by role from the training texts."""
-        return {
-            role: made_tokenizer(settings.tokenizers.get(role), self.all_texts(texts, role), role)
-            for role in self.roles
-        }
+        return {role: self.made_tokenizer(settings, texts, role, [role]) for role in self.roles}
 
-    def all_texts(self, texts: Any, role: str | None = None) -> list[str]:
-        """Lists the texts that the tokenizer of a role is made from, or one for all of them."""
-        return texts.texts
+    def made_tokenizer(
+        self, settings: RunSettings, texts: Any, role: str, sides: Sequence[str]
+    ) -> Tokenizer:
+        """Makes the tokenizer of a role from the training texts of some sides.
+
+        Raises:
+            UserError: The settings have no kind.
+        """
+        options = settings.tokenizers.get(role)
+        require(
+            bool(options) and "kind" in options,
+            f"A run needs `tokenizers.{role}.kind`.",
+            **{role: options},
+        )
+        options = dict(options)
+        columns = [column for side in sides for column in self.columns_of(texts, side)]
+        sample = vocabulary_sample(columns, settings.data.vocabulary_bytes)
+        return train_tokenizer(options.pop("kind"), sample, **options)
+
+    def columns_of(self, texts: Any, role: str) -> list[Sequence[str]]:
+        """The columns of texts that the tokenizer of a role is made from."""
+        return [texts.texts]
 
     @abc.abstractmethod
     def examples(
@@ -446,18 +463,3 @@ def with_lengths(settings: RunSettings, names: Mapping[str, str], lengths: Mappi
     found = {name: lengths[side] for side, name in names.items() if side in lengths}
     data = {name: getattr(settings.data, name) or length for name, length in found.items()}
     return settings.replace(data=dataclasses.replace(settings.data, **data))
-
-
-def made_tokenizer(options: Mapping[str, Any] | None, texts: list[str], role: str) -> Tokenizer:
-    """Trains a tokenizer from its settings.
-
-    Raises:
-        UserError: The settings have no kind.
-    """
-    require(
-        bool(options) and "kind" in options,
-        f"A run needs `tokenizers.{role}.kind`.",
-        **{role: options},
-    )
-    options = dict(options)
-    return train_tokenizer(options.pop("kind"), texts, **options)

@@ -77,8 +77,8 @@ class EmbeddingRun(PairsRun):
     def check_test(self, settings, texts, task):
         pass  # What is too long is cut.
 
-    def all_texts(self, texts, role=None):
-        return [*texts.sources, *texts.targets]
+    def columns_of(self, texts, role):
+        return [texts.sources, texts.targets]
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         longest = settings.data.max_source_length or MOST_TOKENS

@@ -42,8 +42,8 @@ class HeadRun(PairsRun):
     def metrics_of(self, texts, data, chosen):
         return chosen or self.default_metrics(data)
 
-    def all_texts(self, texts, role=None):
-        return texts.sources
+    def columns_of(self, texts, role):
+        return [texts.sources]
 
     @abc.abstractmethod
     def head_of(self, texts: Pairs, task: Any) -> tuple:

@@ -45,8 +45,8 @@ class ImageClassificationRun(ClassificationRun):
             "Image data must be `digits`, one folder, or one table of files and labels.",
             data=list(paths),
         )
-        images = read_labelled_images(paths[0], data.skip_bad_lines, data.columns, data.encoding)
-        return reported(images, "files or lines")
+        how = (data.skip_bad_lines, data.columns, data.encoding, data.kept_in)
+        return reported(read_labelled_images(paths[0], *how), "files or lines")
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         layout = _layout_of(task) if task else _layout(settings)

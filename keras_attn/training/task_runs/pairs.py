@@ -3,9 +3,11 @@
 from functools import partial
 from typing import Any, ClassVar
 
+import numpy as np
 import tensorflow as tf
 
 from keras_attn.data import Pairs, group_references, read_pairs
+from keras_attn.data.split import numbered, taken
 from keras_attn.evaluation import edit_distance, evaluate_texts
 from keras_attn.tasks import Hypothesis
 from keras_attn.tasks.measuring import best_answers, text_scores
@@ -55,13 +57,13 @@ class PairsRun(TaskRun):
         """Reads tables, or a source and a target file."""
         options = {"columns": data.columns, "encoding": data.encoding, "roles": self.columns}
         options["separator"] = data.label_separator
-        return reported(read_pairs(paths, data.skip_bad_lines, **options))
+        return reported(read_pairs(paths, data.skip_bad_lines, cache=data.kept_in, **options))
 
     def check_test(self, settings, texts, task):
         super().check_test(settings, texts, task)
         if not self.roles or self.for_long_texts(settings) == "cut":
             return  # images have no tokens
-        longest = max(self.source_lengths(task, texts.sources))
+        longest = max(self.source_lengths(task, list(texts.sources)))
         limit = self.longest_source(settings)
         require(
             longest <= limit,
@@ -98,27 +100,25 @@ class PairsRun(TaskRun):
         examples = self.examples(settings, texts, task.tokenizers, task, held_out=True)
         if not settings.metrics:
             return ValidationSet(examples)
-        sources = list(dict.fromkeys(texts.sources[i] for i in examples.indices.tolist()))
         # The accuracy of labels is known with their loss.
         metrics = [name for name in settings.metrics if name != "accuracy"]
-        shown = partial(self.samples, task, _pairs_of(sources[:_SAMPLES], texts))
-        limit = settings.data.decode_limit
+        first = partial(_first_pairs, texts, examples.indices)
+        shown = partial(self.samples, task, first(_SAMPLES))
         if not metrics:
             return ValidationSet(examples, samples=shown)
         decoded = partial(self._decoded_metrics, task, metrics)
-        whole = partial(decoded, _pairs_of(sources, texts))
-        if limit is None or len(sources) <= limit:
+        few, everything = first(settings.data.decode_limit), first(None)
+        whole = partial(decoded, everything)
+        if len(few) == len(everything):
             return ValidationSet(examples, whole, samples=shown)
-        return ValidationSet(
-            examples, partial(decoded, _pairs_of(sources[:limit], texts)), whole, shown
-        )
+        return ValidationSet(examples, partial(decoded, few), whole, shown)
 
     def samples(self, task: Any, pairs: Pairs) -> list[tuple[str, str, str]]:
         """Predicts a few pairs, and returns source, reference and prediction of each."""
         return [one[:3] for one in self.judged(pairs, self.answers(task, pairs, self.beams))]
 
     def first(self, texts, most):
-        return _pairs_of(list(dict.fromkeys(texts.sources))[:most], texts)
+        return _first_pairs(texts, np.arange(len(texts)), most)
 
     def judged(self, texts, answers):
         sources, references = group_references(texts)
@@ -147,13 +147,18 @@ class PairsRun(TaskRun):
         return {name: values[name] for name in metrics}
 
 
-def _pairs_of(sources: list[str], texts: Pairs) -> Pairs:
-    """The pairs of `texts` that have one of `sources`."""
-    kept = set(sources)
-    rows = [row for row, source in enumerate(texts.sources) if source in kept]
-    return Pairs(
-        [texts.sources[row] for row in rows], [texts.targets[row] for row in rows], texts.name
-    )
+def _first_pairs(texts: Pairs, rows: np.ndarray, most: int | None) -> Pairs:
+    """All pairs with the sources of some rows.
+
+    Args:
+        texts: The pairs.
+        rows: Indices of the rows.
+        most: Number of different sources, the first ones; all if `None`.
+    """
+    numbers = numbered(texts.sources)[:, 0]
+    wanted = list(dict.fromkeys(numbers[rows].tolist()))[:most]
+    kept = np.flatnonzero(np.isin(numbers, wanted))
+    return Pairs(taken(texts.sources, kept), taken(texts.targets, kept), texts.name)
 
 
 def _edits(text: str, reference: str) -> float:

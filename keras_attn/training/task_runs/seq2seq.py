@@ -5,7 +5,7 @@ from typing import ClassVar
 from keras_attn.data import PairExamples
 from keras_attn.tasks import DecodingSettings, Seq2SeqTask
 from keras_attn.training.run_texts import CMUDICT
-from keras_attn.training.task_runs.base import MOST_TOKENS, TaskRun, made_tokenizer
+from keras_attn.training.task_runs.base import MOST_TOKENS, TaskRun
 from keras_attn.training.task_runs.pairs import PairsRun
 
 
@@ -22,8 +22,8 @@ class EncoderDecoderRun(TaskRun):
         """Makes the tokenizers, one for both sides if they are `shared`."""
         if not settings.tokenizers.get("shared"):
             return super().train_tokenizers(settings, texts)
-        options = settings.tokenizers.get("source")
-        return dict.fromkeys(self.roles, made_tokenizer(options, self.all_texts(texts), "source"))
+        shared = self.made_tokenizer(settings, texts, "source", self.roles)
+        return dict.fromkeys(self.roles, shared)
 
     def task(self, settings, texts, tokenizers, source_task):
         source, target = tokenizers["source"], tokenizers["target"]
@@ -56,9 +56,8 @@ class Seq2SeqRun(EncoderDecoderRun, PairsRun):
     def perplexity(self, task, texts):
         return {"perplexity": task.perplexity(texts.sources, texts.targets)}
 
-    def all_texts(self, texts, role=None):
-        sides = {"source": texts.sources, "target": texts.targets}
-        return sides[role] if role else [*texts.sources, *texts.targets]
+    def columns_of(self, texts, role):
+        return [texts.sources if role == "source" else texts.targets]
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         return PairExamples.from_pairs(

@@ -41,7 +41,8 @@ class TokenClassificationRun(ClassificationRun):
         return self.name
 
     def read_files(self, paths, data):
-        return reported(read_tagged_texts(paths, data.skip_bad_lines, data.columns, data.encoding))
+        how = (data.skip_bad_lines, data.columns, data.encoding, data.kept_in)
+        return reported(read_tagged_texts(paths, *how))
 
     def examples(self, settings, texts, tokenizers, task, held_out=False):
         # A rare tag may be in the held-out texts alone: it is never predicted, and counts as wrong.
