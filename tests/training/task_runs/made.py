@@ -131,8 +131,16 @@ MAKERS = {
 }
 BASES = {
     "classification": {"preset": "encoder_tiny", "model": SIZES},
-    "multi_label_classification": {"preset": "encoder_tiny", "model": SIZES},
-    "regression": {"preset": "encoder_tiny", "model": SIZES},
+    "multi_label_classification": {
+        "preset": "encoder_tiny",
+        "model": SIZES,
+        "tokenizers": {"text": {"kind": "characters"}},
+    },
+    "regression": {
+        "preset": "encoder_tiny",
+        "model": SIZES,
+        "tokenizers": {"text": {"kind": "characters"}},
+    },
     "image_classification": {"preset": "patch_tiny", "model": SIZES},
     "embedding": {"preset": "encoder_tiny", "model": SIZES | {"pooling": "mean"}},
     "causal_lm": {"preset": "lm_tiny", "model": SIZES},

@@ -71,16 +71,13 @@ def labels(tmp_path_factory):
         for part, count in (("train", 300), ("test", 60))
     ]
     # The task is recognized.
-    settings = made.base("classification", {}, steps=120, validate_every=60, thresholds="f1")
+    numbers = made.TRAINING | {"steps": 120, "validate_every": 60, "thresholds": "f1"}
+    settings = {"training": numbers, "model": made.SIZES, "tokenizers.text": {"kind": "characters"}}
     options = [
         word
-        for name, value in settings["training"].items()
-        for word in ("--set", f"training.{name}={value}")
-    ]
-    options += [
-        word
-        for name, value in settings["model"].items()
-        for word in ("--set", f"model.{name}={value}")
+        for section, values in settings.items()
+        for name, value in values.items()
+        for word in ("--set", f"{section}.{name}={value}")
     ]
     command = ["train", "--preset", "encoder_tiny", "--data", data[0], "--test", data[1]]
     assert main([*command, "--out", str(folder / "run"), *options]) == 0
