@@ -1,6 +1,6 @@
 """Labeled texts as token ids, for a classifier."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
