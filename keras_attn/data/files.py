@@ -95,7 +95,6 @@ def read_pairs(
             called "label" may have several labels, as lists, as JSON of lists, or with a
             separator, and are tuples then; "number" are always tuples.
         separator: What separates several labels or numbers in a cell, besides lists.
-        roles: What sources and targets are called in `columns` and messages.
         cache: Where the texts are kept in files; by default they are lists in memory.
 
     Returns:
