@@ -17,7 +17,7 @@ class CountingExamples:
 
     def __init__(self, examples):
         self.examples = examples
-        self.signature = examples.signature
+        self.signature, self.sides = examples.signature, examples.sides
         self.assembled = 0
 
     def assemble(self, *arguments):

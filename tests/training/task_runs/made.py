@@ -129,21 +129,15 @@ MAKERS = {
     "span_corruption": repeating(6, 15),
     "token_classification": tagged,
 }
+CHARACTERS = {"tokenizers": {"text": {"kind": "characters"}}}
+LETTERS = {"preset": "encoder_tiny", "model": SIZES} | CHARACTERS
 BASES = {
-    "classification": {"preset": "encoder_tiny", "model": SIZES},
-    "multi_label_classification": {
-        "preset": "encoder_tiny",
-        "model": SIZES,
-        "tokenizers": {"text": {"kind": "characters"}},
-    },
-    "regression": {
-        "preset": "encoder_tiny",
-        "model": SIZES,
-        "tokenizers": {"text": {"kind": "characters"}},
-    },
+    "classification": LETTERS,
+    "multi_label_classification": LETTERS,
+    "regression": LETTERS,
     "image_classification": {"preset": "patch_tiny", "model": SIZES},
-    "embedding": {"preset": "encoder_tiny", "model": SIZES | {"pooling": "mean"}},
-    "causal_lm": {"preset": "lm_tiny", "model": SIZES},
+    "embedding": LETTERS | {"model": SIZES | {"pooling": "mean"}},
+    "causal_lm": {"preset": "lm_tiny", "model": SIZES} | CHARACTERS,
     "masked_lm": {
         "preset": "bert_tiny",
         "model": WIDE | {"max_length": 24, "attention_dropout": 0.0},

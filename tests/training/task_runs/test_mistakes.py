@@ -21,6 +21,15 @@ MISTAKES = {
         ({"metrics": ["bleu"]}, "must be one of 'accuracy'"),
         ({"model": {"heads": 2}}, "Received: model setting='heads'"),
     ],
+    "multi_label_classification": [
+        NO_DECODING,
+        ({"metrics": ["accuracy"]}, "must be one of 'micro_f1'"),
+    ],
+    "regression": [
+        NO_DECODING,
+        ({"metrics": ["accuracy"]}, "must be one of 'mae'"),
+        ({"training": {"class_weights": "balanced"}}, "has no labels for"),
+    ],
     "image_classification": [
         NO_DECODING,
         ({"metrics": ["bleu"]}, "must be one of 'accuracy'"),
