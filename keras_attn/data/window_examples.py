@@ -55,6 +55,10 @@ class Windows:
     def __len__(self) -> int:
         return len(self.firsts)
 
+    def select(self, rows: np.ndarray) -> "Windows":
+        """Some of the windows, by their indices or whether each is kept."""
+        return dataclasses.replace(self, firsts=self.firsts[rows])
+
     @property
     def lengths(self) -> np.ndarray:
         """Length of each window in a batch, (windows,) int64."""
@@ -103,29 +107,29 @@ class Windows:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WindowExamples(Examples):
-    """Windows of series for a forecaster, each on the scale of its own context.
+    r"""Windows of series for a forecaster, each on the scale of its own context.
 
     A batch is `({"past": (rows, context, channels), "future": (rows, horizon, known)}, labels
     (rows, horizon, targets))`, all float32; missing labels and those of padding are NaN. Without
     known covariates there is no "future".
 
     In training a part of the windows are mixtures of two, which differ from epoch to epoch: sums
-    with the weights cos α and sin α for a random α, so that a mixture varies as much as a window.
-    It is mixup for series: what a series does in answer to its past, a sum of series does too if
-    that is linear, and a model learns it from fewer windows.
+    with the cosine and the sine of a random angle as weights, so that a mixture varies as much as a
+    window. It is mixup for series: what a series does in answer to its past, a sum of series does
+    too if that is linear, and a model learns it from fewer windows.
 
     Attributes:
         window: The windows.
         mixed: Fraction of the windows that are mixtures.
         seed: Determines the mixtures together with the epoch.
+        season: Number of steps of a season of the series.
         partners: The other window of each mixture, and the weights of both, in an epoch.
 
     Examples:
         >>> import pathlib
-        >>> _ = pathlib.Path("steps.csv").write_text("y\\n" + "\\n".join("135798642") + "\\n")
+        >>> _ = pathlib.Path("steps.csv").write_text("y\n" + "\n".join("135798642") + "\n")
         >>> table = read_series("steps.csv")
-        >>> part = SeriesPart(table, np.array([0]), table.ends())
-        >>> examples = WindowExamples.from_part(part, context=4, horizon=2)
+        >>> examples = WindowExamples.from_part(SeriesPart.whole(table), context=4, horizon=2)
         >>> inputs, labels = examples.assemble([0])
         >>> inputs["past"].ravel().round(2).tolist(), labels.ravel().round(2).tolist()
         ([-1.34, -0.45, 0.45, 1.34], [2.24, 1.79])
@@ -138,6 +142,7 @@ class WindowExamples(Examples):
     window: Windows
     mixed: float = 0.0
     seed: int = 0
+    season: int = 1
     partners: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
 
     kind: ClassVar = "step"
@@ -182,11 +187,12 @@ class WindowExamples(Examples):
                 f"longest part has {longest} steps to forecast, and {(~keep).sum():,} windows have "
                 "a constant context or no target. Set a smaller `data.horizon`."
             )
-        windows = dataclasses.replace(windows, firsts=windows.firsts[keep])
+        windows = windows.select(keep)
         return cls(
             window=windows,
             mixed=mixed,
             seed=seed,
+            season=part.season,
             indices=np.flatnonzero(keep),
             name=part.name,
         )

@@ -53,6 +53,9 @@ class Task(abc.ABC):
 
     classes: ClassVar[dict[str, type["Task"]]] = {}
 
+    loss_values: ClassVar[tuple[str, ...]] = ("loss", "nll", "accuracy", "perplexity")
+    """Values that follow from the loss in training and validation."""
+
     preset: str | None = None
     """Name of the preset, if the weights are still those of its random initialization."""
 

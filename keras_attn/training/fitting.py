@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 
+from keras_attn.data.series.memory import columns_of_array, write_series
 from keras_attn.models import get_preset
 from keras_attn.reading import read_table
 from keras_attn.task_names import current_task_name
@@ -127,7 +128,7 @@ def _fit(
     options = {**options, "resume": resume}
     kind = current_task_name(layer.get("task", task.kind))
     with tempfile.TemporaryDirectory() as staged:
-        data = _written(given, Path(staged), columns, kind)
+        data = _written(given, Path(staged), columns or getattr(task, "columns", None), kind)
         if resume:
             data = _moved(data, Path(staged), _same_file, out)
             results = train(out, {"data": data}, layer, **options)
@@ -160,6 +161,7 @@ def evaluate(
     for name in options:
         require_one_of("option", name, ("beams", "perplexity", "errors"))
     with tempfile.TemporaryDirectory() as folder:
+        columns = columns or getattr(task, "columns", None)
         found = _written({"train": data}, Path(folder), columns, task.kind)
         chosen = [metrics] if isinstance(metrics, str) else metrics
         return measuring.evaluate(task, DataSettings(**found), chosen, **options)
@@ -170,6 +172,8 @@ def _written(
 ) -> dict[str, Any]:
     """Writes data in memory to files, and returns settings of the section `data`."""
     run = TASK_RUNS[task]
+    if run.of_series:
+        return _written_series(given, folder, columns)
     parts = Parts(run.columns, run.optional_columns, task in _OF_FILES)
     data: dict[str, Any] = {
         name: written_data(value, folder, name, parts, columns) for name, value in given.items()
@@ -179,6 +183,27 @@ def _written(
         require(all(of_files), "`columns` mean either files or data in memory.", columns=columns)
         data["columns"] = parts.named(columns)
     return data
+
+
+def _written_series(
+    given: Mapping[str, Any], folder: Path, columns: Columns | None
+) -> dict[str, Any]:
+    """Writes series in memory to files, and returns settings of the section `data`."""
+    require(
+        columns is None or isinstance(columns, Mapping),
+        "`columns` of series must be a dict such as {'time': 'date', 'target': ['sales']}.",
+        columns=columns,
+    )
+    data: dict[str, Any] = {}
+    for name, value in given.items():
+        if is_path(value):
+            data[name] = [
+                str(path) for path in ([value] if isinstance(value, str | Path) else value)
+            ]
+            continue
+        columns = columns or columns_of_array(value)
+        data[name] = [str(write_series(value, folder / f"{name}.jsonl", columns))]
+    return data | ({} if columns is None else {"columns": dict(columns)})
 
 
 def _moved(

@@ -10,6 +10,7 @@ from keras_attn.files import write_text
 from keras_attn.tasks import task_folder
 from keras_attn.training.prepared import PreparedRun
 from keras_attn.training.reporting.errors import write_errors, write_wrong
+from keras_attn.training.reporting.forecasts import write_forecasts
 from keras_attn.training.run_settings import DataSettings, RunSettings
 from keras_attn.training.task_runs import TASK_RUNS, TaskRun
 from keras_attn.validation import require
@@ -58,6 +59,7 @@ def evaluate(
     """
     recorded = recorded or {}
     run = run_of(task, recorded)
+    data = run.as_trained(task, data)
     texts = run.read_test(data.train, data)
     metrics = metrics or run.metrics_of(texts, data.train, recorded.get("metrics"))
     for line in run.remarks(task, texts):
@@ -88,7 +90,7 @@ def measure_test(out: Path, settings: RunSettings, texts: Any) -> dict[str, floa
     print(f"Measuring on {texts.name} …", flush=True)
     results = run.measure(task, texts, settings.metrics)
     write_text(out / RESULTS_FILE, json.dumps(results, indent=1) + "\n")
-    names = settings.metrics or [name for name in results if name != "items"]
+    names = run.shown_metrics(results, settings.metrics)
     shown = ", ".join(f"{name} {results[name]:.2f}" for name in names)
     print(f"On {results['items']:,} test {run.items}: {shown}.", flush=True)
     return results
@@ -109,3 +111,7 @@ def judge_validation(out: Path, prepared: PreparedRun) -> None:
         metrics = settings.metrics or run.default_metrics(settings.data.train)
         baseline, labels = run.baseline(texts, metrics), getattr(task, "labels", ())
         write_errors(out, texts.name, judged, baseline, labels, run.answered(judged))
+    elif texts is not None and (found := run.illustrated(task, texts, prepared.test)):
+        forecasts, baseline = found
+        write_errors(out, texts.name, [], baseline, (), [])
+        write_forecasts(out, forecasts)

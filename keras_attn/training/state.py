@@ -1,6 +1,7 @@
 """The state of a run: all that a checkpoint has besides the variables."""
 
 import dataclasses
+from collections.abc import Container
 from typing import Any
 
 from keras_attn.renamed import renamed_keys
@@ -10,6 +11,9 @@ from keras_attn.validation import UserError
 # What a loss gives: sums over the real tokens, of all replicas where a step returns them.
 SUMS = ("loss", "nll", "tokens", "correct")
 
+LOSS_VALUES = ("loss", "nll", "accuracy", "perplexity")
+"""Values that follow from the sums; a task may have fewer."""
+
 _LOWER_IS_BETTER = ("loss", "nll", "perplexity", "per", "wer", "cer", "error_rate", "ter")
 _HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf", "exact_match", "f1", "mcc", "spearman", "pearson")
 
@@ -17,6 +21,11 @@ _HIGHER_IS_BETTER = ("accuracy", "bleu", "chrf", "exact_match", "f1", "mcc", "sp
 def zero_sums() -> dict[str, float]:
     """Sums of nothing, by the names in `SUMS`."""
     return dict.fromkeys(SUMS, 0.0)
+
+
+def named(values: dict[str, float], names: Container[str]) -> dict[str, float]:
+    """Those of some values that have one of the names."""
+    return {name: value for name, value in values.items() if name in names}
 
 
 def means(sums: dict[str, float]) -> dict[str, float]:

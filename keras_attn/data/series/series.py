@@ -1,7 +1,7 @@
 """Series of numbers on equal steps of time, and parts of them."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -78,6 +78,7 @@ class SeriesPart:
         table: The series.
         begins: First step of the part in each series, int64.
         ends: Step after its last one.
+        season: Number of steps of a season, 1 for none.
         name: Where it comes from, for messages.
         skipped: Number of malformed rows that were left out.
     """
@@ -85,8 +86,15 @@ class SeriesPart:
     table: SeriesTable
     begins: np.ndarray
     ends: np.ndarray
+    season: int = 1
     name: str = "series"
     skipped: int = 0
+
+    @classmethod
+    def whole(cls, table: SeriesTable, season: int = 1) -> "SeriesPart":
+        """All of each series, until the last value of its targets."""
+        ends = table.ends()
+        return cls(table, np.zeros_like(ends), ends, season, table.name, table.skipped)
 
     def __len__(self) -> int:
         """Number of steps of the part."""
@@ -123,8 +131,3 @@ def cut_before(part: SeriesPart, steps: np.ndarray) -> tuple[SeriesPart, SeriesP
     fits = part.ends - part.begins > steps
     border = np.where(fits, part.ends - steps, part.ends)
     return dataclasses.replace(part, ends=border), dataclasses.replace(part, begins=border)
-
-
-def held_out_steps(lengths: Sequence[int] | np.ndarray, horizon: int, share: float) -> np.ndarray:
-    """Number of steps at the end of each series to measure forecasts on, at least the horizon."""
-    return np.maximum(horizon, (np.asarray(lengths) * share).astype(np.int64))

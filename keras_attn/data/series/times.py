@@ -41,7 +41,7 @@ def parse_time(cell: Any) -> Time | None:
     if isinstance(cell, datetime.datetime):
         if cell.tzinfo is not None:
             cell = cell.astimezone(datetime.UTC).replace(tzinfo=None)
-        return datetime.datetime(*cell.timetuple()[:6], cell.microsecond)  # a pandas one too
+        return cell
     is_number = isinstance(cell, int | float) and not isinstance(cell, bool)
     return float(cell) if is_number and np.isfinite(cell) else None
 
@@ -55,8 +55,8 @@ def _of_text(text: str) -> Time | None:
         return datetime.datetime(int(quarter[1]), 3 * int(quarter[2]) - 2, 1)
     try:
         if _YEAR_FIRST.fullmatch(text):
-            year, month, *day = map(int, re.split("[-/.]", text))
-            return datetime.datetime(year, month, *(day or [1]))
+            year, month, day = [*map(int, re.split("[-/.]", text)), 1][:3]
+            return datetime.datetime(year, month, day)
         return datetime.datetime.fromisoformat(text)
     except ValueError:
         return None
@@ -141,7 +141,7 @@ def time_axis(
     Raises:
         UserError: Some times are numbers and others are dates.
     """
-    times = [parse_time(cell) for cell in cells]
+    times: list[Any] = [parse_time(cell) for cell in cells]
     dated = [isinstance(time, datetime.datetime) for time in times]
     if not any(dated) and _are_compact(times):
         times = [datetime.datetime.strptime(str(int(time)), "%Y%m%d") for time in times]

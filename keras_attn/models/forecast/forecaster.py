@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_attn.layers.attached_mask import AttachedMask
 from keras_attn.layers.dense import Dense
+from keras_attn.layers.positions.learned import LearnedPositionEmbedding
 from keras_attn.models.backbone import Backbone
 from keras_attn.models.configured_model import read_options
 from keras_attn.models.transformer.sizes import TransformerParts, TransformerSizes
@@ -37,9 +38,9 @@ class Forecaster(Backbone):
     """Forecasts quantiles of series, all steps of the horizon at once.
 
     Context and horizon are one sequence of patches of time, in which the targets of the horizon are
-    missing; a stack of encoder blocks fills them in. To what it adds, a linear forecast is added
-    from all values of the context, which begins at 0 as the other does. Everything is computed on
-    the scale of the context's own values, so that a series may have any level and scale.
+    missing; a stack of encoder blocks fills in their quantiles. A linear forecast from all values
+    of the context is added; both begin at 0, the mean of the context. Everything is computed on the
+    scale of the context's own values, so that a series may have any level and scale.
 
     Args:
         context: Number of steps that are read.
@@ -118,20 +119,18 @@ class Forecaster(Backbone):
         stack = parts.encoder(lambda inputs: attach([embedding(inputs[0]), inputs[1]]), attention)
         shape = (steps // patch_length, patch_length * targets * len(quantiles))
         output = Dense(shape[1], kernel_initializer="zeros", dtype=dtype, name="output")
+        spread = LearnedPositionEmbedding(
+            horizon, embeddings_initializer="zeros", dtype=dtype, name="spread"
+        )
         linear = keras.layers.EinsumDense(
-            "bct,cthq->bhtq",
-            (horizon, targets, len(quantiles)),
-            bias_axes="htq",
+            "bct,cth->bht",
+            (horizon, targets),
             kernel_initializer="zeros",
             dtype=dtype,
             name="linear",
         )
         of_known = Dense(
-            targets * len(quantiles),
-            use_bias=False,
-            kernel_initializer="zeros",
-            dtype=dtype,
-            name="linear_known",
+            targets, use_bias=False, kernel_initializer="zeros", dtype=dtype, name="linear_known"
         )
 
         # === Functional graph ===
@@ -154,12 +153,13 @@ class Forecaster(Backbone):
         visible = ops.any(windows.patches(has_target, patch_length) > 0, axis=-1)
         vectors = stack([windows.patches(ops.concatenate(sequence, -1), patch_length), visible])
         ahead = output(vectors[:, -shape[0] :])
-        ahead = ops.reshape(ahead, (-1, steps, targets, len(quantiles)))[:, :horizon]
-        terms = [ahead, linear(values[..., :targets])]
+        ahead = spread(ops.reshape(ahead, (-1, steps, targets * len(quantiles)))[:, :horizon])
+        ahead = ops.reshape(ahead, (-1, horizon, targets, len(quantiles)))
+        middle = linear(values[..., :targets])
         if known:
-            added = of_known(of_known_steps[:, context:])
-            terms.append(ops.reshape(added, (-1, horizon, targets, len(quantiles))))
-        standard = ops.sort(sum(ops.cast(term, "float32") for term in terms), axis=-1)
+            middle += of_known(of_known_steps[:, context:])
+        ahead = ops.cast(ahead, "float32") + ops.cast(middle, "float32")[..., None]
+        standard = ops.sort(ahead, axis=-1)
         mean, deviation = mean[..., :targets, None], deviation[..., :targets, None]
         super().__init__(inputs, standard * deviation + mean, **kwargs)
 

@@ -11,6 +11,7 @@ from keras_attn.files import write_text
 from keras_attn.pages import common_style
 from keras_attn.reading import read_table, read_text
 from keras_attn.training.reporting.errors import ERRORS_FILE
+from keras_attn.training.reporting.forecasts import FORECASTS_FILE, forecasts_figure
 from keras_attn.training.reporting.opening import opening
 from keras_attn.training.run_settings import RUN_FILE, read_run_file
 from keras_attn.validation import UserError, require
@@ -41,10 +42,12 @@ _GRAY = "#7f8b97"
 _COLORS = dict.fromkeys(
     ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _GRAY
 )
+_LOSS = {"loss": "training", "val_loss": "validation"}
 # Panels of the picture: its label, and the columns that it may show with their names.
 _PANELS = (
     ("negative log-likelihood a token (nats)", {"nll": "training", "val_nll": "validation"}),
     ("accuracy of tokens", {"accuracy": "training", "val_accuracy": "validation"}),
+    ("mean absolute scaled error", {"val_mase": "MASE"}),
     ("error rate (%)", {"val_per": "PER", "val_wer": "WER", "val_cer": "CER"}),
     ("score", {"val_bleu": "BLEU", "val_chrf": "chrF"}),
     ("learning rate", {"learning_rate": None}),
@@ -85,6 +88,7 @@ def _page(run: Path) -> str:
         _opening(run, rows, test, errors),
         "<h2>Curves</h2>",
         _svg(rows),
+        _forecasts(run / FORECASTS_FILE),
         _confusion(errors),
         _worst(errors),
         _samples(run / "samples.json"),
@@ -133,9 +137,10 @@ def draw_curves(rows: Sequence[dict[str, str]], file: Any, kind: str) -> None:
 def _figure(rows: Sequence[dict[str, str]]) -> Any:
     from matplotlib.figure import Figure
 
+    losses = () if _points(rows, "nll") else (("loss", _LOSS),)
     panels = [
         (label, shown)
-        for label, columns in _PANELS
+        for label, columns in (*losses, *_PANELS)
         if (shown := [(name, text) for name, text in columns.items() if _points(rows, name)])
     ]
     lines = -(-len(panels) // 2)
@@ -205,6 +210,13 @@ def _opening(
         for question, text, is_good in opening(rows, settings.get("training", {}), test, errors)
     )
     return f"<dl>{''.join(lines)}</dl>"
+
+
+def _forecasts(path: Path) -> str:
+    forecasts = _json(path)
+    if not forecasts:
+        return ""
+    return f"<h2>Forecasts of the last held-out steps</h2>\n{forecasts_figure(forecasts)}"
 
 
 def _confusion(errors: Mapping[str, Any]) -> str:

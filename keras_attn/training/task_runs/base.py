@@ -18,7 +18,7 @@ from keras_attn.tasks import DecodingSettings, Task
 from keras_attn.tokenizers import Tokenizer, train_tokenizer
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.errors import Baseline, Judged
-from keras_attn.training.run_settings import DataSettings, RunSettings
+from keras_attn.training.run_settings import SERIES_SETTINGS, DataSettings, RunSettings
 from keras_attn.training.task_runs.model_settings import check_activation, check_model_settings
 from keras_attn.validation import require, require_one_of
 
@@ -65,6 +65,9 @@ class TaskRun(abc.ABC):
     has_labels: ClassVar[bool] = False
     """Whether the targets are labels, of texts or of words."""
 
+    of_series: ClassVar[bool] = False
+    """Whether the data are series of numbers, and the task has the settings of these."""
+
     independent_rows: ClassVar[bool] = True
     """Whether the loss of a row does not depend on the other rows of its batch."""
 
@@ -88,7 +91,7 @@ class TaskRun(abc.ABC):
         if settings.preset:
             check_model_settings(settings.preset, settings.model, self.model_settings)
         check_activation(settings.model.get("activation"))
-        check_columns(settings.data.columns, (*self.columns, *self.optional_columns))
+        self.check_columns(settings.data.columns)
         check_encoding(settings.data.encoding)
         if settings.data.long_texts is not None:
             require(
@@ -106,6 +109,13 @@ class TaskRun(abc.ABC):
             f"The task {self.name!r} has no labels for `training.class_weights`.",
             class_weights=settings.training.class_weights,
         )
+        for name, default in SERIES_SETTINGS.items():
+            value = getattr(settings.data, name)
+            require(
+                self.of_series or value == default,
+                f"The task {self.name!r} has no series, and no `data.{name}`.",
+                **{name: value},
+            )
         if self.generates:
             DecodingSettings().replace(**settings.decoding)
         else:
@@ -119,6 +129,10 @@ class TaskRun(abc.ABC):
             f"The task {self.name!r} is measured by its perplexity, without `metrics`.",
             metrics=settings.metrics,
         )
+
+    def check_columns(self, columns: Mapping[str, Any] | None) -> None:
+        """Raises unless columns are given by the parts of an example."""
+        check_columns(columns, (*self.columns, *self.optional_columns))
 
     def read_texts(self, data: DataSettings, seed: int, whole: bool = False) -> dict[str, Any]:
         """Reads the texts: "train", "validation", and "test" if there are some.
@@ -334,6 +348,18 @@ class TaskRun(abc.ABC):
         """Pairs of the correct label and the predicted one; none if the task has no labels."""
         return []
 
+    def illustrated(
+        self, task: Any, held_out: Any, test: Any
+    ) -> tuple[list[dict[str, Any]], Baseline] | None:
+        """Forecasts to draw, and a baseline on the held-out data; `None` for other tasks.
+
+        Args:
+            task: The trained task.
+            held_out: The validation data.
+            test: The test data, or `None`.
+        """
+        return None
+
     def baseline(self, texts: Any, metrics: Sequence[str]) -> Baseline:
         """Measures an answer without any model, where there is something to judge.
 
@@ -355,6 +381,19 @@ class TaskRun(abc.ABC):
             texts: Texts from `read_test`.
         """
         return []
+
+    def as_trained(self, task: Any, data: DataSettings) -> DataSettings:
+        """Settings by which data to measure a task on are read: a task may know some that are open.
+
+        Args:
+            task: The task, exported or not.
+            data: Where the data come from.
+        """
+        return data
+
+    def shown_metrics(self, results: Mapping[str, Any], metrics: Sequence[str]) -> list[str]:
+        """Names of the results of a test to print: the metrics of a run, or all without any."""
+        return list(metrics) or [name for name in results if name != "items"]
 
     def default_metrics(self, data: Sequence[str]) -> list[str]:
         """The metrics where neither user nor run names any."""
