@@ -84,8 +84,8 @@ def measure_forecasts(
     Returns:
         `mase`, the mean absolute error of the median, each divided by its scale; `mae`, without
         that; `wql`, the weighted quantile loss: the sum of twice the pinball loss, averaged over
-        the levels, divided by the sum of the absolute values; and `coverage`, the fraction of the
-        values between the outer quantiles, in percent. `mase` is left out if no scale is above 0.
+        the levels, divided by the sum of the absolute values, in percent; and `coverage`, the
+        fraction of the values between the outer quantiles, in percent. `mase` is left out if no scale is above 0.
 
     References:
         Hyndman and Koehler, 2006, https://doi.org/10.1016/j.ijforecast.2006.03.001 (MASE).
@@ -99,7 +99,7 @@ def measure_forecasts(
     inside = (quantiles[..., 0] <= actual) & (actual <= quantiles[..., -1])
     found = {
         "mae": float(errors[known].mean()),
-        "wql": float(loss[known].sum() / np.maximum(np.abs(actual[known]).sum(), 1e-12)),
+        "wql": 100 * float(loss[known].sum() / max(np.abs(actual[known]).sum(), 1e-12)),
         "coverage": 100 * float(inside[known].mean()),
     }
     if np.isnan(scaled).all():

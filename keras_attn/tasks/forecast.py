@@ -248,7 +248,7 @@ class ForecastTask(Task):
         return TokenView(inputs, source=tf.repeat(tf.constant([names]), tf.shape(past)[0], axis=0))
 
     def _example_inputs(self, texts: Sequence[str]) -> dict[str, np.ndarray]:
-        """Inputs of histories that are written as JSON, with missing steps before shorter ones."""
+        """Inputs of histories that are written as JSON, equally long and without missing values."""
         rows = [parse_json(text, "an example") for text in texts]
         for row in rows:
             require(
@@ -256,9 +256,10 @@ class ForecastTask(Task):
                 'An example must be JSON such as {"past": [[5.0], [7.0]]}.',
                 example=row,
             )
-        form = self.histories
-        longest = max(len(row["past"]) for row in rows)
-        past = form.past([row["past"] for row in rows], longest).astype(np.float32)
+        form, lengths = self.histories, sorted({len(row["past"]) for row in rows})
+        require(len(lengths) == 1, "Examples must have equally many steps.", steps=lengths)
+        past = form.past([row["past"] for row in rows], lengths[0]).astype(np.float32)
+        require(not np.isnan(past).any(), "Examples must have no missing value.", past=past.shape)
         future = (
             form.future([row["future"] for row in rows]).astype(np.float32) if form.known else None
         )

@@ -39,6 +39,7 @@ def read_given(
     if isinstance(paths, list) and all(isinstance(path, str | os.PathLike) for path in paths):
         return read_series(paths, columns, False, encoding, time_steps)
     require(encoding is None, "`encoding` is for files.", encoding=encoding)
+    columns = columns or columns_of_array(data)
     with tempfile.TemporaryDirectory() as folder:
         path = write_series(data, Path(folder) / "series.jsonl", columns)
         return read_series(path, columns, time_steps=time_steps)

@@ -181,12 +181,14 @@ def _check_double(
     double = (np.diff(series[order]) == 0) & (np.diff(positions[order]) == 0)
     if double.any():
         row = order[double.argmax()]
-        of = f" of the series {names[series[row]]!r}" if has_series else ""
-        hint = "" if has_series else " If it has several series, name the column of their names "
-        hint += "" if has_series else "(--columns series=NAME …)."
+        first, hint = axis.written(positions[row]), ""
+        if has_series:
+            first += f" of the series {names[series[row]]!r}"
+        else:
+            hint = " If there are several series, name the column of their names (series=NAME)."
         raise UserError(
-            f"{name}: {double.sum():,} rows have a time that another row{of or ' has'} has too, "
-            f"the first one {axis.written(positions[row])}.{hint}".replace(" has has", " has")
+            f"{name}: {double.sum():,} rows have a time that another row has, the first one "
+            f"{first}.{hint}"
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-_LEAST_LENGTH = 3  # seasons
+_LEAST_LENGTH = 4  # seasons
 _MOST = 1_000  # steps
 _CLEAR = 0.8
 _NEAR = 0.05

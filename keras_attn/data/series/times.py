@@ -115,7 +115,7 @@ class TimeAxis:
             return _counted(seconds, "second")
         if self.unit == "month" and self.step % 12 == 0:
             return _counted(self.step / 12, "year")
-        return _counted(self.step, "unit of time" if self.unit == "number" else self.unit)
+        return _counted(self.step, "unit" if self.unit == "number" else self.unit)
 
     def _units(self, time: Time) -> float:
         if not isinstance(time, datetime.datetime):

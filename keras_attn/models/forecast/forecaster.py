@@ -158,10 +158,11 @@ class Forecaster(Backbone):
         middle = linear(values[..., :targets])
         if known:
             middle += of_known(of_known_steps[:, context:])
-        ahead = ops.cast(ahead, "float32") + ops.cast(middle, "float32")[..., None]
+        # The smaller term first: as the second one, Keras takes it for a bias where sizes agree.
+        ahead = ops.cast(middle, "float32")[..., None] + ops.cast(ahead, "float32")
         standard = ops.sort(ahead, axis=-1)
         mean, deviation = mean[..., :targets, None], deviation[..., :targets, None]
-        super().__init__(inputs, standard * deviation + mean, **kwargs)
+        super().__init__(inputs, mean + standard * deviation, **kwargs)
 
         # === Config ===
         self.context, self.horizon, self.targets, self.unknown = context, horizon, targets, unknown

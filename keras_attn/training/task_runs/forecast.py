@@ -244,7 +244,7 @@ class ForecastRun(TaskRun):
         """Histories and known covariates of windows, those without missing values first."""
         windows, _ = _windows_of(task, texts, _EXAMPLES)
         rows = np.arange(len(windows))
-        past, future = windows.past(rows), windows.future(rows)
+        past, future = windows.past(rows)[:, -task.context :], windows.future(rows)
         gaps = np.isnan(past).sum(axis=(1, 2)) + np.isnan(future).sum(axis=(1, 2))
         whole = rows[gaps == 0]  # JSON has no number for a missing value
         return [written_example(past[row], future[row] if windows.known else None) for row in whole]
