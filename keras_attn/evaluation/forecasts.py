@@ -85,7 +85,8 @@ def measure_forecasts(
         `mase`, the mean absolute error of the median, each divided by its scale; `mae`, without
         that; `wql`, the weighted quantile loss: the sum of twice the pinball loss, averaged over
         the levels, divided by the sum of the absolute values, in percent; and `coverage`, the
-        fraction of the values between the outer quantiles, in percent. `mase` is left out if no scale is above 0.
+        fraction of the values between the outer quantiles, in percent. `mase` is left out if no
+        scale is above 0.
 
     References:
         Hyndman and Koehler, 2006, https://doi.org/10.1016/j.ijforecast.2006.03.001 (MASE).

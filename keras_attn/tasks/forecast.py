@@ -241,9 +241,8 @@ class ForecastTask(Task):
     def _view(self, past: tf.Tensor, future: tf.Tensor | None = None) -> TokenView:
         length, horizon = self.backbone.patch_length, self.horizon
         before, after = -(-self.context // length), -(-horizon // length)
-        firsts = [(place - before) * length for place in range(before)]
-        names = [_step_names(first, length) for first in firsts]
-        names += [_step_names(1 + place * length, length) for place in range(after)]
+        places = range(-before, after)
+        names = [_step_names(1 + place * length, length) for place in places]
         inputs = self._model_inputs(past, future)
         return TokenView(inputs, source=tf.repeat(tf.constant([names]), tf.shape(past)[0], axis=0))
 
@@ -298,8 +297,8 @@ def written_example(past: np.ndarray, future: np.ndarray | None = None) -> str:
 
 def _step_names(first: int, length: int) -> str:
     """The name of a patch by its steps, counted from the last one of the past as 0."""
-    last = first + length - 1
-    return f"{first:+d}" if length == 1 else f"{first:+d}..{last:+d}"
+    steps = sorted({first, first + length - 1})
+    return "..".join(f"{step:+d}" if step else "0" for step in steps)
 
 
 def _written(sizes: Mapping[str, int]) -> str:

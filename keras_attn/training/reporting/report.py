@@ -125,13 +125,18 @@ def draw_curves(rows: Sequence[dict[str, str]], file: Any, kind: str) -> None:
     Raises:
         UserError: matplotlib is missing.
     """
+    with _drawing(_COLORS):
+        figure = _figure(rows)
+        figure.savefig(file, format=kind, dpi=110, transparent=kind == "svg")
+
+
+def _drawing(settings: Mapping[str, str]) -> Any:
+    """A context with settings of matplotlib; raises UserError if that is missing."""
     try:
         from matplotlib import rc_context
     except ImportError as error:
         raise UserError("Pictures need matplotlib: pip install 'keras_attn[viz]'.") from error
-    with rc_context(_COLORS):
-        figure = _figure(rows)
-        figure.savefig(file, format=kind, dpi=110, transparent=kind == "svg")
+    return rc_context(settings)
 
 
 def _figure(rows: Sequence[dict[str, str]]) -> Any:
@@ -216,7 +221,9 @@ def _forecasts(path: Path) -> str:
     forecasts = _json(path)
     if not forecasts:
         return ""
-    return f"<h2>Forecasts of the last held-out steps</h2>\n{forecasts_figure(forecasts)}"
+    with _drawing(_COLORS):
+        figure = forecasts_figure(forecasts)
+    return f"<h2>Forecasts of the last held-out steps</h2>\n{figure}"
 
 
 def _confusion(errors: Mapping[str, Any]) -> str:
