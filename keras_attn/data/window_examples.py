@@ -1,6 +1,7 @@
 """Windows of series: what comes before a forecast, and what is forecast."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,6 +28,7 @@ class Windows:
         horizon: Number of steps that are forecast.
         targets: Number of targets, the first channels.
         known: Number of covariates that are known in the horizon, the last channels.
+        centers: Usual value of each target, if there is one for all series.
         tokens: What a window counts in a batch.
     """
 
@@ -36,6 +38,7 @@ class Windows:
     horizon: int
     targets: int
     known: int
+    centers: tuple[float, ...] = ()
     tokens: int = 1
 
     @classmethod
@@ -109,9 +112,9 @@ class Windows:
 class WindowExamples(Examples):
     r"""Windows of series for a forecaster, each on the scale of its own context.
 
-    A batch is `({"past": (rows, context, channels), "future": (rows, horizon, known)}, labels
-    (rows, horizon, targets))`, all float32; missing labels and those of padding are NaN. Without
-    known covariates there is no "future".
+    A batch is `({"past": (rows, context, channels), "future": (rows, horizon, known), "center":
+    (rows, targets)}, labels (rows, horizon, targets))`, all float32; missing labels and those of
+    padding are NaN. Without known covariates there is no "future", without centers no "center".
 
     In training a part of the windows are mixtures of two, which differ from epoch to epoch: sums
     with the cosine and the sine of a random angle as weights, so that a mixture varies as much as a
@@ -156,6 +159,7 @@ class WindowExamples(Examples):
         horizon: int,
         least: int = 1,
         tokens: int = 1,
+        centers: Sequence[float] = (),
         mixed: float = 0.0,
         seed: int = 0,
     ) -> "WindowExamples":
@@ -167,6 +171,7 @@ class WindowExamples(Examples):
             horizon: Number of steps that are forecast.
             least: Fewest steps of the series before a forecast.
             tokens: What a window counts in a batch.
+            centers: Usual value of each target, if there is one for all series.
             mixed: Fraction of the windows that are mixtures.
             seed: Determines the mixtures.
 
@@ -178,7 +183,7 @@ class WindowExamples(Examples):
         """
         series, begins = part.origins(horizon, max(least, 1))
         windows = Windows.of(part.table, series, begins, context, horizon)
-        windows = dataclasses.replace(windows, tokens=tokens)
+        windows = dataclasses.replace(windows, tokens=tokens, centers=tuple(centers))
         keep = _usable(windows)
         if not keep.any():
             longest = int((part.ends - part.begins).max(initial=0))
@@ -205,6 +210,8 @@ class WindowExamples(Examples):
         specs = {"past": tf.TensorSpec([None, window.context, channels], tf.float32)}
         if window.known:
             specs["future"] = tf.TensorSpec([None, window.horizon, window.known], tf.float32)
+        if window.centers:
+            specs["center"] = tf.TensorSpec([None, window.targets], tf.float32)
         return specs, tf.TensorSpec([None, window.horizon, window.targets], tf.float32)
 
     def of_epoch(self, epoch: int) -> "WindowExamples":
@@ -221,27 +228,38 @@ class WindowExamples(Examples):
         parts = self._standard(rows)
         if self.partners is not None:
             others, *weights = (each[rows] for each in self.partners)
-            first, second = (weight[:, None, None] for weight in weights)
             mixed = np.flatnonzero(weights[1])
-            for part, other in zip(parts, self._standard(others[mixed]), strict=True):
-                part[mixed] = first[mixed] * part[mixed] + second[mixed] * other
-        past, future, labels = (
-            np.full((shape[0], *part.shape[1:]), fill, np.float32)
-            for part, fill in zip(parts, (0, 0, np.nan), strict=True)
-        )
-        for whole, part in zip((past, future, labels), parts, strict=True):
-            whole[: len(rows)] = part
-        return {"past": past} | ({"future": future} if self.window.known else {}), labels
+            first, second = (weight[mixed, None, None] for weight in weights)
+            for name, other in self._standard(others[mixed]).items():
+                parts[name][mixed] = first * parts[name][mixed] + second * other
+        batch = {
+            name: np.full(
+                (shape[0], *part.shape[1:]), np.nan if name == "labels" else 0, np.float32
+            )
+            for name, part in parts.items()
+        }
+        for name, part in parts.items():
+            batch[name][: len(rows)] = part
+        labels = batch.pop("labels")
+        if "center" in batch:
+            batch["center"] = batch["center"][:, 0]
+        return batch, labels
 
-    def _standard(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Past, future and targets of windows, the targets and unknown covariates standardized."""
+    def _standard(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Inputs and labels of windows, targets and unknown covariates standardized, of rank 3."""
         window = self.window
-        past, future, actual = window.past(rows), window.future(rows), window.actual(rows)
+        past, actual = window.past(rows), window.actual(rows)
         mean, deviation = window.statistics(rows)
         deviation = np.where(deviation > 0, deviation, 1)
-        own, targets = mean.shape[-1], window.targets
-        past[..., :own] = (past[..., :own] - mean) / deviation
-        return past, future, (actual - mean[..., :targets]) / deviation[..., :targets]
+        past[..., : mean.shape[-1]] -= mean
+        past[..., : mean.shape[-1]] /= deviation
+        mean, deviation = mean[..., : window.targets], deviation[..., : window.targets]
+        parts = {"past": past, "labels": (actual - mean) / deviation}
+        if window.known:
+            parts["future"] = window.future(rows)
+        if window.centers:
+            parts["center"] = (np.array(window.centers) - mean) / deviation
+        return parts
 
 
 def _usable(windows: Windows) -> np.ndarray:

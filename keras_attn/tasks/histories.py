@@ -74,7 +74,7 @@ class Histories:
             values = self.past(rows[batch], steps if longest is None else min(steps, longest))
             # A forecaster works in float32, in which small changes of large numbers are lost.
             own = values[..., : self.targets]
-            level = np.nanmean(own, axis=1, keepdims=True)
+            level = _last(own)
             own -= level
             numbers = None if after is None else after[batch].astype(np.float32)
             found.append(call(values.astype(np.float32), numbers) + level[..., None])
@@ -126,6 +126,12 @@ class Histories:
             )
             rows.append(values)
         return rows
+
+
+def _last(values: np.ndarray) -> np.ndarray:
+    """The last observed value of each channel, (histories, 1, channels)."""
+    last = values.shape[1] - 1 - np.argmax(~np.isnan(values[:, ::-1]), axis=1)
+    return np.take_along_axis(values, last[:, None], axis=1)
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:

@@ -21,7 +21,12 @@ from keras_attn.training.prepared import prepare, read_data
 from keras_attn.training.reporting.run_folder import CHECKPOINTS_FOLDER, require_new
 from keras_attn.training.resolving import check
 from keras_attn.training.run import train
-from keras_attn.training.run_settings import RUN_FILE, DataSettings, RunSettings
+from keras_attn.training.run_settings import (
+    RUN_FILE,
+    SERIES_SETTINGS,
+    DataSettings,
+    RunSettings,
+)
 from keras_attn.training.settings import RENAMED_SETTINGS, TrainingSettings
 from keras_attn.training.task_runs import TASK_RUNS
 from keras_attn.validation import require, require_one_of
@@ -270,7 +275,7 @@ def _without_task(sections: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _layer(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by section: names of `TrainingSettings` belong to "training"."""
+    """Settings by section: those of `TrainingSettings` to "training", those of series to "data"."""
     training = {field.name for field in dataclasses.fields(TrainingSettings)}
     sections = {field.name for field in dataclasses.fields(RunSettings)} | {"extends"}
     for name in settings:
@@ -279,9 +284,15 @@ def _layer(settings: Mapping[str, Any]) -> dict[str, Any]:
             f"`{name}` is an argument of Keras' `fit`; here: {_OF_KERAS.get(name)}.",
         )
         if name not in RENAMED_SETTINGS:
-            require_one_of("setting", name, [*sorted(sections), *sorted(training)])
+            require_one_of(
+                "setting", name, [*sorted(sections), *sorted(training), *SERIES_SETTINGS]
+            )
     training |= set(RENAMED_SETTINGS)
-    layer = {name: value for name, value in settings.items() if name not in training}
+    others = training | set(SERIES_SETTINGS)
+    layer = {name: value for name, value in settings.items() if name not in others}
+    series = {name: settings[name] for name in SERIES_SETTINGS if name in settings}
+    if series:
+        layer["data"] = dict(layer.get("data", {})) | series
     numbers = {name: value for name, value in settings.items() if name in training}
     if numbers:
         layer["training"] = dict(layer.get("training", {})) | numbers

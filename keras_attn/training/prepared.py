@@ -91,6 +91,7 @@ def read_data(
     run = TASK_RUNS[settings.task]
     # Before any tokenizer is made: seeding destroys the resources of SentencePiece.
     keras.utils.set_random_seed(settings.training.seed)
+    settings = run.with_source_lengths(settings)
     texts = run.read_texts(settings.data, settings.training.seed, whole)
     train = texts["train"]
     settings, applied = follow_amount(settings, run, train)

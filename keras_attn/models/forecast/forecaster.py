@@ -16,6 +16,7 @@ from keras_attn.models.transformer.sizes import TransformerParts, TransformerSiz
 from keras_attn.ops import windows
 from keras_attn.validation import is_real, require, require_positive
 
+_FARTHEST = 5  # deviations that the context is from the center
 QUANTILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 """Levels that are forecast by default."""
 
@@ -49,6 +50,9 @@ class Forecaster(Backbone):
         unknown: Number of covariates that are known until the horizon begins, such as a price.
         known_scales: Standard deviation of each covariate that is known in the horizon as well,
             such as holidays; none by default.
+        centers: Usual value of each target, of which the context is compared with: a series that
+            returns to its mean does so from above or below. By default no such value is known, as
+            for several series of different levels.
         quantiles: Levels to forecast, increasing, with 0.5 among them.
         patch_length: Number of steps in a patch, the unit of attention.
         learned_positions: Whether each patch has a learned vector, instead of sinusoids.
@@ -59,7 +63,8 @@ class Forecaster(Backbone):
         inputs: `{"past": float32 (batch, context, channels), "future": float32 (batch, horizon,
             known)}`. The channels are targets, unknown and known covariates, in this order, NaN
             where a value is missing. `future` are the known covariates in the horizon; without any
-            there is no such input.
+            there is no such input. With `centers` there may be `"center": float32 (batch,
+            targets)`, others for windows in another unit.
 
     Returns:
         float32 (batch, horizon, targets, quantiles), increasing along the quantiles, in the unit of
@@ -84,6 +89,7 @@ class Forecaster(Backbone):
     """
 
     input_name = "past"
+    optional_inputs = ("center",)
 
     sizes = ForecasterSizes
 
@@ -94,6 +100,7 @@ class Forecaster(Backbone):
         targets: int = 1,
         unknown: int = 0,
         known_scales: Sequence[float] = (),
+        centers: Sequence[float] = (),
         quantiles: Sequence[float] = QUANTILES,
         patch_length: int = 1,
         learned_positions: bool = True,
@@ -105,6 +112,12 @@ class Forecaster(Backbone):
             context=context, horizon=horizon, targets=targets, patch_length=patch_length
         )
         quantiles = checked_quantiles(quantiles)
+        require(
+            len(centers) in (0, targets),
+            "`centers` must have one for each target.",
+            centers=centers,
+            targets=targets,
+        )
         sizes, dtype, kwargs = read_options(ForecasterSizes, kwargs)
         steps = -(-horizon // patch_length) * patch_length  # of whole patches
         length = -(-context // patch_length) + steps // patch_length
@@ -137,6 +150,8 @@ class Forecaster(Backbone):
         inputs = {"past": keras.Input((context, channels), dtype="float32", name="past")}
         if known:
             inputs["future"] = keras.Input((horizon, known), dtype="float32", name="future")
+        if centers:
+            inputs["center"] = keras.Input((targets,), dtype="float32", name="center")
         own, of_known_steps = inputs["past"][..., : targets + unknown], None
         mean, deviation = windows.window_statistics(own)
         values, observed = windows.standardized(own, mean, deviation)
@@ -145,6 +160,13 @@ class Forecaster(Backbone):
             of_known_steps = _known(inputs["past"][..., targets + unknown :], inputs["future"])
             of_known_steps /= ops.convert_to_tensor(known_scales, "float32")
             sequence.append(ops.pad(of_known_steps, [[0, 0], [0, steps - horizon], [0, 0]]))
+        from_values = values[..., :targets]
+        if centers:
+            center, _ = windows.standardized(
+                inputs["center"][:, None], mean[..., :targets], deviation[..., :targets]
+            )
+            center = ops.clip(center, -_FARTHEST, _FARTHEST)
+            from_values = ops.concatenate([from_values, center], axis=1)
         has_target = ops.pad(
             ops.max(observed[..., :targets], axis=-1, keepdims=True),
             [[0, 0], [0, steps], [0, 0]],
@@ -155,7 +177,7 @@ class Forecaster(Backbone):
         ahead = output(vectors[:, -shape[0] :])
         ahead = spread(ops.reshape(ahead, (-1, steps, targets * len(quantiles)))[:, :horizon])
         ahead = ops.reshape(ahead, (-1, horizon, targets, len(quantiles)))
-        middle = linear(values[..., :targets])
+        middle = linear(from_values)
         if known:
             middle += of_known(of_known_steps[:, context:])
         # The smaller term first: as the second one, Keras takes it for a bias where sizes agree.
@@ -167,10 +189,17 @@ class Forecaster(Backbone):
         # === Config ===
         self.context, self.horizon, self.targets, self.unknown = context, horizon, targets, unknown
         self.known_scales, self.quantiles = list(known_scales), list(quantiles)
+        self.centers = list(centers)
         self.patch_length = patch_length
         self.hidden_dim = sizes.hidden_dim
         self._take_parts(stack)
         self.max_length = length
+
+    def _completed(self, inputs):
+        if not self.centers or "center" in inputs:
+            return inputs
+        rows = ops.shape(inputs["past"])[0]
+        return inputs | {"center": ops.tile(ops.convert_to_tensor([self.centers]), (rows, 1))}
 
 
 def _known(past, future) -> Any:

@@ -134,6 +134,14 @@ class TaskRun(abc.ABC):
         """Raises unless columns are given by the parts of an example."""
         check_columns(columns, (*self.columns, *self.optional_columns))
 
+    def with_source_lengths(self, settings: RunSettings) -> RunSettings:
+        """Fills in what reading the data needs to know of the task that a run starts from.
+
+        Args:
+            settings: The settings of the run.
+        """
+        return settings
+
     def read_texts(self, data: DataSettings, seed: int, whole: bool = False) -> dict[str, Any]:
         """Reads the texts: "train", "validation", and "test" if there are some.
 

@@ -12,19 +12,21 @@ from keras_attn.data.series.reading import described, read_series
 from keras_attn.data.series.season import find_season
 from keras_attn.data.series.series import SeriesPart, cut_before
 from keras_attn.data.window_examples import WindowExamples, Windows
+from keras_attn.documents import read_json_object
 from keras_attn.evaluation.forecasts import (
     FORECAST_METRICS,
     measure_forecasts,
     seasonal_errors,
     seasonal_naive,
 )
-from keras_attn.tasks import ForecastTask
+from keras_attn.tasks import ForecastTask, task_folder
+from keras_attn.tasks.base import TASK_FILE
 from keras_attn.tasks.forecast import written_example
 from keras_attn.training.loop.validation_set import ValidationSet
 from keras_attn.training.reporting.errors import Baseline
 from keras_attn.training.reporting.forecasts import drawn_forecast
 from keras_attn.training.run_settings import DataSettings, RunSettings
-from keras_attn.training.task_runs.base import TaskRun
+from keras_attn.training.task_runs.base import TaskRun, with_lengths
 from keras_attn.validation import UserError, require, require_one_of
 
 _HELD_OUT = 0.1  # of the steps of each series, for validation and again for the test
@@ -43,7 +45,7 @@ _EXAMPLES, _DRAWN = 8, 4
 _OF_DATA = {
     "context": "set `data.context`",
     "horizon": "set `data.horizon`",
-    **dict.fromkeys(("targets", "unknown", "known_scales"), "set `data.columns`"),
+    **dict.fromkeys(("targets", "unknown", "known_scales", "centers"), "set `data.columns`"),
 }
 
 
@@ -81,6 +83,13 @@ class ForecastRun(TaskRun):
 
     def check_columns(self, columns):
         check_series_columns(columns)
+
+    def with_source_lengths(self, settings):
+        if not settings.init:
+            return settings
+        content = read_json_object(task_folder(settings.init) / TASK_FILE)
+        found = {"season": content.get("season")} | dict(content["backbone"]["config"])
+        return with_lengths(settings, self.lengths, found)
 
     def read_texts(self, data, seed, whole=False):
         train = read_part(data.train, data)
@@ -126,6 +135,7 @@ class ForecastRun(TaskRun):
             horizon,
             least=max(_LEAST_BEFORE, min(texts.season, context)),
             tokens=_tokens(context, horizon, length),
+            centers=task.backbone.centers if task else _centers(texts),
             mixed=0.0 if held_out else _MIXED,
             seed=settings.training.seed,
         )
@@ -155,6 +165,7 @@ class ForecastRun(TaskRun):
                 targets=table.targets,
                 unknown=len(table.columns.get("unknown", ())),
                 known_scales=_known_scales(texts),
+                centers=_centers(texts),
                 patch_length=length,
             )
         return ForecastTask(model, table.columns, data.season, data.time_steps)
@@ -315,6 +326,15 @@ def _known_scales(part: SeriesPart) -> list[float]:
     with np.errstate(invalid="ignore"):
         scales = np.nanstd(steps, axis=0)
     return [float(scale) if scale > 0 else 1.0 for scale in scales]
+
+
+def _centers(part: SeriesPart) -> list[float]:
+    """Mean of each target in a part; none if there are several series, which may differ."""
+    if len(part.table.values) > 1:
+        return []
+    values = part.table.values[0][: part.ends[0], : part.table.targets]
+    means = np.nanmean(values, axis=0)
+    return [float(mean) for mean in means]
 
 
 def _windows_of(task: Any, part: SeriesPart, most: int) -> tuple[Windows, np.ndarray]:

@@ -66,7 +66,7 @@ def test_evaluated_exported_and_asked(run, images, tmp_path, capsys):
     for model in (folder, exported):
         status, output, _ = called(capsys, "evaluate", model, "--data", images / "test")
         assert status == 0
-        assert output.split()[:4] == ["images", "60", "accuracy", f"{results["accuracy"]:.2f}"]
+        assert output.split()[:4] == ["images", "60", "accuracy", f"{results['accuracy']:.2f}"]
         options = ("--n-best", 2, "--scores")
         answers.append(called(capsys, "predict", model, *options, *names))
     assert answers[0] == answers[1]
