@@ -135,8 +135,8 @@ def _usual(path: str, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         shown = ", ".join(repr(name[:40]) for name in names[:12])
         raise UserError(
             f"{path}: which of the columns {shown} are the targets? Set `columns` (--columns "
-            "time=NAME target=NAME,NAME known=NAME unknown=NAME series=NAME, of which only the "
-            "target is needed)."
+            "time=NAME target=NAME,NAME known=NAME unknown=NAME series=NAME; only the target is "
+            "needed)."
         )
     return {role: (str(index + 1),) for role, index in numbers.items()}
 

@@ -248,16 +248,22 @@ def described(table: SeriesTable) -> list[str]:
         f"    series: {len(lengths):,} of {shown} steps of {table.axis.described()}, "
         f"{', '.join(table.channels)}"
     )
-    known = [values[:end] for values, end in zip(table.values, lengths, strict=True)]
-    for channel, name in enumerate(table.channels):
-        missing = sum(int(np.isnan(values[:, channel]).sum()) for values in known)
+    for name, missing in missing_values(table).items():
         if missing:
             lines.append(f"   missing: {missing:,} of {lengths.sum():,} values of {name}")
-        if channel < table.targets:
-            constant = sum(_is_constant(values[:, channel]) for values in known)
-            if constant:
-                lines.append(f"  constant: {name} never changes in {constant:,} series")
+    for target, name in enumerate(table.columns["target"]):
+        known = (values[:end, target] for values, end in zip(table.values, lengths, strict=True))
+        constant = sum(map(_is_constant, known))
+        if constant:
+            lines.append(f"  constant: {name} never changes in {constant:,} series")
     return lines
+
+
+def missing_values(table: SeriesTable) -> dict[str, int]:
+    """Number of missing values of each channel until the targets end, by its name."""
+    parts = [values[:end] for values, end in zip(table.values, table.ends(), strict=True)]
+    counts = np.isnan(np.concatenate(parts)).sum(axis=0)
+    return dict(zip(table.channels, counts.tolist(), strict=True))
 
 
 def _is_constant(values: np.ndarray) -> bool:

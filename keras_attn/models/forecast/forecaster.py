@@ -166,6 +166,7 @@ class Forecaster(Backbone):
                 inputs["center"][:, None], mean[..., :targets], deviation[..., :targets]
             )
             center = ops.clip(center, -_FARTHEST, _FARTHEST)
+            sequence.append(ops.repeat(center, context + steps, axis=1))
             from_values = ops.concatenate([from_values, center], axis=1)
         has_target = ops.pad(
             ops.max(observed[..., :targets], axis=-1, keepdims=True),

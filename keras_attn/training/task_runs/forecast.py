@@ -37,6 +37,7 @@ _SEASONS = 2  # in a context
 _LEAST_CONTEXT = 32
 _PATCHES = 24  # about so many in a context
 _LEAST_BEFORE = 4  # steps of a series before a forecast, or a season
+_CONTEXTS_FOR_MEAN = 30
 _MIXED = 0.5  # of the windows in training
 _MOST_WINDOWS = 20_000  # that are measured, at equal distances
 _LONGEST_PAST = 2_048  # steps that are given to an export
@@ -135,7 +136,7 @@ class ForecastRun(TaskRun):
             horizon,
             least=max(_LEAST_BEFORE, min(texts.season, context)),
             tokens=_tokens(context, horizon, length),
-            centers=task.backbone.centers if task else _centers(texts),
+            centers=task.backbone.centers if task else _centers(texts, context),
             mixed=0.0 if held_out else _MIXED,
             seed=settings.training.seed,
         )
@@ -165,7 +166,7 @@ class ForecastRun(TaskRun):
                 targets=table.targets,
                 unknown=len(table.columns.get("unknown", ())),
                 known_scales=_known_scales(texts),
-                centers=_centers(texts),
+                centers=_centers(texts, data.context),
                 patch_length=length,
             )
         return ForecastTask(model, table.columns, data.season, data.time_steps)
@@ -328,13 +329,16 @@ def _known_scales(part: SeriesPart) -> list[float]:
     return [float(scale) if scale > 0 else 1.0 for scale in scales]
 
 
-def _centers(part: SeriesPart) -> list[float]:
-    """Mean of each target in a part; none if there are several series, which may differ."""
-    if len(part.table.values) > 1:
+def _centers(part: SeriesPart, context: int) -> list[float]:
+    """Mean of each target of a part that is long enough to know it.
+
+    Of several series each may have another mean. In a short one the distance of a context from the
+    mean shows which context it is.
+    """
+    if len(part.table.values) > 1 or part.ends[0] < _CONTEXTS_FOR_MEAN * context:
         return []
-    values = part.table.values[0][: part.ends[0], : part.table.targets]
-    means = np.nanmean(values, axis=0)
-    return [float(mean) for mean in means]
+    means = np.nanmean(part.table.values[0][: part.ends[0], : part.table.targets], axis=0)
+    return [] if np.isnan(means).any() else [float(mean) for mean in means]
 
 
 def _windows_of(task: Any, part: SeriesPart, most: int) -> tuple[Windows, np.ndarray]:
