@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 FORECAST_METRICS = ("mase", "mae", "wql", "coverage")
-"""Names of the metrics of forecasts, of which less is better but for the coverage."""
+"""Names of the metrics of forecasts; less is better for all but the coverage."""
 
 
 def seasonal_naive(past: np.ndarray, horizon: int, season: int) -> np.ndarray:

@@ -49,7 +49,7 @@ def read_series(
             target. Without a time the rows are steps in their order.
         skip_bad_lines: Whether malformed rows are left out and counted instead of raising.
         encoding: Encoding of the files, by default UTF-8.
-        time_steps: "equal" if times are equal steps apart, some of which may have no row; "rows" if
+        time_steps: "equal" if times are equal steps apart, some perhaps without a row; "rows" if
             each row is a step, whatever its time.
 
     Returns:

@@ -50,9 +50,8 @@ class Forecaster(Backbone):
         unknown: Number of covariates that are known until the horizon begins, such as a price.
         known_scales: Standard deviation of each covariate that is known in the horizon as well,
             such as holidays; none by default.
-        centers: Usual value of each target, of which the context is compared with: a series that
-            returns to its mean does so from above or below. By default no such value is known, as
-            for several series of different levels.
+        centers: Usual value of each target, to which a series may return from above or from below.
+            By default no such value is known, as for several series of different levels.
         quantiles: Levels to forecast, increasing, with 0.5 among them.
         patch_length: Number of steps in a patch, the unit of attention.
         learned_positions: Whether each patch has a learned vector, instead of sinusoids.

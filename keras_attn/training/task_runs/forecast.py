@@ -106,7 +106,7 @@ class ForecastRun(TaskRun):
         if empty:
             raise UserError(
                 f"{train.name}: nothing is left for {empty[0]}. The longest series has "
-                f"{train.table.ends().max():,} steps, of which {horizon_of(data, train):,} are "
+                f"{train.table.ends().max():,} steps, and {horizon_of(data, train):,} are to be "
                 "forecast. Set a smaller `data.horizon` (--set data.horizon=N)."
             )
         return {"train": train} | dict(reversed(parts.items()))

@@ -136,7 +136,7 @@ MISTAKES = [
     ({"data": {"max_source_length": 9}}, "Series have no `data.max_source_length`"),
     ({"data": {"columns": {"text": "y"}}}, "`columns` must be one of 'time', 'target'"),
     ({"data": {"hold_out": 3}}, "at least the horizon. Received: hold_out=3, horizon=7"),
-    ({"data": {"horizon": 90}}, "nothing is left for .*has 90 steps, of which 90 are forecast"),
+    ({"data": {"horizon": 90}}, "nothing is left for .*has 90 steps, and 90 are to be forecast"),
     ({"data": {"time_steps": "days"}}, "`time_steps` must be one of 'equal', 'rows'"),
     ({"attention": {"name": "dens"}}, "Did you mean 'dense'"),
 ]
