@@ -2,6 +2,11 @@
 
 from keras_attn.evaluation.correlation import CORRELATIONS, pearson, spearman
 from keras_attn.evaluation.error_rates import edit_distance, phoneme_error_rate, word_error_rate
+from keras_attn.evaluation.forecasts import (
+    FORECAST_METRICS,
+    measure_forecasts,
+    seasonal_naive,
+)
 from keras_attn.evaluation.labels import LABELS, LabelCounts, calibration_error
 from keras_attn.evaluation.metrics import (
     Metric,
@@ -25,6 +30,7 @@ from keras_attn.evaluation.translation import TranslationScore, bleu, chrf
 
 __all__ = [
     "CORRELATIONS",
+    "FORECAST_METRICS",
     "LABELS",
     "RETRIEVAL",
     "TAGGING",
@@ -37,6 +43,7 @@ __all__ = [
     "edit_distance",
     "evaluate_texts",
     "get_metric",
+    "measure_forecasts",
     "metric_names",
     "metric_signatures",
     "partner_ranks",
@@ -44,6 +51,7 @@ __all__ = [
     "perplexity",
     "phoneme_error_rate",
     "rouge",
+    "seasonal_naive",
     "span_f1",
     "span_precision",
     "span_recall",

@@ -92,6 +92,11 @@ def measure_forecasts(
         Hyndman and Koehler, 2006, https://doi.org/10.1016/j.ijforecast.2006.03.001 (MASE).
         Gasthaus et al., 2019, https://proceedings.mlr.press/v89/gasthaus19a.html (weighted quantile
         loss).
+
+    Examples:
+        >>> actual, quantiles = np.array([[[4.0]]]), np.array([[[[2.0, 3.0, 5.0]]]])
+        >>> measure_forecasts(actual, quantiles, [0.1, 0.5, 0.9], np.array([[2.0]]))["mase"]
+        0.5
     """
     known = ~np.isnan(actual)
     errors = np.abs(actual - quantiles[..., list(levels).index(0.5)])

@@ -25,8 +25,12 @@ class Forecasts:
         quantiles: float64 (series, horizon, targets, levels).
 
     Examples:
-        >>> task = keras_attn.load("runs/demo/task")  # doctest: +SKIP
-        >>> frame = pandas.DataFrame(task.forecast("sales.csv").rows())  # doctest: +SKIP
+        >>> quantiles = np.array([[[[4.0, 5.0, 7.0]]]])  # a series, a step, a target, three levels
+        >>> found = Forecasts([""], [["2024-03"]], ["sales"], [0.1, 0.5, 0.9], quantiles)
+        >>> print(found.csv())
+        time,series,target,q0.1,q0.5,q0.9
+        2024-03,,sales,4,5,7
+        <BLANKLINE>
     """
 
     ids: Sequence[str]

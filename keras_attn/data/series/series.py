@@ -11,7 +11,7 @@ from keras_attn.data.series.times import TimeAxis
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SeriesTable:
-    """Series of the same columns.
+    r"""Series of the same columns.
 
     Attributes:
         ids: What each series is called; "" for the only one.
@@ -23,6 +23,13 @@ class SeriesTable:
         name: Where they come from, for messages.
         skipped: Number of malformed rows that were left out.
         notes: Lines for users about how they were read.
+
+    Examples:
+        >>> import pathlib
+        >>> _ = pathlib.Path("sales.csv").write_text("date,sales\n2024-01,5\n2024-02,7\n")
+        >>> table = read_series("sales.csv")
+        >>> table.channels, len(table), table.time(0, 2)
+        (('sales',), 2, '2024-03')
     """
 
     ids: list[str]
@@ -72,7 +79,7 @@ class SeriesTable:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SeriesPart:
-    """A part of each of several series: what is forecast there, from what comes before.
+    r"""A part of each of several series: what is forecast there, from what comes before.
 
     Attributes:
         table: The series.
@@ -81,6 +88,14 @@ class SeriesPart:
         season: Number of steps of a season, 1 for none.
         name: Where it comes from, for messages.
         skipped: Number of malformed rows that were left out.
+
+    Examples:
+        >>> import pathlib
+        >>> _ = pathlib.Path("steps.csv").write_text("y\n" + "\n".join("135798642") + "\n")
+        >>> part = SeriesPart.whole(read_series("steps.csv"))
+        >>> series, begins = part.origins(horizon=2, before=5)
+        >>> begins.tolist()
+        [5, 6, 7]
     """
 
     table: SeriesTable

@@ -18,8 +18,8 @@ const columnsOf = (model, name) =>
 function stepsField(model, name, label) {
   const steps = model.examples.serving_default?.[0]?.[name] ?? [];
   const value = steps.map((step) => step.join(", ")).join("\n");
-  return field(make("textarea", { name, rows: 6, value }),
-    `${label}, one step in a line with its ${columnsOf(model, name)} numbers`);
+  const columns = columnsOf(model, name), numbers = columns > 1 ? ` of ${columns} numbers` : "";
+  return field(make("textarea", { name, rows: 6, value }), `${label}, one step${numbers} in a line`);
 }
 
 // A graph of one target. `quantiles` has a list for each step of the horizon, by level.

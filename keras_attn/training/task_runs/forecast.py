@@ -350,16 +350,16 @@ def _windows_of(task: Any, part: SeriesPart, most: int) -> tuple[Windows, np.nda
         part.table, series, begins, max(context, _season(task, part)), task.horizon
     )
     rows = np.arange(len(windows))
+    if len(rows) > most:
+        rows = np.linspace(0, len(rows) - 1, most).astype(np.int64)
     past, actual = (
         np.isnan(each(rows)[..., : windows.targets]) for each in (windows.past, windows.actual)
     )
     rows = rows[~past.all(axis=1).any(axis=1) & ~actual.all(axis=(1, 2))]
     require(
         len(rows) > 0,
-        f"{part.name}: no window is left to forecast: the last steps of a series must have "
-        f"{task.horizon:,} steps after a value.",
+        f"{part.name}: no window is left to forecast: {task.horizon:,} of the last steps of a "
+        "series must follow a value.",
         steps=len(part),
     )
-    if len(rows) > most:
-        rows = rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
     return windows.select(rows), series[rows]
